@@ -1,4 +1,4 @@
-//! Tells the crate for which target it is compiled, and from which commit: `build::Build::own`.
+//! Passes the compile target and the source commit to the crate; see `build::Build::own`.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -13,37 +13,39 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=PLIMSOLL_COMMIT");
     println!("cargo:rustc-env=PLIMSOLL_BUILT_FOR={}", std::env::var("TARGET").unwrap_or_default());
-    println!("cargo:rustc-env=PLIMSOLL_BUILT_FROM={}", commit().unwrap_or_default());
+    println!("cargo:rustc-env=PLIMSOLL_BUILT_FROM={}", build_commit().unwrap_or_default());
 }
 
-/// The commit that is compiled: `PLIMSOLL_COMMIT` if it is set, also if it is empty; else the one of the clone.
-fn commit() -> Option<String> {
-    if let Ok(named) = std::env::var("PLIMSOLL_COMMIT") {
-        return Some(named);
+/// Returns the commit that is being compiled: `PLIMSOLL_COMMIT` if that is set (even to an empty value),
+/// otherwise the commit of the git clone.
+fn build_commit() -> Option<String> {
+    if let Ok(commit_from_env) = std::env::var("PLIMSOLL_COMMIT") {
+        return Some(commit_from_env);
     }
-    // While one develops, each commit would compile every crate anew.
+    // Only for release builds: in development each commit would recompile every crate.
     let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
-    if is_release { commit_of_clone() } else { None }
+    if is_release { describe_clone_commit() } else { None }
 }
 
-/// The commit of the clone that this crate is a folder of, with `-dirty` behind it if files differ. None in an unpacked archive,
-/// also if that lies in somebody's repository.
-fn commit_of_clone() -> Option<String> {
+/// Returns the HEAD commit of the clone that contains this crate, with the suffix `-dirty` if files differ.
+/// Returns `None` in an unpacked archive, even if the archive lies inside another repository.
+fn describe_clone_commit() -> Option<String> {
     let root = std::fs::canonicalize("../..").ok()?;
-    if Path::new(&git(&["rev-parse", "--show-toplevel"])?) != root {
+    if Path::new(&run_git(&["rev-parse", "--show-toplevel"])?) != root {
         return None;
     }
-    // The log of HEAD changes with each commit. Cargo reruns a build script each time if a file that it watches is absent.
-    for name in ["HEAD", "logs/HEAD"] {
-        let path = git(&["rev-parse", "--git-path", name])?;
+    // The log of HEAD changes with each commit. A missing file is not watched, because cargo would then rerun
+    // this script on every build.
+    for file_name in ["HEAD", "logs/HEAD"] {
+        let path = run_git(&["rev-parse", "--git-path", file_name])?;
         if Path::new(&path).exists() {
             println!("cargo:rerun-if-changed={path}");
         }
     }
-    git(&["describe", "--always", "--dirty", "--abbrev=40", "--exclude", "*"])
+    run_git(&["describe", "--always", "--dirty", "--abbrev=40", "--exclude", "*"])
 }
 
-fn git(arguments: &[&str]) -> Option<String> {
+fn run_git(arguments: &[&str]) -> Option<String> {
     let output =
         Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())

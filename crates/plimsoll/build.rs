@@ -1,5 +1,6 @@
-//! Hands the linker two scripts: one makes all programs smaller, and by the other what a hook touches lies side by side. `together.txt` has
-//! the names, which `scripts/order.sh` has traced. Only if `scripts/build.sh` has found that the linker takes such scripts.
+//! Passes two scripts to the linker: one makes all programs smaller, the other places everything that a hook
+//! touches next to each other. The names are in `together.txt`, which `scripts/order.sh` has traced. Active
+//! only if `scripts/build.sh` has found that the linker supports such scripts.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -12,7 +13,7 @@ use std::path::Path;
 fn main() {
     println!("cargo::rerun-if-env-changed=PLIMSOLL_TOGETHER");
     println!("cargo::rerun-if-changed=together.txt");
-    if std::env::var_os("PLIMSOLL_TOGETHER").is_none_or(|asked| asked.is_empty()) {
+    if std::env::var_os("PLIMSOLL_TOGETHER").is_none_or(|value| value.is_empty()) {
         return;
     }
     let folder = std::env::var_os("OUT_DIR").unwrap();
@@ -21,18 +22,19 @@ fn main() {
         std::fs::write(&path, script).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    for word in ["-T", &write_script("smaller.ld", WITHOUT_UNWIND_TABLES)] {
-        println!("cargo::rustc-link-arg-bins={word}");
+    for argument in ["-T", &write_script("smaller.ld", WITHOUT_UNWIND_TABLES)] {
+        println!("cargo::rustc-link-arg-bins={argument}");
     }
-    // All that is only read is one segment: fewer pages at edges.
+    // All read-only sections share one segment, which avoids partly filled pages at the edges of segments.
     let script = write_script("together.ld", &order_script(include_str!("together.txt")));
-    for word in ["-T", &script, "-z", "noseparate-code"] {
-        println!("cargo::rustc-link-arg-bin=plimsoll-hook={word}");
+    for argument in ["-T", &script, "-z", "noseparate-code"] {
+        println!("cargo::rustc-link-arg-bin=plimsoll-hook={argument}");
     }
 }
 
-/// The tables by which a stack is unwound are a fifteenth of a program. A panic aborts, and in a stripped program a backtrace has no names.
-/// Those of the C library's own objects stay, which name their begin and their end.
+/// Discards the unwind tables, which are a fifteenth of a program. A panic aborts, and a backtrace of a
+/// stripped program has no names. The tables of the C library's own start and end objects stay, because those
+/// define where the tables begin and end.
 const WITHOUT_UNWIND_TABLES: &str = "SECTIONS
 {
   /DISCARD/ : { *(EXCLUDE_FILE(*crtbegin*.o *crtend*.o) .eh_frame .gcc_except_table .gcc_except_table.*) }
@@ -40,21 +42,25 @@ const WITHOUT_UNWIND_TABLES: &str = "SECTIONS
 INSERT BEFORE .text;
 ";
 
-/// Places before the linker's own script does. A name that nothing has is passed over.
+/// Returns the script that places sections before the linker's own script does. A name that matches nothing
+/// is ignored.
 fn order_script(names: &str) -> String {
-    let named = |kinds: &str, sections: &[&str]| -> String {
-        let line = |name: &str| {
+    let section_lines = |kinds: &str, sections: &[&str]| -> String {
+        let section_line = |name: &str| {
             let sections: Vec<String> = sections.iter().map(|section| format!("{section}.{name}")).collect();
             format!("    *({})\n", sections.join(" "))
         };
-        let names = names.lines().filter_map(|line| line.split_once(':'));
-        names.filter(|(kind, _)| kinds.contains(kind)).map(|(_, name)| line(name)).collect()
+        let kinds_and_names = names.lines().filter_map(|line| line.split_once(':'));
+        kinds_and_names.filter(|(kind, _)| kinds.contains(kind)).map(|(_, name)| section_line(name)).collect()
     };
-    // A function's tables of jumps have its name. Constants without one are numbered anew in each build: they come all.
-    let constants = named("rtw", &[".rodata", ".rodata.unlikely"]);
-    let functions = named("tw", &[".text", ".text.unlikely"]);
-    // What is written first ends the file's part and begins what only memory has: one page.
-    let (data, blank) = (named("d", &[".data", ".data.rel.local"]), named("b", &[".bss"]));
+    // A function's jump tables have its name. Constants without a name are numbered anew in each build, so
+    // all of them are included.
+    let constants = section_lines("rtw", &[".rodata", ".rodata.unlikely"]);
+    let functions = section_lines("tw", &[".text", ".text.unlikely"]);
+    // The data that a hook writes lies at the end of the part from the file and at the start of the part that
+    // only memory has, so that it shares one page.
+    let (data, zeroed_data) =
+        (section_lines("d", &[".data", ".data.rel.local"]), section_lines("b", &[".bss"]));
     format!(
         "SECTIONS
 {{
@@ -81,7 +87,7 @@ SECTIONS
 {{
   .bss.together (NOLOAD) : {{
     *libc.a:*(COMMON)
-{blank}  }}
+{zeroed_data}  }}
 }}
 INSERT BEFORE .bss;
 "

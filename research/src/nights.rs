@@ -4,7 +4,7 @@ pub mod page;
 pub mod simulator;
 pub mod ways;
 
-use plimsoll_domain::digest::sha256;
+use plimsoll_domain::digest::sha256_hex;
 use plimsoll_testkit::Dice;
 use plimsoll_testkit::world::{Finished, World};
 use serde::{Deserialize, Serialize};
@@ -166,7 +166,7 @@ pub fn build() -> String {
         let bytes: Vec<Vec<u8>> =
             programs.iter().chain(&files).map(|file| fs::read(file).expect("a file of the build")).collect();
         let parts: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
-        sha256(&parts)[..12].to_owned()
+        sha256_hex(&parts)[..12].to_owned()
     };
     BUILD.get_or_init(files).clone()
 }

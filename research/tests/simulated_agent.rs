@@ -1,11 +1,11 @@
 //! The simulated agent of the nights reads our texts by patterns: each pattern finds what it is for in the texts as they are
 //! worded now. Without this a night would go on with an agent that overlooks what it is told.
 
-use plimsoll_domain::prompt::{Surroundings, block};
+use plimsoll_domain::prompt::{PromptContext, render_prompt_block};
 use plimsoll_domain::resume::Staleness;
-use plimsoll_domain::state::{AtStart, Checkpoint, FileInProgress, ItemWork, Items, Outcomes, RunOptions};
+use plimsoll_domain::state::{ProjectAtStart, Checkpoint, FileInProgress, ItemWork, PlanItems, SessionOutcomes, RunOptions};
 use plimsoll_domain::{Level, RunState, promise};
-use plimsoll_policy::words;
+use plimsoll_policy::messages;
 use plimsoll_research::nights::simulator::{Knowledge, Notes as NotesIn, Place, Rule};
 use plimsoll_research::nights::ways::{Loop, WAYS, Way, way};
 use plimsoll_testkit::world::World;
@@ -16,7 +16,7 @@ const NONCE: &str = "7f3a";
 const SESSION: &str = "s-1";
 
 fn promise_line() -> String {
-    promise::line(&"COMPLETE".parse().expect("a word"), &NONCE.parse().expect("a code"))
+    promise::render_completion_line(&"COMPLETE".parse().expect("a word"), &NONCE.parse().expect("a code"))
 }
 
 /// A run at its third iteration, with two items to convert.
@@ -24,7 +24,7 @@ fn run() -> RunState {
     RunState {
         run_id: "r-1".into(),
         session_id: Some(SESSION.into()),
-        nonce: NONCE.parse().expect("a code"),
+        promise_code: NONCE.parse().expect("a code"),
         iteration: 3,
         options: RunOptions {
             task_name: "Parts".to_owned(),
@@ -33,12 +33,12 @@ fn run() -> RunState {
             completion_promise: "COMPLETE".parse().expect("a word"),
             ..RunOptions::default()
         },
-        items: Items {
+        plan_items: PlanItems {
             todo_items: vec!["Convert part-3.txt".to_owned(), "Convert part-4.txt".to_owned()],
             completed_items: vec!["Convert part-1.txt".to_owned()],
-            ..Items::default()
+            ..PlanItems::default()
         },
-        at_start: AtStart { started_at: "2026-01-07T11:00:00Z".into(), ..AtStart::default() },
+        project_at_start: ProjectAtStart { started_at: "2026-01-07T11:00:00Z".into(), ..ProjectAtStart::default() },
         ..RunState::default()
     }
 }
@@ -46,7 +46,7 @@ fn run() -> RunState {
 fn half_done() -> Checkpoint {
     let file = |path: &str, lines: &str| FileInProgress {
         path: path.to_owned(),
-        lines: lines.to_owned(),
+        touched_lines: lines.to_owned(),
         description: "modified, committed".to_owned(),
         ..FileInProgress::default()
     };
@@ -55,14 +55,14 @@ fn half_done() -> Checkpoint {
         handoff_file: HANDOFF.to_owned(),
         current_todo_item: "Convert part-3.txt".to_owned(),
         files_in_progress: vec![file("part-3.txt", "1-20, 41-80")],
-        item_work: ItemWork { own_item: "Convert part-3.txt".to_owned(), ..ItemWork::default() },
+        item_work: ItemWork { session_item: "Convert part-3.txt".to_owned(), ..ItemWork::default() },
         ..Checkpoint::default()
     }
 }
 
 fn prompt(state: &RunState, checkpoint: Option<Checkpoint>) -> Knowledge {
     let resume = checkpoint.map(|checkpoint| (checkpoint, Staleness::default()));
-    Knowledge::read(block(state, &Surroundings { resume, ..Surroundings::default() }).text())
+    Knowledge::read(render_prompt_block(state, &PromptContext { checkpoint_to_resume: resume, ..PromptContext::default() }).text())
 }
 
 fn told(known: &Knowledge) -> Option<&str> {
@@ -74,14 +74,14 @@ fn a_prompt_names_the_item_the_promise_and_the_file_for_notes() {
     let known = prompt(&run(), None);
     assert_eq!(told(&known), Some("part-3.txt"));
     assert_eq!(known.promise, promise_line());
-    assert_eq!(known.blocked, promise::blocked_line(&NONCE.parse().expect("a code"), "REASON"));
+    assert_eq!(known.blocked, promise::render_blocked_line(&NONCE.parse().expect("a code"), "REASON"));
     assert_eq!(known.notes, Some(NotesIn::Under("fix_plan.md".to_owned())));
     assert_eq!((known.handoff, known.is_begun), (None, false));
     let set_aside = RunState {
-        items: Items {
+        plan_items: PlanItems {
             todo_items: vec!["Convert part-3.txt".to_owned()],
-            set_aside: vec!["Convert part-3.txt".to_owned()],
-            ..Items::default()
+            set_aside_items: vec!["Convert part-3.txt".to_owned()],
+            ..PlanItems::default()
         },
         ..run()
     };
@@ -91,11 +91,11 @@ fn a_prompt_names_the_item_the_promise_and_the_file_for_notes() {
 #[test]
 fn a_refusal_names_what_the_test_found() {
     let refused = RunState {
-        outcomes: Outcomes {
+        outcomes: SessionOutcomes {
             refusals: vec!["`./check.sh` exited with 1; it printed:\ntesting items\nFAIL part-2.txt: line 27 is not converted".to_owned()],
-            ..Outcomes::default()
+            ..SessionOutcomes::default()
         },
-        items: Items { todo_items: Vec::new(), ..run().items },
+        plan_items: PlanItems { todo_items: Vec::new(), ..run().plan_items },
         ..run()
     };
     let known = prompt(&refused, None);
@@ -113,12 +113,12 @@ fn a_resume_names_the_place_and_the_handoff() {
 #[test]
 fn messages_name_the_next_item_and_say_when_to_stop() {
     let run = run();
-    let (word, code) = (&run.options.completion_promise, &run.nonce);
-    let next = |was_set_aside| words::next_item("Convert part-4.txt", 1, word, code, was_set_aside);
+    let (word, code) = (&run.options.completion_promise, &run.promise_code);
+    let next = |was_set_aside| messages::render_next_item_instructions("Convert part-4.txt", 1, word, code, was_set_aside);
     let (known, again) = (Knowledge::read(&next(false)), Knowledge::read(&next(true)));
     assert_eq!((told(&known), known.is_begun, again.is_begun), (Some("part-4.txt"), false, true));
     assert_eq!(known.promise, promise_line());
-    assert!(Knowledge::read(&words::wrap_up(Level::L2, 87, HANDOFF)).has(Rule::Stop));
+    assert!(Knowledge::read(&messages::render_checkpoint_instructions(Level::L2, 87, HANDOFF)).has(Rule::Stop));
 }
 
 /// The text that a session of this way is given.
@@ -128,8 +128,8 @@ fn prompt_text(way: &Way) -> String {
         Loop::Plimsoll(arguments) => {
             let given = |name: &str| arguments.contains(&name);
             let verify = if given("--verify") { vec!["./check.sh".to_owned()] } else { Vec::new() };
-            let options = RunOptions { verify, pack: given("--pack"), ..run().options };
-            block(&RunState { options, ..run() }, &Surroundings::default()).text().to_owned()
+            let options = RunOptions { verify_commands: verify, packs_items: given("--pack"), ..run().options };
+            render_prompt_block(&RunState { options, ..run() }, &PromptContext::default()).text().to_owned()
         }
     }
 }
@@ -206,7 +206,7 @@ fn each_prompt_is_noticed_for_what_it_asks() {
 fn said(world: &World, hook: &str, event: &str, more: &Value) -> String {
     let mut payload = json!({"session_id": SESSION, "hook_event_name": event, "cwd": world.project(),
         "transcript_path": world.path("transcript.jsonl")});
-    plimsoll_domain::state::merge(&mut payload, more.clone());
+    plimsoll_domain::state::merge_known_fields(&mut payload, more.clone());
     let reply = world.hook(hook, &payload).env("PLIMSOLL_RUN_ID", "r-1").run().expect_success().stdout;
     let context =
         |reply: &Value| reply["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned);

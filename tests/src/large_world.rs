@@ -1,11 +1,13 @@
 //! Projects that have been worked in for years, written straight to the disk in the formats of the programs.
 
 use chrono::{DateTime, Utc};
-use plimsoll_domain::log_line::{Header, MAIN, RecordKind, line};
-use plimsoll_domain::memory::{Op, Register};
-use plimsoll_domain::state::{AtStart, HistoryEntry, Items, IterationRecord, Phase, RunOptions};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordHeader, RecordKind, render_line_and_link};
+use plimsoll_domain::memory::{MemoryOp, Register};
+use plimsoll_domain::state::{
+    HistoryEntry, IterationPhase, IterationRecord, PlanItems, ProjectAtStart, RunOptions,
+};
 use plimsoll_domain::{RunId, RunState, SessionId, SessionRecord, Timestamp};
-use plimsoll_store::turn_log::{Head, NewRecord, Stream};
+use plimsoll_store::turn_log::{LogHead, NewRecord, StreamPosition};
 use plimsoll_store::{Durability, Project, clock, sessions, state_file};
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
@@ -56,7 +58,7 @@ impl LargeWorld {
     pub fn new(size: Size) -> LargeWorld {
         // Outside a repository: how often git is asked depends on the time.
         let world = World::without_git();
-        let project = Project::at(&world.project()).with_runs_in(&world.runs());
+        let project = Project::with_local_files(&world.project()).with_runs_folder(&world.runs());
         let transcript = world.home().join(format!(".claude/projects/x/{SESSION}.jsonl"));
         let large = LargeWorld { world, project, transcript, built_at: clock::now() };
         large.put_sessions(size.sessions);
@@ -90,7 +92,7 @@ impl LargeWorld {
 
     /// So many seconds before it was built.
     fn moment(&self, seconds: u64) -> Timestamp {
-        clock::fine_stamp(self.built_at - Duration::from_secs(seconds))
+        clock::to_millis_timestamp(self.built_at - Duration::from_secs(seconds))
     }
 
     /// The payload of an event of the session.
@@ -105,8 +107,8 @@ impl LargeWorld {
     /// The bytes of the plan and of the state in its three places: what a program reads that must know the plan.
     pub fn bytes_of_plan_and_state(&self) -> u64 {
         let ledger = self.world.runs().join(RUN).join("ledger.json");
-        let copy = state_file::copy_path(&self.project);
-        let files = [self.world.path("fix_plan.md"), self.project.state().to_owned(), ledger, copy];
+        let copy = state_file::state_copy_path(&self.project);
+        let files = [self.world.path("fix_plan.md"), self.project.state_path().to_owned(), ledger, copy];
         files.iter().map(|file| fs::metadata(file).map_or(0, |found| found.len())).sum()
     }
 
@@ -126,7 +128,7 @@ impl LargeWorld {
             record.start.transcript_path = Some(path.display().to_string());
             record.start.started_at = Some(self.moment(200_000));
             record.end.ended_at = Some(self.moment(190_000));
-            sessions::save(&self.project, &record, Durability::Lazy).expect("a record");
+            sessions::save_session_record(&self.project, &record, Durability::Lazy).expect("a record");
         }
     }
 
@@ -140,8 +142,8 @@ impl LargeWorld {
         let entry = |iteration| HistoryEntry {
             iteration,
             peak_percent: 62,
-            items: 1,
-            seconds: 840,
+            ticked_item_count: 1,
+            duration_seconds: 840,
             cost_usd: 0.42,
             ending: "completed".to_owned(),
             ..HistoryEntry::default()
@@ -150,14 +152,14 @@ impl LargeWorld {
         let state = RunState {
             run_id: RunId::from(RUN),
             session_id: Some(SessionId::from(SESSION)),
-            nonce: "k7q2".parse().expect("a code"),
+            promise_code: "k7q2".parse().expect("a code"),
             iteration,
             iteration_record: IterationRecord {
                 iteration,
-                phase: Phase::Spawned,
+                phase: IterationPhase::Spawned,
                 item: open.first().cloned(),
-                done_before: done.to_vec(),
-                done_at_start: done.to_vec(),
+                ticked_before_iteration: done.to_vec(),
+                ticked_before_session: done.to_vec(),
                 ..IterationRecord::default()
             },
             options: RunOptions {
@@ -167,24 +169,27 @@ impl LargeWorld {
                 todo_file: Some("fix_plan.md".to_owned()),
                 ..RunOptions::default()
             },
-            at_start: AtStart { started_at: self.moment(100_000), ..AtStart::default() },
-            items: Items {
+            project_at_start: ProjectAtStart {
+                started_at: self.moment(100_000),
+                ..ProjectAtStart::default()
+            },
+            plan_items: PlanItems {
                 todo_items: open.to_vec(),
                 completed_items: done.to_vec(),
                 known_items: items.clone(),
-                ever_done: done.to_vec(),
-                ..Items::default()
+                ever_ticked_items: done.to_vec(),
+                ..PlanItems::default()
             },
             context_history: (1..iteration).map(entry).collect(),
             ..RunState::default()
         };
-        state_file::create(&self.project, &state).expect("a state");
+        state_file::create_state(&self.project, &state).expect("a state");
     }
 
     fn put_handoffs(&self, count: u64) {
         for number in 0..count {
             let name = format!("2025-{:02}-{:02}-{:04}.md", number / 300 + 1, number / 20 % 28 + 1, number);
-            write(&self.project.handoffs().join(name), &"What was done.\n".repeat(40));
+            write(&self.project.handoffs_folder().join(name), &"What was done.\n".repeat(40));
         }
     }
 
@@ -202,19 +207,23 @@ impl LargeWorld {
         let record = |number| {
             let record = NewRecord::new(RecordKind::Turn, self.moment(100));
             let (message, read) = (format!("msg_{number}"), Some(read));
-            let header = Header {
-                number: Some(number),
-                message: Some(message),
-                success: Some(true),
-                read,
+            let header = RecordHeader {
+                turn_number: Some(number),
+                message_id: Some(message),
+                succeeded: Some(true),
+                transcript_offset: read,
                 ..record.header
             };
             (header, content.to_string())
         };
-        let head = put_log(&self.project.turns(), SESSION, (1..=count).map(record));
-        let stream = Stream { read, number: count, message: format!("msg_{}", count.saturating_sub(1)) };
-        let head = Head { streams: [(MAIN.to_owned(), stream)].into(), ..head };
-        put_head(&self.project.turns(), SESSION, &head);
+        let head = put_log(&self.project.turn_logs_folder(), SESSION, (1..=count).map(record));
+        let stream = StreamPosition {
+            transcript_offset: read,
+            turn_number: count,
+            message_id: format!("msg_{}", count.saturating_sub(1)),
+        };
+        let head = LogHead { streams: [(MAIN_STREAM.to_owned(), stream)].into(), ..head };
+        put_head(&self.project.turn_logs_folder(), SESSION, &head);
     }
 
     /// A call and its result, as the client writes them.
@@ -237,33 +246,33 @@ impl LargeWorld {
     fn put_memory(&self, count: u64) {
         // The same memory in the end, however many changes it took.
         let op = |number: u64| match number {
-            1..=5 => Op::HeapAlloc {
+            1..=5 => MemoryOp::HeapAlloc {
                 name: format!("chunk-{number}"),
                 content: "What was found. ".repeat(20),
                 description: String::new(),
             },
-            _ => Op::UpdateRegisters {
+            _ => MemoryOp::UpdateRegisters {
                 values: [(Register::Next, format!("Convert the file number {}", number % 10))].into(),
                 strict: false,
-                everywhere: false,
+                in_all_frames: false,
             },
         };
         let mut memory = plimsoll_domain::memory::Memory::default();
-        let records: Vec<(Header, String)> = (1..=count)
+        let records: Vec<(RecordHeader, String)> = (1..=count)
             .map(|number| {
                 let op = op(number);
-                memory.step = number;
+                memory.step_number = number;
                 memory.apply(&op).unwrap_or_else(|refusal| panic!("change {number}: {refusal}"));
-                let fields = json!({"rev": memory.rev, "step": number, "by": "mcp", "change": op});
+                let fields = json!({"rev": memory.revision, "step": number, "by": "mcp", "change": op});
                 let at = self.moment((count - number) * 10 + 5);
-                let record = NewRecord::event(RecordKind::Memory, &fields);
-                (Header { at, ..record.header }, record.encoded.content)
+                let record = NewRecord::event_now(RecordKind::Memory, &fields);
+                (RecordHeader { recorded_at: at, ..record.header }, record.encoded.content)
             })
             .collect();
-        let folder = self.project.memory();
+        let folder = self.project.memory_folder();
         let head = put_log(&folder, "log", records.into_iter());
         put_head(&folder, "log", &head);
-        let Head { seq, link, bytes, at, .. } = &head;
+        let LogHead { sequence_number: seq, link, log_bytes: bytes, recorded_at: at, .. } = &head;
         let snapshot =
             json!({"seq": seq, "link": link, "bytes": bytes, "at": at, "steps": 0, "memory": memory});
         write(&folder.join("state.json"), &snapshot.to_string());
@@ -275,21 +284,25 @@ fn call_of(turn: u64) -> String {
 }
 
 /// Writes a chained log and answers how far it goes.
-fn put_log(folder: &Path, name: &str, records: impl Iterator<Item = (Header, String)>) -> Head {
-    let (mut text, mut head) = (String::new(), Head::default());
+fn put_log(folder: &Path, name: &str, records: impl Iterator<Item = (RecordHeader, String)>) -> LogHead {
+    let (mut text, mut head) = (String::new(), LogHead::default());
     for (header, content) in records {
-        head.seq += 1;
-        head.at = header.at.clone();
-        let (written, link) = line(&head.link, Header { seq: head.seq, ..header }, &content);
+        head.sequence_number += 1;
+        head.recorded_at = header.recorded_at.clone();
+        let (written, link) = render_line_and_link(
+            &head.link,
+            RecordHeader { sequence_number: head.sequence_number, ..header },
+            &content,
+        );
         head.link = link;
         text.push_str(&written);
     }
-    head.bytes = text.len() as u64;
+    head.log_bytes = text.len() as u64;
     write(&folder.join(format!("{name}.jsonl")), &text);
     head
 }
 
-fn put_head(folder: &Path, name: &str, head: &Head) {
+fn put_head(folder: &Path, name: &str, head: &LogHead) {
     write(&folder.join(format!("{name}.head")), &serde_json::to_string(head).expect("a head"));
 }
 

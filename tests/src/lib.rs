@@ -7,7 +7,7 @@ pub mod hostile;
 pub mod large_world;
 
 use plimsoll_domain::state::RunOptions;
-use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_domain::state::{IterationPhase, IterationRecord};
 use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::{Project, state_file};
 pub use plimsoll_testkit::quota::{usage_limit, with_quota};
@@ -50,7 +50,7 @@ pub fn put_run(world: &World, run_id: &str, session_id: &str) {
         iteration: 1,
         iteration_record: IterationRecord {
             iteration: 1,
-            phase: Phase::Spawned,
+            phase: IterationPhase::Spawned,
             ..IterationRecord::default()
         },
         options: RunOptions {
@@ -61,8 +61,8 @@ pub fn put_run(world: &World, run_id: &str, session_id: &str) {
         },
         ..RunState::default()
     };
-    let project = Project::at(&world.project()).with_runs_in(&world.runs());
-    state_file::create(&project, &state).expect("a state");
+    let project = Project::with_local_files(&world.project()).with_runs_folder(&world.runs());
+    state_file::create_state(&project, &state).expect("a state");
 }
 
 /// Plays the cases of a test side by side: most of their time they wait.

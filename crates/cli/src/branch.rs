@@ -1,61 +1,72 @@
-//! What the command says of a run that has a branch of its own: on which branch the work is, and how to merge it.
+//! The line and the report step about a run's own branch (`--branch`), and how to merge it.
 
-use crate::endings::{PlainStep, step};
+use crate::endings::{AdviceStep, advice_step};
 use plimsoll_domain::RunState;
-use plimsoll_domain::text::one_line;
-use plimsoll_policy::todo_list::shell_word;
+use plimsoll_domain::text::to_single_line;
+use plimsoll_policy::todo_list::quote_for_shell;
 
-/// In one line: the branch; once the run is over also the command that merges it. None without `--branch`.
-pub(crate) fn words(state: &RunState) -> Option<String> {
-    let (words, command) = merge_step(state)?;
+/// Renders one line with the run's branch and, once the run is over, the command that merges it. Returns `None` without `--branch`.
+pub(crate) fn render_branch_line(state: &RunState) -> Option<String> {
+    let (text, command) = branch_step(state)?;
     Some(match command {
-        Some(command) => format!("{words} {command}"),
-        None => words,
+        Some(command) => format!("{text} {command}"),
+        None => text,
     })
 }
 
-/// The same as a step of the report.
-pub(crate) fn merge_step(state: &RunState) -> Option<PlainStep> {
+/// Returns the report step about the run's branch: its name while the run is open, the merge command once it is over. Returns
+/// `None` without `--branch`.
+pub(crate) fn branch_step(state: &RunState) -> Option<AdviceStep> {
     let branch = state.options.branch.as_ref()?;
-    let shown = one_line(branch);
+    let displayed_branch = to_single_line(branch);
     if !state.lifecycle.is_over() {
-        return Some(step(format!("this run works on the branch `{shown}`"), ""));
+        return Some(advice_step(format!("this run works on the branch `{displayed_branch}`"), ""));
     }
-    Some(match &state.at_start.branch_before {
-        Some(before) => step(
-            format!("the work is on the branch `{shown}`; to merge it into `{}`:", one_line(before)),
-            &format!("git switch {} && git merge {}", shell_word(before), shell_word(branch)),
+    Some(match &state.project_at_start.original_branch {
+        Some(original_branch) => advice_step(
+            format!(
+                "the work is on the branch `{displayed_branch}`; to merge it into `{}`:",
+                to_single_line(original_branch)
+            ),
+            &format!(
+                "git switch {} && git merge {}",
+                quote_for_shell(original_branch),
+                quote_for_shell(branch)
+            ),
         ),
-        // The run began there.
-        None => step(format!("the work is on the branch `{shown}`"), ""),
+        // The run began on this branch, so there is nothing to merge into.
+        None => advice_step(format!("the work is on the branch `{displayed_branch}`"), ""),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::Status;
-    use plimsoll_domain::state::{AtStart, Lifecycle, RunOptions};
+    use plimsoll_domain::RunStatus;
+    use plimsoll_domain::state::{Lifecycle, ProjectAtStart, RunOptions};
 
     #[test]
-    fn the_branch_is_named_and_the_merge_is_one_command_once_the_run_is_over() {
-        let of = |status, branch: Option<&str>, before: Option<&str>| {
-            words(&RunState {
-                lifecycle: Lifecycle::of(status),
+    fn the_merge_command_is_shown_once_the_run_is_over() {
+        let branch_line = |status, branch: Option<&str>, original_branch: Option<&str>| {
+            render_branch_line(&RunState {
+                lifecycle: Lifecycle::with_status(status),
                 options: RunOptions { branch: branch.map(str::to_owned), ..RunOptions::default() },
-                at_start: AtStart { branch_before: before.map(str::to_owned), ..AtStart::default() },
+                project_at_start: ProjectAtStart {
+                    original_branch: original_branch.map(str::to_owned),
+                    ..ProjectAtStart::default()
+                },
                 ..RunState::default()
             })
         };
         let merge = "the work is on the branch `it's`; to merge it into `main`: git switch main && git merge 'it'\\''s'";
         for (status, branch, before, expected) in [
-            (Status::Completed, None, None, None),
-            (Status::Completed, Some("it's"), Some("main"), Some(merge)),
-            (Status::MaxIterations, Some("it's"), Some("main"), Some(merge)),
-            (Status::Completed, Some("night"), None, Some("the work is on the branch `night`")),
-            (Status::Paused, Some("night"), Some("main"), Some("this run works on the branch `night`")),
+            (RunStatus::Completed, None, None, None),
+            (RunStatus::Completed, Some("it's"), Some("main"), Some(merge)),
+            (RunStatus::MaxIterations, Some("it's"), Some("main"), Some(merge)),
+            (RunStatus::Completed, Some("night"), None, Some("the work is on the branch `night`")),
+            (RunStatus::Paused, Some("night"), Some("main"), Some("this run works on the branch `night`")),
         ] {
-            assert_eq!(of(status, branch, before).as_deref(), expected, "{status} {branch:?}");
+            assert_eq!(branch_line(status, branch, before).as_deref(), expected, "{status} {branch:?}");
         }
     }
 }

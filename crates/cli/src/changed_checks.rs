@@ -1,49 +1,52 @@
-//! Sentences about changed files: those that check the work, and protected ones.
+//! Sentences about changed files: files that check the work (such as tests), and protected files.
 
 use plimsoll_domain::RunState;
-use plimsoll_domain::changed_check::ChangedCheck;
-use plimsoll_domain::protected::describe_changes;
+use plimsoll_domain::changed_check::ChangedCheckFile;
+use plimsoll_domain::protected::describe_protected_changes;
 use plimsoll_domain::state::short_id;
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 
-/// The most files that a sentence names.
-const FILES: usize = 5;
-/// The most bytes of a path.
-const PATH: usize = 120;
+const MAX_NAMED_FILES: usize = 5;
+const MAX_PATH_CHARS: usize = 120;
 
-/// Returns a sentence that names the files with the size of the changes; none if the run changed no such file.
-pub(crate) fn sentence(state: &RunState) -> Option<String> {
-    let changed = &state.outcomes.changed_checks;
-    let named: Vec<String> = changed.iter().take(FILES).map(words).collect();
-    let rest = changed.len().saturating_sub(named.len());
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    let (count, verb) = (counted(changed.len(), "file"), if changed.len() == 1 { "checks" } else { "check" });
-    (!changed.is_empty())
-        .then(|| format!("{count} that {verb} the work changed in this run: {}{more}", named.join(", ")))
+/// Returns a sentence that names the changed check files with the size of each change, or `None` if the run changed no such file.
+pub(crate) fn changed_checks_sentence(state: &RunState) -> Option<String> {
+    let changed_files = &state.outcomes.changed_checks;
+    let descriptions: Vec<String> =
+        changed_files.iter().take(MAX_NAMED_FILES).map(describe_changed_file).collect();
+    let rest_count = changed_files.len().saturating_sub(descriptions.len());
+    let rest_text = if rest_count > 0 { format!(" and {rest_count} more") } else { String::new() };
+    let (count, verb) = (
+        count_with_noun(changed_files.len(), "file"),
+        if changed_files.len() == 1 { "checks" } else { "check" },
+    );
+    (!changed_files.is_empty()).then(|| {
+        format!("{count} that {verb} the work changed in this run: {}{rest_text}", descriptions.join(", "))
+    })
 }
 
-/// Returns a sentence that names the changes of protected files; none if there are none.
-pub(crate) fn protected_sentence(state: &RunState) -> Option<String> {
-    let changes = &state.outcomes.changed_protected;
-    (!changes.is_empty()).then(|| describe_changes(changes))
+/// Returns a sentence that names the changed protected files, or `None` if none changed.
+pub(crate) fn changed_protected_sentence(state: &RunState) -> Option<String> {
+    let changes = &state.outcomes.protected_changes;
+    (!changes.is_empty()).then(|| describe_protected_changes(changes))
 }
 
-/// Returns the command that shows the changes; none if the run changed no such file.
-pub(crate) fn command(state: &RunState) -> Option<String> {
-    let changed = &state.outcomes.changed_checks;
-    let base = short_id(state.at_start.head.as_deref()?);
+/// Returns the `git diff` command that shows the changes of check files, or `None` if the run changed no such file.
+pub(crate) fn diff_command(state: &RunState) -> Option<String> {
+    let changed_files = &state.outcomes.changed_checks;
+    let base = short_id(state.project_at_start.head_commit.as_deref()?);
     let branch = state.options.branch.as_deref().filter(|_| state.options.workers.is_some());
-    let words = ["git", "diff", &base].into_iter().chain(branch).chain(["--"]);
-    let paths = changed.iter().take(FILES).map(|changed| changed.path.as_str());
-    if changed.is_empty() { None } else { shlex::try_join(words.chain(paths)).ok() }
+    let command_words = ["git", "diff", &base].into_iter().chain(branch).chain(["--"]);
+    let paths = changed_files.iter().take(MAX_NAMED_FILES).map(|file| file.path.as_str());
+    if changed_files.is_empty() { None } else { shlex::try_join(command_words.chain(paths)).ok() }
 }
 
-fn words(changed: &ChangedCheck) -> String {
-    let path = clip(&one_line(&changed.path), PATH);
-    if changed.is_deleted {
-        format!("{path} (deleted, {})", counted(changed.removed as usize, "line"))
+fn describe_changed_file(file: &ChangedCheckFile) -> String {
+    let path = truncate_end(&to_single_line(&file.path), MAX_PATH_CHARS);
+    if file.is_deleted {
+        format!("{path} (deleted, {})", count_with_noun(file.removed_line_count as usize, "line"))
     } else {
-        format!("{path} (+{} -{})", changed.added, changed.removed)
+        format!("{path} (+{} -{})", file.added_line_count, file.removed_line_count)
     }
 }
 
@@ -52,39 +55,52 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protected_files_that_changed_are_named_without_their_control_characters() {
+    fn changed_protected_files_are_named_with_control_characters_escaped() {
         let mut state = RunState::default();
-        assert_eq!(protected_sentence(&state), None);
-        state.outcomes.changed_protected = vec!["check.sh".into(), "tests/\u{1b}[2J".into()];
+        assert_eq!(changed_protected_sentence(&state), None);
+        state.outcomes.protected_changes = vec!["check.sh".into(), "tests/\u{1b}[2J".into()];
         assert_eq!(
-            protected_sentence(&state).as_deref(),
+            changed_protected_sentence(&state).as_deref(),
             Some("2 protected files have changed since the run began: check.sh, tests/\\u{1b}[2J")
         );
-        state.outcomes.changed_protected = (10..60).map(|number| format!("t/{number}")).collect();
-        let sentence = protected_sentence(&state).unwrap_or_default();
+        state.outcomes.protected_changes = (10..60).map(|number| format!("t/{number}")).collect();
+        let sentence = changed_protected_sentence(&state).unwrap_or_default();
         assert!(sentence.starts_with("at least 50 protected files"), "{sentence}");
         assert!(sentence.ends_with(": t/10, t/11, t/12, t/13, t/14 and 45 more"), "{sentence}");
     }
 
     #[test]
-    fn changed_files_are_named_with_the_size_of_the_change_and_the_command_that_shows_it() {
+    fn changed_checks_are_named_with_their_size_and_the_diff_command() {
         let mut state = RunState::default();
-        assert_eq!((sentence(&state), command(&state)), (None, None));
-        state.at_start.head = Some("0123456789abcdef".into());
+        assert_eq!((changed_checks_sentence(&state), diff_command(&state)), (None, None));
+        state.project_at_start.head_commit = Some("0123456789abcdef".into());
         state.outcomes.changed_checks = vec![
-            ChangedCheck { path: "tests/a b.py".into(), added: 3, removed: 10, is_deleted: false },
-            ChangedCheck { path: "check.sh".into(), added: 0, removed: 1, is_deleted: true },
+            ChangedCheckFile {
+                path: "tests/a b.py".into(),
+                added_line_count: 3,
+                removed_line_count: 10,
+                is_deleted: false,
+            },
+            ChangedCheckFile {
+                path: "check.sh".into(),
+                added_line_count: 0,
+                removed_line_count: 1,
+                is_deleted: true,
+            },
         ];
         assert_eq!(
-            sentence(&state).as_deref(),
+            changed_checks_sentence(&state).as_deref(),
             Some(
                 "2 files that check the work changed in this run: tests/a b.py (+3 -10), check.sh (deleted, 1 line)"
             )
         );
-        assert_eq!(command(&state).as_deref(), Some("git diff 0123456 -- 'tests/a b.py' check.sh"));
+        assert_eq!(diff_command(&state).as_deref(), Some("git diff 0123456 -- 'tests/a b.py' check.sh"));
         state.outcomes.changed_checks.truncate(1);
-        assert!(sentence(&state).is_some_and(|words| words.starts_with("1 file that checks the work")));
-        state.outcomes.changed_checks = vec![ChangedCheck::default(); 8];
-        assert!(sentence(&state).is_some_and(|words| words.ends_with(" and 3 more")));
+        assert!(
+            changed_checks_sentence(&state)
+                .is_some_and(|words| words.starts_with("1 file that checks the work"))
+        );
+        state.outcomes.changed_checks = vec![ChangedCheckFile::default(); 8];
+        assert!(changed_checks_sentence(&state).is_some_and(|words| words.ends_with(" and 3 more")));
     }
 }

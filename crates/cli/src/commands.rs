@@ -1,4 +1,4 @@
-//! The command line: every subcommand with its help, and the file that carries it out.
+//! The command line: every subcommand with its help, and the module that implements it.
 
 mod checkpoint;
 #[cfg(test)]
@@ -29,18 +29,18 @@ mod with_context;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_policy::client::is_option;
-use plimsoll_terminal::fleet_line::FleetArguments;
-use plimsoll_terminal::place::refuse_foreign_place;
+use plimsoll_policy::client::is_session_option;
+use plimsoll_terminal::fleet_command_line::FleetArguments;
+use plimsoll_terminal::project_choice::refuse_state_of_other_owner;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
 /// without losing work.
 #[derive(Debug, Parser)]
 #[command(name = "plimsoll", version, propagate_version = true, max_term_width = 100, after_help = FIRST_STEPS)]
-pub(crate) struct Command {
+pub(crate) struct CommandLine {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) command: CliCommand,
 }
 
 const FIRST_STEPS: &str = "\
@@ -52,16 +52,16 @@ First steps:
 `plimsoll COMMAND --help` shows the options of a command.
 `plimsoll help --all` also lists the commands that scripts use.";
 
-const VERSION: &str = "Print the version; with --json also target and commit";
+const VERSION_HELP: &str = "Print the version; with --json also target and commit";
 
-const UNINSTALL: &str = "\
+const UNINSTALL_HELP: &str = "\
 Examples:
   plimsoll uninstall --dry-run    show what would change
   plimsoll uninstall              your own hooks; see --local and --project
 
 Recorded files (.claude/plimsoll/, .claude/handoffs/, …) stay; the command lists them.";
 
-const HANDOFFS: &str = "\
+const HANDOFFS_HELP: &str = "\
 A session of yours leaves a handoff at 85% of its context window, before a compaction, and with `/handoff`. It is unread,
 then offered (to a session at its start), then read (a session has opened it). A handoff of a run is read by the run's next
 session. Inside Claude Code `/handoff continue` continues from the newest.
@@ -69,7 +69,7 @@ session. Inside Claude Code `/handoff continue` continues from the newest.
 A `?` stands for a handoff of which your state folder does not say that a session of yours wrote it: it may have come with a clone.
 `/handoff continue` shows such a file and does not follow it.";
 
-const MONITOR: &str = "\
+const MONITOR_HELP: &str = "\
 With a hook's JSON on standard input: decides for that session, announces the decision and records it. Without: looks
 at the run's session and writes nothing. Before that session has begun, only CLAUDE_CONTEXT_PERCENT can tell how full it is.
 Prints nothing if there is nothing to say.
@@ -80,7 +80,7 @@ Exit codes:
   70  an internal error";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum CliCommand {
     /// Work through a plan unattended, one fresh session after another
     Run(Box<run::RunArguments>),
     /// Prepare a run for a shell loop, and print its environment
@@ -96,7 +96,7 @@ pub(crate) enum Verb {
     /// Write a page about the run: what was done, and what it cost
     Report(report::ReportArguments),
     /// List the handoffs, and which of them no session has opened
-    #[command(after_help = HANDOFFS)]
+    #[command(after_help = HANDOFFS_HELP)]
     Handoffs(handoffs::HandoffsArguments),
     /// Estimate what the open items will take
     Plan(plan::PlanArguments),
@@ -105,8 +105,8 @@ pub(crate) enum Verb {
     /// Set up the hooks, for this project or for you
     Init(init::InitArguments),
     /// Remove the hooks, and nothing else
-    #[command(after_help = UNINSTALL)]
-    Uninstall(init::PlaceArguments),
+    #[command(after_help = UNINSTALL_HELP)]
+    Uninstall(init::SettingsFileArguments),
     /// Check the installation: programs, settings, hooks, disk, the run
     Doctor(doctor::DoctorArguments),
     /// Configure the status line, or see why it shows what it shows
@@ -117,7 +117,7 @@ pub(crate) enum Verb {
     /// Read and write the agent's working memory
     Memory(memory::MemoryArguments),
     /// Print what follows from the context usage, as a marker line
-    #[command(after_help = MONITOR)]
+    #[command(after_help = MONITOR_HELP)]
     Monitor,
     /// Write PROMPT.md again for the current iteration
     Prompt(prompt::PromptArguments),
@@ -137,10 +137,10 @@ pub(crate) enum Verb {
     Generate(generate::GenerateArguments),
 }
 
-/// Headings of the help, each with its commands.
+/// Headings of the main help, each with the names of its commands.
 type Groups = [(&'static str, &'static [&'static str])];
 
-/// The commands that `plimsoll --help` lists. `counts` limits how many they are.
+/// The commands that `plimsoll --help` lists. The test in `counts` limits their number.
 const GROUPS: &Groups = &[
     ("Set up", &["init", "doctor", "statusline", "uninstall"]),
     ("Run", &["plan", "run", "stop"]),
@@ -149,35 +149,35 @@ const GROUPS: &Groups = &[
     ("Learn", &["demo", "help"]),
 ];
 
-/// The commands that only `plimsoll help --all` lists, below the others.
+/// The commands that only `plimsoll help --all` lists, below those of [`GROUPS`].
 const SCRIPT_GROUPS: &Groups = &[
     ("For loops of your own", &["start", "gate", "monitor", "prompt"]),
     ("For scripts and the agent", &["checkpoint", "with-context", "query", "generate"]),
     ("For several machines and Linear", &["fleet", "linear"]),
 ];
 
-impl Command {
-    /// Reads the command line that this process was started with.
-    pub(crate) fn of_process() -> Result<Command, clap::Error> {
-        let mut words: Vec<_> = std::env::args_os().collect();
-        let mut line = definition();
+impl CommandLine {
+    /// Parses the arguments of this process.
+    pub(crate) fn parse_process_arguments() -> Result<CommandLine, clap::Error> {
+        let mut arguments: Vec<_> = std::env::args_os().collect();
+        let mut definition = command_line_definition();
         // clap's own `help` takes no options.
-        if words.iter().skip(1).eq(["help", "--all"]) {
-            line = list_all_commands(line);
-            words = vec!["plimsoll".into(), "--help".into()];
+        if arguments.iter().skip(1).eq(["help", "--all"]) {
+            definition = with_all_commands_listed(definition);
+            arguments = vec!["plimsoll".into(), "--help".into()];
         }
-        let matches = line.try_get_matches_from_mut(words).map_err(with_suggestion)?;
-        Command::from_arg_matches(&matches).map_err(|error| error.format(&mut line))
+        let matches = definition.try_get_matches_from_mut(arguments).map_err(add_suggestion)?;
+        CommandLine::from_arg_matches(&matches).map_err(|error| error.format(&mut definition))
     }
 }
 
 /// Returns the definition of the command line as `plimsoll` parses it, hidden commands included.
-pub fn definition() -> clap::Command {
-    grouped(<Command as CommandFactory>::command())
+pub fn command_line_definition() -> clap::Command {
+    with_grouped_help(<CommandLine as CommandFactory>::command())
 }
 
-/// Words by which users of other tools look for something, and where it is here. clap would suggest what is spelled alike.
-const ELSEWHERE: [(&[&str], &str); 4] = [
+/// Names that users of other tools may type, each with a tip about the equivalent here. clap would only suggest similarly spelled names.
+const TIPS_FOR_OTHER_NAMES: [(&[&str], &str); 4] = [
     (&["resume", "continue"], "`plimsoll run --resume` continues a run"),
     (
         &["update", "upgrade"],
@@ -190,24 +190,23 @@ const ELSEWHERE: [(&[&str], &str); 4] = [
     (&["--global"], "`plimsoll init --user` installs the hooks for all your projects"),
 ];
 
-/// The error of a command line, with what the user probably looks for: the place of an option that is Claude Code's and stands
-/// before ` -- `, or a command of another name.
-fn with_suggestion(mut error: clap::Error) -> clap::Error {
+/// Replaces clap's suggestion in an error with a better tip, where there is one: the equivalent of another tool's command, or that
+/// options of Claude Code go after ` -- `.
+fn add_suggestion(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
     let word = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand].into_iter().find_map(|kind| {
         if let Some(ContextValue::String(word)) = error.get(kind) { Some(word.clone()) } else { None }
     });
-    let named =
+    let has_word =
         |(words, _): &&(&[&str], &str)| word.as_ref().is_some_and(|word| words.contains(&word.as_str()));
-    if let Some((_, tip)) = ELSEWHERE.iter().find(named) {
+    if let Some((_, tip)) = TIPS_FOR_OTHER_NAMES.iter().find(has_word) {
         error.remove(ContextKind::SuggestedArg);
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![(*tip).into()]));
         return error;
     }
-    let is_clients =
-        matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if is_option(word));
-    if error.kind() == ErrorKind::UnknownArgument && is_clients {
+    let is_client_option = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if is_session_option(word));
+    if error.kind() == ErrorKind::UnknownArgument && is_client_option {
         // clap suggests an option of ours with a similar name, which is not what the user wants.
         error.remove(ContextKind::SuggestedArg);
         let tip = "options of Claude Code go after ` -- `, as in `plimsoll run -- --model opus`".to_owned();
@@ -216,110 +215,111 @@ fn with_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Sets the template of the main help.
-fn grouped(mut line: clap::Command) -> clap::Command {
-    line.build();
-    line = line.mut_arg("version", |version| version.help(VERSION));
-    let list = list_commands(&line, GROUPS);
-    line.help_template(main_template(&list) + "{after-help}")
+/// Sets the template of the main help, which lists the commands of [`GROUPS`] below their headings.
+fn with_grouped_help(mut definition: clap::Command) -> clap::Command {
+    definition.build();
+    definition = definition.mut_arg("version", |version| version.help(VERSION_HELP));
+    let command_list = render_command_list(&definition, GROUPS);
+    definition.help_template(main_help_template(&command_list) + "{after-help}")
 }
 
-/// Makes the main help list every command.
-fn list_all_commands(line: clap::Command) -> clap::Command {
-    let list = list_commands(&line, GROUPS) + &list_commands(&line, SCRIPT_GROUPS);
-    line.help_template(main_template(&list))
+/// Sets a template of the main help that also lists the commands of [`SCRIPT_GROUPS`].
+fn with_all_commands_listed(definition: clap::Command) -> clap::Command {
+    let command_list =
+        render_command_list(&definition, GROUPS) + &render_command_list(&definition, SCRIPT_GROUPS);
+    definition.help_template(main_help_template(&command_list))
 }
 
-fn main_template(list: &str) -> String {
-    format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}")
+fn main_help_template(command_list: &str) -> String {
+    format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{command_list}Options:\n{{options}}")
 }
 
-/// Lists commands below headings, which clap has for options alone.
-fn list_commands(line: &clap::Command, groups: &Groups) -> String {
+/// Renders the list of commands below their headings. clap itself supports headings only for options.
+fn render_command_list(definition: &clap::Command, groups: &Groups) -> String {
     let about = |name: &str| {
-        let command = line.find_subcommand(name);
+        let command = definition.find_subcommand(name);
         command.and_then(|command| command.get_about()).map(ToString::to_string).unwrap_or_default()
     };
-    let row = |name: &&str| format!("  {name:<12}  {}\n", about(name));
-    let group = |(heading, names): &(&str, &[&str])| {
-        format!("{heading}:\n{}\n", names.iter().map(row).collect::<String>())
+    let render_row = |name: &&str| format!("  {name:<12}  {}\n", about(name));
+    let render_group = |(heading, names): &(&str, &[&str])| {
+        format!("{heading}:\n{}\n", names.iter().map(render_row).collect::<String>())
     };
-    groups.iter().map(group).collect()
+    groups.iter().map(render_group).collect()
 }
 
-impl Verb {
-    /// The exit code of a command that must not continue, because the state of another owner is where we stand. A state upwards that
-    /// is not this project's is named.
-    pub(crate) fn refuse_foreign_place(&self) -> Option<ExitCode> {
-        if !self.asks_for_the_project() {
+impl CliCommand {
+    /// Returns an exit code if this command uses the project and must not continue, because the state here belongs to another owner.
+    /// Also mentions a state in a parent folder that is not this project's.
+    pub(crate) fn refuse_foreign_state(&self) -> Option<ExitCode> {
+        if !self.needs_project() {
             return None;
         }
-        refuse_foreign_place(if matches!(self, Verb::Gate(_) | Verb::Monitor) {
+        refuse_state_of_other_owner(if matches!(self, CliCommand::Gate(_) | CliCommand::Monitor) {
             ExitStatus::InternalError
         } else {
             ExitStatus::Failure
         })
     }
 
-    fn asks_for_the_project(&self) -> bool {
+    fn needs_project(&self) -> bool {
         match self {
-            Verb::Start(_)
-            | Verb::Run(_)
-            | Verb::Status(_)
-            | Verb::Stop(_)
-            | Verb::Checkpoint(_)
-            | Verb::Handoffs(_)
-            | Verb::Prompt(_)
-            | Verb::Monitor
-            | Verb::Gate(_)
-            | Verb::Log(_)
-            | Verb::Report(_)
-            | Verb::Plan(_)
-            | Verb::Prune(_)
-            | Verb::Doctor(_) => true,
-            Verb::Init(_)
-            | Verb::Uninstall(_)
-            | Verb::StatusLine(_)
-            | Verb::Query(_)
-            | Verb::Turns(_)
-            | Verb::Memory(_)
-            | Verb::WithContext(_)
-            | Verb::Generate(_)
-            // `plimsoll-linear` and `plimsoll-fleet` do this themselves.
-            | Verb::Linear(_)
-            | Verb::Fleet(_)
-            | Verb::Demo(_) => false,
+            CliCommand::Start(_)
+            | CliCommand::Run(_)
+            | CliCommand::Status(_)
+            | CliCommand::Stop(_)
+            | CliCommand::Checkpoint(_)
+            | CliCommand::Handoffs(_)
+            | CliCommand::Prompt(_)
+            | CliCommand::Monitor
+            | CliCommand::Gate(_)
+            | CliCommand::Log(_)
+            | CliCommand::Report(_)
+            | CliCommand::Plan(_)
+            | CliCommand::Prune(_)
+            | CliCommand::Doctor(_) => true,
+            CliCommand::Init(_)
+            | CliCommand::Uninstall(_)
+            | CliCommand::StatusLine(_)
+            | CliCommand::Query(_)
+            | CliCommand::Turns(_)
+            | CliCommand::Memory(_)
+            | CliCommand::WithContext(_)
+            | CliCommand::Generate(_)
+            // `plimsoll-linear` and `plimsoll-fleet` check this themselves.
+            | CliCommand::Linear(_)
+            | CliCommand::Fleet(_)
+            | CliCommand::Demo(_) => false,
         }
     }
 
-    /// Does what was asked; the exit code is the command's own.
+    /// Runs the command and returns its exit code.
     pub(crate) fn run(self) -> ExitCode {
         match self {
-            Verb::Doctor(arguments) => doctor::doctor(&arguments),
-            Verb::Init(arguments) => init::init(&arguments),
-            Verb::Uninstall(arguments) => init::uninstall(&arguments),
-            Verb::Run(arguments) => run::run(&arguments),
-            Verb::Start(arguments) => start::start(&arguments),
-            Verb::Status(arguments) => status::status(&arguments),
-            Verb::StatusLine(arguments) => statusline::statusline(&arguments),
-            Verb::Generate(arguments) => generate::generate(&arguments),
-            Verb::Plan(arguments) => plan::show(&arguments),
-            Verb::Linear(arguments) => linear::linear(&arguments),
-            Verb::Fleet(_) => fleet::become_fleet(),
-            Verb::Log(arguments) => log::log(&arguments),
-            Verb::Report(arguments) => report::report(&arguments),
-            Verb::Query(arguments) => query::query(&arguments),
-            Verb::Prune(arguments) => prune::prune(&arguments),
-            Verb::Turns(arguments) => turns::turns(&arguments),
-            Verb::Memory(arguments) => memory::memory(&arguments),
-            Verb::Handoffs(arguments) => handoffs::handoffs(&arguments),
-            Verb::WithContext(arguments) => with_context::with_context(&arguments),
-            Verb::Checkpoint(arguments) => checkpoint::checkpoint(&arguments),
-            Verb::Prompt(arguments) => prompt::prompt(&arguments),
-            Verb::Monitor => monitor::monitor(),
-            Verb::Gate(arguments) => gate::gate(&arguments),
-            Verb::Stop(arguments) => stop::stop(&arguments),
-            Verb::Demo(arguments) => demo::demo(&arguments),
+            CliCommand::Doctor(arguments) => doctor::run_doctor(&arguments),
+            CliCommand::Init(arguments) => init::install_hooks(&arguments),
+            CliCommand::Uninstall(arguments) => init::uninstall_hooks(&arguments),
+            CliCommand::Run(arguments) => run::run_command(&arguments),
+            CliCommand::Start(arguments) => start::start(&arguments),
+            CliCommand::Status(arguments) => status::status(&arguments),
+            CliCommand::StatusLine(arguments) => statusline::statusline(&arguments),
+            CliCommand::Generate(arguments) => generate::generate(&arguments),
+            CliCommand::Plan(arguments) => plan::print_plan_estimate(&arguments),
+            CliCommand::Linear(arguments) => linear::exec_linear_program(&arguments),
+            CliCommand::Fleet(_) => fleet::exec_fleet_program(),
+            CliCommand::Log(arguments) => log::print_log(&arguments),
+            CliCommand::Report(arguments) => report::write_report(&arguments),
+            CliCommand::Query(arguments) => query::run_query(&arguments),
+            CliCommand::Prune(arguments) => prune::run_prune(&arguments),
+            CliCommand::Turns(arguments) => turns::turns(&arguments),
+            CliCommand::Memory(arguments) => memory::run_memory_command(&arguments),
+            CliCommand::Handoffs(arguments) => handoffs::print_handoffs(&arguments),
+            CliCommand::WithContext(arguments) => with_context::with_context(&arguments),
+            CliCommand::Checkpoint(arguments) => checkpoint::write_and_print_checkpoint(&arguments),
+            CliCommand::Prompt(arguments) => prompt::run_prompt_command(&arguments),
+            CliCommand::Monitor => monitor::run_monitor(),
+            CliCommand::Gate(arguments) => gate::run_gate(&arguments),
+            CliCommand::Stop(arguments) => stop::stop_run(&arguments),
+            CliCommand::Demo(arguments) => demo::run_demo_command(&arguments),
         }
     }
 }
@@ -330,57 +330,65 @@ mod tests {
 
     #[test]
     fn every_command_is_in_one_group_of_the_help() {
-        let mut line = <Command as CommandFactory>::command();
-        line.build();
-        let shown = line.get_subcommands().filter(|command| !command.is_hide_set());
-        let mut all: Vec<&str> = shown.map(clap::Command::get_name).collect();
+        let mut definition = <CommandLine as CommandFactory>::command();
+        definition.build();
+        let visible_commands = definition.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut command_names: Vec<&str> = visible_commands.map(clap::Command::get_name).collect();
         let groups = GROUPS.iter().chain(SCRIPT_GROUPS);
-        let mut grouped: Vec<&str> = groups.flat_map(|(_, names)| names.iter().copied()).collect();
-        all.sort_unstable();
-        grouped.sort_unstable();
-        assert_eq!(grouped, all);
+        let mut grouped_names: Vec<&str> = groups.flat_map(|(_, names)| names.iter().copied()).collect();
+        command_names.sort_unstable();
+        grouped_names.sort_unstable();
+        assert_eq!(grouped_names, command_names);
     }
 
-    /// The errors of Rust's own number parsers say nothing to a user.
+    /// The error texts of Rust's own number parsers do not help a user.
     #[test]
-    fn a_value_that_is_no_number_is_answered_with_what_is_expected() {
-        fn answers(root: &clap::Command, path: &[String], command: &clap::Command, all: &mut Vec<String>) {
+    fn an_invalid_number_is_rejected_without_parser_internals() {
+        fn collect_value_errors(
+            root: &clap::Command,
+            path: &[String],
+            command: &clap::Command,
+            errors: &mut Vec<String>,
+        ) {
             for argument in command.get_arguments().filter(|argument| argument.get_action().takes_values()) {
                 for value in ["x", "0", "-1", "99999999999999999999999"] {
-                    let word = match argument.get_long() {
+                    let argument_word = match argument.get_long() {
                         Some(long) => format!("--{long}={value}"),
                         None => value.to_owned(),
                     };
-                    let words = ["plimsoll".to_owned()].into_iter().chain(path.to_owned()).chain([word]);
+                    let words =
+                        ["plimsoll".to_owned()].into_iter().chain(path.to_owned()).chain([argument_word]);
                     let Err(error) = root.clone().try_get_matches_from(words) else { continue };
                     if error.kind() == clap::error::ErrorKind::ValueValidation {
-                        all.push(format!("{}: {}", path.join(" "), error.render()));
+                        errors.push(format!("{}: {}", path.join(" "), error.render()));
                     }
                 }
             }
-            for inner in command.get_subcommands() {
-                let path = [path, &[inner.get_name().to_owned()]].concat();
-                answers(root, &path, inner, all);
+            for subcommand in command.get_subcommands() {
+                let path = [path, &[subcommand.get_name().to_owned()]].concat();
+                collect_value_errors(root, &path, subcommand, errors);
             }
         }
-        let root = definition();
-        let mut all = Vec::new();
-        answers(&root, &[], &root, &mut all);
+        let definition = command_line_definition();
+        let mut errors = Vec::new();
+        collect_value_errors(&definition, &[], &definition, &mut errors);
         const INTERNAL: [&str; 5] =
             ["invalid digit", "too large to fit", "too small to fit", " is not in ", "expected "];
-        let mut wrong = all.clone();
-        wrong.retain(|answer| INTERNAL.iter().any(|words| answer.contains(words)));
-        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        assert!(all.len() > 60, "{}", all.len());
+        let mut internal_errors = errors.clone();
+        internal_errors.retain(|message| INTERNAL.iter().any(|words| message.contains(words)));
+        assert!(internal_errors.is_empty(), "{}", internal_errors.join("\n"));
+        assert!(errors.len() > 60, "{}", errors.len());
     }
 
     #[test]
-    fn a_word_of_another_tool_is_told_what_it_is_called_here() {
-        let error = |words: &[&str]| {
+    fn a_command_of_another_tool_gets_a_tip() {
+        let render_error = |words: &[&str]| {
             let words = ["plimsoll"].iter().chain(words);
-            with_suggestion(definition().try_get_matches_from(words).unwrap_err()).render().to_string()
+            add_suggestion(command_line_definition().try_get_matches_from(words).unwrap_err())
+                .render()
+                .to_string()
         };
-        insta::assert_snapshot!(error(&["resume"]), @"
+        insta::assert_snapshot!(render_error(&["resume"]), @"
         error: unrecognized subcommand 'resume'
 
           tip: `plimsoll run --resume` continues a run
@@ -389,7 +397,7 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(error(&["update"]), @"
+        insta::assert_snapshot!(render_error(&["update"]), @"
         error: unrecognized subcommand 'update'
 
           tip: install the new programs over the old ones, then run `plimsoll init` and `plimsoll doctor`
@@ -398,7 +406,7 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(error(&["config", "get"]), @"
+        insta::assert_snapshot!(render_error(&["config", "get"]), @"
         error: unrecognized subcommand 'config'
 
           tip: your settings are in `~/.config/plimsoll/settings.json`; `plimsoll doctor` shows which apply
@@ -407,7 +415,7 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(error(&["init", "--global"]), @"
+        insta::assert_snapshot!(render_error(&["init", "--global"]), @"
         error: unexpected argument '--global' found
 
           tip: `plimsoll init --user` installs the hooks for all your projects
@@ -416,7 +424,7 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(error(&["statsu"]), @"
+        insta::assert_snapshot!(render_error(&["statsu"]), @"
         error: unrecognized subcommand 'statsu'
 
           tip: some similar subcommands exist: 'statusline', 'start', 'status'
@@ -428,13 +436,13 @@ mod tests {
     }
 
     #[test]
-    fn an_option_of_claude_code_before_the_dashes_is_told_its_place() {
-        let error = |words: &[&str]| {
+    fn a_client_option_before_the_dashes_gets_a_tip() {
+        let render_error = |words: &[&str]| {
             let words = ["plimsoll"].iter().chain(words);
-            let error = <Command as CommandFactory>::command().try_get_matches_from(words).unwrap_err();
-            with_suggestion(error).render().to_string()
+            let error = <CommandLine as CommandFactory>::command().try_get_matches_from(words).unwrap_err();
+            add_suggestion(error).render().to_string()
         };
-        insta::assert_snapshot!(error(&["run", "--model", "opus"]), @"
+        insta::assert_snapshot!(render_error(&["run", "--model", "opus"]), @"
         error: unexpected argument '--model' found
 
           tip: options of Claude Code go after ` -- `, as in `plimsoll run -- --model opus`
@@ -443,7 +451,7 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(error(&["run", "do it", "--allowedTools", "Bash"]), @"
+        insta::assert_snapshot!(render_error(&["run", "do it", "--allowedTools", "Bash"]), @"
         error: unexpected argument '--allowedTools' found
 
           tip: options of Claude Code go after ` -- `, as in `plimsoll run -- --model opus`
@@ -452,7 +460,7 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(error(&["run", "--permission-mode=acceptEdits"]), @"
+        insta::assert_snapshot!(render_error(&["run", "--permission-mode=acceptEdits"]), @"
         error: unexpected argument '--permission-mode' found
 
           tip: options of Claude Code go after ` -- `, as in `plimsoll run -- --model opus`
@@ -461,7 +469,7 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        insta::assert_snapshot!(error(&["start", "--dangerously-skip-permissions"]), @"
+        insta::assert_snapshot!(render_error(&["start", "--dangerously-skip-permissions"]), @"
         error: unexpected argument '--dangerously-skip-permissions' found
 
           tip: options of Claude Code go after ` -- `, as in `plimsoll run -- --model opus`
@@ -470,8 +478,8 @@ mod tests {
 
         For more information, try '--help'.
         ");
-        // A typing error of an option of ours.
-        insta::assert_snapshot!(error(&["run", "--worker", "3"]), @"
+        // A typing error in one of our own options keeps clap's suggestion.
+        insta::assert_snapshot!(render_error(&["run", "--worker", "3"]), @"
         error: unexpected argument '--worker' found
 
           tip: a similar argument exists: '--workers'
@@ -484,9 +492,9 @@ mod tests {
     }
 
     #[test]
-    fn the_help_lists_each_command_on_one_line_and_scripts_commands_only_on_request() {
-        // A narrower terminal breaks the lines elsewhere.
-        let help = definition().term_width(100).render_help().to_string();
+    fn help_lists_each_command_on_one_line_and_script_commands_only_with_all() {
+        // The snapshot needs a fixed width: a narrower terminal would wrap the lines.
+        let help = command_line_definition().term_width(100).render_help().to_string();
         insta::assert_snapshot!(help, @"
         The load line for Claude Code: know how full the context window is, checkpoint before it overflows,
         resume without losing work
@@ -531,10 +539,11 @@ mod tests {
         `plimsoll COMMAND --help` shows the options of a command.
         `plimsoll help --all` also lists the commands that scripts use.
         ");
-        let all = list_all_commands(definition()).term_width(100).render_help().to_string();
+        let full_help =
+            with_all_commands_listed(command_line_definition()).term_width(100).render_help().to_string();
         let is_only_listed_here = |line: &&str| !help.lines().any(|shown| shown == *line);
-        let more: Vec<&str> = all.lines().filter(is_only_listed_here).collect();
-        insta::assert_snapshot!(more.join("\n"), @"
+        let script_lines: Vec<&str> = full_help.lines().filter(is_only_listed_here).collect();
+        insta::assert_snapshot!(script_lines.join("\n"), @"
         For loops of your own:
           start         Prepare a run for a shell loop, and print its environment
           gate          Judge the session that ended: exit 0 stop, 1 continue, 75 pause
@@ -549,7 +558,10 @@ mod tests {
           fleet         Let several machines work on one plan
           linear        Deliver a run's notes to Linear, or check the connection
         ");
-        let rows = all.lines().filter(|line| line.starts_with("  "));
-        assert!(rows.clone().count() > 26 && rows.clone().all(|row| row.chars().count() <= 80), "{all}");
+        let rows = full_help.lines().filter(|line| line.starts_with("  "));
+        assert!(
+            rows.clone().count() > 26 && rows.clone().all(|row| row.chars().count() <= 80),
+            "{full_help}"
+        );
     }
 }

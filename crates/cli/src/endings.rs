@@ -1,188 +1,211 @@
-//! What the command says of each way in which a run ends: `plimsoll status`, the report, and `plimsoll run` as it leaves.
+//! Texts for each way in which a run ends, for `plimsoll status`, the report, and `plimsoll run` when it
+//! exits.
 //!
-//! The table of the statuses has the words for all; here is what figures of the run change in them.
+//! The table of the statuses has the fixed texts; this module adapts them to the run's figures.
 
 use plimsoll_domain::breaker::BreakerCause;
-use plimsoll_domain::fatal::FatalKind;
-use plimsoll_domain::status::{Mood, Over, StatusTraits};
-use plimsoll_domain::text::{clip, one_line};
-use plimsoll_domain::{RunState, Status, Verdict};
-use plimsoll_terminal::allowed_tools::allowing;
+use plimsoll_domain::fatal_error::FatalErrorKind;
+use plimsoll_domain::status::{EndedRunTexts, RunStatusTraits, StatusTone};
+use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::{RunState, RunStatus, Verdict};
+use plimsoll_terminal::allowed_tools::render_resume_command_allowing;
 
-/// What continues with a run, unless it needs more.
+/// The command that continues a run that needs nothing more.
 pub(crate) const RESUME: &str = "plimsoll run --resume";
 
-/// The words for a run that is over.
+/// The texts for a run that has ended.
 #[derive(Debug)]
-pub(crate) struct EndingWords {
-    /// The heading of `plimsoll status`.
+pub(crate) struct EndingText {
+    /// Heading of `plimsoll status`.
     pub(crate) heading: &'static str,
-    /// Why it ended, perhaps in others' words.
+    /// Why the run ended, possibly in the words of the client or a model.
     pub(crate) reason: Option<String>,
-    /// What the user does next, in one line.
-    pub(crate) next: String,
-    /// What opens the run again; none if nothing does.
-    pub(crate) way_on: Option<String>,
-    /// The options that resume it if refused tools are allowed, too; none where only the user can say more.
-    options: Option<String>,
+    /// The user's next step, in one line.
+    pub(crate) next_step: String,
+    /// The command that resumes the run; `None` if it cannot be resumed.
+    pub(crate) resume_command: Option<String>,
+    /// The options for resuming and also allowing refused tools; `None` if the command alone would not be
+    /// enough.
+    resume_options: Option<String>,
     /// What the user does now, with commands to copy.
-    pub(crate) steps: Vec<PlainStep>,
+    pub(crate) steps: Vec<AdviceStep>,
 }
 
-/// What to do, and the command for it.
-pub(crate) type PlainStep = (String, Option<String>);
+/// An instruction, and the command for it.
+pub(crate) type AdviceStep = (String, Option<String>);
 
-/// One step; an empty command is none.
-pub(crate) fn step(words: impl Into<String>, command: &str) -> PlainStep {
-    (words.into(), Some(command.to_owned()).filter(|command| !command.is_empty()))
+/// Returns a step; an empty command becomes `None`.
+pub(crate) fn advice_step(text: impl Into<String>, command: &str) -> AdviceStep {
+    (text.into(), Some(command.to_owned()).filter(|command| !command.is_empty()))
 }
 
-/// A run's colour, sign and sentence on the report: each is enough alone.
-pub(crate) fn badge(status: Status, is_live: bool) -> (&'static str, &'static str, &'static str) {
-    if status == Status::Running && !is_live {
-        return (Mood::Wait.word(), "‖", "Interrupted.");
+/// Returns the color, sign and sentence of a run on the report. Each alone identifies the status.
+pub(crate) fn status_badge(status: RunStatus, is_live: bool) -> (&'static str, &'static str, &'static str) {
+    if status == RunStatus::Running && !is_live {
+        return (StatusTone::Waiting.css_class(), "‖", "Interrupted.");
     }
-    let StatusTraits { mood, sign, sentence, .. } = status.traits();
-    (mood.word(), sign, sentence)
+    let RunStatusTraits { tone: mood, symbol: sign, sentence, .. } = status.traits();
+    (mood.css_class(), sign, sentence)
 }
 
-/// The words for this run; none while it is running or paused.
-pub(crate) fn ending_words(state: &RunState) -> Option<EndingWords> {
+/// Returns the texts for this run; `None` while it is running or paused.
+pub(crate) fn ending_text(state: &RunState) -> Option<EndingText> {
     let status = state.lifecycle.status();
-    let over = status.traits().over.as_ref()?;
-    let usual = EndingWords {
-        heading: over.heading,
-        reason: reason(state),
-        next: over.next.or(over.way_on).unwrap_or_default().to_owned(),
-        way_on: over.way_on.map(str::to_owned),
-        options: over.options.map(str::to_owned),
-        steps: vec![step(over.advice, over.command)],
+    let ended_texts = status.traits().ended_texts.as_ref()?;
+    let default_text = EndingText {
+        heading: ended_texts.heading,
+        reason: verdict_reason(state),
+        next_step: ended_texts.next_step.or(ended_texts.how_to_reopen).unwrap_or_default().to_owned(),
+        resume_command: ended_texts.how_to_reopen.map(str::to_owned),
+        resume_options: ended_texts.resume_options.map(str::to_owned),
+        steps: vec![advice_step(ended_texts.advice, ended_texts.command)],
     };
     Some(match status {
-        Status::Blocked => blocked(state, usual),
-        Status::MaxIterations => max_iterations(state, over, usual),
-        Status::Budget => budget(state, over, usual),
-        Status::CircuitBreaker => breaker(state, over, usual),
-        Status::FatalError => EndingWords { steps: repair(state, over), ..usual },
+        RunStatus::Blocked => blocked_text(state, default_text),
+        RunStatus::MaxIterations => out_of_sessions_text(state, ended_texts, default_text),
+        RunStatus::Budget => out_of_budget_text(state, ended_texts, default_text),
+        RunStatus::CircuitBreaker => circuit_breaker_text(state, ended_texts, default_text),
+        RunStatus::FatalError => EndingText { steps: fatal_error_steps(state, ended_texts), ..default_text },
         // Its last verdict is about an earlier session.
-        Status::Cancelled => EndingWords { reason: None, ..usual },
-        // The table says it all.
-        _ => usual,
+        RunStatus::Canceled => EndingText { reason: None, ..default_text },
+        // The table's texts need no change.
+        _ => default_text,
     })
 }
 
-/// Why it stopped or paused, as the last verdict says.
-pub(crate) fn reason(state: &RunState) -> Option<String> {
+/// Returns why the run stopped or paused, from the last verdict.
+pub(crate) fn verdict_reason(state: &RunState) -> Option<String> {
     let reason = match state.lifecycle.last_verdict()? {
         Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. } => reason,
         Verdict::Continue { .. } => return None,
     };
-    Some(clip(&one_line(reason), 400))
+    Some(truncate_end(&to_single_line(reason), 400))
 }
 
-fn blocked(state: &RunState, usual: EndingWords) -> EndingWords {
-    if crate::questions::waiting(state).is_none() {
-        return usual;
+fn blocked_text(state: &RunState, default_text: EndingText) -> EndingText {
+    if crate::questions::waiting_items_text(state).is_none() {
+        return default_text;
     }
-    EndingWords {
+    EndingText {
         heading: "blocked: it needs your answer",
-        next: format!("answer and continue: {RESUME} --answer 1 'your answer'"),
-        steps: vec![step("Answer the questions of its sessions, then:", RESUME)],
-        ..usual
+        next_step: format!("answer and continue: {RESUME} --answer 1 'your answer'"),
+        steps: vec![advice_step("Answer the questions of its sessions, then:", RESUME)],
+        ..default_text
     }
 }
 
-fn max_iterations(state: &RunState, over: &Over, usual: EndingWords) -> EndingWords {
-    let most = state.options.max_iterations;
-    let more = most.saturating_add(10.max(2 * state.items.todo_items.len() as u32));
-    EndingWords {
-        options: Some(format!("--resume --max-iterations {}", most.saturating_add(10))),
-        steps: vec![step(over.advice, &format!("{} --max-iterations {more}", over.command))],
-        ..usual
+fn out_of_sessions_text(
+    state: &RunState,
+    ended_texts: &EndedRunTexts,
+    default_text: EndingText,
+) -> EndingText {
+    let max_iterations = state.options.max_iterations;
+    let suggested_max = max_iterations.saturating_add(10.max(2 * state.plan_items.todo_items.len() as u32));
+    EndingText {
+        resume_options: Some(format!("--resume --max-iterations {}", max_iterations.saturating_add(10))),
+        steps: vec![advice_step(
+            ended_texts.advice,
+            &format!("{} --max-iterations {suggested_max}", ended_texts.command),
+        )],
+        ..default_text
     }
 }
 
-/// The kind of the fatal error says what to fix.
-fn repair(state: &RunState, over: &Over) -> Vec<PlainStep> {
+/// Returns what to fix for this kind of fatal error.
+fn fatal_error_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<AdviceStep> {
     let kind = match state.lifecycle.last_verdict() {
-        Some(Verdict::Stop { reason, .. }) => FatalKind::of(reason),
-        Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => FatalKind::Other,
+        Some(Verdict::Stop { reason, .. }) => FatalErrorKind::from_message(reason),
+        Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => FatalErrorKind::Other,
     };
-    let first = if state.outcomes.protected_needs_user {
-        step("No session can restore the protected files that the message names: restore them.", "")
+    let first_step = if state.outcomes.protected_needs_user {
+        advice_step("No session can restore the protected files that the message names: restore them.", "")
     } else {
         match kind {
-            FatalKind::Hooks => step("Our hooks did not run. Find out why:", "plimsoll doctor"),
-            FatalKind::Billing => {
-                step("The account has no credit left: add credit in its billing settings.", "")
+            FatalErrorKind::Hooks => advice_step("Our hooks did not run. Find out why:", "plimsoll doctor"),
+            FatalErrorKind::Billing => {
+                advice_step("The account has no credit left: add credit in its billing settings.", "")
             }
-            FatalKind::Credentials => {
-                step("The client could not log in. Start it, and log in again with /login:", "claude")
+            FatalErrorKind::Credentials => {
+                advice_step("The client could not log in. Start it, and log in again with /login:", "claude")
             }
-            FatalKind::Model => step(
+            FatalErrorKind::Model => advice_step(
                 "The model is not available. Name another one after `--`:",
                 "plimsoll run --resume -- --model opus",
             ),
-            FatalKind::Other => step(over.advice, over.command),
+            FatalErrorKind::Other => advice_step(ended_texts.advice, ended_texts.command),
         }
     };
-    vec![first, step("Then continue:", RESUME)]
+    vec![first_step, advice_step("Then continue:", RESUME)]
 }
 
-fn budget(state: &RunState, over: &Over, usual: EndingWords) -> EndingWords {
-    if !plimsoll_policy::bounds::stops_for_quota(state) {
-        return EndingWords { steps: larger_budget(state, over), ..usual };
+fn out_of_budget_text(state: &RunState, ended_texts: &EndedRunTexts, default_text: EndingText) -> EndingText {
+    if !plimsoll_policy::bounds::is_stopped_by_quota_without_reset(state) {
+        return EndingText { steps: larger_budget_steps(state, ended_texts), ..default_text };
     }
-    let way_on =
+    let resume_command =
         "plimsoll run --resume, when the quota has room again (or with a larger --stop-at-limit PERCENT)";
     let advice = "The allowed share of the quota is used. When the quota has room again:";
-    EndingWords {
+    EndingText {
         heading: "out of quota (budget)",
-        next: way_on.to_owned(),
-        way_on: Some(way_on.to_owned()),
-        steps: vec![step(advice, RESUME)],
-        ..usual
+        next_step: resume_command.to_owned(),
+        resume_command: Some(resume_command.to_owned()),
+        steps: vec![advice_step(advice, RESUME)],
+        ..default_text
     }
 }
 
-fn larger_budget(state: &RunState, over: &Over) -> Vec<PlainStep> {
-    let spent = |used: f64, most: f64| used >= most;
+fn larger_budget_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<AdviceStep> {
+    let is_used_up = |used: f64, limit: f64| used >= limit;
     match (state.options.limits.max_cost_usd, state.options.limits.max_tokens) {
-        (Some(most), _) if spent(state.spent.cost_usd, most) => {
-            let more = (2.0 * most).max(state.spent.cost_usd + most).ceil();
-            vec![step(
+        (Some(limit), _) if is_used_up(state.spending.cost_usd, limit) => {
+            let suggested_limit = (2.0 * limit).max(state.spending.cost_usd + limit).ceil();
+            vec![advice_step(
                 "Its cost limit is reached. Set a higher total:",
-                &format!("{RESUME} --max-cost {more}"),
+                &format!("{RESUME} --max-cost {suggested_limit}"),
             )]
         }
-        (_, Some(most)) => {
-            let more = (most.max(state.spent.tokens) + most).div_ceil(1_000_000);
-            vec![step(
+        (_, Some(limit)) => {
+            let suggested_millions = (limit.max(state.spending.tokens) + limit).div_ceil(1_000_000);
+            vec![advice_step(
                 "Its token limit is reached. Set a higher total:",
-                &format!("{RESUME} --max-tokens {more}M"),
+                &format!("{RESUME} --max-tokens {suggested_millions}M"),
             )]
         }
-        _ => vec![step(over.advice, over.command)],
+        _ => vec![advice_step(ended_texts.advice, ended_texts.command)],
     }
 }
 
-fn breaker(state: &RunState, over: &Over, usual: EndingWords) -> EndingWords {
-    let opened = state.outcomes.breaker.opened.as_ref();
-    let evidence =
-        opened.map(|opened| format!("{}: {}", opened.cause.word(), clip(&one_line(&opened.evidence), 400)));
-    let with_evidence =
-        EndingWords { reason: evidence.or(reason(state)), steps: out_of_the_breaker(state, over), ..usual };
+fn circuit_breaker_text(
+    state: &RunState,
+    ended_texts: &EndedRunTexts,
+    default_text: EndingText,
+) -> EndingText {
+    let trip = state.outcomes.breaker.trip.as_ref();
+    let evidence = trip.map(|trip| {
+        format!("{}: {}", trip.cause.as_str(), truncate_end(&to_single_line(&trip.evidence), 400))
+    });
+    let with_evidence = EndingText {
+        reason: evidence.or(verdict_reason(state)),
+        steps: circuit_breaker_steps(state, ended_texts),
+        ..default_text
+    };
     if !is_stopped_by_refusals(state) {
         return with_evidence;
     }
-    let allow = allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker");
-    let way_on = allow.or_else(|| with_evidence.way_on.clone());
-    EndingWords { next: way_on.clone().unwrap_or_default(), way_on, options: None, ..with_evidence }
+    let allow_command =
+        render_resume_command_allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker");
+    let resume_command = allow_command.or_else(|| with_evidence.resume_command.clone());
+    EndingText {
+        next_step: resume_command.clone().unwrap_or_default(),
+        resume_command,
+        resume_options: None,
+        ..with_evidence
+    }
 }
 
-fn out_of_the_breaker(state: &RunState, over: &Over) -> Vec<PlainStep> {
-    let on = over.command;
-    let cause = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
+fn circuit_breaker_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<AdviceStep> {
+    let resume_command = ended_texts.command;
+    let cause = state.outcomes.breaker.trip.as_ref().map(|trip| trip.cause);
     let advice = match cause {
         Some(BreakerCause::PermissionDenied) => {
             "The client refused a tool repeatedly. Allow it after `--` (the evidence names it):"
@@ -190,99 +213,108 @@ fn out_of_the_breaker(state: &RunState, over: &Over) -> Vec<PlainStep> {
         Some(BreakerCause::SameError) => {
             "The same error came repeatedly. Fix its cause (see the evidence), then:"
         }
-        Some(BreakerCause::Refused) => {
+        Some(BreakerCause::RefusedPromises) => {
             "It promised completion and was not done. See which check refused it; fix the check or the item, then:"
         }
         Some(BreakerCause::EmptyReply) => "Its sessions said and did nothing. Check PROMPT.md, then:",
         Some(BreakerCause::QuickFailure) => "Its sessions failed at once. Try the client by hand, then:",
-        Some(BreakerCause::NoProgress) | None => over.advice,
+        Some(BreakerCause::NoProgress) | None => ended_texts.advice,
     };
     let tools = &state.outcomes.denied_tools;
-    let allow = allowing(state, tools, "--resume --reset-breaker")
-        .unwrap_or_else(|| format!("{on} -- --allowedTools Bash Edit Write"));
-    vec![step(advice, if cause == Some(BreakerCause::PermissionDenied) { &allow } else { on })]
+    let allow_command = render_resume_command_allowing(state, tools, "--resume --reset-breaker")
+        .unwrap_or_else(|| format!("{resume_command} -- --allowedTools Bash Edit Write"));
+    vec![advice_step(
+        advice,
+        if cause == Some(BreakerCause::PermissionDenied) { &allow_command } else { resume_command },
+    )]
 }
 
-/// True if the circuit breaker opened because the client refused tools.
+/// Returns true if the circuit breaker opened because the client refused tools.
 fn is_stopped_by_refusals(state: &RunState) -> bool {
-    let opened = state.outcomes.breaker.opened.as_ref().map(|opened| opened.cause);
-    state.lifecycle.status() == Status::CircuitBreaker && opened == Some(BreakerCause::PermissionDenied)
+    let cause = state.outcomes.breaker.trip.as_ref().map(|trip| trip.cause);
+    state.lifecycle.status() == RunStatus::CircuitBreaker && cause == Some(BreakerCause::PermissionDenied)
 }
 
-/// The command that continues and allows the tools that the client refused, where they are not what stopped the run: what
-/// the user has not allowed stays so unless they say otherwise.
-pub(crate) fn beside_way_on(state: &RunState) -> Option<String> {
-    let options = match ending_words(state) {
-        Some(ending) => ending.options?,
+/// Returns a hint with the command that continues and also allows the tools that the client refused, if
+/// something else stopped the run. It is only a hint: nothing is allowed without the user's decision.
+pub(crate) fn hint_to_allow_refused_tools(state: &RunState) -> Option<String> {
+    let options = match ending_text(state) {
+        Some(ending) => ending.resume_options?,
         None => "--resume".to_owned(),
     };
-    let command = allowing(state, &state.outcomes.denied_tools, &options)?;
-    let tools = one_line(&state.outcomes.denied_tools.join(", "));
+    let command = render_resume_command_allowing(state, &state.outcomes.denied_tools, &options)?;
+    let tools = to_single_line(&state.outcomes.denied_tools.join(", "));
     Some(format!("to continue and allow what the client refused ({tools}): {command}"))
 }
 
-/// What opens a run again, with the whole command where refused tools have stopped it.
-pub(crate) fn way_on(state: &RunState) -> String {
-    ending_words(state).and_then(|ending| ending.way_on).unwrap_or_else(|| RESUME.to_owned())
+/// Returns the command that resumes the run, with the refused tools if they stopped it.
+pub(crate) fn resume_command(state: &RunState) -> String {
+    ending_text(state).and_then(|ending| ending.resume_command).unwrap_or_else(|| RESUME.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::limits::Limits;
-    use plimsoll_domain::state::{Lifecycle, Outcomes, RunOptions, Spent};
+    use plimsoll_domain::limits::RunLimits;
+    use plimsoll_domain::state::{Lifecycle, RunOptions, RunSpending, SessionOutcomes};
 
-    fn first(state: &RunState) -> PlainStep {
-        ending_words(state).unwrap().steps.remove(0)
+    fn first_step(state: &RunState) -> AdviceStep {
+        ending_text(state).unwrap().steps.remove(0)
     }
 
     #[test]
-    fn what_was_refused_is_allowed_by_a_command_that_goes_on() {
-        let of = |status: Status| RunState {
-            lifecycle: Lifecycle::of(status),
+    fn the_hint_allows_refused_tools_and_continues() {
+        let state_with_refused_tools = |status: RunStatus| RunState {
+            lifecycle: Lifecycle::with_status(status),
             options: RunOptions {
                 max_iterations: 1,
                 client_arguments: vec!["--allowedTools".into(), "Read".into()],
                 ..RunOptions::default()
             },
-            outcomes: Outcomes { denied_tools: vec!["Bash".into(), "Read".into()], ..Outcomes::default() },
+            outcomes: SessionOutcomes {
+                denied_tools: vec!["Bash".into(), "Read".into()],
+                ..SessionOutcomes::default()
+            },
             ..RunState::default()
         };
         let start = "to continue and allow what the client refused (Bash, Read): plimsoll run --resume";
         for (status, options) in [
-            (Status::Paused, ""),
-            (Status::MaxIterations, " --max-iterations 11"),
-            (Status::CircuitBreaker, " --reset-breaker"),
+            (RunStatus::Paused, ""),
+            (RunStatus::MaxIterations, " --max-iterations 11"),
+            (RunStatus::CircuitBreaker, " --reset-breaker"),
         ] {
             let expected = format!("{start}{options} -- --allowedTools Read Bash");
-            assert_eq!(beside_way_on(&of(status)), Some(expected));
+            assert_eq!(hint_to_allow_refused_tools(&state_with_refused_tools(status)), Some(expected));
         }
-        assert_eq!(beside_way_on(&of(Status::Budget)), None);
+        assert_eq!(hint_to_allow_refused_tools(&state_with_refused_tools(RunStatus::Budget)), None);
         let allowed = RunState {
-            outcomes: Outcomes { denied_tools: vec!["Read".into()], ..of(Status::Paused).outcomes },
-            ..of(Status::Paused)
+            outcomes: SessionOutcomes {
+                denied_tools: vec!["Read".into()],
+                ..state_with_refused_tools(RunStatus::Paused).outcomes
+            },
+            ..state_with_refused_tools(RunStatus::Paused)
         };
-        assert_eq!(beside_way_on(&allowed), None, "it is allowed by now");
+        assert_eq!(hint_to_allow_refused_tools(&allowed), None, "it is allowed by now");
     }
 
     #[test]
-    fn what_is_used_up_is_asked_for_with_a_figure_that_is_enough() {
-        let limits = Limits { max_cost_usd: Some(20.0), ..Limits::default() };
+    fn a_used_up_budget_names_a_sufficient_new_total() {
+        let limits = RunLimits { max_cost_usd: Some(20.0), ..RunLimits::default() };
         let state = RunState {
-            lifecycle: Lifecycle::of(Status::Budget),
-            spent: Spent { cost_usd: 21.5, ..Spent::default() },
+            lifecycle: Lifecycle::with_status(RunStatus::Budget),
+            spending: RunSpending { cost_usd: 21.5, ..RunSpending::default() },
             options: RunOptions { limits, ..RunOptions::default() },
             ..RunState::default()
         };
-        assert_eq!(first(&state).1.unwrap(), "plimsoll run --resume --max-cost 42");
-        let limits = Limits { max_tokens: Some(5_000_000), ..Limits::default() };
+        assert_eq!(first_step(&state).1.unwrap(), "plimsoll run --resume --max-cost 42");
+        let limits = RunLimits { max_tokens: Some(5_000_000), ..RunLimits::default() };
         let state = RunState {
-            lifecycle: Lifecycle::of(Status::Budget),
-            spent: Spent { tokens: 5_100_000, ..Spent::default() },
+            lifecycle: Lifecycle::with_status(RunStatus::Budget),
+            spending: RunSpending { tokens: 5_100_000, ..RunSpending::default() },
             options: RunOptions { limits, ..RunOptions::default() },
             ..RunState::default()
         };
-        assert_eq!(first(&state).1.unwrap(), "plimsoll run --resume --max-tokens 11M");
+        assert_eq!(first_step(&state).1.unwrap(), "plimsoll run --resume --max-tokens 11M");
     }
 
     #[test]
@@ -294,9 +326,9 @@ mod tests {
             ("there is no such model", "model"),
             ("it is so", "No session"),
         ] {
-            let verdict = Verdict::Stop { status: Status::FatalError, reason: reason.to_owned() };
-            let state = RunState { lifecycle: Lifecycle::after(&verdict), ..RunState::default() };
-            assert!(first(&state).0.contains(word), "{reason}");
+            let verdict = Verdict::Stop { status: RunStatus::FatalError, reason: reason.to_owned() };
+            let state = RunState { lifecycle: Lifecycle::from_verdict(&verdict), ..RunState::default() };
+            assert!(first_step(&state).0.contains(word), "{reason}");
         }
     }
 }

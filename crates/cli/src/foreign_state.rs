@@ -1,44 +1,48 @@
-//! A `ralph-state.json` that no run of ours wrote: what `gate` and `monitor` answer for its loop, and what is said of it
-//! elsewhere.
+//! A `ralph-state.json` that Plimsoll did not write: what `gate` and `monitor` answer to its loop, and how
+//! other commands describe it.
 
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_flows::run::foreign;
-use plimsoll_flows::run::foreign::Answer;
-use plimsoll_policy::foreign::{Loop, missing_marks, standing};
+use plimsoll_flows::run::shell_loop;
+use plimsoll_flows::run::shell_loop::LoopCommandOutput;
+use plimsoll_policy::shell_loop::{ShellLoop, missing_run_markers, render_loop_status};
 use plimsoll_store::{Project, StoreError, state_file};
-use plimsoll_terminal::console::{fail_with, say, say_error};
+use plimsoll_terminal::console::{fail_with, print_error, print_text};
 use plimsoll_terminal::standard_input;
 use std::process::ExitCode;
 
-/// Judges for the loop; none if the state is a run's of ours, or there is none.
-pub(crate) fn gate(project: &Project) -> Option<ExitCode> {
-    let judged = foreign::is_at_work(project).and_then(|is_at_work| {
-        // The session's output is what the loop pipes to us: it ends when the session does.
-        let input = if is_at_work { standard_input::to_the_end() } else { None };
-        foreign::gate(project, input.as_deref())
+/// Judges the loop's session. Returns `None` if the state is one of our runs, or there is no state.
+pub(crate) fn judge_foreign_loop(project: &Project) -> Option<ExitCode> {
+    let answer = shell_loop::is_shell_loop_running(project).and_then(|is_at_work| {
+        // The loop pipes the session's output to us; the pipe closes when the session ends.
+        let input = if is_at_work { standard_input::read_piped_input_to_end() } else { None };
+        shell_loop::judge_loop_session(project, input.as_deref())
     });
-    answer(judged)
+    print_foreign_answer(answer)
 }
 
-/// Watches for the loop; none if the state is a run's of ours, or there is none.
-pub(crate) fn monitor(project: &Project, input: Option<&[u8]>) -> Option<ExitCode> {
-    answer(foreign::monitor(project, input))
+/// Runs the monitor for the loop. Returns `None` if the state is one of our runs, or there is no state.
+pub(crate) fn monitor_foreign_loop(project: &Project, input: Option<&[u8]>) -> Option<ExitCode> {
+    print_foreign_answer(shell_loop::monitor_loop_session(project, input))
 }
 
-fn answer(answered: Result<Option<Answer>, StoreError>) -> Option<ExitCode> {
-    match answered {
+fn print_foreign_answer(result: Result<Option<LoopCommandOutput>, StoreError>) -> Option<ExitCode> {
+    match result {
         Ok(None) => None,
-        Ok(Some(Answer { line, complaints, exit })) => {
-            complaints.iter().for_each(say_error);
-            line.iter().for_each(say);
+        Ok(Some(LoopCommandOutput { marker_line: line, warnings: complaints, exit_status: exit })) => {
+            complaints.iter().for_each(print_error);
+            line.iter().for_each(print_text);
             Some(exit.into())
         }
         Err(error) => Some(fail_with(error, ExitStatus::InternalError)),
     }
 }
 
-/// What is to be said of a state that is not ours; none if there is none.
-pub(crate) fn words(project: &Project) -> Option<String> {
-    let document = state_file::foreign(project).ok().flatten()?;
-    Some(standing(&project.relative(project.state()), &missing_marks(&document), &Loop::of(&document)))
+/// Describes a foreign state; `None` if there is none.
+pub(crate) fn describe_foreign_state(project: &Project) -> Option<String> {
+    let document = state_file::load_foreign_document(project).ok().flatten()?;
+    Some(render_loop_status(
+        &project.relative_to_root(project.state_path()),
+        &missing_run_markers(&document),
+        &ShellLoop::from_document(&document),
+    ))
 }

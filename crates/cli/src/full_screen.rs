@@ -1,7 +1,7 @@
-//! The whole terminal, given back whatever happens.
+//! Full-screen mode of the terminal, which is always restored.
 
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_protocol::foreign_words::visible;
+use plimsoll_protocol::untrusted_text::escape_hidden_characters;
 use plimsoll_store::environment;
 use plimsoll_terminal::console::{fail, fail_with};
 use ratatui::buffer::Buffer;
@@ -14,98 +14,103 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What a shell says of a program that a signal has ended, less the signal's number.
-const BY_SIGNAL: usize = 128;
-/// Who does not use a signal for so long never will.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// Exit code of a program that a signal ended, minus the signal's number (shell convention).
+const SIGNAL_EXIT_BASE: usize = 128;
+/// How long a signal may stay unhandled before the process exits by itself.
+const SIGNAL_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Waits so long for a key or a new size. Fails as soon as the terminal is gone: crossterm would read its end
-/// again and again, and never come back.
-pub(crate) fn event_within(limit: Duration) -> io::Result<bool> {
-    look_for(Duration::ZERO)?;
+/// Waits for a key or a resize. Fails as soon as the terminal is gone: crossterm would read end of file again
+/// and again, and never return.
+pub(crate) fn wait_for_event(timeout: Duration) -> io::Result<bool> {
+    wait_for_input(Duration::ZERO)?;
     if event::poll(Duration::ZERO)? {
         return Ok(true);
     }
-    look_for(limit)?;
+    wait_for_input(timeout)?;
     event::poll(Duration::ZERO)
 }
 
-/// Waits until something has been typed, or so long; fails where nobody can type any more.
-fn look_for(limit: Duration) -> io::Result<()> {
+/// Waits for input, at most until the timeout. Fails if the terminal has been closed.
+fn wait_for_input(timeout: Duration) -> io::Result<()> {
     let stdin = io::stdin();
-    let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
-    let limit = Timespec::try_from(limit).ok();
-    // A signal that wakes it is looked at by who asked.
-    let _ = poll(&mut watched, limit.as_ref());
-    if watched[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
+    let mut poll_fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let timeout = Timespec::try_from(timeout).ok();
+    // Interrupted by a signal: the caller checks for it.
+    let _ = poll(&mut poll_fds, timeout.as_ref());
+    if poll_fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     Ok(())
 }
 
-/// The screen of a terminal: no cell of it steers the terminal, whatever was drawn.
-pub(crate) struct Screen(DefaultTerminal);
+/// A terminal whose cells are sanitized after drawing, so that no text can control the terminal.
+pub(crate) struct SanitizedTerminal(DefaultTerminal);
 
-impl Screen {
-    /// Draws all of it again.
+impl SanitizedTerminal {
+    /// Redraws the whole screen.
     #[expect(clippy::disallowed_methods, reason = "each cell is cleaned here")]
-    pub(crate) fn draw(&mut self, paint: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
-        let drawn = self.0.draw(|frame| {
-            paint(frame);
-            clean(frame.buffer_mut());
+    pub(crate) fn draw_sanitized(&mut self, render: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        let result = self.0.draw(|frame| {
+            render(frame);
+            sanitize_cells(frame.buffer_mut());
         });
-        drawn.map(|_| ())
+        result.map(|_| ())
     }
 }
 
-/// A letter that joins the one before it in a cell (a tag character, a joiner) has no width that would stop it.
-fn clean(buffer: &mut Buffer) {
+/// Replaces cells with hidden characters. ratatui adds zero-width characters, such as joiners and tag
+/// characters, to the cell before them, so its own check of the width does not remove them.
+fn sanitize_cells(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
-        if visible(cell.symbol()) != cell.symbol() {
+        if escape_hidden_characters(cell.symbol()) != cell.symbol() {
             cell.set_symbol("\u{fffd}");
         }
     }
 }
 
-/// Stays on it until the user leaves, or a signal other than 0 is noted. Without a terminal: 2, with these words.
-pub(crate) fn show(without: &str, stay: impl FnOnce(Screen, &AtomicUsize) -> io::Result<()>) -> ExitCode {
-    let both = plimsoll_terminal::console::is_terminal() && io::stdin().is_terminal();
-    if !both || environment::variable("TERM").is_some_and(|term| term == "dumb") {
-        return fail_with(without, ExitStatus::Usage);
+/// Runs a full-screen program until it returns; `run` gets the number of a received signal, or 0. Exits with
+/// 2 and the message `no_terminal_message` if there is no terminal.
+pub(crate) fn run_full_screen(
+    no_terminal_message: &str,
+    run: impl FnOnce(SanitizedTerminal, &AtomicUsize) -> io::Result<()>,
+) -> ExitCode {
+    let has_terminal = plimsoll_terminal::console::is_terminal() && io::stdin().is_terminal();
+    if !has_terminal || environment::variable("TERM").is_some_and(|term| term == "dumb") {
+        return fail_with(no_terminal_message, ExitStatus::Usage);
     }
     let signal = Arc::new(AtomicUsize::new(0));
-    if let Err(error) = listen(Arc::clone(&signal)) {
+    if let Err(error) = spawn_signal_listener(Arc::clone(&signal)) {
         return fail(format!("cannot listen for signals: {error}"));
     }
-    // A panic gives the terminal back, too.
+    // `try_init` also restores the terminal on a panic.
     #[expect(clippy::disallowed_methods, reason = "this is the door")]
     let terminal = ratatui::try_init();
-    let shown = terminal.and_then(|terminal| stay(Screen(terminal), &signal));
+    let result = terminal.and_then(|terminal| run(SanitizedTerminal(terminal), &signal));
     ratatui::restore();
-    match (shown, signal.load(Ordering::SeqCst)) {
-        (_, number @ 1..) => ExitCode::from(code(number)),
+    match (result, signal.load(Ordering::SeqCst)) {
+        (_, number @ 1..) => ExitCode::from(signal_exit_code(number)),
         (Ok(()), _) => ExitCode::SUCCESS,
         (Err(error), _) => fail(format!("the terminal cannot be used: {error}")),
     }
 }
 
-fn code(signal: usize) -> u8 {
-    u8::try_from(BY_SIGNAL + signal).unwrap_or(1)
+fn signal_exit_code(signal: usize) -> u8 {
+    u8::try_from(SIGNAL_EXIT_BASE + signal).unwrap_or(1)
 }
 
-/// Notes a signal. The library that reads the keys of a terminal that was closed never comes back, and takes a whole core
-/// for that: then nobody is left to use what was noted.
+/// Stores the number of the first HUP, INT or TERM signal. crossterm never returns from reading a closed
+/// terminal, and uses a whole core for it; in that case the process exits here after [`TIMEOUT`].
 #[expect(clippy::exit, reason = "the thread that would return an exit code is caught in a library")]
-fn listen(noted: Arc<AtomicUsize>) -> io::Result<()> {
-    // HUP, INT, TERM: every one would end us with the terminal in raw mode.
+fn spawn_signal_listener(received_signal: Arc<AtomicUsize>) -> io::Result<()> {
+    // HUP, INT and TERM: each would end the process with the terminal in raw mode.
     let mut signals = signal_hook::iterator::Signals::new([1, 2, 15])?;
     std::thread::spawn(move || {
         let Some(number) = signals.forever().next() else { return };
         let number = usize::try_from(number).unwrap_or_default();
-        noted.store(number, Ordering::SeqCst);
-        std::thread::sleep(TIMEOUT);
+        received_signal.store(number, Ordering::SeqCst);
+        std::thread::sleep(SIGNAL_GRACE_PERIOD);
         let _ = ratatui::try_restore();
-        std::process::exit(code(number).into());
+        std::process::exit(signal_exit_code(number).into());
     });
     Ok(())
 }
@@ -117,16 +122,20 @@ mod tests {
     use ratatui::style::Style;
 
     #[test]
-    fn no_cell_of_the_screen_steers_the_terminal() {
+    fn no_cell_of_the_screen_can_control_the_terminal() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 60, 1));
         let hostile = "a\u{e0041}b\u{200d}c\u{ad}d\u{1b}[2Je\u{202e}f 👩\u{200d}🔬 é";
         buffer.set_string(0, 0, hostile, Style::default());
         buffer[(50, 0)].set_symbol("\u{9b}31m");
-        let text =
+        let buffer_text =
             |buffer: &Buffer| buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
-        assert!(text(&buffer).contains('\u{e0041}'), "the library lets it pass: {:?}", text(&buffer));
-        clean(&mut buffer);
-        let text = text(&buffer);
+        assert!(
+            buffer_text(&buffer).contains('\u{e0041}'),
+            "the library lets it pass: {:?}",
+            buffer_text(&buffer)
+        );
+        sanitize_cells(&mut buffer);
+        let text = buffer_text(&buffer);
         assert!(!text.contains(['\u{e0041}', '\u{ad}', '\u{1b}', '\u{9b}', '\u{202e}']), "{text:?}");
         assert!(text.contains("👩\u{200d}🔬") && text.contains('é'), "{text:?}");
     }

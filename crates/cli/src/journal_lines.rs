@@ -1,85 +1,90 @@
-//! Puts the lines of the journal into words, for `plimsoll log` and the screen of `plimsoll status --watch`.
+//! Describes the lines of the journal in words, for `plimsoll log` and the screen of `plimsoll status
+//! --watch`.
 
+mod describer;
 pub(crate) mod journal;
 pub(crate) mod page;
 mod phrase;
 mod sentence;
-mod tell;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
-use journal::Journal;
+pub(crate) use describer::{DescribedLine, JournalDescriber};
+use journal::JournalReader;
 use page::LogPage;
 pub(crate) use phrase::Tone;
 use plimsoll_domain::RunId;
-use plimsoll_domain::journal::Line;
+use plimsoll_domain::journal::JournalLine;
 use plimsoll_store::{Project, state_file};
-pub(crate) use tell::{EventPrinter, LogLine};
 
-/// Without a run so many lines are shown.
-const USUAL: usize = 50;
+/// Number of lines that are shown if there is no run.
+const DEFAULT_LINE_COUNT: usize = 50;
 
-/// The run that the state names.
-pub(crate) fn present_run(project: &Project) -> Option<RunId> {
-    state_file::load(project, None).ok().flatten().map(|state| state.run_id).filter(|id| !id.is_empty())
+/// Returns the run id in the state file.
+pub(crate) fn current_run_id(project: &Project) -> Option<RunId> {
+    state_file::load_state(project, None).ok().flatten().map(|state| state.run_id).filter(|id| !id.is_empty())
 }
 
-/// Returns the lines that are shown at first: the last ones if `most` says how many, else all since the current run began, because
-/// what happened beside the run may be the reason for what happened in it.
-pub(crate) fn chosen(
-    teller: &mut EventPrinter,
-    lines: &[Line],
+/// Returns the lines to show first: the last `max_count` ones if it is given, else all since the current run
+/// began. Events of other sessions are included, because they may explain events of the run.
+pub(crate) fn initial_lines(
+    describer: &mut JournalDescriber,
+    lines: &[JournalLine],
     run_id: Option<&RunId>,
-    most: Option<usize>,
-) -> Vec<LogLine> {
-    let of_run = |line: &Line| matches!(line, Line::Entry(entry) if entry.run_id.as_ref() == run_id);
-    let beginning = run_id.and_then(|_| lines.iter().position(of_run));
-    let (first, most) = match (most, beginning) {
-        (Some(most), _) => (0, most),
-        (None, Some(beginning)) => (beginning, usize::MAX),
-        (None, None) => (0, USUAL),
+    max_count: Option<usize>,
+) -> Vec<DescribedLine> {
+    let belongs_to_run =
+        |line: &JournalLine| matches!(line, JournalLine::Entry(entry) if entry.run_id.as_ref() == run_id);
+    let run_start = run_id.and_then(|_| lines.iter().position(belongs_to_run));
+    let (first, max_count) = match (max_count, run_start) {
+        (Some(max_count), _) => (0, max_count),
+        (None, Some(run_start)) => (run_start, usize::MAX),
+        (None, None) => (0, DEFAULT_LINE_COUNT),
     };
-    let shown: Vec<LogLine> = lines[first..].iter().filter_map(|line| teller.tell(line)).collect();
-    let too_many = shown.len().saturating_sub(most);
-    shown.into_iter().skip(too_many).collect()
+    let described: Vec<DescribedLine> =
+        lines[first..].iter().filter_map(|line| describer.describe_line(line)).collect();
+    let surplus = described.len().saturating_sub(max_count);
+    described.into_iter().skip(surplus).collect()
 }
 
-/// The journal of a run in words, as it grows.
+/// Describes a project's journal as it grows.
 #[derive(Debug)]
 pub(crate) struct JournalTail {
-    journal: Journal,
-    teller: EventPrinter,
+    journal: JournalReader,
+    describer: JournalDescriber,
     page: LogPage,
     run_id: Option<RunId>,
     has_begun: bool,
 }
 
 impl JournalTail {
-    /// Nothing has been read yet.
-    pub(crate) fn of(project: &Project) -> JournalTail {
+    /// Creates a tail that has read nothing yet.
+    pub(crate) fn from_current_run(project: &Project) -> JournalTail {
         JournalTail {
-            journal: Journal::new(project.journal()),
-            teller: EventPrinter::default(),
+            journal: JournalReader::new(project.journal_path()),
+            describer: JournalDescriber::default(),
             page: LogPage::new(false),
-            run_id: present_run(project),
+            run_id: current_run_id(project),
             has_begun: false,
         }
     }
 
-    /// The lines that have come since the last time: at first all since the current run began. A journal that
-    /// cannot be read just now may be readable again later.
-    pub(crate) fn news(&mut self) -> Vec<(String, Tone)> {
-        let lines = self.journal.news().unwrap_or_default();
-        let shown = if std::mem::replace(&mut self.has_begun, true) {
-            lines.iter().filter_map(|line| self.teller.tell(line)).collect()
+    /// Returns the lines since the last call; the first call returns all since the current run began. An
+    /// error counts as no new lines, because the journal may be readable again later.
+    pub(crate) fn read_new_lines(&mut self) -> Vec<(String, Tone)> {
+        let lines = self.journal.read_new_lines().unwrap_or_default();
+        let described_lines = if std::mem::replace(&mut self.has_begun, true) {
+            lines.iter().filter_map(|line| self.describer.describe_line(line)).collect()
         } else {
-            chosen(&mut self.teller, &lines, self.run_id.as_ref(), None)
+            initial_lines(&mut self.describer, &lines, self.run_id.as_ref(), None)
         };
         let page = &mut self.page;
-        shown
+        described_lines
             .iter()
-            .flat_map(|line| page.lines(line).into_iter().map(|painted| (painted.to_terminal(), line.tone)))
+            .flat_map(|line| {
+                page.render_lines(line).into_iter().map(|painted| (painted.to_terminal(), line.tone))
+            })
             .collect()
     }
 }

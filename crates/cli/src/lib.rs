@@ -1,11 +1,13 @@
-//! RULE: `plimsoll`, the command. One file per subcommand in `commands`; what several of them do is in `plimsoll_flows`.
+//! RULE: `plimsoll`, the command. One file per subcommand in `commands`; logic that several of them share is
+//! in `plimsoll_flows`.
 //!
-//! A command reads its arguments (clap), calls a flow or reads the files, and puts the answer into words. `plimsoll_terminal::console` is the
-//! only way to the terminal; `render` makes texts and pages safe to show; `endings` has the words for each way in which a run ends.
-//! Facts are gathered first, and pure functions make lines of them, so that the tests need no terminal.
+//! A command parses its arguments (clap), calls a flow or reads files, and describes the result. All terminal
+//! output goes through `plimsoll_terminal::console`; `render` makes texts and pages safe to show; `endings`
+//! has the texts for each way in which a run ends. Facts are gathered first and then rendered by pure
+//! functions, so the tests need no terminal.
 //!
-//! Limits: sentences on a terminal change between versions; scripts use `--json`, the markers and the exit codes. A command
-//! shows what the files say at that moment, and locks nothing to do so.
+//! Limits: sentences on a terminal change between versions; scripts use `--json`, the markers and the exit
+//! codes. A command shows the files as they are at that moment, without locking them.
 
 mod answers;
 mod branch;
@@ -28,31 +30,35 @@ mod run_status;
 mod target_session;
 mod task_arguments;
 
-pub use commands::definition;
-use commands::{Command, Verb};
-use plimsoll_domain::build::Build;
-use plimsoll_terminal::command_line::{asks_for_build, misread};
+pub use commands::command_line_definition;
+use commands::{CliCommand, CommandLine};
+use plimsoll_domain::build::BuildInfo;
+use plimsoll_terminal::command_line::{is_version_json_request, print_clap_error};
 use plimsoll_terminal::{console, signals};
 use std::process::ExitCode;
 
 /// Runs the command that this process was started with.
 pub fn main() -> ExitCode {
-    if asks_for_build() {
-        console::say(Build::own("plimsoll").to_json());
+    if is_version_json_request() {
+        console::print_text(BuildInfo::for_current_program("plimsoll").to_json());
         return ExitCode::SUCCESS;
     }
-    let verb = match Command::of_process() {
-        Ok(command) => command.verb,
-        Err(error) => return misread(&error),
+    let verb = match CommandLine::parse_process_arguments() {
+        Ok(command) => command.command,
+        Err(error) => return print_clap_error(&error),
     };
-    if let Some(code) = verb.refuse_foreign_place() {
+    if let Some(code) = verb.refuse_foreign_state() {
         return code;
     }
-    signals::survive_file_size_limit();
-    // What these say of a run is the user's word: they keep its ledger. Hooks and every other command only claim.
-    let plans = |verb: &Verb| matches!(verb, Verb::Prompt(arguments) if arguments.plans_next_session());
-    if matches!(verb, Verb::Run(_) | Verb::Start(_) | Verb::Gate(_) | Verb::Stop(_)) || plans(&verb) {
-        plimsoll_store::ledger::keep();
+    signals::turn_file_size_signal_into_error();
+    // The user's own commands keep the ledger of their runs, so what they write about a run counts as the
+    // user's word. Hooks and all other commands only claim.
+    let plans_next_session =
+        |verb: &CliCommand| matches!(verb, CliCommand::Prompt(arguments) if arguments.plans_next_session());
+    if matches!(verb, CliCommand::Run(_) | CliCommand::Start(_) | CliCommand::Gate(_) | CliCommand::Stop(_))
+        || plans_next_session(&verb)
+    {
+        plimsoll_store::ledger::enable_ledger_writes();
     }
     verb.run()
 }

@@ -1,95 +1,111 @@
-//! A watcher of a run that delivers its notes: after each session, while it waits out a pause, and at its end. It never
-//! fails a run, and holds it up a few seconds at most.
+//! A run observer that delivers notes to Linear: after each session, during a pause, and at the end of the
+//! run. It never fails a run, and delays it by a few seconds at most.
 
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_domain::{RunId, Settings};
 use plimsoll_flows::linear::delivery::{self, Delivery, DeliveryError};
-use plimsoll_flows::run::{Interrupt, Interrupts, Progress, RunObserver};
+use plimsoll_flows::run::{Interrupt, InterruptCounter, RunEvent, RunObserver};
 use plimsoll_flows::workers::is_item_run;
 use plimsoll_store::{Project, journal};
 use std::time::{Duration, Instant};
 
-/// Between two sessions.
-const BETWEEN: Duration = Duration::from_secs(5);
-/// At the end there is nothing more to be late for, except for the user who wants to leave.
-const AT_END: Duration = Duration::from_secs(10);
-const INTERRUPTED: Duration = Duration::from_secs(2);
-/// How often it is looked in a pause whether the time to try has come, and beside workers whether there is something to tell.
-const LOOK_INTERVAL: Duration = Duration::from_secs(15);
+/// Maximum time for a delivery between two sessions.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time at the end of the run: longer, because nothing has to wait for it except a user who wants to
+/// leave.
+const FINAL_DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
+const INTERRUPTED_DELIVERY_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often notes are delivered during a pause, and beside workers.
+const DELIVERY_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The watcher, which also tells Linear where an issue is set.
-pub(crate) fn reporting<'a>(
+/// Wraps an observer so that notes also go to Linear, if the settings name an issue.
+pub(crate) fn with_linear_delivery<'a>(
     project: &'a Project,
     settings: &Settings,
     run_id: RunId,
     inner: Box<dyn RunObserver + 'a>,
 ) -> Box<dyn RunObserver + 'a> {
     let Some(issue) = settings.linear.issue.clone().filter(|_| !is_item_run()) else { return inner };
-    // Now, while the user sits there whom a password manager can ask.
-    let ready = delivery::ready(project, settings, &issue);
-    if let Err(error) = &ready {
-        let event = JournalEvent::LinearFailed { trouble: error.to_string(), until: None };
-        let _ = journal::note(project, JournalEntry::new(event));
+    // Prepared now, while the user is present to answer a password manager.
+    let delivery_result = delivery::prepare_delivery(project, settings, &issue);
+    if let Err(error) = &delivery_result {
+        let event = JournalEvent::LinearFailed { error: error.to_string(), retry_at: None };
+        let _ = journal::append_entry(project, JournalEntry::new(event));
     }
-    let (delivery, untold) = match ready {
+    let (delivery, unreported_error) = match delivery_result {
         Ok(delivery) => (Some(delivery), None),
         Err(error) => (None, Some(error)),
     };
-    Box::new(Reporter { inner, project, run_id, delivery, untold, looked: Instant::now() })
+    Box::new(LinearReporter {
+        inner,
+        project,
+        run_id,
+        delivery,
+        unreported_error,
+        delivered_at: Instant::now(),
+    })
 }
 
-struct Reporter<'a> {
+struct LinearReporter<'a> {
     inner: Box<dyn RunObserver + 'a>,
     project: &'a Project,
     run_id: RunId,
-    /// None if there is no way: then the notes wait.
+    /// `None` if delivery is impossible; the notes stay in the outbox.
     delivery: Option<Delivery>,
-    /// Why there is none, until it has been said.
-    untold: Option<DeliveryError>,
-    /// When it was last looked in a pause.
-    looked: Instant,
+    /// Why delivery is impossible, until it has been reported.
+    unreported_error: Option<DeliveryError>,
+    /// When the last delivery was tried.
+    delivered_at: Instant,
 }
 
-impl RunObserver for Reporter<'_> {
-    fn tell(&mut self, progress: &Progress<'_>) {
-        // The end is reported last.
-        if matches!(progress, Progress::Over { .. } | Progress::Failed { .. }) {
-            self.deliver(AT_END);
+impl RunObserver for LinearReporter<'_> {
+    fn on_event(&mut self, event: &RunEvent<'_>) {
+        // Delivered before the end is reported, because that is the last message.
+        if matches!(event, RunEvent::ProgramEnded { .. } | RunEvent::RunFailed { .. }) {
+            self.deliver_notes(FINAL_DELIVERY_TIMEOUT);
         }
-        self.inner.tell(progress);
-        match progress {
-            Progress::Run { .. } => {
-                if let Some(trouble) = self.untold.take() {
-                    self.say(&format!("Linear was not notified: {trouble}"));
+        self.inner.on_event(event);
+        match event {
+            RunEvent::RunStarted { .. } => {
+                if let Some(error) = self.unreported_error.take() {
+                    self.report_to_inner(&format!("Linear was not notified: {error}"));
                 }
             }
-            Progress::Judged { .. } => self.deliver(BETWEEN),
-            Progress::Waiting { .. } | Progress::Figures { .. } if self.looked.elapsed() >= LOOK_INTERVAL => {
-                self.deliver(BETWEEN);
+            RunEvent::Judged { .. } => self.deliver_notes(DELIVERY_TIMEOUT),
+            RunEvent::PauseContinues { .. } | RunEvent::FiguresUpdated { .. }
+                if self.delivered_at.elapsed() >= DELIVERY_INTERVAL =>
+            {
+                self.deliver_notes(DELIVERY_TIMEOUT);
             }
             _ => {}
         }
     }
 
-    fn interrupts(&self) -> &Interrupts {
+    fn interrupts(&self) -> &InterruptCounter {
         self.inner.interrupts()
     }
 }
 
-impl Reporter<'_> {
-    fn deliver(&mut self, time: Duration) {
-        self.looked = Instant::now();
+impl LinearReporter<'_> {
+    fn deliver_notes(&mut self, timeout: Duration) {
+        self.delivered_at = Instant::now();
         let Some(delivery) = &self.delivery else { return };
-        // The user has pressed Ctrl-C and waits: what is not delivered stays in the outbox.
-        let time = if self.inner.interrupts().has_asked(Interrupt::Once) { INTERRUPTED } else { time };
-        match delivery.deliver(self.project, &self.run_id, time) {
+        // After Ctrl-C the user is waiting; undelivered notes stay in the outbox.
+        let timeout = if self.inner.interrupts().has_requested(Interrupt::AfterSession) {
+            INTERRUPTED_DELIVERY_TIMEOUT
+        } else {
+            timeout
+        };
+        match delivery.deliver_waiting_notes(self.project, &self.run_id, timeout) {
             Ok(None) => {}
-            Ok(Some(words)) => self.say(&format!("Linear was not notified: {words}")),
-            Err(error) => self.say(&format!("Linear was not notified: {error}; {}", error.hint())),
+            Ok(Some(failure)) => self.report_to_inner(&format!("Linear was not notified: {failure}")),
+            Err(error) => {
+                self.report_to_inner(&format!("Linear was not notified: {error}; {}", error.hint()));
+            }
         }
     }
 
-    fn say(&mut self, words: &str) {
-        self.inner.tell(&Progress::Note(plimsoll_domain::text::one_line(words)));
+    fn report_to_inner(&mut self, text: &str) {
+        self.inner.on_event(&RunEvent::Notice(plimsoll_domain::text::to_single_line(text)));
     }
 }

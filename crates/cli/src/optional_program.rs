@@ -1,4 +1,4 @@
-//! How the command becomes one of the optional programs, which do what it links nothing for.
+//! Replaces the command with one of the optional programs, which link libraries that the command does not.
 
 use plimsoll_flows::optional_program;
 use plimsoll_store::Project;
@@ -6,12 +6,13 @@ use plimsoll_terminal::console::fail;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-/// Becomes the program of this name, with these words; exit code 1 where it cannot be started.
-pub(crate) fn become_program(name: &'static str, words: &[impl AsRef<OsStr>]) -> ExitCode {
-    let program = match optional_program::find(&Project::of_command(), name) {
+/// Replaces this process with the program of this name and these arguments. Exits with 1 if it cannot be
+/// started.
+pub(crate) fn replace_process_with_program(name: &'static str, arguments: &[impl AsRef<OsStr>]) -> ExitCode {
+    let program = match optional_program::find_program(&Project::find_for_command(), name) {
         Ok(program) => program,
-        Err(error) => return fail(format!("{error}\nhint: {}", error.hint())),
+        Err(error) => return fail(format!("{error}\nhint: {}", error.install_hint())),
     };
-    let error = plimsoll_launcher::become_successor(&program, words);
+    let error = plimsoll_launcher::exec_program(&program, arguments);
     fail(format!("{} cannot be started: {error}", program.display()))
 }

@@ -1,27 +1,32 @@
-//! Names the plans of other tools, with the commands that use them.
+//! Lists the plans of other tools, with the commands that use them.
 
-use plimsoll_domain::text::{counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line};
 use plimsoll_flows::run::other_plans::{OtherPlan, plans_with_open_items};
 use plimsoll_store::Project;
 
-/// How many plans are named.
-const NAMED: usize = 3;
+/// Maximum number of plans that are listed.
+const MAX_LISTED_PLANS: usize = 3;
 
-/// Returns a line for each plan of another tool that has open items, with the command that uses it. For a run without a plan.
-pub(crate) fn lines(project: &Project) -> Vec<String> {
+/// Returns a line for each plan of another tool with open items, with the command that uses it. Shown if a
+/// run has no plan.
+pub(crate) fn render_lines(project: &Project) -> Vec<String> {
     let plans = plans_with_open_items(project);
-    let rest = plans.len().saturating_sub(NAMED);
-    let more = (rest > 0).then(|| format!("{} more", counted(rest, "plan")));
-    plans.iter().take(NAMED).map(line).chain(more).collect()
+    let hidden_count = plans.len().saturating_sub(MAX_LISTED_PLANS);
+    let more_line = (hidden_count > 0).then(|| format!("{} more", count_with_noun(hidden_count, "plan")));
+    plans.iter().take(MAX_LISTED_PLANS).map(render_plan_line).chain(more_line).collect()
 }
 
-fn line(plan: &OtherPlan) -> String {
-    let file = one_line(&plan.file);
+fn render_plan_line(plan: &OtherPlan) -> String {
+    let file = to_single_line(&plan.file);
     let quoted = shlex::try_quote(&plan.file).unwrap_or_default();
-    let open = if plan.is_stories {
-        if plan.open == 1 { "1 open story".to_owned() } else { format!("{} open stories", plan.open) }
+    let open_count = if plan.is_stories {
+        if plan.open_count == 1 {
+            "1 open story".to_owned()
+        } else {
+            format!("{} open stories", plan.open_count)
+        }
     } else {
-        counted(plan.open, "open item")
+        count_with_noun(plan.open_count, "open item")
     };
     let command = if plan.is_stories {
         format!(
@@ -30,7 +35,7 @@ fn line(plan: &OtherPlan) -> String {
     } else {
         format!("plimsoll run --todo {quoted}")
     };
-    format!("{file} has {open}, and no run uses it by itself; to work through it: {command}")
+    format!("{file} has {open_count}, and no run uses it by itself; to work through it: {command}")
 }
 
 #[cfg(test)]
@@ -38,14 +43,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_named_with_its_command() {
-        let plan = |file: &str, open, is_stories| OtherPlan { file: file.to_owned(), open, is_stories };
+    fn each_plan_is_listed_with_its_command() {
+        let plan =
+            |file: &str, open, is_stories| OtherPlan { file: file.to_owned(), open_count: open, is_stories };
         assert_eq!(
-            line(&plan("specs/log in/tasks.md", 1, false)),
+            render_plan_line(&plan("specs/log in/tasks.md", 1, false)),
             "specs/log in/tasks.md has 1 open item, and no run uses it by itself; to work through it: plimsoll run --todo 'specs/log in/tasks.md'"
         );
         assert_eq!(
-            line(&plan("prd.json", 2, true)),
+            render_plan_line(&plan("prd.json", 2, true)),
             "prd.json has 2 open stories, and no run uses it by itself; to work through it: plimsoll query -nr --argjson prd \"$(cat prd.json)\" '$prd.userStories[] | select(.passes | not) | \"- [ ] \\(.id): \\(.title)\"' > fix_plan.md"
         );
     }

@@ -1,55 +1,68 @@
-//! Reports the checks that items of a plan name: which of them run, or that none does.
+//! Lists the checks that items of a plan name and that will run, or says that none runs.
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::item_check::{self, ItemCheck};
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 
-/// How much of an item stands on a line; a command that may run is never cut.
-const ITEM: usize = 60;
+/// Maximum characters of an item on a line; a command that may run is never cut.
+const MAX_ITEM_CHARS: usize = 60;
 
-/// The lines for a run that begins; none if no item names a check.
-pub(crate) fn lines(state: &RunState) -> Vec<String> {
+/// Returns the lines for a run that begins; empty if no item names a check.
+pub(crate) fn render_lines(state: &RunState) -> Vec<String> {
     let checks = &state.options.plan_checks;
     if checks.is_empty() {
-        return not_run(state.items.todo_items.iter().map(String::as_str)).into_iter().collect();
+        return checks_not_run_note(state.plan_items.todo_items.iter().map(String::as_str))
+            .into_iter()
+            .collect();
     }
     let line = |check: &ItemCheck| {
-        format!("  `{}` for \"{}\"", one_line(&check.command), clip(&one_line(&check.item), ITEM))
+        format!(
+            "  `{}` for \"{}\"",
+            to_single_line(&check.command),
+            truncate_end(&to_single_line(&check.item_text), MAX_ITEM_CHARS)
+        )
     };
-    std::iter::once(format!("{} of the plan will run (--plan-verify):", counted(checks.len(), "check")))
-        .chain(checks.iter().map(line))
-        .collect()
+    std::iter::once(format!(
+        "{} of the plan will run (--plan-verify):",
+        count_with_noun(checks.len(), "check")
+    ))
+    .chain(checks.iter().map(line))
+    .collect()
 }
 
-/// That these items name checks and none of them runs; none if they name none.
-fn not_run<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {
-    let count = items.filter(|item| item_check::command(item).is_some()).count();
-    let name = if count == 1 { "names a check, which is" } else { "name checks, which are" };
-    (count > 0).then(|| format!("{} {name} not run: --plan-verify runs them", counted(count, "item")))
+/// Says that these items name checks and none of them runs; `None` if they name none.
+fn checks_not_run_note<'a>(items: impl Iterator<Item = &'a str>) -> Option<String> {
+    let count = items.filter(|item| item_check::parse_verify_command(item).is_some()).count();
+    let clause = if count == 1 { "names a check, which is" } else { "name checks, which are" };
+    (count > 0)
+        .then(|| format!("{} {clause} not run: --plan-verify runs them", count_with_noun(count, "item")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::state::{Items, RunOptions};
+    use plimsoll_domain::state::{PlanItems, RunOptions};
 
     #[test]
-    fn every_command_that_may_run_is_shown_and_without_leave_none_is() {
+    fn every_check_that_will_run_is_shown_in_full() {
         let items = ["one (verify: true)", "two", "three (medium, verify: rm\u{1b}[2J -r x)"];
         let state = |checks: &[ItemCheck]| RunState {
-            items: Items { todo_items: items.map(str::to_owned).to_vec(), ..Items::default() },
+            plan_items: PlanItems { todo_items: items.map(str::to_owned).to_vec(), ..PlanItems::default() },
             options: RunOptions { plan_checks: checks.to_vec(), ..RunOptions::default() },
             ..RunState::default()
         };
-        assert_eq!(lines(&state(&[])), ["2 items name checks, which are not run: --plan-verify runs them"]);
-        let check = ItemCheck { item: items[2].into(), command: "rm\u{1b}[2J -r x".into() };
         assert_eq!(
-            lines(&state(&[check])),
+            render_lines(&state(&[])),
+            ["2 items name checks, which are not run: --plan-verify runs them"]
+        );
+        let check = ItemCheck { item_text: items[2].into(), command: "rm\u{1b}[2J -r x".into() };
+        assert_eq!(
+            render_lines(&state(&[check])),
             [
                 "1 check of the plan will run (--plan-verify):",
                 "  `rm\\u{1b}[2J -r x` for \"three (medium, verify: rm\\u{1b}[2J -r x)\""
             ]
         );
-        assert_eq!(not_run(["two"].into_iter()), None);
+        assert_eq!(checks_not_run_note(["two"].into_iter()), None);
     }
 }

@@ -1,57 +1,65 @@
-//! What the command says of questions that wait for the user's answer.
+//! Renders the questions that wait for the user's answer.
 
 use plimsoll_domain::RunState;
 use plimsoll_domain::question::OpenQuestion;
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 
-/// How much of an item and of its question stands on one line.
-const ITEM: usize = 60;
-const QUESTION: usize = 200;
+/// Maximum characters of an item, and of its question, on one line.
+const MAX_ITEM_CHARS: usize = 60;
+const MAX_QUESTION_CHARS: usize = 200;
 
-/// One question on a line, with the number that `--answer` takes.
-pub(crate) fn line(number: usize, open: &OpenQuestion) -> String {
-    let (item, question) = (clip(&one_line(&open.item), ITEM), clip(&one_line(&open.question), QUESTION));
+/// Renders a question on one line, with the number that `--answer` takes.
+pub(crate) fn question_line(number: usize, open_question: &OpenQuestion) -> String {
+    let (item, question) = (
+        truncate_end(&to_single_line(&open_question.item), MAX_ITEM_CHARS),
+        truncate_end(&to_single_line(&open_question.question), MAX_QUESTION_CHARS),
+    );
     format!("{number}. \"{item}\": {question}")
 }
 
-/// The command that answers a question.
-pub(crate) fn command(number: usize) -> String {
+/// Returns the command that answers a question.
+pub(crate) fn answer_command(number: usize) -> String {
     format!("plimsoll status --answer {number} 'your answer'")
 }
 
-/// How many items wait; none if none does.
-pub(crate) fn waiting(state: &RunState) -> Option<String> {
-    match state.items.parked.len() {
+/// Says how many items wait for an answer; `None` if there are none.
+pub(crate) fn waiting_items_text(state: &RunState) -> Option<String> {
+    match state.plan_items.parked_questions.len() {
         0 => None,
         1 => Some("1 item waits for your answer".to_owned()),
-        many => Some(format!("{} wait for your answers", counted(many, "item"))),
+        count => Some(format!("{} wait for your answers", count_with_noun(count, "item"))),
     }
 }
 
-/// All questions, and how to answer, as lines.
-pub(crate) fn lines(state: &RunState) -> Vec<String> {
-    let Some(waiting) = waiting(state) else { return Vec::new() };
-    let questions = (1..).zip(&state.items.parked).map(|(number, open)| format!("  {}", line(number, open)));
-    std::iter::once(format!("{waiting}:"))
+/// Returns all questions, and the command that answers one, as lines.
+pub(crate) fn questions_and_answer_command(state: &RunState) -> Vec<String> {
+    let Some(waiting_items) = waiting_items_text(state) else { return Vec::new() };
+    let questions = (1..)
+        .zip(&state.plan_items.parked_questions)
+        .map(|(number, open)| format!("  {}", question_line(number, open)));
+    std::iter::once(format!("{waiting_items}:"))
         .chain(questions)
-        .chain([format!("to answer: {}", command(1))])
+        .chain([format!("to answer: {}", answer_command(1))])
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::state::Items;
+    use plimsoll_domain::state::PlanItems;
 
     #[test]
-    fn each_question_has_its_number_and_steers_nothing() {
+    fn each_question_has_its_number_and_no_control_characters() {
         let open = |item: &str| OpenQuestion {
             item: item.to_owned(),
             question: "Which\u{1b}[2J port?".to_owned(),
             ..OpenQuestion::default()
         };
-        let of = |parked| RunState { items: Items { parked, ..Items::default() }, ..RunState::default() };
-        let lines = lines(&of(vec![open("one"), open("two")]));
+        let state_with_parked = |parked| RunState {
+            plan_items: PlanItems { parked_questions: parked, ..PlanItems::default() },
+            ..RunState::default()
+        };
+        let lines = questions_and_answer_command(&state_with_parked(vec![open("one"), open("two")]));
         assert_eq!(
             lines,
             [
@@ -61,7 +69,10 @@ mod tests {
                 "to answer: plimsoll status --answer 1 'your answer'"
             ]
         );
-        assert_eq!(waiting(&of(vec![open("one")])).as_deref(), Some("1 item waits for your answer"));
-        assert!(super::lines(&of(Vec::new())).is_empty());
+        assert_eq!(
+            waiting_items_text(&state_with_parked(vec![open("one")])).as_deref(),
+            Some("1 item waits for your answer")
+        );
+        assert!(questions_and_answer_command(&state_with_parked(Vec::new())).is_empty());
     }
 }

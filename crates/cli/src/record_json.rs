@@ -1,53 +1,53 @@
-//! Turns and the working memory for programs: `--json` prints them, and `plimsoll query` asks about them.
+//! Turns and the working memory as JSON: printed by `--json`, and the input of `plimsoll query`.
 
 use plimsoll_domain::memory::{Frame, Memory, Register};
-use plimsoll_flows::turns::{Body, Recorded};
+use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use serde_json::{Map, Value, json};
 
-/// The eight fields by name, and `ext`, which also has its place.
-pub(crate) fn turn_json(recorded: &Recorded) -> Value {
-    let mut value = match &recorded.body {
-        Body::Turn(turn) => serde_json::to_value(turn).unwrap_or_default(),
-        Body::DecodeError(why) => empty(recorded, &json!({"unsound": why})),
-        _ => empty(recorded, &json!({"erased": true})),
+/// Returns a turn's eight fields by name, and `ext`, extended by the turn's place in the log.
+pub(crate) fn turn_json(record: &LoggedRecord) -> Value {
+    let mut value = match &record.body {
+        RecordBody::Turn(turn) => serde_json::to_value(turn).unwrap_or_default(),
+        RecordBody::DecodeError(why) => turn_json_without_content(record, &json!({"unsound": why})),
+        _ => turn_json_without_content(record, &json!({"erased": true})),
     };
-    let header = &recorded.header;
-    let place = json!({
-        "session_id": recorded.session_id, "seq": header.seq, "stream": header.stream, "at": header.at,
+    let header = &record.header;
+    let location = json!({
+        "session_id": record.session_id, "seq": header.sequence_number, "stream": header.stream, "at": header.recorded_at,
     });
-    for (key, place) in place.as_object().into_iter().flatten() {
-        value["ext"][key] = place.clone();
+    for (key, value_of_key) in location.as_object().into_iter().flatten() {
+        value["ext"][key] = value_of_key.clone();
     }
     value
 }
 
-fn empty(recorded: &Recorded, ext: &Value) -> Value {
+fn turn_json_without_content(record: &LoggedRecord, ext: &Value) -> Value {
     json!({
-        "number": recorded.header.number, "raw_response": null, "program": null, "result": null,
-        "prints": null, "tool_calls": null, "memory": null, "success": recorded.header.success, "ext": ext,
+        "number": record.header.turn_number, "raw_response": null, "program": null, "result": null,
+        "prints": null, "tool_calls": null, "memory": null, "success": record.header.succeeded, "ext": ext,
     })
 }
 
-/// The memory for programs: `memory show --json`, and what `plimsoll query --on memory` is asked about.
+/// Returns the memory as JSON, for `memory show --json` and `plimsoll query --on memory`.
 pub(crate) fn memory_json(memory: &Memory) -> Value {
     json!({
-        "rev": memory.rev, "step": memory.step, "depth": memory.depth(), "frame": memory.top().name,
-        "registers": registers(memory.top()), "frames": memory.frames.iter().map(frame_in_json).collect::<Vec<_>>(),
-        "heap": memory.heap, "heap_chars": memory.heap_size(), "pressure": memory.pressure(),
-        "stale": memory.stale(), "done": memory.done,
+        "rev": memory.revision, "step": memory.step_number, "depth": memory.depth(), "frame": memory.current_frame().name,
+        "registers": registers_json(memory.current_frame()), "frames": memory.frames.iter().map(frame_json).collect::<Vec<_>>(),
+        "heap": memory.heap, "heap_chars": memory.heap_size_in_chars(), "pressure": memory.heap_pressure(),
+        "stale": memory.stale_step_registers(), "done": memory.root_result,
     })
 }
 
-/// By their names.
-fn registers(frame: &Frame) -> Map<String, Value> {
+/// Returns the texts of a frame's registers by name.
+fn registers_json(frame: &Frame) -> Map<String, Value> {
     let value =
         |register: Register| (register.key().to_owned(), json!(frame.registers[register.index()].text));
     Register::ALL.into_iter().map(value).collect()
 }
 
-fn frame_in_json(frame: &Frame) -> Value {
+fn frame_json(frame: &Frame) -> Value {
     json!({
         "name": frame.name, "objective": frame.objective, "context": frame.context,
-        "return_spec": frame.return_spec, "registers": registers(frame), "agent": frame.agent,
+        "return_spec": frame.expected_result, "registers": registers_json(frame), "agent": frame.agent_id,
     })
 }

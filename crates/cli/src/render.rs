@@ -1,4 +1,4 @@
-//! How foreign words and pages reach a reader.
+//! Prepares untrusted text and web pages for a reader.
 
 pub(crate) mod redact;
 pub(crate) mod visible;

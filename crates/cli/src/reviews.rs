@@ -1,110 +1,131 @@
-//! What the command says of reviews: what they cost, what they left open, and what they could not say.
+//! Describes reviews: their cost, their open findings, and those that gave no answer.
 
 use plimsoll_domain::RunState;
-use plimsoll_domain::review::ItemPoints;
-use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_domain::review::ItemFindings;
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
 
-/// How much of an item and of a finding stands on one line.
-const ITEM: usize = 60;
-const FINDING: usize = 300;
+/// Maximum characters of an item, and of a finding, on one line.
+const MAX_ITEM_CHARS: usize = 60;
+const MAX_FINDING_CHARS: usize = 300;
 
-/// What of the cost was for reviews; none if there were none.
-pub(crate) fn cost(state: &RunState) -> Option<String> {
-    let spent = &state.spent;
-    let reviews = counted(spent.review_count as usize, "review");
+/// Returns the part of the cost that was for reviews; `None` if there were none.
+pub(crate) fn cost_text(state: &RunState) -> Option<String> {
+    let spent = &state.spending;
+    let reviews = count_with_noun(spent.review_count as usize, "review");
     (spent.review_count > 0).then(|| format!("${:.2} of it for {reviews}", spent.review_cost_usd))
 }
 
-/// What reviews left open, in one line; none if that is nothing.
-pub(crate) fn open(state: &RunState) -> Option<String> {
-    let standing = standing(state);
-    let findings: usize = standing.iter().map(|points| points.findings.len()).sum();
-    let items: Vec<String> =
-        standing.iter().map(|points| format!("\"{}\"", clip(&one_line(&points.item), ITEM))).collect();
-    let left = (findings > 0).then(|| {
-        format!("{} open, although it is ticked: {}", counted(findings, "finding"), items.join(", "))
+/// Describes in one line what reviews left open; `None` if nothing is open.
+pub(crate) fn open_findings_text(state: &RunState) -> Option<String> {
+    let items_with_findings = open_item_findings(state);
+    let findings: usize = items_with_findings.iter().map(|points| points.findings.len()).sum();
+    let items: Vec<String> = items_with_findings
+        .iter()
+        .map(|points| format!("\"{}\"", truncate_end(&to_single_line(&points.item), MAX_ITEM_CHARS)))
+        .collect();
+    let findings_text = (findings > 0).then(|| {
+        format!("{} open, although it is ticked: {}", count_with_noun(findings, "finding"), items.join(", "))
     });
-    let parts: Vec<String> = left.into_iter().chain(unanswered(state)).chain(waiting(state)).collect();
+    let parts: Vec<String> = findings_text
+        .into_iter()
+        .chain(unanswered_reviews_text(state))
+        .chain(unreviewed_items_text(state))
+        .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
-/// The same with the findings, as lines, and what the reviews cost first.
-pub(crate) fn lines(state: &RunState) -> Vec<String> {
-    let spent = &state.spent;
-    let of = (spent.review_count > 0).then(|| {
-        let reviews = counted(spent.review_count as usize, "review");
-        format!("{reviews}: ${:.2}, {} tokens", spent.review_cost_usd, tokens(spent.review_tokens))
+/// Returns the cost of the reviews, the open findings and the missing reviews, as lines.
+pub(crate) fn render_lines(state: &RunState) -> Vec<String> {
+    let spent = &state.spending;
+    let cost_line = (spent.review_count > 0).then(|| {
+        let reviews = count_with_noun(spent.review_count as usize, "review");
+        format!("{reviews}: ${:.2}, {} tokens", spent.review_cost_usd, format_tokens(spent.review_tokens))
     });
-    let findings = standing(state).into_iter().flat_map(|points| {
-        let item = clip(&one_line(&points.item), ITEM);
-        let first = format!("\"{item}\" is ticked, but its review still found:");
-        let found = points.findings.iter().map(|words| format!("  - {}", clip(&one_line(words), FINDING)));
-        std::iter::once(first).chain(found).collect::<Vec<_>>()
+    let findings = open_item_findings(state).into_iter().flat_map(|item_findings| {
+        let item = truncate_end(&to_single_line(&item_findings.item), MAX_ITEM_CHARS);
+        let heading = format!("\"{item}\" is ticked, but its review still found:");
+        let finding_lines = item_findings
+            .findings
+            .iter()
+            .map(|finding| format!("  - {}", truncate_end(&to_single_line(finding), MAX_FINDING_CHARS)));
+        std::iter::once(heading).chain(finding_lines).collect::<Vec<_>>()
     });
-    of.into_iter().chain(findings).chain(unanswered(state)).chain(waiting(state)).collect()
+    cost_line
+        .into_iter()
+        .chain(findings)
+        .chain(unanswered_reviews_text(state))
+        .chain(unreviewed_items_text(state))
+        .collect()
 }
 
-fn standing(state: &RunState) -> Vec<&ItemPoints> {
-    state.outcomes.reviews.standing(&state.items.completed_items).collect()
+fn open_item_findings(state: &RunState) -> Vec<&ItemFindings> {
+    state.outcomes.reviews.ticked_items_with_findings(&state.plan_items.completed_items).collect()
 }
 
-fn unanswered(state: &RunState) -> Option<String> {
-    match state.outcomes.reviews.unanswered {
+fn unanswered_reviews_text(state: &RunState) -> Option<String> {
+    match state.outcomes.reviews.unanswered_count {
         0 => None,
-        count => Some(format!("{} gave no answer (plimsoll log)", counted(count as usize, "review"))),
+        count => Some(format!("{} gave no answer (plimsoll log)", count_with_noun(count as usize, "review"))),
     }
 }
 
-/// Items that a run which is over has not reviewed, for want of time or money.
-fn waiting(state: &RunState) -> Option<String> {
-    let waiting = state.outcomes.reviews.waiting.len();
-    let is_left = waiting > 0 && state.lifecycle.is_over();
-    is_left.then(|| format!("{} not reviewed", counted(waiting, "ticked item")))
+/// Counts the items that an ended run has not reviewed, for lack of time or money.
+fn unreviewed_items_text(state: &RunState) -> Option<String> {
+    let waiting_count = state.outcomes.reviews.waiting_items.len();
+    let has_unreviewed = waiting_count > 0 && state.lifecycle.is_over();
+    has_unreviewed.then(|| format!("{} not reviewed", count_with_noun(waiting_count, "ticked item")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::Status;
-    use plimsoll_domain::review::Reviews;
-    use plimsoll_domain::state::{Items, Lifecycle, Outcomes, Spent};
+    use plimsoll_domain::RunStatus;
+    use plimsoll_domain::review::ReviewState;
+    use plimsoll_domain::state::{Lifecycle, PlanItems, RunSpending, SessionOutcomes};
 
     #[test]
-    fn what_reviews_cost_and_left_open_is_said_and_steers_nothing() {
-        let points = |item: &str, findings: &[&str]| ItemPoints {
+    fn review_cost_and_open_findings_are_shown_safely() {
+        let points = |item: &str, findings: &[&str]| ItemFindings {
             item: item.to_owned(),
-            taken_back: 2,
+            taken_back_count: 2,
             findings: findings.iter().map(|words| (*words).to_owned()).collect(),
         };
         let state = RunState {
-            lifecycle: Lifecycle::of(Status::Deadline),
-            items: Items { completed_items: vec!["one".into(), "two".into()], ..Items::default() },
-            spent: Spent {
+            lifecycle: Lifecycle::with_status(RunStatus::Deadline),
+            plan_items: PlanItems {
+                completed_items: vec!["one".into(), "two".into()],
+                ..PlanItems::default()
+            },
+            spending: RunSpending {
                 review_count: 3,
                 review_cost_usd: 0.125,
                 review_tokens: 40_000,
-                ..Spent::default()
+                ..RunSpending::default()
             },
-            outcomes: Outcomes {
-                reviews: Reviews {
-                    points: vec![points("one", &["a\u{1b}[2J"]), points("two", &[]), points("open", &["x"])],
-                    waiting: vec!["two".into()],
-                    unanswered: 1,
-                    ..Reviews::default()
+            outcomes: SessionOutcomes {
+                reviews: ReviewState {
+                    item_findings: vec![
+                        points("one", &["a\u{1b}[2J"]),
+                        points("two", &[]),
+                        points("open", &["x"]),
+                    ],
+                    waiting_items: vec!["two".into()],
+                    unanswered_count: 1,
+                    ..ReviewState::default()
                 },
-                ..Outcomes::default()
+                ..SessionOutcomes::default()
             },
             ..RunState::default()
         };
-        assert_eq!(cost(&state).as_deref(), Some("$0.12 of it for 3 reviews"));
+        assert_eq!(cost_text(&state).as_deref(), Some("$0.12 of it for 3 reviews"));
         assert_eq!(
-            open(&state).as_deref(),
+            open_findings_text(&state).as_deref(),
             Some(
                 "1 finding open, although it is ticked: \"one\"; 1 review gave no answer (plimsoll log); 1 ticked item not reviewed"
             )
         );
         assert_eq!(
-            lines(&state),
+            render_lines(&state),
             [
                 "3 reviews: $0.12, 40k tokens",
                 "\"one\" is ticked, but its review still found:",
@@ -114,6 +135,9 @@ mod tests {
             ]
         );
         let none = RunState::default();
-        assert_eq!((cost(&none), open(&none), lines(&none)), (None, None, Vec::new()));
+        assert_eq!(
+            (cost_text(&none), open_findings_text(&none), render_lines(&none)),
+            (None, None, Vec::new())
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! Gathers what a run's status shows, and puts it into words, so that `status` and the report say the same.
+//! Gathers and describes what a run's status shows, so that `status` and the report agree.
 
-pub(crate) mod words;
+pub(crate) mod status_text;
 
 use chrono::{DateTime, Utc};
 use plimsoll_domain::RunState;
@@ -10,53 +10,51 @@ use plimsoll_flows::run_figures::RunSnapshot;
 use plimsoll_flows::workers::pending_items::describe_pending_items;
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::{Project, clock};
-use plimsoll_terminal::columns::width;
-use words::Standing;
+use plimsoll_terminal::columns::line_width;
+use status_text::StatusSummary;
 
-/// The facts that the screen shows.
+/// The facts that the status screen shows.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
-    /// The run.
+pub(crate) struct RunStatusView {
     pub(crate) state: RunState,
-    /// Its figures, with the sessions that are running.
+    /// Its figures, including running sessions.
     pub(crate) figures: RunFigures,
-    /// Whether the run is working, waiting or over, by what is seen of it.
+    /// Whether the run is working, waiting or over, according to its processes and files.
     pub(crate) activity: RunActivity,
-    /// Why no new session or item starts; none if they do.
+    /// Why no new session or item starts; `None` if they do.
     pub(crate) stop_reason: Option<String>,
-    /// The context usage of the current session; none if that is not looked at.
+    /// Context usage of the current session; `None` if it was not measured.
     pub(crate) context: Option<String>,
-    /// The open items of a parallel run that no worker here holds, a line each.
+    /// The open items of a parallel run that no local worker holds, a line each.
     pub(crate) pending_items: Vec<String>,
-    /// The path of the journal.
-    pub(crate) journal: String,
-    /// How much space our records of the project take, and how to free it; none where that is not looked at.
-    pub(crate) recorded: Option<String>,
-    /// Now.
+    /// Path of the journal.
+    pub(crate) journal_path: String,
+    /// Disk usage of the project's records, and how to free it; `None` if it was not determined.
+    pub(crate) disk_usage: Option<String>,
     pub(crate) now: DateTime<Utc>,
-    /// No line is longer.
+    /// Maximum width of a line.
     pub(crate) width: usize,
 }
 
-impl View {
-    /// Returns true for a run with workers: it has no session of its own.
+impl RunStatusView {
+    /// Returns true for a run with workers, which has no session of its own.
     pub(crate) fn has_workers(&self) -> bool {
         self.state.options.workers.is_some()
     }
 }
 
-/// Gathers what is known beside the figures.
-pub(crate) fn view(project: &Project, snapshot: RunSnapshot) -> View {
+/// Adds the facts that a snapshot does not have.
+pub(crate) fn gather_status_view(project: &Project, snapshot: RunSnapshot) -> RunStatusView {
     let RunSnapshot { mut state, figures, activity, stop_reason, .. } = snapshot;
-    questions::refresh(project, &mut state);
-    View {
+    questions::refresh_open_questions(project, &mut state);
+    RunStatusView {
         context: None,
         pending_items: describe_pending_items(project, &state).unwrap_or_default(),
-        journal: project.relative(&project.journal()),
-        // Not at each refresh of `--watch`: that would look at every file of ours again.
-        recorded: None,
+        journal_path: project.relative_to_root(&project.journal_path()),
+        // Not at each refresh of `--watch`: it would read the sizes of all our files again.
+        disk_usage: None,
         now: clock::now(),
-        width: width(),
+        width: line_width(),
         state,
         figures,
         activity,
@@ -64,7 +62,7 @@ pub(crate) fn view(project: &Project, snapshot: RunSnapshot) -> View {
     }
 }
 
-/// The status of a run, and why, in one sentence.
-pub(crate) fn standing(project: &Project, snapshot: &RunSnapshot) -> Standing {
-    words::standing(&view(project, snapshot.clone()))
+/// Returns the status of a run, and why, as one sentence.
+pub(crate) fn status_summary(project: &Project, snapshot: &RunSnapshot) -> StatusSummary {
+    status_text::summarize_status(&gather_status_view(project, snapshot.clone()))
 }

@@ -2,18 +2,18 @@
 
 use clap::Args;
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::limits::Limits;
+use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::promise::PromiseWord;
-use plimsoll_domain::state::{Commit, VerifyEach};
-use plimsoll_flows::run::lifecycle::{Changes, NewRun};
-use plimsoll_policy::foreign::PROMISE;
+use plimsoll_domain::state::{CheckpointCommitMode, VerifyTiming};
+use plimsoll_flows::run::lifecycle::{NewRun, ResumeChanges};
+use plimsoll_policy::shell_loop::DEFAULT_PROMISE;
 use plimsoll_store::{StoreError, disk, environment};
 use plimsoll_terminal::value_parsers;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Headings of the options of `run` and `start`, in the order of the help. Short help (`-h`) leaves out options that a first
-/// user does not need.
+/// Headings of the options of `run` and `start`, in the order of the help. Short help (`-h`) omits options
+/// that a new user does not need.
 pub(crate) const TASK: &str = "Task";
 pub(crate) const CHECKS: &str = "Checks";
 const LIMITS: &str = "Limits";
@@ -38,7 +38,7 @@ pub(crate) struct TaskArguments {
     #[arg(long, value_name = "FILE", help_heading = TASK)]
     todo: Option<String>,
     /// The word of the promise
-    #[arg(long, default_value = PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word, help_heading = CHECKS, hide_short_help = true)]
+    #[arg(long, default_value = DEFAULT_PROMISE, value_name = "WORD", value_parser = value_parsers::promise_word, help_heading = CHECKS, hide_short_help = true)]
     promise: PromiseWord,
     /// A command that must pass before completion is believed; repeatable
     #[arg(long, value_name = "CMD", help_heading = CHECKS)]
@@ -138,106 +138,104 @@ enum VerifyMode {
     Promise,
 }
 
-/// Unlimited loops are not a default.
-const MAX_ITERATIONS: u32 = 50;
+/// Default limit: a loop without a limit must be chosen explicitly.
+const DEFAULT_MAX_ITERATIONS: u32 = 50;
 
-/// Why the options about the task cannot be followed.
+/// The error in options about the task.
 #[derive(Debug, Error)]
 pub(crate) enum TaskError {
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("the objective file {0} is missing")]
-    NoObjective(PathBuf),
+    MissingObjectiveFile(PathBuf),
     #[error(
         "`{0}` is a file: give it with --todo if it is the plan, or with --objective-file if it is the task"
     )]
-    FileForObjective(String),
+    ObjectiveIsFile(String),
     #[error("{0} belongs to a new run: --resume keeps the task, the plan, its checks and the branch")]
-    OfNewRun(&'static str),
+    OnlyForNewRun(&'static str),
 }
 
 impl TaskArguments {
-    /// As the flows want it; fails where a file cannot be read.
-    pub(crate) fn new_run(&self) -> Result<NewRun, TaskError> {
+    /// Converts the options to a new run. Fails if a file cannot be read.
+    pub(crate) fn to_new_run(&self) -> Result<NewRun, TaskError> {
         let objective = match &self.objective_file {
-            Some(file) => Some(read(file)?),
+            Some(file) => Some(read_objective_file(file)?),
             None => self.objective.clone(),
         };
         Ok(NewRun {
             objective,
             name: self.name.clone(),
-            todo: self.todo.clone(),
-            max_iterations: self.max_iterations.unwrap_or(MAX_ITERATIONS),
+            plan_file: self.todo.clone(),
+            max_iterations: self.max_iterations.unwrap_or(DEFAULT_MAX_ITERATIONS),
             promise: self.promise.clone(),
-            verify: self.verify.clone(),
-            verify_each: self.verify_each().unwrap_or_default(),
-            plan_verify: self.plan_verify,
+            verify_commands: self.verify.clone(),
+            verify_timing: self.verify_timing().unwrap_or_default(),
+            runs_plan_checks: self.plan_verify,
             verify_sandbox: self.verify_sandbox,
             strict_promise: self.strict_promise.unwrap_or(false),
-            protect: self.protect.clone(),
+            protected_paths: self.protect.clone(),
             limits: self.limits(),
             branch: self.branch.clone(),
-            commit: self.commit().unwrap_or_default(),
-            commit_hooks: self.commit_hooks,
-            pack: self.pack,
-            memory: self.memory,
+            commit_mode: self.commit_mode().unwrap_or_default(),
+            runs_commit_hooks: self.commit_hooks,
+            packs_items: self.pack,
+            uses_working_memory: self.memory,
             ..NewRun::default()
         })
     }
 
-    /// What a resume changes.
-    pub(crate) fn changes(&self) -> Result<Changes, TaskError> {
-        let about_the_task = [
+    /// Returns the changes for a resumed run. Fails if an option is only for a new run.
+    pub(crate) fn to_resume_changes(&self) -> Result<ResumeChanges, TaskError> {
+        let new_run_options = [
             (self.objective.is_some(), "--objective"),
             (self.objective_file.is_some(), "--objective-file"),
             (self.name.is_some(), "--name"),
             (self.todo.is_some(), "--todo"),
-            // An agent may have written into the plan since.
+            // An agent may have changed the plan since the run began.
             (self.plan_verify, "--plan-verify"),
             (self.branch.is_some(), "--branch"),
         ];
-        if let Some((_, option)) = about_the_task.iter().find(|(given, _)| *given) {
-            return Err(TaskError::OfNewRun(option));
+        if let Some((_, option)) = new_run_options.iter().find(|(is_given, _)| *is_given) {
+            return Err(TaskError::OnlyForNewRun(option));
         }
-        Ok(Changes {
+        Ok(ResumeChanges {
             max_iterations: self.max_iterations,
-            verify: Some(self.verify.clone()).filter(|verify| !verify.is_empty()),
-            verify_each: self.verify_each(),
+            verify_commands: Some(self.verify.clone()).filter(|verify| !verify.is_empty()),
+            verify_timing: self.verify_timing(),
             verify_sandbox: self.verify_sandbox,
             strict_promise: self.strict_promise,
-            protect: self.protect.clone(),
+            added_protected_paths: self.protect.clone(),
             limits: self.limits(),
-            commit: self.commit(),
-            commit_hooks: self.commit_hooks,
-            pack: self.pack,
-            memory: self.memory,
-            ..Changes::default()
+            commit_mode: self.commit_mode(),
+            runs_commit_hooks: self.commit_hooks,
+            packs_items: self.pack,
+            uses_working_memory: self.memory,
+            ..ResumeChanges::default()
         })
     }
 
-    /// The first option that was given and that several workers cannot obey.
-    pub(crate) fn not_with_workers(&self) -> Option<&'static str> {
-        let given = [
+    /// Returns the first given option that does not work with several workers.
+    pub(crate) fn option_unusable_with_workers(&self) -> Option<&'static str> {
+        let options = [
             (self.branch.is_some(), "--branch"),
             (self.memory, "--memory"),
             (self.pack, "--pack"),
             (matches!(self.commit, Some(CommitMode::Off)), "--commit off"),
         ];
-        given.iter().find(|(is_given, _)| *is_given).map(|(_, option)| *option)
+        options.iter().find(|(is_given, _)| *is_given).map(|(_, option)| *option)
     }
 
-    /// True with `--memory`.
     pub(crate) fn memory(&self) -> bool {
         self.memory
     }
 
-    /// True with `--verify-sandbox`.
     pub(crate) fn verify_sandbox(&self) -> bool {
         self.verify_sandbox
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
+    fn limits(&self) -> RunLimits {
+        RunLimits {
             max_cost_usd: self.max_cost,
             max_cost_per_day_usd: self.max_cost_per_day,
             max_tokens: self.max_tokens,
@@ -246,27 +244,27 @@ impl TaskArguments {
         }
     }
 
-    fn verify_each(&self) -> Option<VerifyEach> {
+    fn verify_timing(&self) -> Option<VerifyTiming> {
         self.verify_each.map(|mode| match mode {
-            VerifyMode::Tick => VerifyEach::Tick,
-            VerifyMode::Promise => VerifyEach::Promise,
+            VerifyMode::Tick => VerifyTiming::AfterTick,
+            VerifyMode::Promise => VerifyTiming::BeforeCompletion,
         })
     }
 
-    /// The plan, if the command line names one.
-    pub(crate) fn plan(&self) -> Option<&str> {
+    /// Returns the plan file, if the command line names one.
+    pub(crate) fn plan_file(&self) -> Option<&str> {
         self.todo.as_deref()
     }
 
-    fn commit(&self) -> Option<Commit> {
+    fn commit_mode(&self) -> Option<CheckpointCommitMode> {
         self.commit.map(|mode| match mode {
-            CommitMode::Wip => Commit::Wip,
-            CommitMode::Off => Commit::Off,
+            CommitMode::Wip => CheckpointCommitMode::Wip,
+            CommitMode::Off => CheckpointCommitMode::Off,
         })
     }
 }
 
-fn read(file: &Path) -> Result<String, TaskError> {
+fn read_objective_file(file: &Path) -> Result<String, TaskError> {
     let path = environment::current_dir().join(file);
-    disk::read_text(&path)?.ok_or(TaskError::NoObjective(path))
+    disk::read_text(&path)?.ok_or(TaskError::MissingObjectiveFile(path))
 }

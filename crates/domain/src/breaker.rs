@@ -1,30 +1,39 @@
-//! The circuit breaker's memory: what has gone wrong how often in a row, and why it opened.
+//! The state of the circuit breaker: how many times in a row each kind of failure occurred, and why the
+//! breaker opened.
 
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// Separate counters for separate causes. The two that the original design named are in the state itself:
-/// `no_change_count` and `error_hashes`.
+/// Separate counters for separate causes. The state itself has the two older counters, `no_change_count` and
+/// `error_hashes`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Breaker {
-    /// Promises refused in a row, with no item finished between.
-    pub refused: u32,
-    /// Sessions in a row in which the client refused a tool, with no item finished between.
-    pub permission_denied: u32,
-    /// Sessions in a row that said and did nothing.
-    pub empty_reply: u32,
-    /// Sessions in a row that failed before the model had answered.
-    pub quick_failure: u32,
-    /// The words of the last error.
+pub struct BreakerState {
+    /// Refused promises in a row, without a finished item between them.
+    #[serde(rename = "refused")]
+    pub refused_promise_count: u32,
+    /// Sessions in a row in which the client refused a tool, without a finished item between them.
+    #[serde(rename = "permission_denied")]
+    pub permission_denied_count: u32,
+    /// Sessions in a row without any text or tool call.
+    #[serde(rename = "empty_reply")]
+    pub empty_reply_count: u32,
+    /// Sessions in a row that failed before the model answered.
+    #[serde(rename = "quick_failure")]
+    pub quick_failure_count: u32,
+    /// The text of the last error.
     pub last_error: String,
-    /// Level checkpoints without a finished item since the last one, in seconds since 1970.
-    pub fruitless_checkpoints_at: Vec<i64>,
-    /// Set by `--reset-breaker`: the next session is a trial, and the same trouble opens it again at once.
-    pub half_open: Option<BreakerCause>,
-    /// Why it is open.
-    pub opened: Option<Opened>,
+    /// Times of checkpoints at a usage threshold since the last finished item, in seconds since 1970.
+    #[serde(rename = "fruitless_checkpoints_at")]
+    pub fruitless_checkpoint_times: Vec<i64>,
+    /// Set by `--reset-breaker`: the next session is a trial, and the same failure opens the breaker again at
+    /// once.
+    #[serde(rename = "half_open")]
+    pub half_open_cause: Option<BreakerCause>,
+    /// Why the breaker is open; `None` while it is closed.
+    #[serde(rename = "opened")]
+    pub trip: Option<BreakerTrip>,
 }
 
 /// Why the breaker opens.
@@ -32,38 +41,41 @@ pub struct Breaker {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum BreakerCause {
-    /// Sessions that failed before the model had answered.
+    /// Sessions failed before the model answered.
     QuickFailure,
-    /// Tools that the client refuses.
+    /// The client refused tools.
     PermissionDenied,
-    /// Sessions that say and do nothing.
+    /// Sessions had no text and no tool call.
     EmptyReply,
-    /// Promises that do not hold.
-    Refused,
-    /// The same error again and again.
+    /// Completion promises were false.
+    #[serde(rename = "refused")]
+    #[strum(serialize = "refused")]
+    RefusedPromises,
+    /// The same error occurred again and again.
     SameError,
-    /// Nothing changes.
+    /// No session made progress.
     NoProgress,
 }
 
 impl BreakerCause {
-    /// As written in the marker.
-    pub fn word(self) -> &'static str {
+    /// Returns the name that is written in the marker.
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// The moment it opened.
+/// Why and when the breaker opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opened {
-    /// Which counter.
+pub struct BreakerTrip {
     pub cause: BreakerCause,
-    /// How far it had come.
-    pub count: u32,
-    /// The evidence, in words.
+    /// The counter's value at that time.
+    #[serde(rename = "count")]
+    pub failure_count: u32,
+    /// The evidence, as text.
     pub evidence: String,
-    /// The iteration that opened it.
+    /// The iteration in which it opened.
     pub iteration: u32,
-    /// RFC 3339 UTC.
-    pub at: Timestamp,
+    /// RFC 3339, UTC.
+    #[serde(rename = "at")]
+    pub tripped_at: Timestamp,
 }

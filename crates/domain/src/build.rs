@@ -1,68 +1,71 @@
-//! Which build a program of ours is of. Programs of several builds beside each other are found by comparing these.
+//! Identifies the build of a Plimsoll program. Comparing these values finds programs of different builds that
+//! are installed together.
 
 use serde::{Deserialize, Serialize};
 
-/// What a program says of itself with `--version --json`.
+/// The output of a program with `--version --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Build {
-    /// Its name.
+pub struct BuildInfo {
     pub program: String,
-    /// The version of all our programs that belong together.
+    /// The version that all programs of one release share.
     pub version: String,
-    /// The target that it was compiled for; none if it did not say.
+    /// The target triple it was compiled for; `None` if the build did not state it.
     pub target: Option<String>,
-    /// The commit that it was built from, with `-dirty` behind it if files differed; none if the build was not told.
+    /// The commit it was built from, with the suffix `-dirty` if files differed; `None` if the build did not
+    /// state it.
     pub commit: Option<String>,
 }
 
-/// As many digits of a commit as git itself shows.
-const SHORT: usize = 12;
+/// The number of commit digits that are shown.
+const SHORT_COMMIT_LENGTH: usize = 12;
 
-impl Build {
-    /// That of the program that calls this, under its name.
-    pub fn own(program: &str) -> Build {
-        let told = |words: &str| (!words.is_empty()).then(|| words.to_owned());
-        Build {
-            program: program.to_owned(),
+impl BuildInfo {
+    /// Returns the build of the running program, under the given program name.
+    pub fn for_current_program(program_name: &str) -> BuildInfo {
+        let non_empty = |words: &str| (!words.is_empty()).then(|| words.to_owned());
+        BuildInfo {
+            program: program_name.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            target: told(env!("PLIMSOLL_BUILT_FOR")),
-            commit: told(env!("PLIMSOLL_BUILT_FROM")),
+            target: non_empty(env!("PLIMSOLL_BUILT_FOR")),
+            commit: non_empty(env!("PLIMSOLL_BUILT_FROM")),
         }
     }
 
-    /// What a program printed. None if it is no build.
-    pub fn read(printed: &str) -> Option<Build> {
-        serde_json::from_str(printed).ok()
+    /// Parses what a program printed. Returns `None` if it is not a build description.
+    pub fn from_json(json: &str) -> Option<BuildInfo> {
+        serde_json::from_str(json).ok()
     }
 
-    /// As a program prints it.
+    /// Serializes the build in the form that `--version --json` prints.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// True unless both say of what build they are and differ. What one does not say proves nothing.
-    pub fn may_be_of_one_build(&self, other: &Build) -> bool {
-        let agree = |one: &Option<String>, other: &Option<String>| match (one, other) {
-            (Some(one), Some(other)) => one == other,
+    /// Returns false only if both builds state a value and the values differ. A missing value matches
+    /// everything.
+    pub fn may_be_same_build(&self, other: &BuildInfo) -> bool {
+        let agree_if_both_known = |left: &Option<String>, right: &Option<String>| match (left, right) {
+            (Some(left), Some(right)) => left == right,
             _ => true,
         };
         self.version == other.version
-            && agree(&self.target, &other.target)
-            && agree(&self.commit, &other.commit)
+            && agree_if_both_known(&self.target, &other.target)
+            && agree_if_both_known(&self.commit, &other.commit)
     }
 }
 
-/// `0.1.0 (x86_64-unknown-linux-musl, 3aa43b2c5072)`, as far as it is known.
-impl std::fmt::Display for Build {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let short = |commit: &String| match commit.split_once('-') {
-            Some((digits, mark)) => format!("{}-{mark}", digits.get(..SHORT).unwrap_or(digits)),
-            None => commit.get(..SHORT).unwrap_or(commit).to_owned(),
+/// Writes `0.1.0 (x86_64-unknown-linux-musl, 3aa43b2c5072)`, without the parts that are unknown.
+impl std::fmt::Display for BuildInfo {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shorten = |commit: &String| match commit.split_once('-') {
+            Some((hash, suffix)) => format!("{}-{suffix}", hash.get(..SHORT_COMMIT_LENGTH).unwrap_or(hash)),
+            None => commit.get(..SHORT_COMMIT_LENGTH).unwrap_or(commit).to_owned(),
         };
-        let known: Vec<String> = self.target.iter().cloned().chain(self.commit.as_ref().map(short)).collect();
-        match known.is_empty() {
-            true => out.write_str(&self.version),
-            false => write!(out, "{} ({})", self.version, known.join(", ")),
+        let details: Vec<String> =
+            self.target.iter().cloned().chain(self.commit.as_ref().map(shorten)).collect();
+        match details.is_empty() {
+            true => formatter.write_str(&self.version),
+            false => write!(formatter, "{} ({})", self.version, details.join(", ")),
         }
     }
 }
@@ -71,51 +74,55 @@ impl std::fmt::Display for Build {
 mod tests {
     use super::*;
 
-    fn build(version: &str, target: Option<&str>, commit: Option<&str>) -> Build {
-        let own = |words: &str| words.to_owned();
-        Build {
-            program: own("plimsoll"),
-            version: own(version),
-            target: target.map(own),
-            commit: commit.map(own),
+    fn build_info(version: &str, target: Option<&str>, commit: Option<&str>) -> BuildInfo {
+        let to_text = |words: &str| words.to_owned();
+        BuildInfo {
+            program: to_text("plimsoll"),
+            version: to_text(version),
+            target: target.map(to_text),
+            commit: commit.map(to_text),
         }
     }
 
     #[test]
-    fn what_is_printed_is_read_back() {
-        let own = Build::own("plimsoll-frame");
-        assert_eq!(Build::read(&own.to_json()), Some(own));
-        for other in ["", "{}", "plimsoll\n", "plimsoll 0.0.9\n", "{\"program\": 1, \"version\": \"0\"}x"] {
-            assert_eq!(Build::read(other), None, "{other}");
+    fn a_printed_build_is_parsed_back() {
+        let build_info = BuildInfo::for_current_program("plimsoll-frame");
+        assert_eq!(BuildInfo::from_json(&build_info.to_json()), Some(build_info));
+        for text in ["", "{}", "plimsoll\n", "plimsoll 0.0.9\n", "{\"program\": 1, \"version\": \"0\"}x"] {
+            assert_eq!(BuildInfo::from_json(text), None, "{text}");
         }
-        assert!(Build::own("plimsoll").target.is_some_and(|target| target.contains(std::env::consts::ARCH)));
+        assert!(
+            BuildInfo::for_current_program("plimsoll")
+                .target
+                .is_some_and(|target| target.contains(std::env::consts::ARCH))
+        );
     }
 
     #[test]
-    fn only_what_both_say_can_differ() {
-        let ours = build("0.1.0", Some("x"), Some("aaa"));
+    fn only_fields_that_both_builds_state_can_differ() {
+        let ours = build_info("0.1.0", Some("x"), Some("aaa"));
         for (other, same) in [
-            (build("0.1.0", Some("x"), Some("aaa")), true),
-            (build("0.1.0", None, None), true),
-            (build("0.1.0", Some("x"), None), true),
-            (build("0.1.1", Some("x"), Some("aaa")), false),
-            (build("0.1.0", Some("y"), None), false),
-            (build("0.1.0", Some("x"), Some("bbb")), false),
+            (build_info("0.1.0", Some("x"), Some("aaa")), true),
+            (build_info("0.1.0", None, None), true),
+            (build_info("0.1.0", Some("x"), None), true),
+            (build_info("0.1.1", Some("x"), Some("aaa")), false),
+            (build_info("0.1.0", Some("y"), None), false),
+            (build_info("0.1.0", Some("x"), Some("bbb")), false),
         ] {
-            assert_eq!(ours.may_be_of_one_build(&other), same, "{other:?}");
+            assert_eq!(ours.may_be_same_build(&other), same, "{other:?}");
         }
     }
 
     #[test]
-    fn a_build_is_shown_as_far_as_it_is_known() {
+    fn display_leaves_out_what_is_unknown() {
         let commit = "3aa43b2c50722e413322c0e344728aec1c9c5a44";
         let dirty = format!("{commit}-dirty");
         for (build, shown) in [
-            (build("0.1.0", None, None), "0.1.0"),
-            (build("0.1.0", Some("t"), None), "0.1.0 (t)"),
-            (build("0.1.0", Some("t"), Some(commit)), "0.1.0 (t, 3aa43b2c5072)"),
-            (build("0.1.0", None, Some(&dirty)), "0.1.0 (3aa43b2c5072-dirty)"),
-            (build("0.1.0", None, Some("abc")), "0.1.0 (abc)"),
+            (build_info("0.1.0", None, None), "0.1.0"),
+            (build_info("0.1.0", Some("t"), None), "0.1.0 (t)"),
+            (build_info("0.1.0", Some("t"), Some(commit)), "0.1.0 (t, 3aa43b2c5072)"),
+            (build_info("0.1.0", None, Some(&dirty)), "0.1.0 (3aa43b2c5072-dirty)"),
+            (build_info("0.1.0", None, Some("abc")), "0.1.0 (abc)"),
         ] {
             assert_eq!(build.to_string(), shown);
         }

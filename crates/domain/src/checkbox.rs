@@ -1,123 +1,129 @@
-//! Checkboxes of a plan: which lines are items, and which only look like items.
+//! Checkboxes of a plan: decides which lines are items, and which only look like items.
 //!
-//! An item is what GitHub shows as a checkbox: a list item whose text begins with `[ ]` or `[x]`. Also `[~]` and `[/]` are items,
-//! open ones, as many programs mark what is begun; and `[ ]*`, with which Kiro marks what is optional. A line with any other
-//! mark, or with a box where Markdown has none, is unclear: nobody can say whether it is work, so no run begins with it.
+//! An item is what GitHub shows as a checkbox: a list item whose text begins with `[ ]` or `[x]`. `[~]` and
+//! `[/]` are open items, too, because many programs use them for work in progress; so is `[ ]*`, with which
+//! Kiro marks optional items. A line with any other mark, or with a box where Markdown has no checkbox, is
+//! unclear. No run starts while a plan has unclear lines, because they may be work.
 
 use crate::markdown_lines::{LineKind, MarkdownLine, MarkdownLines};
-use crate::text::one_line;
+use crate::text::to_single_line;
 
-/// A line that looks like an item and is none.
+/// A line that looks like an item but is not one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnclearLine {
-    /// Its number in the file, from 1.
-    pub line: usize,
-    /// The line in one row of words.
+    /// The line number in the file, from 1.
+    pub line_number: usize,
+    /// The line, with white space collapsed.
     pub text: String,
-    /// The words of the item that it looks like.
-    pub item: String,
+    /// The text of the item that it looks like.
+    pub item_text: String,
 }
 
-/// A checkbox of a plan, for comparison with other readers of Markdown.
+/// A checkbox of a plan, in the form in which tests compare it with other Markdown parsers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkbox<'a> {
-    /// Its line, from 0.
-    pub line: usize,
-    /// True if it is ticked.
-    pub done: bool,
+    /// The index of its line, from 0.
+    pub line_index: usize,
+    pub is_done: bool,
     /// The text between the brackets.
-    pub mark: &'a str,
-    /// The words behind it.
-    pub words: &'a str,
-    /// True for `[ ]*`, which marks for Kiro what is optional.
+    pub mark_text: &'a str,
+    /// The text after the box.
+    pub text: &'a str,
+    /// True for `[ ]*`, which marks an optional item in Kiro's format.
     pub is_starred: bool,
 }
 
-/// The meaning of a line for the plan.
+/// How the plan parser reads a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanLine<'a> {
-    /// A checkbox; it is an item if it has words.
-    Checkbox(BoxAt<'a>),
-    /// A line that looks like an item.
-    Unclear(LooseBox<'a>),
+    /// A checkbox. It is an item if text follows the box.
+    Checkbox(ParsedBox<'a>),
+    /// A line that looks like an item but is not one.
+    Unclear(UnclearBox<'a>),
     /// Any other line.
     Other,
 }
 
-/// The state of an item, by the mark in its box.
+/// The state of an item, given by the mark in its box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum CheckboxMark {
     Open,
     Done,
-    /// Open, and somebody has begun with it.
-    Begun(char),
-    /// Nobody can know.
+    /// Open, with work in progress. Holds the mark's character.
+    InProgress(char),
+    /// A mark without a known meaning.
     Unknown,
 }
 
-/// A box in a text.
+/// A box at the beginning of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct BoxAt<'a> {
-    pub(crate) mark: Mark,
+pub(crate) struct ParsedBox<'a> {
+    pub(crate) mark: CheckboxMark,
     /// The text between the brackets.
-    pub(crate) inner: &'a str,
-    /// What follows.
-    pub(crate) rest: &'a str,
-    /// True if it is written as a checkbox has to be.
-    pub(crate) is_exact: bool,
+    pub(crate) mark_text: &'a str,
+    /// The text after the box.
+    pub(crate) following_text: &'a str,
+    /// True if it is written the way Markdown requires of a checkbox.
+    pub(crate) is_valid_checkbox: bool,
     /// True for `[ ]*`.
     pub(crate) is_starred: bool,
 }
 
-/// A box where Markdown has none, or with another mark.
+/// A box where Markdown has no checkbox, or with an unknown mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LooseBox<'a> {
-    pub(crate) mark: Mark,
-    pub(crate) inner: &'a str,
-    /// A number that the item had, or the emphasis that its words begin with.
-    pub(crate) before: &'a str,
-    pub(crate) words: &'a str,
-    /// True for a cell of a table, of which only a person can make an item.
+pub(crate) struct UnclearBox<'a> {
+    pub(crate) mark: CheckboxMark,
+    pub(crate) mark_text: &'a str,
+    /// The item's number, or the emphasis marker that its text begins with.
+    pub(crate) prefix: &'a str,
+    pub(crate) text: &'a str,
+    /// True for a cell of a table, which only a person can turn into an item.
     pub(crate) is_in_table: bool,
 }
 
-/// A longer text between brackets is no mark.
+/// A longer text between brackets is not a mark.
 const MAX_MARK_BYTES: usize = 24;
-/// Characters that are boxes by themselves.
-const BOX_CHARACTERS: [(char, Mark); 5] =
-    [('☐', Mark::Open), ('⬜', Mark::Open), ('🔲', Mark::Open), ('☑', Mark::Done), ('☒', Mark::Unknown)];
-/// Marks that mean nothing but done.
-const CHECK_MARKS: &str = "✓✔√✅☑";
-/// What stands for a list marker in texts that were copied from elsewhere.
-const BULLETS: &str = "-*+•–—·‣◦▪●○∙";
-/// Marks that count also where no list marker is before them: in prose a bracket may hold any other letter.
-const BARE_MARKS: &str = "-✓✔√✅☑✗✘>!?";
+/// Unicode characters that are boxes themselves.
+const BOX_CHARACTER_MARKS: [(char, CheckboxMark); 5] = [
+    ('☐', CheckboxMark::Open),
+    ('⬜', CheckboxMark::Open),
+    ('🔲', CheckboxMark::Open),
+    ('☑', CheckboxMark::Done),
+    ('☒', CheckboxMark::Unknown),
+];
+/// Marks that always mean "done".
+const DONE_MARKS: &str = "✓✔√✅☑";
+/// Characters that stand for a list marker in text copied from other programs.
+const BULLET_CHARACTERS: &str = "-*+•–—·‣◦▪●○∙";
+/// Marks that count even without a list marker before them. Other letters do not: in prose, a bracket may
+/// contain any letter.
+const MARKS_WITHOUT_BULLET: &str = "-✓✔√✅☑✗✘>!?";
 
-/// The checkboxes of a plan, also those without words.
-pub fn checkboxes<'a>(markdown: &'a str) -> Vec<Checkbox<'a>> {
-    let checkbox = |line: MarkdownLine<'a>| match plan_line(&line) {
-        PlanLine::Checkbox(BoxAt { mark, inner, rest, is_starred, .. }) => Some(Checkbox {
-            line: line.number,
-            done: mark == Mark::Done,
-            mark: inner,
-            words: rest,
+/// Returns the checkboxes of a plan, including those without text.
+pub fn parse_checkboxes<'a>(markdown: &'a str) -> Vec<Checkbox<'a>> {
+    let to_checkbox = |line: MarkdownLine<'a>| match classify_plan_line(&line) {
+        PlanLine::Checkbox(ParsedBox { mark, mark_text, following_text, is_starred, .. }) => Some(Checkbox {
+            line_index: line.line_index,
+            is_done: mark == CheckboxMark::Done,
+            mark_text,
+            text: following_text,
             is_starred,
         }),
         PlanLine::Unclear(_) | PlanLine::Other => None,
     };
-    MarkdownLines::new(markdown).filter_map(checkbox).collect()
+    MarkdownLines::new(markdown).filter_map(to_checkbox).collect()
 }
 
-/// Returns the meaning of a line for the plan.
-pub(crate) fn plan_line<'a>(line: &MarkdownLine<'a>) -> PlanLine<'a> {
-    let text = &line.text[line.content..];
-    let found = match line.kind {
-        LineKind::ParagraphStart if line.begins_item => match box_at(text, true) {
-            Some(found) if found.is_exact => return PlanLine::Checkbox(found),
-            _ => loose_box(text, true),
+/// Decides how the plan parser reads a line.
+pub(crate) fn classify_plan_line<'a>(line: &MarkdownLine<'a>) -> PlanLine<'a> {
+    let text = &line.text[line.text_start..];
+    let unclear_box = match line.kind {
+        LineKind::ParagraphStart if line.is_first_of_list_item => match parse_leading_box(text, true) {
+            Some(parsed_box) if parsed_box.is_valid_checkbox => return PlanLine::Checkbox(parsed_box),
+            _ => parse_unclear_box(text, true),
         },
-        LineKind::ParagraphStart | LineKind::ParagraphContinuation => loose_box(text, false),
-        LineKind::Heading => loose_box(text.trim_start_matches('#').trim_start(), false),
+        LineKind::ParagraphStart | LineKind::ParagraphContinuation => parse_unclear_box(text, false),
+        LineKind::Heading => parse_unclear_box(text.trim_start_matches('#').trim_start(), false),
         LineKind::Blank
         | LineKind::Rule
         | LineKind::Fence
@@ -125,197 +131,237 @@ pub(crate) fn plan_line<'a>(line: &MarkdownLine<'a>) -> PlanLine<'a> {
         | LineKind::Comment
         | LineKind::FrontMatter => None,
     };
-    found.filter(|found| !found.words.trim().is_empty()).map_or(PlanLine::Other, PlanLine::Unclear)
+    unclear_box
+        .filter(|unclear_box| !unclear_box.text.trim().is_empty())
+        .map_or(PlanLine::Other, PlanLine::Unclear)
 }
 
-/// Collects the lines of a plan that look like items and are none, in one pass over its lines.
+/// Collects the lines of a plan that look like items but are not, in one pass over the lines.
 #[derive(Debug, Default)]
-pub(crate) struct UnclearLines {
-    found: Vec<UnclearLine>,
-    /// Items in code fences and in comments that end nowhere so far.
-    hidden: Vec<UnclearLine>,
-    /// A checkbox without words, which the next line may have.
-    without_words: Option<UnclearLine>,
+pub(crate) struct UnclearLineCollector {
+    lines: Vec<UnclearLine>,
+    /// Items in code fences and comments that are not closed so far.
+    hidden_items: Vec<UnclearLine>,
+    /// A checkbox without text; the next line may have the text.
+    empty_checkbox: Option<UnclearLine>,
 }
 
-impl UnclearLines {
-    /// Looks at a line, and at what it means for the plan.
-    pub(crate) fn take(&mut self, line: &MarkdownLine<'_>, meaning: &PlanLine<'_>) {
-        let without_words = self.without_words.take();
-        match meaning {
-            PlanLine::Checkbox(found) if found.rest.trim_start().is_empty() => {
-                self.without_words = Some(unclear(line, String::new()));
+impl UnclearLineCollector {
+    /// Adds a line, together with how the plan parser reads it.
+    pub(crate) fn add_line(&mut self, line: &MarkdownLine<'_>, plan_line: &PlanLine<'_>) {
+        let empty_checkbox = self.empty_checkbox.take();
+        match plan_line {
+            PlanLine::Checkbox(parsed_box) if parsed_box.following_text.trim_start().is_empty() => {
+                self.empty_checkbox = Some(new_unclear_line(line, String::new()));
             }
             PlanLine::Checkbox(_) => {}
-            PlanLine::Unclear(found) => self.found.push(unclear(line, found.item_text())),
+            PlanLine::Unclear(unclear_box) => {
+                self.lines.push(new_unclear_line(line, unclear_box.item_text()));
+            }
             PlanLine::Other => match line.kind {
                 LineKind::ParagraphContinuation => {
-                    let item = one_line(&line.text[line.content..]);
-                    self.found.extend(without_words.map(|above| UnclearLine { item, ..above }));
+                    let item_text = to_single_line(&line.text[line.text_start..]);
+                    self.lines.extend(
+                        empty_checkbox.map(|checkbox_line| UnclearLine { item_text, ..checkbox_line }),
+                    );
                 }
                 LineKind::Fence | LineKind::Comment => {
-                    let text = line.text[line.content..].trim_start();
-                    let found = listed_box(text).filter(|found| found.mark != Mark::Done);
-                    self.hidden.extend(found.map(|found| unclear(line, found.item_text())));
+                    let text = line.text[line.text_start..].trim_start();
+                    let hidden_box =
+                        parse_box_after_marker(text).filter(|found| found.mark != CheckboxMark::Done);
+                    self.hidden_items
+                        .extend(hidden_box.map(|hidden_box| new_unclear_line(line, hidden_box.item_text())));
                 }
-                _ => self.hidden.clear(),
+                _ => self.hidden_items.clear(),
             },
         }
     }
 
-    /// The lines, in their order. Items that a fence hides are among them if nothing closes it.
-    pub(crate) fn finish(mut self, unclosed_block: Option<usize>) -> Vec<UnclearLine> {
-        if let Some(start) = unclosed_block {
-            self.found.extend(self.hidden.into_iter().filter(|hidden| hidden.line > start + 1));
+    /// Returns the collected lines, in their order. Items inside a code fence or a comment are included if
+    /// nothing closes it.
+    pub(crate) fn into_unclear_lines(mut self, unclosed_block_start: Option<usize>) -> Vec<UnclearLine> {
+        if let Some(block_start) = unclosed_block_start {
+            self.lines
+                .extend(self.hidden_items.into_iter().filter(|item| item.line_number > block_start + 1));
         }
-        self.found
+        self.lines
     }
 }
 
-fn unclear(line: &MarkdownLine<'_>, item: String) -> UnclearLine {
-    UnclearLine { line: line.number + 1, text: one_line(line.text), item }
+fn new_unclear_line(line: &MarkdownLine<'_>, item_text: String) -> UnclearLine {
+    UnclearLine { line_number: line.line_index + 1, text: to_single_line(line.text), item_text }
 }
 
-impl LooseBox<'_> {
-    /// The words of the item that the line looks like.
+impl UnclearBox<'_> {
+    /// Returns the text of the item that the line looks like.
     pub(crate) fn item_text(&self) -> String {
-        one_line(&self.words_with_number())
+        to_single_line(&self.text_with_prefix())
     }
 
-    /// The words behind the box, with a number or an emphasis that stands before it.
-    pub(crate) fn words_with_number(&self) -> String {
-        match self.before {
-            "" => self.words.trim_start().to_owned(),
-            emphasis if emphasis.starts_with(['*', '_']) => format!("{emphasis}{}", self.words.trim_start()),
-            number => format!("{number} {}", self.words.trim_start()),
+    /// Returns the text after the box, with the number or the emphasis marker that precedes the box.
+    pub(crate) fn text_with_prefix(&self) -> String {
+        match self.prefix {
+            "" => self.text.trim_start().to_owned(),
+            emphasis if emphasis.starts_with(['*', '_']) => format!("{emphasis}{}", self.text.trim_start()),
+            number => format!("{number} {}", self.text.trim_start()),
         }
     }
 }
 
-/// The box that a text begins with, exact or not. Behind a list marker any letter may be its mark.
-fn box_at(text: &str, is_listed: bool) -> Option<BoxAt<'_>> {
-    // Nearly all boxes are so.
+/// Parses the box that a text begins with, exact or not. After a list marker any letter is accepted as the
+/// mark.
+fn parse_leading_box(text: &str, is_after_list_marker: bool) -> Option<ParsedBox<'_>> {
+    // Fast path: nearly all boxes have this form.
     if let [b'[', mark @ (b' ' | b'x' | b'X'), b']', b' ', ..] = text.as_bytes() {
-        let mark = if *mark == b' ' { Mark::Open } else { Mark::Done };
-        let (inner, rest) = (&text[1..2], &text[3..]);
-        return Some(BoxAt { mark, inner, rest, is_exact: true, is_starred: false });
+        let mark = if *mark == b' ' { CheckboxMark::Open } else { CheckboxMark::Done };
+        let (mark_text, following_text) = (&text[1..2], &text[3..]);
+        return Some(ParsedBox {
+            mark,
+            mark_text,
+            following_text,
+            is_valid_checkbox: true,
+            is_starred: false,
+        });
     }
     let inside = text.strip_prefix('[')?;
     let end = inside.bytes().take(MAX_MARK_BYTES).position(|byte| matches!(byte, b']' | b'['))?;
-    let (inner, rest) = (&inside[..end], inside[end..].strip_prefix(']')?);
+    let (mark_text, following_text) = (&inside[..end], inside[end..].strip_prefix(']')?);
     // `[x](address)`, `[x][name]` and `[x]: address` are links.
-    let is_link = rest.starts_with(['(', '[', ':']);
-    let has_gap = rest.bytes().next().is_none_or(|byte| byte.is_ascii_whitespace() || byte == 0x0b);
-    let words = rest.strip_prefix('*').filter(|rest| rest.starts_with([' ', '\t']));
-    let is_starred = words.is_some();
-    let rest = words.unwrap_or(rest);
-    let found = |mark, is_exact| Some(BoxAt { mark, inner, rest, is_exact, is_starred });
-    let is_apart = has_gap || is_starred;
+    let is_link = following_text.starts_with(['(', '[', ':']);
+    let has_gap = following_text.bytes().next().is_none_or(|byte| byte.is_ascii_whitespace() || byte == 0x0b);
+    let text_after_star = following_text.strip_prefix('*').filter(|rest| rest.starts_with([' ', '\t']));
+    let is_starred = text_after_star.is_some();
+    let following_text = text_after_star.unwrap_or(following_text);
+    let make_box = |mark, is_valid_checkbox| {
+        Some(ParsedBox { mark, mark_text, following_text, is_valid_checkbox, is_starred })
+    };
+    let is_separated_from_text = has_gap || is_starred;
     let is_blank = |text: &str| text.bytes().all(|byte| matches!(byte, b' ' | b'\t' | 0x0b | 0x0c));
-    match inner {
-        " " | "\t" | "\u{b}" | "\u{c}" => found(Mark::Open, is_apart),
-        "x" | "X" if !is_link => found(Mark::Done, is_apart),
-        "~" | "/" if !is_link => found(Mark::Begun(inner.chars().next()?), is_apart),
+    match mark_text {
+        " " | "\t" | "\u{b}" | "\u{c}" => make_box(CheckboxMark::Open, is_separated_from_text),
+        "x" | "X" if !is_link => make_box(CheckboxMark::Done, is_separated_from_text),
+        "~" | "/" if !is_link => {
+            make_box(CheckboxMark::InProgress(mark_text.chars().next()?), is_separated_from_text)
+        }
         _ if is_link || !has_gap => None,
-        inner if is_blank(inner) => found(Mark::Open, false),
-        inner => {
-            let mark = inner.trim();
+        mark_text if is_blank(mark_text) => make_box(CheckboxMark::Open, false),
+        mark_text => {
+            let mark = mark_text.trim();
             match mark {
-                "x" | "X" => return found(Mark::Done, false),
-                "~" | "/" => return found(Mark::Begun(mark.chars().next()?), false),
+                "x" | "X" => return make_box(CheckboxMark::Done, false),
+                "~" | "/" => return make_box(CheckboxMark::InProgress(mark.chars().next()?), false),
                 _ => {}
             }
             let mut letters = mark.chars().filter(|letter| *letter != '\u{fe0f}');
             let (letter, None) = (letters.next()?, letters.next()) else { return None };
-            // `[1]` names a source.
-            let is_mark = if is_listed { !letter.is_numeric() } else { BARE_MARKS.contains(letter) };
-            let mark = if CHECK_MARKS.contains(letter) { Mark::Done } else { Mark::Unknown };
-            if is_mark { found(mark, false) } else { None }
+            // `[1]` is a reference.
+            let is_mark = if is_after_list_marker {
+                !letter.is_numeric()
+            } else {
+                MARKS_WITHOUT_BULLET.contains(letter)
+            };
+            let mark = if DONE_MARKS.contains(letter) { CheckboxMark::Done } else { CheckboxMark::Unknown };
+            if is_mark { make_box(mark, false) } else { None }
         }
     }
 }
 
-/// The box in a text that is no checkbox: behind something that is meant as a list marker, in a table, in bold letters, or
-/// alone.
-fn loose_box(text: &str, is_listed: bool) -> Option<LooseBox<'_>> {
+/// Parses a box that is not a Markdown checkbox: after a character used as a list marker, in a table, in bold
+/// text, or alone.
+fn parse_unclear_box(text: &str, is_after_list_marker: bool) -> Option<UnclearBox<'_>> {
     match text.bytes().next()? {
-        b'|' => box_in_table(text),
+        b'|' => parse_table_row_box(text),
         b'[' | b'-' | b'*' | b'+' | b'_' | b'0'..=b'9' | 0x80.. => {
-            bare_box(text, is_listed).or_else(|| listed_box(text))
+            parse_bare_box(text, is_after_list_marker).or_else(|| parse_box_after_marker(text))
         }
         // `a) [ ] …`
         b'a'..=b'z' | b'A'..=b'Z'
             if text.as_bytes().get(1).is_some_and(|byte| matches!(byte, b'.' | b')')) =>
         {
-            listed_box(text)
+            parse_box_after_marker(text)
         }
         _ => None,
     }
 }
 
-/// The box behind something that is meant as a list marker.
-fn listed_box(text: &str) -> Option<LooseBox<'_>> {
-    let (before, rest) = strip_marker(text)?;
-    bare_box(rest, true).map(|found| LooseBox { before, ..found })
+/// Parses a box after a character that is used as a list marker.
+fn parse_box_after_marker(text: &str) -> Option<UnclearBox<'_>> {
+    let (prefix, rest) = strip_loose_list_marker(text)?;
+    parse_bare_box(rest, true).map(|bare_box| UnclearBox { prefix, ..bare_box })
 }
 
-/// The box that a text begins with, also in bold letters or as a character of its own.
-fn bare_box(text: &str, is_listed: bool) -> Option<LooseBox<'_>> {
-    let found =
-        |mark, inner, before, words| Some(LooseBox { mark, inner, before, words, is_in_table: false });
-    if let Some(BoxAt { mark, inner, rest, .. }) = box_at(text, is_listed) {
-        return found(mark, inner, "", rest);
+/// Parses the box that a text begins with, including boxes in bold text and Unicode box characters.
+fn parse_bare_box(text: &str, is_after_list_marker: bool) -> Option<UnclearBox<'_>> {
+    let make_box = |mark, mark_text, prefix, text| {
+        Some(UnclearBox { mark, mark_text, prefix, text, is_in_table: false })
+    };
+    if let Some(ParsedBox { mark, mark_text, following_text, .. }) =
+        parse_leading_box(text, is_after_list_marker)
+    {
+        return make_box(mark, mark_text, "", following_text);
     }
     let is_emphasis = text.starts_with("**") || text.starts_with("__");
     if is_emphasis {
         let (emphasis, rest) = text.split_at(2);
-        let BoxAt { mark, inner, rest, .. } =
-            box_at(rest, false).filter(|found| found.is_exact).or_else(|| bold_box(rest, emphasis))?;
-        return match rest.strip_prefix(emphasis) {
-            Some(words) => found(mark, inner, "", words),
-            None => found(mark, inner, emphasis, rest),
+        let ParsedBox { mark, mark_text, following_text, .. } = parse_leading_box(rest, false)
+            .filter(|parsed_box| parsed_box.is_valid_checkbox)
+            .or_else(|| parse_bold_box(rest, emphasis))?;
+        return match following_text.strip_prefix(emphasis) {
+            Some(words) => make_box(mark, mark_text, "", words),
+            None => make_box(mark, mark_text, emphasis, following_text),
         };
     }
     let letter = text.chars().next()?;
-    let (_, mark) = BOX_CHARACTERS.into_iter().find(|(known, _)| *known == letter)?;
-    let (inner, rest) = text.split_at(letter.len_utf8());
-    let rest = rest.strip_prefix('\u{fe0f}').unwrap_or(rest);
-    found(mark, inner, "", rest)
+    let (_, mark) = BOX_CHARACTER_MARKS.into_iter().find(|(box_character, _)| *box_character == letter)?;
+    let (mark_text, following_text) = text.split_at(letter.len_utf8());
+    let following_text = following_text.strip_prefix('\u{fe0f}').unwrap_or(following_text);
+    make_box(mark, mark_text, "", following_text)
 }
 
-/// `**[ ]** …`: the box alone is in bold letters.
-fn bold_box<'a>(text: &'a str, emphasis: &str) -> Option<BoxAt<'a>> {
-    let (inner, mark) = [("[ ]", Mark::Open), ("[x]", Mark::Done), ("[X]", Mark::Done)]
-        .into_iter()
-        .find(|(inner, _)| text.strip_prefix(inner).is_some_and(|rest| rest.starts_with(emphasis)))?;
-    let (inner, rest) = text.split_at(inner.len());
-    Some(BoxAt { mark, inner: &inner[1..2], rest, is_exact: false, is_starred: false })
+/// Parses `**[ ]** …`, where only the box is bold.
+fn parse_bold_box<'a>(text: &'a str, emphasis: &str) -> Option<ParsedBox<'a>> {
+    let (box_text, mark) = [
+        ("[ ]", CheckboxMark::Open),
+        ("[x]", CheckboxMark::Done),
+        ("[X]", CheckboxMark::Done),
+    ]
+    .into_iter()
+    .find(|(box_text, _)| text.strip_prefix(box_text).is_some_and(|rest| rest.starts_with(emphasis)))?;
+    let (box_text, following_text) = text.split_at(box_text.len());
+    Some(ParsedBox {
+        mark,
+        mark_text: &box_text[1..2],
+        following_text,
+        is_valid_checkbox: false,
+        is_starred: false,
+    })
 }
 
-/// A row of a table with an open box in a cell.
-fn box_in_table(text: &str) -> Option<LooseBox<'_>> {
-    let cell = text.split('|').map(str::trim).find_map(|cell| {
-        let found = bare_box(cell, false)?;
-        matches!(found.mark, Mark::Open | Mark::Begun(_)).then_some(found)
+/// Parses a table row with an open box in one of its cells.
+fn parse_table_row_box(text: &str) -> Option<UnclearBox<'_>> {
+    let cell_box = text.split('|').map(str::trim).find_map(|cell| {
+        let bare_box = parse_bare_box(cell, false)?;
+        matches!(bare_box.mark, CheckboxMark::Open | CheckboxMark::InProgress(_)).then_some(bare_box)
     })?;
-    let words = text.trim_matches(['|', ' ', '\t']);
-    Some(LooseBox { words, before: "", is_in_table: true, ..cell })
+    let row_text = text.trim_matches(['|', ' ', '\t']);
+    Some(UnclearBox { text: row_text, prefix: "", is_in_table: true, ..cell_box })
 }
 
-/// What follows something that is meant as a list marker, and the number that is more than a place in a list: `1.2`.
-fn strip_marker(text: &str) -> Option<(&str, &str)> {
-    let first = text.chars().next()?;
-    let length = if BULLETS.contains(first) {
-        first.len_utf8()
-    } else if first.is_ascii_digit() {
+/// Strips a list marker, or a character that is used as one. Returns the item number if it has several parts
+/// (`1.2`, not a mere list position), and the rest.
+fn strip_loose_list_marker(text: &str) -> Option<(&str, &str)> {
+    let first_char = text.chars().next()?;
+    let length = if BULLET_CHARACTERS.contains(first_char) {
+        first_char.len_utf8()
+    } else if first_char.is_ascii_digit() {
         text.bytes().take_while(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b')')).count()
-    } else if first.is_ascii_alphabetic() && text[1..].starts_with(['.', ')']) {
+    } else if first_char.is_ascii_alphabetic() && text[1..].starts_with(['.', ')']) {
         2
     } else {
         return None;
     };
     let (marker, rest) = text.split_at(length);
     let number = marker.trim_end_matches(['.', ')']);
-    let before = if number.contains('.') { number } else { "" };
-    Some((before, rest.trim_start_matches([' ', '\t'])))
+    let number_prefix = if number.contains('.') { number } else { "" };
+    Some((number_prefix, rest.trim_start_matches([' ', '\t'])))
 }

@@ -1,28 +1,27 @@
-//! A cost in US dollars, and how far it can be relied on.
+//! A cost in US dollars, and how reliable the figure is.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a cost comes from. A sum has the greatest basis of its parts.
+/// How a cost was determined. A sum has the least certain basis of its parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CostBasis {
-    /// The client reported it.
     #[default]
     Reported,
-    /// A part is estimated, from tokens and list prices.
+    /// A part is estimated from tokens and list prices.
     Estimated,
     /// A part is estimated for a model without a known price, at the highest list price.
     AtMost,
 }
 
 impl CostBasis {
-    /// Returns true if the client reported all of it.
+    /// Returns true if the client reported the whole cost.
     pub fn is_reported(&self) -> bool {
         *self == CostBasis::Reported
     }
 
-    /// Returns the words that stand before such a cost, with a space: `about `.
-    pub fn prefix(self) -> &'static str {
+    /// Returns the text to show before such a cost, with a trailing space: `about `.
+    pub fn display_prefix(self) -> &'static str {
         match self {
             CostBasis::Reported => "",
             CostBasis::Estimated => "about ",
@@ -32,16 +31,15 @@ impl CostBasis {
 
     /// Formats a cost with this basis: `about $1.20`.
     pub fn format_usd(self, usd: f64) -> String {
-        format!("{}${usd:.2}", self.prefix())
+        format!("{}${usd:.2}", self.display_prefix())
     }
 }
 
-/// The cost of a session, or of several.
+/// The cost of one or more sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
-    /// US dollars.
     pub usd: f64,
-    /// Where the figure comes from.
+    /// How the figure was determined.
     pub basis: CostBasis,
 }
 

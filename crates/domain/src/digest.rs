@@ -1,19 +1,19 @@
-//! SHA-256 in the hexadecimal that people compare.
+//! SHA-256 in hexadecimal.
 
 use sha2::{Digest, Sha256};
 
-/// The digest of parts, one after another.
-pub fn sha256(parts: &[&[u8]]) -> String {
+/// Returns the SHA-256 of the concatenated parts, in lower-case hexadecimal.
+pub fn sha256_hex(parts: &[&[u8]]) -> String {
     let mut hasher = Sha256::new();
     parts.iter().for_each(|part| hasher.update(part));
-    hex(&hasher.finalize())
+    to_hex(&hasher.finalize())
 }
 
-/// Bytes in hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
+/// Formats bytes in lower-case hexadecimal.
+pub fn to_hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |value: u8| char::from(DIGITS[usize::from(value & 15)]);
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
+    let to_hex_digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
+    bytes.iter().flat_map(|byte| [to_hex_digit(byte >> 4), to_hex_digit(*byte)]).collect()
 }
 
 #[cfg(test)]
@@ -21,9 +21,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digest_is_the_one_of_the_standard() {
+    fn the_digest_matches_the_published_test_vector() {
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(sha256(&[b"abc"]), abc);
-        assert_eq!(sha256(&[b"a", b"", b"bc"]), abc);
+        assert_eq!(sha256_hex(&[b"abc"]), abc);
+        assert_eq!(sha256_hex(&[b"a", b"", b"bc"]), abc);
     }
 }

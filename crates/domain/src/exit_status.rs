@@ -1,42 +1,43 @@
-//! The exit codes of our programs, in one place: shells, loops and services decide by them, so their numbers stay.
+//! The exit codes of all Plimsoll programs. Shells, loops and services depend on them, so the numbers never
+//! change.
 
 use std::process::ExitCode;
 
-/// How a program of ours ends. `plimsoll query` ends as jq does, and `plimsoll with-context` as the program that it ran.
+/// The exit status of a Plimsoll program. Two commands differ: `plimsoll query` exits as jq does, and
+/// `plimsoll with-context` passes on the status of the program it ran.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitStatus {
-    /// It did what was asked; the run is completed; the gate's loop ends.
+    /// The command succeeded; the run is completed; the gate's loop ends.
     #[default]
     Success = 0,
-    /// It failed, or found something wrong; the gate's loop continues.
+    /// The command failed or found a problem; the gate's loop continues.
     Failure = 1,
-    /// The command line is wrong. No hook ever ends so: the client would be blocked.
+    /// The command line is invalid. Hooks never use this code, because it would block the client.
     Usage = 2,
     /// The run has reached a limit: sessions, money or time.
     LimitReached = 3,
-    /// The circuit breaker has stopped the run.
+    /// The circuit breaker stopped the run.
     CircuitBreaker = 4,
     /// No session of the run can succeed: login, billing, model, hooks.
     FatalError = 5,
-    /// The run waits for something, and `plimsoll run` does not.
+    /// The run waits for something, and `plimsoll run` exited instead of waiting.
     Paused = 6,
-    /// Everything that is open waits for the user.
+    /// All open items wait for the user.
     Blocked = 7,
-    /// The run was cancelled by `plimsoll stop`.
+    /// The run was canceled by `plimsoll stop`.
     Cancelled = 9,
-    /// A fault of our own, where 1 is a verdict: EX_SOFTWARE of sysexits.h.
+    /// An internal error, where 1 would be read as a verdict: EX_SOFTWARE of sysexits.h.
     InternalError = 70,
-    /// The gate's loop pauses: EX_TEMPFAIL of sysexits.h, try again later.
+    /// The gate's loop pauses and should try again later: EX_TEMPFAIL of sysexits.h.
     TryAgain = 75,
-    /// The program that was to be run did not start: as shells have it.
-    NotFound = 127,
-    /// The user ended it: 128 and the number of SIGINT, as shells have it.
+    /// The program to run could not be started; the same code as in shells.
+    ProgramNotFound = 127,
+    /// The user interrupted it: 128 plus the number of SIGINT, as in shells.
     Interrupted = 130,
 }
 
 impl ExitStatus {
-    /// All of them.
     pub const ALL: [ExitStatus; 13] = [
         ExitStatus::Success,
         ExitStatus::Failure,
@@ -49,27 +50,28 @@ impl ExitStatus {
         ExitStatus::Cancelled,
         ExitStatus::InternalError,
         ExitStatus::TryAgain,
-        ExitStatus::NotFound,
+        ExitStatus::ProgramNotFound,
         ExitStatus::Interrupted,
     ];
 
-    /// Returns its number.
+    /// Returns the numeric exit code.
     pub const fn code(self) -> u8 {
         self as u8
     }
 
-    /// Returns the status with this number; none for a number that we never end with.
+    /// Returns the status with this code; `None` for a code that Plimsoll never uses.
     pub fn from_code(code: u8) -> Option<ExitStatus> {
         ExitStatus::ALL.into_iter().find(|status| status.code() == code)
     }
 
-    /// Returns a failure if something is wrong, else success.
-    pub fn failure_if(is_wrong: bool) -> ExitStatus {
-        if is_wrong { ExitStatus::Failure } else { ExitStatus::Success }
+    /// Returns `Failure` if something is wrong, otherwise `Success`.
+    pub fn failure_if(has_failed: bool) -> ExitStatus {
+        if has_failed { ExitStatus::Failure } else { ExitStatus::Success }
     }
 
-    /// Returns true for a run that somebody should be woken for: it could not run, is stuck, or no session can succeed.
-    pub fn is_fault_of_run(self) -> bool {
+    /// Returns true if a person should be alerted about the run: it could not run, is stuck, or no session
+    /// can succeed.
+    pub fn is_run_failure(self) -> bool {
         matches!(self, ExitStatus::Failure | ExitStatus::CircuitBreaker | ExitStatus::FatalError)
     }
 }
@@ -85,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_status_is_known_by_its_own_number() {
+    fn each_status_is_found_by_its_own_code() {
         for status in ExitStatus::ALL {
             assert_eq!(ExitStatus::from_code(status.code()), Some(status));
         }

@@ -1,4 +1,4 @@
-//! A fault of our own: what a hook could not do, kept for `plimsoll doctor`.
+//! An internal error of a hook, stored for `plimsoll doctor`.
 
 use crate::ids::SessionId;
 use crate::time::Timestamp;
@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fault {
-    /// When, RFC 3339 UTC with milliseconds; the writer stamps it.
-    pub at: Timestamp,
-    /// Which of our programs.
+    /// RFC 3339, UTC, with milliseconds. Set by the writer.
+    #[serde(rename = "at")]
+    pub occurred_at: Timestamp,
+    /// The Plimsoll program that failed.
     pub program: String,
-    /// The session it was called in; empty if not stated.
+    /// The session it ran in; empty if unknown.
     pub session_id: SessionId,
-    /// What it wrote to standard error, on one line.
-    pub what: String,
+    /// What the program wrote to standard error, on one line.
+    #[serde(rename = "what")]
+    pub message: String,
 }

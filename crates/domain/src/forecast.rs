@@ -1,85 +1,94 @@
-//! When the window will be as full as a threshold.
+//! Forecasts when the context window's usage reaches a threshold.
 
-use crate::text::counted;
+use crate::text::count_with_noun;
 use serde::Serialize;
 
-/// No forecast goes beyond this many turns.
-pub const FARTHEST: u64 = 200;
+/// A forecast never looks further ahead than this many turns.
+pub const MAX_FORECAST_TURNS: u64 = 200;
 
-/// How full the window was after a response.
+/// The window's usage after a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fill {
-    /// Tokens sent with it.
-    pub used: u64,
-    /// When, in seconds since 1970.
-    pub at: Option<i64>,
+pub struct UsageSample {
+    /// Tokens of the request.
+    pub used_tokens: u64,
+    /// When it was measured, in seconds since 1970.
+    pub unix_seconds: Option<i64>,
 }
 
-/// The median, and the range that holds in at least 80 of 100 cases.
+/// A median with the range from the 10th to the 90th percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Span {
-    /// One of ten comes sooner.
-    pub soonest: u64,
-    /// As many come sooner as later.
-    pub likely: u64,
-    /// One of ten comes later.
+pub struct ForecastRange {
+    /// The 10th percentile.
+    #[serde(rename = "soonest")]
+    pub earliest: u64,
+    /// The median.
+    #[serde(rename = "likely")]
+    pub median: u64,
+    /// The 90th percentile.
     pub latest: u64,
 }
 
 /// When a threshold will be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Outlook {
-    /// Responses of the model until then, at most [`FARTHEST`].
-    pub turns: Span,
-    /// Minutes until then, half up; none if times are not known, or it is too far.
+pub struct ThresholdForecast {
+    /// Responses of the model until then; at most [`FARTHEST`].
+    pub turns: ForecastRange,
+    /// Minutes until then, rounded half up; `None` if times are unknown or the threshold is too far away.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub minutes: Option<Span>,
+    pub minutes: Option<ForecastRange>,
 }
 
-/// When each threshold will be reached that is not reached yet.
+/// When each threshold that is not reached yet will be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// The responses that it is made from.
-    pub samples: usize,
-    /// The warning.
+    /// The number of responses that the forecast is based on.
+    #[serde(rename = "samples")]
+    pub sample_count: usize,
+    /// The warning threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub l1: Option<Outlook>,
-    /// The checkpoint.
+    pub l1: Option<ThresholdForecast>,
+    /// The checkpoint threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub l2: Option<Outlook>,
-    /// Where the client acts.
+    pub l2: Option<ThresholdForecast>,
+    /// The client's auto-compact threshold.
     #[serde(rename = "ceiling", skip_serializing_if = "Option::is_none")]
-    pub auto_compact: Option<Outlook>,
+    pub auto_compact: Option<ThresholdForecast>,
 }
 
-impl Span {
-    /// The range in brackets; none if both ends are equal. An end that was cut is a lower bound.
-    fn words(&self, is_cut: bool) -> String {
-        let over = if is_cut { "over " } else { "" };
-        if self.soonest == self.latest && !is_cut {
+impl ForecastRange {
+    /// Renders the range in parentheses; nothing if both ends are equal and not capped. If the forecast was
+    /// capped, the upper end is shown as a lower bound (`over 200`).
+    fn render_range(&self, is_capped: bool) -> String {
+        let over_prefix = if is_capped { "over " } else { "" };
+        if self.earliest == self.latest && !is_capped {
             return String::new();
         }
-        format!(" ({} to {over}{})", self.soonest, self.latest)
+        format!(" ({} to {over_prefix}{})", self.earliest, self.latest)
     }
 }
 
-impl Outlook {
-    /// `about 14 turns (9 to 22), 25 min (15 to 40)`.
-    pub fn words(&self) -> String {
+impl ThresholdForecast {
+    /// Renders the forecast, for example `about 14 turns (9 to 22), 25 min (15 to 40)`.
+    pub fn render(&self) -> String {
         let turns = &self.turns;
-        // The forecast ends after this many turns, so the minutes end there, too.
-        let (is_far, is_cut) = (turns.likely >= FARTHEST, turns.latest >= FARTHEST);
-        let in_turns = if is_far {
-            format!("over {FARTHEST} turns")
+        // Minutes are derived from turns, so they are capped at the same point.
+        let (is_median_capped, is_latest_capped) =
+            (turns.median >= MAX_FORECAST_TURNS, turns.latest >= MAX_FORECAST_TURNS);
+        let turns_text = if is_median_capped {
+            format!("over {MAX_FORECAST_TURNS} turns")
         } else {
-            format!("about {}{}", counted(turns.likely as usize, "turn"), turns.words(is_cut))
+            format!(
+                "about {}{}",
+                count_with_noun(turns.median as usize, "turn"),
+                turns.render_range(is_latest_capped)
+            )
         };
-        let minutes = self.minutes.map(|minutes| match minutes.likely {
-            likely if is_far => format!(", over {likely} min"),
+        let minutes_text = self.minutes.map(|minutes| match minutes.median {
+            median if is_median_capped => format!(", over {median} min"),
             0 => ", under a minute".to_owned(),
-            likely => format!(", {likely} min{}", minutes.words(is_cut)),
+            median => format!(", {median} min{}", minutes.render_range(is_latest_capped)),
         });
-        in_turns + &minutes.unwrap_or_default()
+        turns_text + &minutes_text.unwrap_or_default()
     }
 }
 
@@ -88,34 +97,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sure_has_no_span_and_what_is_far_no_figure() {
-        let span = |soonest, likely, latest| Span { soonest, likely, latest };
-        let said = |turns, minutes| Outlook { turns, minutes }.words();
+    fn an_exact_forecast_has_no_range_and_a_capped_one_no_figure() {
+        let range = |earliest, median, latest| ForecastRange { earliest, median, latest };
+        let render = |turns, minutes| ThresholdForecast { turns, minutes }.render();
         assert_eq!(
-            said(span(9, 14, 22), Some(span(15, 25, 40))),
+            render(range(9, 14, 22), Some(range(15, 25, 40))),
             "about 14 turns (9 to 22), 25 min (15 to 40)"
         );
-        assert_eq!(said(span(1, 1, 1), Some(span(0, 0, 1))), "about 1 turn, under a minute");
-        assert_eq!(said(span(90, 150, 200), None), "about 150 turns (90 to over 200)");
-        assert_eq!(said(span(120, 200, 200), None), "over 200 turns");
+        assert_eq!(render(range(1, 1, 1), Some(range(0, 0, 1))), "about 1 turn, under a minute");
+        assert_eq!(render(range(90, 150, 200), None), "about 150 turns (90 to over 200)");
+        assert_eq!(render(range(120, 200, 200), None), "over 200 turns");
     }
 
     #[test]
-    fn minutes_are_cut_where_turns_are() {
-        let span = |soonest, likely, latest| Span { soonest, likely, latest };
-        let said = |turns, minutes| Outlook { turns, minutes: Some(minutes) }.words();
+    fn minutes_are_capped_together_with_turns() {
+        let range = |earliest, median, latest| ForecastRange { earliest, median, latest };
+        let render = |turns, minutes| ThresholdForecast { turns, minutes: Some(minutes) }.render();
         assert_eq!(
-            said(span(84, 130, 200), span(28, 43, 68)),
+            render(range(84, 130, 200), range(28, 43, 68)),
             "about 130 turns (84 to over 200), 43 min (28 to over 68)"
         );
         assert_eq!(
-            said(span(84, 130, 199), span(28, 43, 68)),
+            render(range(84, 130, 199), range(28, 43, 68)),
             "about 130 turns (84 to 199), 43 min (28 to 68)"
         );
         assert_eq!(
-            said(span(180, 190, 200), span(2, 2, 2)),
+            render(range(180, 190, 200), range(2, 2, 2)),
             "about 190 turns (180 to over 200), 2 min (2 to over 2)"
         );
-        assert_eq!(said(span(120, 200, 200), span(40, 68, 68)), "over 200 turns, over 68 min");
+        assert_eq!(render(range(120, 200, 200), range(40, 68, 68)), "over 200 turns, over 68 min");
     }
 }

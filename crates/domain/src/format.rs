@@ -1,57 +1,63 @@
-//! The format of our files: a number in each, so that an older program does not misread, or write over, what a newer one wrote.
+//! The version number in Plimsoll's files. It keeps an older program from misreading or overwriting what a
+//! newer one wrote.
 //!
-//! Rule: what a field means never changes within a format, and new fields may be missed. A file without the number is of the
-//! first format, from before there was one. Records of logs have the same number for themselves (`log_line::Header::v`).
+//! Rule: within a format the meaning of a field never changes, and new fields are optional. A file without a
+//! number has the first format, from before the number was introduced. Log records have their own number in
+//! the header (`log_line::Header::v`).
 
-use crate::text::json_text;
+use crate::text::json_bytes_to_str;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The format that this version writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+pub const CURRENT_FORMAT: u32 = 1;
 
-/// The field `format` of a file. Written, it is [`FORMAT`]; a file with a higher number is not read.
+/// The field `format` of a file. It is written as [`FORMAT`]; reading fails if the number is higher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Format;
+pub struct FormatVersion;
 
-impl Serialize for Format {
+impl Serialize for FormatVersion {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u32(FORMAT)
+        serializer.serialize_u32(CURRENT_FORMAT)
     }
 }
 
-impl<'de> Deserialize<'de> for Format {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Format, D::Error> {
+impl<'de> Deserialize<'de> for FormatVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FormatVersion, D::Error> {
         match u32::deserialize(deserializer)? {
-            0..=FORMAT => Ok(Format),
-            newer => Err(de::Error::custom(format!("format {newer} is newer than {FORMAT}"))),
+            0..=CURRENT_FORMAT => Ok(FormatVersion),
+            newer_format => {
+                Err(de::Error::custom(format!("format {newer_format} is newer than {CURRENT_FORMAT}")))
+            }
         }
     }
 }
 
-/// The number of a document that a newer version wrote; none for any other bytes.
-pub fn newer(document: &[u8]) -> Option<u32> {
+/// Returns the format of a document if a newer version wrote it; `None` for any other bytes.
+pub fn newer_format_of_document(document: &[u8]) -> Option<u32> {
     #[derive(Deserialize)]
-    struct Numbered {
+    struct VersionedDocument {
         format: u32,
     }
-    // serde would fill the field from a list, too.
+    // serde also accepts an array for a struct, so check for an object.
     let is_object = document.trim_ascii_start().starts_with(b"{");
-    let Numbered { format } = serde_json::from_str(json_text(document).ok()?).ok().filter(|_| is_object)?;
-    (format > FORMAT).then_some(format)
+    let VersionedDocument { format } =
+        serde_json::from_str(json_bytes_to_str(document).ok()?).ok().filter(|_| is_object)?;
+    (format > CURRENT_FORMAT).then_some(format)
 }
 
-/// The same of a record of a log.
-pub fn newer_record(line: &[u8]) -> Option<u32> {
+/// Returns the format of a log record if a newer version wrote it.
+pub fn newer_format_of_record(line: &[u8]) -> Option<u32> {
     #[derive(Deserialize)]
-    struct Numbered {
-        header: Version,
+    struct VersionedRecord {
+        header: RecordHeader,
     }
     #[derive(Deserialize)]
-    struct Version {
+    struct RecordHeader {
         v: u32,
     }
-    let Numbered { header: Version { v } } = serde_json::from_str(json_text(line).ok()?).ok()?;
-    (v > FORMAT).then_some(v)
+    let VersionedRecord { header: RecordHeader { v } } =
+        serde_json::from_str(json_bytes_to_str(line).ok()?).ok()?;
+    (v > CURRENT_FORMAT).then_some(v)
 }
 
 #[cfg(test)]
@@ -59,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_newer_number_is_refused_and_named_and_no_other() {
+    fn only_a_newer_number_is_refused_and_reported() {
         for (text, is_read, expected) in [
             ("0", true, None),
             ("1", true, None),
@@ -69,14 +75,22 @@ mod tests {
             ("\"2\"", false, None),
             ("4294967296", false, None),
         ] {
-            assert_eq!(serde_json::from_str::<Format>(text).is_ok(), is_read, "{text}");
-            assert_eq!(newer(format!("{{\"more\": [], \"format\": {text}}}").as_bytes()), expected, "{text}");
+            assert_eq!(serde_json::from_str::<FormatVersion>(text).is_ok(), is_read, "{text}");
+            assert_eq!(
+                newer_format_of_document(format!("{{\"more\": [], \"format\": {text}}}").as_bytes()),
+                expected,
+                "{text}"
+            );
             let record = format!("{{\"header\":{{\"v\":{text},\"seq\":3}},\"content\":{{}}}}");
-            assert_eq!(newer_record(record.as_bytes()), expected, "{text}");
+            assert_eq!(newer_format_of_record(record.as_bytes()), expected, "{text}");
         }
         for text in ["", "{", "{}", "[2]", "{\"format\": 2"] {
-            assert_eq!((newer(text.as_bytes()), newer_record(text.as_bytes())), (None, None), "{text}");
+            assert_eq!(
+                (newer_format_of_document(text.as_bytes()), newer_format_of_record(text.as_bytes())),
+                (None, None),
+                "{text}"
+            );
         }
-        assert_eq!(serde_json::to_string(&Format).unwrap(), FORMAT.to_string());
+        assert_eq!(serde_json::to_string(&FormatVersion).unwrap(), CURRENT_FORMAT.to_string());
     }
 }

@@ -1,5 +1,6 @@
-//! What git is told by name: commits and branches. A value from a file or a database is parsed into these where it is read, so
-//! that git never takes it for an option, a path or another revision.
+//! Commit ids, branch names and repository paths that are passed to git. Values from files or databases are
+//! parsed into these types on input, so that git never mistakes them for an option, another path or another
+//! revision.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -9,13 +10,13 @@ use std::fmt;
 #[serde(try_from = "String", into = "String")]
 pub struct CommitId(String);
 
-/// Text that is no full id of a commit.
+/// An error: the text is not a full commit id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a commit id", crate::text::one_line(&crate::text::clip(.0, 80)))]
+#[error("`{}` is not a commit id", crate::text::to_single_line(&crate::text::truncate_end(.0, 80)))]
 pub struct InvalidCommitId(pub String);
 
 impl CommitId {
-    /// Parses the id that git prints.
+    /// Parses a full commit id, as git prints it.
     pub fn parse(text: &str) -> Result<CommitId, InvalidCommitId> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if matches!(text.len(), 40 | 64) && text.bytes().all(is_digit) {
@@ -24,7 +25,6 @@ impl CommitId {
         Err(InvalidCommitId(text.to_owned()))
     }
 
-    /// The id as git knows it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -55,9 +55,9 @@ impl fmt::Display for CommitId {
 #[serde(try_from = "String", into = "String")]
 pub struct BranchName(String);
 
-/// Text that cannot be the name of a branch.
+/// An error: the text is not a valid branch name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` cannot be the name of a branch (see `git check-ref-format --help`)", crate::text::one_line(&crate::text::clip(.0, 80)))]
+#[error("`{}` cannot be the name of a branch (see `git check-ref-format --help`)", crate::text::to_single_line(&crate::text::truncate_end(.0, 80)))]
 pub struct InvalidBranchName(pub String);
 
 impl BranchName {
@@ -75,13 +75,12 @@ impl BranchName {
         if is_valid { Ok(BranchName(text.to_owned())) } else { Err(InvalidBranchName(text.to_owned())) }
     }
 
-    /// The name as git prints it.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// `refs/heads/NAME`
-    pub fn reference(&self) -> String {
+    /// Returns `refs/heads/NAME`.
+    pub fn full_ref_name(&self) -> String {
         format!("refs/heads/{}", self.0)
     }
 }
@@ -106,14 +105,14 @@ impl fmt::Display for BranchName {
     }
 }
 
-/// A path of a repository: relative, without `..`, and not into a git folder.
+/// A path in a repository: relative, without `..`, and not inside a `.git` folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RepoPath(String);
 
-/// Text that is no path of a repository.
+/// An error: the text is not a path in the repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is not a path in the repository", crate::text::one_line(&crate::text::clip(.0, 80)))]
+#[error("`{}` is not a path in the repository", crate::text::to_single_line(&crate::text::truncate_end(.0, 80)))]
 pub struct InvalidRepoPath(pub String);
 
 impl RepoPath {
@@ -126,13 +125,12 @@ impl RepoPath {
         Ok(RepoPath(text.to_owned()))
     }
 
-    /// The path with slashes.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The path as git takes it behind `--`, whatever characters it has.
-    pub fn pathspec(&self) -> String {
+    /// Returns the path as a literal git pathspec, so that no character in it is a pattern.
+    pub fn to_literal_pathspec(&self) -> String {
         format!(":(literal){}", self.0)
     }
 }
@@ -156,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_full_id_is_a_commit() {
+    fn only_a_full_id_is_a_commit_id() {
         let id = "0123456789abcdef0123456789abcdef01234567";
         assert_eq!(CommitId::parse(id).map(String::from).as_deref(), Ok(id));
         assert!(CommitId::parse(&format!("{id}{}", &id[..24])).is_ok());
@@ -175,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_path_that_stays_in_the_repository_is_one() {
+    fn only_a_path_inside_the_repository_is_a_repo_path() {
         for path in ["fix_plan.md", "a/b c.md", "-x", ":!a", "größer/x", ".github/x"] {
             assert_eq!(RepoPath::parse(path).map(String::from).as_deref(), Ok(path));
         }
@@ -184,11 +182,14 @@ mod tests {
         {
             assert_eq!(RepoPath::parse(path), Err(InvalidRepoPath(path.to_owned())), "{path:?}");
         }
-        assert_eq!(RepoPath::parse(":!a").map(|path| path.pathspec()).as_deref(), Ok(":(literal):!a"));
+        assert_eq!(
+            RepoPath::parse(":!a").map(|path| path.to_literal_pathspec()).as_deref(),
+            Ok(":(literal):!a")
+        );
     }
 
     #[test]
-    fn only_what_git_takes_as_a_branch_is_one() {
+    fn only_a_name_that_git_accepts_is_a_branch_name() {
         for name in ["night", "night/run-3", "größer", "a@b", "plimsoll-items/a/1/2"] {
             assert_eq!(BranchName::parse(name).map(String::from).as_deref(), Ok(name));
         }

@@ -1,555 +1,608 @@
-//! The handoff: what a checkpoint writes for the next session. Verified facts first, then what the session
-//! claimed, then a section that the session itself completes. A summary with references, never a dump.
+//! The handoff: the document that a checkpoint writes for the next session. It has verified facts first, then
+//! the session's unverified claims, then a section that the session completes itself. It summarizes and
+//! refers to files; it never copies whole contents.
 
 mod notes;
 mod ordinary;
 mod summary;
 
-pub use notes::Notes;
-pub use ordinary::{OrdinarySession, first_request};
+pub use notes::HandoffNotes;
+pub use ordinary::{UserRequests, parse_first_request};
 pub use summary::HandoffSummary;
 
 use crate::ids::{RunId, SessionId};
 use crate::level::Level;
 use crate::resume;
 use crate::state::checkpoint::UNKNOWN;
-use crate::state::{BaseRelation, Cause, EarlierNotes, FileInProgress, ItemWork, VerifyRun, short_id};
-use crate::text::{clip, clip_middle, counted, one_line, one_line_of_code};
+use crate::state::{
+    BaseRelation, CheckpointCause, EarlierNotes, FileInProgress, ItemWork, VerifyRun, short_id,
+};
+use crate::text::{count_with_noun, to_line_for_backticks, to_single_line, truncate_end, truncate_middle};
 use crate::time::Timestamp;
-use notes::{EMPTY_NOTES, notes_start};
-use plimsoll_protocol::foreign_words::for_model;
+use notes::{EMPTY_NOTES_SECTION, find_notes_start};
+use plimsoll_protocol::untrusted_text::sanitize_for_model;
 
-/// The facts of a handoff.
+/// The facts from which a handoff is rendered.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Handoff {
     /// The run, if one owns the session.
-    pub run: Option<RunFacts>,
-    /// What only a session of no run has; none for one of a run.
-    pub ordinary: Option<OrdinarySession>,
-    /// The session.
+    pub run_facts: Option<RunFacts>,
+    /// The user's requests, for a session outside a run; `None` for a session of a run.
+    pub user_requests: Option<UserRequests>,
     pub session_id: SessionId,
     /// Why it was written.
-    pub cause: Cause,
-    /// The level at that moment.
+    pub cause: CheckpointCause,
+    /// The level when it was written.
     pub level: Level,
-    /// The deciding figure, whole percent.
-    pub percent: Option<u64>,
-    /// The client's own figure, whole percent.
-    pub percent_used: Option<u64>,
-    /// RFC 3339 UTC.
+    /// The usage that decided about the level, in whole percent.
+    pub usage_percent: Option<u64>,
+    /// The usage that the client itself reports, in whole percent.
+    pub client_usage_percent: Option<u64>,
+    /// RFC 3339, UTC.
     pub written_at: Timestamp,
     /// The repository, if there is one.
     pub git: Option<GitFacts>,
-    /// Files changed for the current item, the one edited last first.
-    pub files: Vec<FileInProgress>,
+    /// Files changed for the current item, most recently edited first.
+    pub changed_files: Vec<FileInProgress>,
     /// The item that the next session works on.
     pub current_item: Option<String>,
-    /// What git and the list say about the work on it.
-    pub work: ItemWork,
+    /// What git and the plan say about the work on that item.
+    pub item_work: ItemWork,
     /// Ticked items.
-    pub done: Vec<String>,
+    pub done_items: Vec<String>,
     /// Open items.
-    pub open: Vec<String>,
-    /// The file that has these items, relative to the project. Without one the handoff lists them.
-    pub plan: Option<String>,
-    /// The run's verify commands, and how each ended last.
-    pub verify: Vec<VerifyFact>,
-    /// The last commands and what came of them.
+    pub open_items: Vec<String>,
+    /// The plan file that has these items, relative to the project. Without a plan the handoff lists them.
+    pub plan_path: Option<String>,
+    /// The run's verify commands, with their last results.
+    pub verify_facts: Vec<VerifyCommandFact>,
+    /// The session's last commands, with their results.
     pub commands: Vec<CommandFact>,
-    /// The last assistant words.
-    pub last_words: Option<String>,
-    /// An earlier session's notes on the item. They are shown until this session writes its own.
+    /// The last message of the assistant.
+    pub last_message: Option<String>,
+    /// An earlier session's notes on the item. They are shown until this session writes its own notes.
     pub earlier_notes: Option<EarlierNotes>,
-    /// The working memory in a few lines; nothing if there is none.
-    pub memory: Vec<String>,
+    /// A short summary of the working memory; empty if there is none.
+    pub memory_lines: Vec<String>,
     /// The path of the client's transcript.
-    pub transcript: Option<String>,
+    pub transcript_path: Option<String>,
 }
 
-/// The run a handoff belongs to.
+/// The run that a handoff belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunFacts {
-    /// Its id.
     pub run_id: RunId,
-    /// Its name.
     pub task_name: String,
-    /// The current iteration.
     pub iteration: u32,
 }
 
-/// The repository at that moment.
+/// The state of the repository when the handoff was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitFacts {
-    /// The branch; `HEAD` when detached.
+    /// The branch; `HEAD` if HEAD is detached.
     pub branch: String,
-    /// The commit's id; none before the first commit.
-    pub head: Option<String>,
-    /// Its first line.
-    pub subject: String,
-    /// Why no file list could be had, if so.
-    pub trouble: Option<String>,
-    /// What became of the uncommitted work; empty while it is untouched.
-    pub work: String,
+    /// The id of the HEAD commit; `None` before the first commit.
+    pub head_commit: Option<String>,
+    /// The subject line of that commit.
+    pub head_subject: String,
+    /// Why the changed files could not be listed, if that failed.
+    pub file_list_error: Option<String>,
+    /// What was done with the uncommitted work; empty if it is untouched.
+    pub wip_outcome: String,
 }
 
-/// A verify command of the run, and how it ended last.
+/// A verify command of the run, with its last result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct VerifyFact {
-    /// The command line.
+pub struct VerifyCommandFact {
     pub command: String,
-    /// How it ended last; none if it has not run in this run.
-    pub last: Option<VerifyRun>,
+    /// The last run of the command; `None` if this run has not executed it.
+    pub last_run: Option<VerifyRun>,
 }
 
-/// A command of the session and what came of it.
+/// A command of the session, with its result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CommandFact {
-    /// The command line.
     pub command: String,
-    /// True when it exited with 0; none when that is not known.
-    pub ok: Option<bool>,
-    /// True when it has ended, also where it is not known how.
+    /// True if it exited with 0; `None` if the exit status is unknown.
+    pub passed: Option<bool>,
+    /// True if it has ended, even if its result is unknown.
     pub has_ended: bool,
-    /// The last line it printed.
-    pub last_line: String,
-    /// What it printed, where the session ended before it had read that: the beginning and the end.
-    pub unread: String,
+    /// The last line that it printed.
+    pub last_output_line: String,
+    /// The beginning and the end of its output, if the session ended before the model read it.
+    pub unread_output: String,
 }
 
-/// How much of an unread output is handed on: it may be all that a session was started for.
-const UNREAD: usize = 1_200;
-/// A line of it.
-const UNREAD_LINE: usize = 200;
+/// An unread output is shown up to this length, because it may be the reason for which the session was
+/// started.
+const MAX_UNREAD_OUTPUT_CHARS: usize = 1_200;
+/// The maximum length of one line of such an output.
+const MAX_UNREAD_LINE_CHARS: usize = 200;
 
 impl CommandFact {
-    /// The beginning and the end of an output, each line of it clipped.
-    pub fn excerpt(output: &str) -> String {
-        let lines: Vec<String> = output.trim().lines().map(|line| clip(line, UNREAD_LINE)).collect();
-        clip_middle(&lines.join("\n"), UNREAD)
+    /// Returns the beginning and the end of an output, with each line clipped.
+    pub fn excerpt_unread_output(output: &str) -> String {
+        let lines: Vec<String> =
+            output.trim().lines().map(|line| truncate_end(line, MAX_UNREAD_LINE_CHARS)).collect();
+        truncate_middle(&lines.join("\n"), MAX_UNREAD_OUTPUT_CHARS)
     }
 }
 
 impl Handoff {
-    /// The document, at most `limit` bytes without the session's notes; lists are cut before facts are.
-    pub fn render(&self, limit: usize) -> String {
+    /// Renders the document with an empty section for notes. Without that section it has at most `max_bytes`
+    /// bytes: lists are shortened before facts are.
+    pub fn render(&self, max_bytes: usize) -> String {
         let mut text = String::new();
-        for lines in [Handoff::MOST_LISTED, 10, 5, 2, 0] {
-            text = self.generated(lines);
-            if text.len() <= limit {
+        for max_rows in [Handoff::MAX_LIST_ROWS, 10, 5, 2, 0] {
+            text = self.render_facts(max_rows);
+            if text.len() <= max_bytes {
                 break;
             }
         }
-        format!("{text}\n{EMPTY_NOTES}")
+        format!("{text}\n{EMPTY_NOTES_SECTION}")
     }
 
-    /// No list shows more; of the rest it says how many there are.
-    pub const MOST_LISTED: usize = 20;
+    /// The maximum number of rows in a list. Longer lists state how many rows are left out.
+    pub const MAX_LIST_ROWS: usize = 20;
 
-    /// The document with its generated part renewed and the session's notes as they were.
-    pub fn refresh(&self, old: &str, limit: usize) -> String {
-        let fresh = self.render(limit);
-        match (notes_start(&fresh), notes_start(old)) {
-            (Some(place), Some(notes)) => format!("{}{}", &fresh[..place], &old[notes..]),
-            _ => fresh,
+    /// Renders the document again and keeps the notes section of the old document.
+    pub fn refresh_document(&self, old_document: &str, max_bytes: usize) -> String {
+        let new_document = self.render(max_bytes);
+        match (find_notes_start(&new_document), find_notes_start(old_document)) {
+            (Some(new_notes_start), Some(old_notes_start)) => {
+                format!("{}{}", &new_document[..new_notes_start], &old_document[old_notes_start..])
+            }
+            _ => new_document,
         }
     }
 
-    /// A first document with these notes, without labels that say nothing.
-    pub fn document(&self, notes: &Notes, limit: usize) -> String {
-        let document = self.with_earlier_notes_if(notes.is_empty()).render(limit);
-        notes::without_empty_labels(&notes.replace(&document))
+    /// Renders a first document with these notes, without labels that have no text.
+    pub fn render_with_notes(&self, notes: &HandoffNotes, max_bytes: usize) -> String {
+        let document = self.with_earlier_notes_if(notes.is_empty()).render(max_bytes);
+        notes::remove_empty_labels(&notes.write_into_document(&document))
     }
 
-    /// The document renewed, with these notes where there are some, and what the session has written otherwise.
-    pub fn renewed(&self, notes: &Notes, old: &str, limit: usize) -> String {
-        let old = notes::with_all_labels(old);
-        let has_none = notes.is_empty() && Notes::parse(&old).is_empty();
-        let document = self.with_earlier_notes_if(has_none).refresh(&old, limit);
-        notes::without_empty_labels(&notes.replace(&document))
+    /// Renders the document again. Notes that are given replace those of the old document; otherwise the old
+    /// notes stay.
+    pub fn refresh_document_with_notes(
+        &self,
+        notes: &HandoffNotes,
+        old_document: &str,
+        max_bytes: usize,
+    ) -> String {
+        let old_document = notes::add_missing_labels(old_document);
+        let has_no_notes = notes.is_empty() && HandoffNotes::parse(&old_document).is_empty();
+        let document = self.with_earlier_notes_if(has_no_notes).refresh_document(&old_document, max_bytes);
+        notes::remove_empty_labels(&notes.write_into_document(&document))
     }
 
-    fn with_earlier_notes_if(&self, is_told: bool) -> Handoff {
-        Handoff { earlier_notes: self.earlier_notes.clone().filter(|_| is_told), ..self.clone() }
+    fn with_earlier_notes_if(&self, should_include: bool) -> Handoff {
+        Handoff { earlier_notes: self.earlier_notes.clone().filter(|_| should_include), ..self.clone() }
     }
 
-    fn generated(&self, lines: usize) -> String {
-        let sections = match &self.ordinary {
-            Some(session) => self.ordinary_sections(session, lines),
-            None => self.run_sections(lines),
+    fn render_facts(&self, max_rows: usize) -> String {
+        let sections = match &self.user_requests {
+            Some(requests) => self.render_ordinary_session_sections(requests, max_rows),
+            None => self.render_run_sections(max_rows),
         };
         let text = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
-        // A session reads it: nothing that it quotes is hidden or begins a tag of the client's.
-        for_model(&text)
+        // A model reads this text, so hidden characters and client tags in quoted text are made harmless.
+        sanitize_for_model(&text)
     }
 
-    fn run_sections(&self, lines: usize) -> Vec<String> {
+    fn render_run_sections(&self, max_rows: usize) -> Vec<String> {
         vec![
-            self.heading(),
-            self.item_section(),
-            self.git_section(),
-            self.files_section("Files of the item", lines),
-            self.checks_section(lines),
-            self.list_unless_planned("Done", &self.done, lines),
-            self.list_unless_planned("Open", &self.open, lines),
-            self.commands_section(lines),
-            self.memory_section(lines),
-            self.words_section(lines),
-            self.earlier_section(),
-            self.next_section(),
+            self.render_heading(),
+            self.render_item_section(),
+            self.render_git_section(),
+            self.render_files_section("Files of the item", max_rows),
+            self.render_checks_section(max_rows),
+            self.render_list_if_no_plan("Done", &self.done_items, max_rows),
+            self.render_list_if_no_plan("Open", &self.open_items, max_rows),
+            self.render_commands_section(max_rows),
+            self.render_memory_section(max_rows),
+            self.render_last_message_section(max_rows),
+            self.render_earlier_notes_section(),
+            self.render_next_step_section(),
         ]
     }
 
-    fn heading(&self) -> String {
-        let run = self.run.as_ref().map_or("- Run: none (an ordinary session)".to_owned(), |run| {
-            format!("- Run: {} ({}), iteration {}", one_line(&run.task_name), run.run_id, run.iteration)
-        });
-        let transcript = self.transcript.as_ref().map(|path| format!("- Transcript: {}\n", one_line(path)));
+    fn render_heading(&self) -> String {
+        let run_line =
+            self.run_facts.as_ref().map_or("- Run: none (an ordinary session)".to_owned(), |run| {
+                format!(
+                    "- Run: {} ({}), iteration {}",
+                    to_single_line(&run.task_name),
+                    run.run_id,
+                    run.iteration
+                )
+            });
+        let transcript_line =
+            self.transcript_path.as_ref().map(|path| format!("- Transcript: {}\n", to_single_line(path)));
         format!(
-            "# Handoff\n\n{run}\n- Session: {}\n- Written: {} ({})\n{}{}",
-            one_line(&self.session_id),
+            "# Handoff\n\n{run_line}\n- Session: {}\n- Written: {} ({})\n{}{}",
+            to_single_line(&self.session_id),
             self.written_at,
-            self.cause_words(),
-            self.context_line(),
-            transcript.unwrap_or_default(),
+            self.describe_cause(),
+            self.render_context_line(),
+            transcript_line.unwrap_or_default(),
         )
     }
 
-    /// Returns nothing where the usage is unknown.
-    fn context_line(&self) -> String {
-        let Some(percent) = self.percent else { return String::new() };
-        let own = self.percent_used.filter(|used| *used != percent);
-        let own = own.map(|used| format!("; {used}% by the client's own figure"));
-        format!("- Context: {percent}% ({}{})\n", self.level, own.unwrap_or_default())
+    /// Returns an empty string if the usage is unknown.
+    fn render_context_line(&self) -> String {
+        let Some(percent) = self.usage_percent else { return String::new() };
+        let client_percent = self.client_usage_percent.filter(|used| *used != percent);
+        let client_percent_text = client_percent.map(|used| format!("; {used}% by the client's own figure"));
+        format!("- Context: {percent}% ({}{})\n", self.level, client_percent_text.unwrap_or_default())
     }
 
-    fn cause_words(&self) -> String {
+    fn describe_cause(&self) -> String {
         match self.cause {
-            Cause::Level => format!("level {} reached", self.level),
-            Cause::Manual => "on demand".to_owned(),
-            Cause::Compact => "the client was about to compact".to_owned(),
-            Cause::Budget => "the next item would not have fitted".to_owned(),
-            Cause::Step => "after a commit: the next step would probably not have fitted".to_owned(),
-            Cause::Crash => "the session ended in the middle of its work".to_owned(),
-            Cause::Unfinished => "the session ended its turn before the item was done".to_owned(),
+            CheckpointCause::Level => format!("level {} reached", self.level),
+            CheckpointCause::Manual => "on demand".to_owned(),
+            CheckpointCause::Compact => "the client was about to compact".to_owned(),
+            CheckpointCause::Budget => "the next item would not have fitted".to_owned(),
+            CheckpointCause::Step => {
+                "after a commit: the next step would probably not have fitted".to_owned()
+            }
+            CheckpointCause::Crash => "the session ended in the middle of its work".to_owned(),
+            CheckpointCause::Unfinished => "the session ended its turn before the item was done".to_owned(),
         }
     }
 
-    fn item_section(&self) -> String {
+    fn render_item_section(&self) -> String {
         let Some(item) = &self.current_item else { return String::new() };
-        let not_begun = if self.work.is_begun { "" } else { "\nNot begun.\n" };
-        let finished: String =
-            self.work.finished.iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
-        let finished = if finished.is_empty() {
-            finished
+        let not_begun = if self.item_work.is_begun { "" } else { "\nNot begun.\n" };
+        let finished_rows: String = self
+            .item_work
+            .ticked_items
+            .iter()
+            .map(|item| format!("- {}\n", truncate_end(&to_single_line(item), 160)))
+            .collect();
+        let finished_section = if finished_rows.is_empty() {
+            finished_rows
         } else {
-            format!("\nAlready done in this session:\n\n{finished}")
+            format!("\nAlready done in this session:\n\n{finished_rows}")
         };
-        let plan = self.plan.as_deref().map(|plan| format!(" in {}", quoted_name(plan)));
+        let plan_suffix = self.plan_path.as_deref().map(|plan| format!(" in {}", format_as_code_span(plan)));
         format!(
-            "## Current item\n\n> {} ({} done, {} open{})\n{not_begun}{finished}",
-            one_line(item),
-            counted(self.done.len(), "item"),
-            self.open.len(),
-            plan.unwrap_or_default()
+            "## Current item\n\n> {} ({} done, {} open{})\n{not_begun}{finished_section}",
+            to_single_line(item),
+            count_with_noun(self.done_items.len(), "item"),
+            self.open_items.len(),
+            plan_suffix.unwrap_or_default()
         )
     }
 
-    /// The plan has them, and is newer when it is read.
-    fn list_unless_planned(&self, title: &str, items: &[String], lines: usize) -> String {
-        if self.plan.is_some() { String::new() } else { list_section(title, items, lines) }
+    /// Lists items only if there is no plan: the plan has them, and is more up to date when the handoff is
+    /// read.
+    fn render_list_if_no_plan(&self, title: &str, items: &[String], max_rows: usize) -> String {
+        if self.plan_path.is_some() { String::new() } else { render_list_section(title, items, max_rows) }
     }
 
-    /// Lists how the run's verify commands and the session's own checks ended last.
-    fn checks_section(&self, lines: usize) -> String {
-        let most = lines.clamp(1, MOST_CHECKS);
-        let verify = self.verify.iter().take(most).map(|fact| self.verify_row(fact));
-        let rest = self.verify.len().saturating_sub(most);
-        let more = (rest > 0).then(|| format!("- … and {} more\n", counted(rest, "verify command")));
-        let own = self.work.checks.iter().map(|check| resume::check(check, "by the session"));
-        let own = own.map(|words| format!("- {words}\n"));
-        let rows: String = verify.chain(more).chain(own).collect();
+    /// Renders the last results of the run's verify commands and of the session's own checks.
+    fn render_checks_section(&self, max_rows: usize) -> String {
+        let max_verify_rows = max_rows.clamp(1, MAX_VERIFY_ROWS);
+        let verify_rows =
+            self.verify_facts.iter().take(max_verify_rows).map(|fact| self.render_verify_row(fact));
+        let omitted_count = self.verify_facts.len().saturating_sub(max_verify_rows);
+        let omitted_row = (omitted_count > 0)
+            .then(|| format!("- … and {} more\n", count_with_noun(omitted_count, "verify command")));
+        let session_checks =
+            self.item_work.checks.iter().map(|check| resume::describe_check(check, "by the session"));
+        let session_check_rows = session_checks.map(|text| format!("- {text}\n"));
+        let rows: String = verify_rows.chain(omitted_row).chain(session_check_rows).collect();
         if rows.is_empty() { rows } else { format!("## Checks\n\n{rows}") }
     }
 
-    fn verify_row(&self, fact: &VerifyFact) -> String {
-        let command = quoted_name(&fact.command);
-        let Some(last) = &fact.last else { return format!("- {command}: not run in this run yet\n") };
-        let outcome = if last.passed { "passed" } else { "FAILED" };
-        let after = match last.iteration {
+    fn render_verify_row(&self, fact: &VerifyCommandFact) -> String {
+        let command = format_as_code_span(&fact.command);
+        let Some(last_run) = &fact.last_run else { return format!("- {command}: not run in this run yet\n") };
+        let outcome = if last_run.passed { "passed" } else { "FAILED" };
+        let when_text = match last_run.iteration {
             0 => "before the first session".to_owned(),
             iteration => format!("after iteration {iteration}"),
         };
-        let head = self.git.as_ref().and_then(|git| git.head.as_ref());
-        let is_of_now = last.commit.as_ref() == head && self.work.uncommitted.is_empty();
-        let at = last.commit.as_ref().map_or(String::new(), |commit| {
-            let dirty = if last.has_uncommitted { " with uncommitted changes" } else { "" };
+        let head_commit = self.git.as_ref().and_then(|git| git.head_commit.as_ref());
+        let is_current =
+            last_run.commit.as_ref() == head_commit && self.item_work.uncommitted_files.is_empty();
+        let commit_text = last_run.commit.as_ref().map_or(String::new(), |commit| {
+            let dirty = if last_run.has_uncommitted { " with uncommitted changes" } else { "" };
             format!(" on {}{dirty}", short_id(commit))
         });
-        let since = if is_of_now { "" } else { "; not run since" };
-        format!("- {command}, run by Plimsoll: {outcome} {after}{at}{since}\n")
+        let staleness_text = if is_current { "" } else { "; not run since" };
+        format!("- {command}, run by Plimsoll: {outcome} {when_text}{commit_text}{staleness_text}\n")
     }
 
-    /// The session's successor gets the whole memory; this is for other readers.
-    fn memory_section(&self, lines: usize) -> String {
-        if self.memory.is_empty() {
+    /// Lists the working memory for other readers. The next session gets the whole memory anyway.
+    fn render_memory_section(&self, max_rows: usize) -> String {
+        if self.memory_lines.is_empty() {
             return String::new();
         }
-        let shown: String = self.memory.iter().take(lines).map(|line| format!("- {line}\n")).collect();
-        format!("## Working memory\n\n{shown}- Whole: `plimsoll memory show`\n")
+        let shown_rows: String =
+            self.memory_lines.iter().take(max_rows).map(|line| format!("- {line}\n")).collect();
+        format!("## Working memory\n\n{shown_rows}- Whole: `plimsoll memory show`\n")
     }
 
-    fn git_section(&self) -> String {
+    fn render_git_section(&self) -> String {
         let Some(git) = &self.git else { return "## Git\n\nNot a git repository.\n".to_owned() };
-        let head = git.head.as_deref().map_or("no commit yet".to_owned(), |head| {
-            format!("`{}` {}", head.chars().take(12).collect::<String>(), clip(&one_line(&git.subject), 80))
+        let head_text = git.head_commit.as_deref().map_or("no commit yet".to_owned(), |head| {
+            format!(
+                "`{}` {}",
+                head.chars().take(12).collect::<String>(),
+                truncate_end(&to_single_line(&git.head_subject), 80)
+            )
         });
-        let trouble = git.trouble.as_ref().map(|words| format!("- Trouble: {}\n", one_line(words)));
-        let work = Some(&git.work).filter(|work| !work.is_empty());
-        let work = work.map(|words| format!("- Work in progress: {}\n", one_line(words)));
+        let error_line =
+            git.file_list_error.as_ref().map(|error| format!("- Trouble: {}\n", to_single_line(error)));
+        let wip_outcome = Some(&git.wip_outcome).filter(|work| !work.is_empty());
+        let wip_line =
+            wip_outcome.map(|outcome| format!("- Work in progress: {}\n", to_single_line(outcome)));
         format!(
-            "## Git\n\n- Branch: {}\n- HEAD: {head}\n{}{}",
-            one_line(&git.branch),
-            work.unwrap_or_default(),
-            trouble.unwrap_or_default()
+            "## Git\n\n- Branch: {}\n- HEAD: {head_text}\n{}{}",
+            to_single_line(&git.branch),
+            wip_line.unwrap_or_default(),
+            error_line.unwrap_or_default()
         )
     }
 
-    fn files_section(&self, title: &str, lines: usize) -> String {
-        if self.files.is_empty() {
+    fn render_files_section(&self, title: &str, max_rows: usize) -> String {
+        if self.changed_files.is_empty() {
             return String::new();
         }
-        let table = resume::table(&self.files, lines.max(2), self.work.base.as_deref());
+        let table = resume::render_file_table(
+            &self.changed_files,
+            max_rows.max(2),
+            self.item_work.base_commit.as_deref(),
+        );
         format!("## {title}, the one touched last first\n\n{table}\n")
     }
 
-    fn commands_section(&self, lines: usize) -> String {
-        if self.commands.is_empty() || lines == 0 {
+    fn render_commands_section(&self, max_rows: usize) -> String {
+        if self.commands.is_empty() || max_rows == 0 {
             return String::new();
         }
-        let told = self.telling_command();
-        let row = told.map(|fact| command_row(fact, self.cause.is_after_the_session()));
-        let latest = self.commands.iter().skip(self.commands.len().saturating_sub(2));
-        let unread: String = latest.map(|fact| unread_output(fact, lines)).collect();
-        format!("## Last command\n\n{}{unread}", row.unwrap_or_default())
+        let relevant_command = self.most_relevant_command();
+        let row =
+            relevant_command.map(|fact| render_command_row(fact, self.cause.is_written_after_session()));
+        let last_two_commands = self.commands.iter().skip(self.commands.len().saturating_sub(2));
+        let unread_outputs: String =
+            last_two_commands.map(|fact| render_unread_output(fact, max_rows)).collect();
+        format!("## Last command\n\n{}{unread_outputs}", row.unwrap_or_default())
     }
 
-    /// The command that says most of how the session ended: the last one that failed and did not pass later, else the last one.
-    /// Checks are told apart.
-    fn telling_command(&self) -> Option<&CommandFact> {
+    /// Returns the command that says most about how the session ended: the last one that failed and did not
+    /// pass later, otherwise the last one. Checks are skipped here because they have a section of their own.
+    fn most_relevant_command(&self) -> Option<&CommandFact> {
         let is_check =
-            |fact: &CommandFact| self.work.checks.iter().any(|check| check.command == fact.command);
-        let passes_later = |place: usize| {
-            let command = &self.commands[place].command;
-            self.commands[place + 1..].iter().any(|later| later.command == *command && later.ok == Some(true))
+            |fact: &CommandFact| self.item_work.checks.iter().any(|check| check.command == fact.command);
+        let is_later_passed = |index: usize| {
+            let command = &self.commands[index].command;
+            self.commands[index + 1..]
+                .iter()
+                .any(|later_fact| later_fact.command == *command && later_fact.passed == Some(true))
         };
-        let failed = self
-            .commands
-            .iter()
-            .enumerate()
-            .rev()
-            .find(|(place, fact)| fact.ok == Some(false) && !is_check(fact) && !passes_later(*place));
-        failed.map(|(_, fact)| fact).or(self.commands.last())
+        let last_failed =
+            self.commands.iter().enumerate().rev().find(|(index, fact)| {
+                fact.passed == Some(false) && !is_check(fact) && !is_later_passed(*index)
+            });
+        last_failed.map(|(_, fact)| fact).or(self.commands.last())
     }
 
-    fn words_section(&self, lines: usize) -> String {
-        // A summary is below, among the notes. A message with other labels may say more than they hold.
-        let is_told = |words: &&str| !words.trim().is_empty() && Notes::in_message(words).summary.is_empty();
-        let Some(words) = self.last_words.as_deref().filter(is_told) else { return String::new() };
-        let quoted: String =
-            clip(words.trim(), 60 + 60 * lines).lines().map(|line| format!("> {line}\n")).collect();
-        format!("## The session's last words (its own claim, unverified)\n\n{quoted}")
+    fn render_last_message_section(&self, max_rows: usize) -> String {
+        // A summary already appears in the notes section. A message with other labels may say more than its
+        // labels do.
+        let should_quote = |message: &&str| {
+            !message.trim().is_empty() && HandoffNotes::from_message(message).summary.is_empty()
+        };
+        let Some(message) = self.last_message.as_deref().filter(should_quote) else { return String::new() };
+        let quoted_lines: String = truncate_end(message.trim(), 60 + 60 * max_rows)
+            .lines()
+            .map(|line| format!("> {line}\n"))
+            .collect();
+        format!("## The session's last words (its own claim, unverified)\n\n{quoted_lines}")
     }
 
-    fn earlier_section(&self) -> String {
+    fn render_earlier_notes_section(&self) -> String {
         let Some(notes) = &self.earlier_notes else { return String::new() };
-        let lines = [
+        let labeled_notes = [
             ("Summary", &notes.summary),
             ("Progress on the item", &notes.progress),
             ("Next step", &notes.next_step),
         ];
-        let told: String = lines
+        let quoted_notes: String = labeled_notes
             .into_iter()
-            .filter(|(_, words)| !words.is_empty() && words.as_str() != UNKNOWN)
-            .map(|(label, words)| format!("> {label}: {}\n", clip(&one_line(words), EARLIER_NOTE)))
+            .filter(|(_, note)| !note.is_empty() && note.as_str() != UNKNOWN)
+            .map(|(label, note)| {
+                format!("> {label}: {}\n", truncate_end(&to_single_line(note), MAX_EARLIER_NOTE_CHARS))
+            })
             .collect();
         format!(
-            "## What the session of iteration {} said of the item (its own claim, unverified)\n\n{told}",
+            "## What the session of iteration {} said of the item (its own claim, unverified)\n\n{quoted_notes}",
             notes.iteration
         )
     }
 
-    fn next_section(&self) -> String {
-        let item = self
+    fn render_next_step_section(&self) -> String {
+        let item_text = self
             .current_item
             .as_deref()
-            .map_or("the task".to_owned(), |item| format!("\"{}\"", one_line(item)));
-        let step = match (self.work.is_begun, self.has_changes()) {
+            .map_or("the task".to_owned(), |item| format!("\"{}\"", to_single_line(item)));
+        let step = match (self.item_work.is_begun, self.has_item_changes()) {
             (true, true) => {
-                let head = self.git.as_ref().and_then(|git| git.head.as_deref());
-                let range = resume::sentence(&resume::range(&self.work, head));
-                format!("{range} Read it and run the checks. Then continue with {item}; do not start over.")
+                let head = self.git.as_ref().and_then(|git| git.head_commit.as_deref());
+                let range_sentence =
+                    resume::ensure_final_period(&resume::describe_work_range(&self.item_work, head));
+                format!(
+                    "{range_sentence} Read it and run the checks. Then continue with {item_text}; do not start over."
+                )
             }
-            (true, false) => format!("Continue with {item}: no file has been changed for it yet."),
-            (false, _) => format!("Begin {item}: no file has been changed for it."),
+            (true, false) => format!("Continue with {item_text}: no file has been changed for it yet."),
+            (false, _) => format!("Begin {item_text}: no file has been changed for it."),
         };
         format!("## What to do next\n\n{step}\n")
     }
 
-    fn has_changes(&self) -> bool {
-        let work = &self.work;
+    fn has_item_changes(&self) -> bool {
+        let work = &self.item_work;
         work.commit_count > 0
-            || !work.uncommitted.is_empty()
-            || !self.files.is_empty()
+            || !work.uncommitted_files.is_empty()
+            || !self.changed_files.is_empty()
             || work.base_relation != BaseRelation::Ancestor
     }
 }
 
-/// How much of a note of an earlier session.
-const EARLIER_NOTE: usize = 300;
-/// How many checks are named at most.
-const MOST_CHECKS: usize = 5;
+/// The maximum length of one note of an earlier session.
+const MAX_EARLIER_NOTE_CHARS: usize = 300;
+/// The maximum number of verify commands that are listed.
+const MAX_VERIFY_ROWS: usize = 5;
 
-fn quoted_name(name: &str) -> String {
-    format!("`{}`", one_line_of_code(name, 160))
+fn format_as_code_span(name: &str) -> String {
+    format!("`{}`", to_line_for_backticks(name, 160))
 }
 
-fn command_row(fact: &CommandFact, is_after_the_session: bool) -> String {
-    let outcome = match (fact.ok, fact.has_ended) {
+fn render_command_row(fact: &CommandFact, is_after_the_session: bool) -> String {
+    let outcome = match (fact.passed, fact.has_ended) {
         (Some(true), _) => "ok",
         (Some(false), _) => "FAILED",
         (None, true) => "ended",
         (None, false) if is_after_the_session => "the session ended before its outcome was recorded",
         (None, false) => "outcome not recorded yet",
     };
-    let last = if fact.last_line.is_empty() {
+    let last_output = if fact.last_output_line.is_empty() {
         String::new()
     } else {
-        format!(": {}", clip(&one_line(&fact.last_line), 120))
+        format!(": {}", truncate_end(&to_single_line(&fact.last_output_line), 120))
     };
-    format!("- {} → {outcome}{last}\n", quoted_name(&fact.command))
+    format!("- {} → {outcome}{last_output}\n", format_as_code_span(&fact.command))
 }
 
-/// What no answer followed: the session has neither acted on it nor noted it.
-fn unread_output(fact: &CommandFact, lines: usize) -> String {
-    if fact.unread.is_empty() {
+/// Quotes an output that the model had not read when the session ended.
+fn render_unread_output(fact: &CommandFact, max_rows: usize) -> String {
+    if fact.unread_output.is_empty() {
         return String::new();
     }
-    let command = one_line_of_code(&fact.command, 80);
-    let unread = clip_middle(&fact.unread, 60 * lines);
-    let quoted: String = unread.lines().map(|line| format!("> {line}\n")).collect();
-    format!("\nThe session ended and had not read what `{command}` printed:\n\n{quoted}")
+    let command = to_line_for_backticks(&fact.command, 80);
+    let clipped_output = truncate_middle(&fact.unread_output, 60 * max_rows);
+    let quoted_lines: String = clipped_output.lines().map(|line| format!("> {line}\n")).collect();
+    format!("\nThe session ended and had not read what `{command}` printed:\n\n{quoted_lines}")
 }
 
-fn list_section(title: &str, items: &[String], lines: usize) -> String {
+fn render_list_section(title: &str, items: &[String], max_rows: usize) -> String {
     if items.is_empty() {
         return String::new();
     }
-    let shown = lines.max(1).min(items.len());
-    let rows: String =
-        items[..shown].iter().map(|item| format!("- {}\n", clip(&one_line(item), 160))).collect();
-    let rest = items.len() - shown;
-    let more = if rest > 0 { format!("- … and {rest} more\n") } else { String::new() };
-    format!("## {title} ({})\n\n{rows}{more}", items.len())
+    let shown_count = max_rows.max(1).min(items.len());
+    let rows: String = items[..shown_count]
+        .iter()
+        .map(|item| format!("- {}\n", truncate_end(&to_single_line(item), 160)))
+        .collect();
+    let omitted_count = items.len() - shown_count;
+    let omitted_row =
+        if omitted_count > 0 { format!("- … and {omitted_count} more\n") } else { String::new() };
+    format!("## {title} ({})\n\n{rows}{omitted_row}", items.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Check;
+    use crate::state::CheckResult;
 
     #[test]
-    fn a_command_is_shown_with_what_is_known_of_its_end() {
-        for (ok, has_ended, is_after_the_session, expected) in [
+    fn a_command_is_shown_with_its_result_as_far_as_it_is_known() {
+        for (passed, has_ended, is_after_the_session, expected) in [
             (Some(true), true, false, "ok"),
             (Some(false), true, true, "FAILED"),
             (None, true, false, "ended"),
             (None, false, false, "outcome not recorded yet"),
             (None, false, true, "the session ended before its outcome was recorded"),
         ] {
-            let fact = CommandFact { command: "make".into(), ok, has_ended, ..CommandFact::default() };
-            assert_eq!(command_row(&fact, is_after_the_session), format!("- `make` → {expected}\n"));
+            let fact = CommandFact { command: "make".into(), passed, has_ended, ..CommandFact::default() };
+            assert_eq!(render_command_row(&fact, is_after_the_session), format!("- `make` → {expected}\n"));
         }
     }
 
     #[test]
-    fn whoever_mentions_a_comments_beginning_loses_no_line() {
-        let notes = Notes::in_message(
+    fn text_that_looks_like_a_comment_start_loses_no_line() {
+        let notes = HandoffNotes::from_message(
             "Next step: mend x --> y\nSummary: wrote <!-- todo\nProgress on the item: 70%\n",
         );
-        assert_eq!((notes.progress.as_str(), notes.next.as_str()), ("70%", "mend x --> y"));
+        assert_eq!((notes.progress.as_str(), notes.next_step.as_str()), ("70%", "mend x --> y"));
         assert_eq!(notes.summary, "wrote <!·- todo");
-        assert_eq!(Notes::parse(&notes.replace(&full().render(8_000))), notes);
+        assert_eq!(HandoffNotes::parse(&notes.write_into_document(&sample_handoff().render(8_000))), notes);
     }
 
     #[test]
     fn a_quoted_heading_neither_begins_the_notes_nor_ends_the_facts() {
         let quoting = Handoff {
             current_item: Some("## Notes from the session: write them".into()),
-            open: vec!["mend ## Notes from the session".into()],
-            ..full()
+            open_items: vec!["mend ## Notes from the session".into()],
+            ..sample_handoff()
         };
-        let document =
-            Notes { summary: "half done".into(), ..Notes::default() }.replace(&quoting.render(8_000));
-        let renewed = quoting.refresh(&document, 8_000);
+        let document = HandoffNotes { summary: "half done".into(), ..HandoffNotes::default() }
+            .write_into_document(&quoting.render(8_000));
+        let renewed = quoting.refresh_document(&document, 8_000);
         assert_eq!(renewed, document);
         assert!(renewed.contains("## What to do next"), "{renewed}");
     }
 
     #[test]
     fn a_second_heading_in_the_notes_does_not_cut_off_the_first() {
-        let old = format!("{}\n## Notes from the session\n\nmore\n", full().render(8_000));
+        let old = format!("{}\n## Notes from the session\n\nmore\n", sample_handoff().render(8_000));
         let old = old.replace("- Summary:", "- Summary: half done");
-        let renewed = full().refresh(&old, 8_000);
+        let renewed = sample_handoff().refresh_document(&old, 8_000);
         assert!(renewed.contains("- Summary: half done") && renewed.ends_with("\nmore\n"), "{renewed}");
-        let by_hand = old.replace("## Notes from the session\n", "## Notes from the session, by me\n");
-        assert!(full().refresh(&by_hand, 8_000).ends_with("by me\n\nmore\n"));
+        let hand_edited_document =
+            old.replace("## Notes from the session\n", "## Notes from the session, by me\n");
+        assert!(sample_handoff().refresh_document(&hand_edited_document, 8_000).ends_with("by me\n\nmore\n"));
     }
 
-    /// One section of a handoff, from the beginning of its heading to the next heading.
-    fn section_of<'a>(text: &'a str, heading: &str) -> &'a str {
+    /// Returns one section of a handoff, from its heading to the next heading.
+    fn find_section<'a>(text: &'a str, heading: &str) -> &'a str {
         let begin = text.find(heading).unwrap_or_else(|| panic!("no {heading} in\n{text}"));
         let end = text[begin + 1..].find("\n## ").map_or(text.len(), |end| begin + 1 + end);
         text[begin..end].trim_end()
     }
 
-    fn full() -> Handoff {
+    fn sample_handoff() -> Handoff {
         Handoff {
-            run: Some(RunFacts { run_id: "r1".into(), task_name: "Dates".into(), iteration: 2 }),
+            run_facts: Some(RunFacts { run_id: "r1".into(), task_name: "Dates".into(), iteration: 2 }),
             session_id: "s1".into(),
             level: Level::L2,
-            percent: Some(87),
-            percent_used: Some(86),
+            usage_percent: Some(87),
+            client_usage_percent: Some(86),
             written_at: "2026-01-07T11:45:00Z".into(),
             git: Some(GitFacts {
                 branch: "main".into(),
-                head: Some("0123456789abcdef".into()),
-                subject: "Parse dates".into(),
+                head_commit: Some("0123456789abcdef".into()),
+                head_subject: "Parse dates".into(),
                 ..GitFacts::default()
             }),
-            files: vec![FileInProgress {
+            changed_files: vec![FileInProgress {
                 path: "src/a|b.rs".into(),
-                lines: "45-120".into(),
+                touched_lines: "45-120".into(),
                 description: "modified".into(),
                 ..FileInProgress::default()
             }],
             current_item: Some("Item two".into()),
-            done: vec!["Item one".into()],
-            open: vec!["Item two".into(), "Item three".into()],
+            done_items: vec!["Item one".into()],
+            open_items: vec!["Item two".into(), "Item three".into()],
             commands: vec![CommandFact {
                 command: "cargo test".into(),
-                ok: Some(false),
-                last_line: "1 failed".into(),
-                unread: String::new(),
+                passed: Some(false),
+                last_output_line: "1 failed".into(),
+                unread_output: String::new(),
                 ..CommandFact::default()
             }],
-            last_words: Some("I am half way.".into()),
+            last_message: Some("I am half way.".into()),
             ..Handoff::default()
         }
     }
 
     #[test]
-    fn a_handoff_names_item_files_lines_and_outcomes() {
-        insta::assert_snapshot!(full().render(8192), @r#"
+    fn a_handoff_names_item_files_lines_and_command_results() {
+        insta::assert_snapshot!(sample_handoff().render(8192), @r#"
         # Handoff
 
         - Run: Dates (r1), iteration 2
@@ -603,13 +656,13 @@ mod tests {
     }
 
     #[test]
-    fn items_are_listed_only_where_no_plan_has_them() {
-        let lines_about_items = |handoff: Handoff| {
+    fn items_are_listed_only_if_there_is_no_plan() {
+        let render_item_lines = |handoff: Handoff| {
             let text = handoff.render(8192);
             let is_about_items = |line: &&str| line.contains("Item ") || line.contains(" item");
             text.lines().filter(is_about_items).collect::<Vec<_>>().join("\n")
         };
-        insta::assert_snapshot!(lines_about_items(full()), @r#"
+        insta::assert_snapshot!(render_item_lines(sample_handoff()), @r#"
         ## Current item
         > Item two (1 item done, 2 open)
         ## Files of the item, the one touched last first
@@ -619,8 +672,8 @@ mod tests {
         No file has been changed for it. Read it and run the checks. Then continue with "Item two"; do not start over.
         - Progress on the item:
         "#);
-        let planned = Handoff { plan: Some("fix_plan.md".into()), ..full() };
-        insta::assert_snapshot!(lines_about_items(planned), @r#"
+        let planned = Handoff { plan_path: Some("fix_plan.md".into()), ..sample_handoff() };
+        insta::assert_snapshot!(render_item_lines(planned), @r#"
         ## Current item
         > Item two (1 item done, 2 open in `fix_plan.md`)
         ## Files of the item, the one touched last first
@@ -630,22 +683,23 @@ mod tests {
     }
 
     #[test]
-    fn only_the_command_that_says_most_is_named() {
-        let ran = |command: &str, ok| CommandFact { command: command.into(), ok, ..CommandFact::default() };
-        let failing = ItemWork {
-            checks: vec![Check { command: "cargo test".into(), ..Check::default() }],
+    fn only_the_most_relevant_command_is_shown() {
+        let command_fact =
+            |command: &str, passed| CommandFact { command: command.into(), passed, ..CommandFact::default() };
+        let item_work = ItemWork {
+            checks: vec![CheckResult { command: "cargo test".into(), ..CheckResult::default() }],
             ..ItemWork::default()
         };
         let (ok, failed) = (Some(true), Some(false));
         for (commands, expected) in [
-            (vec![ran("make", ok), ran("ls", ok)], "ls"),
-            (vec![ran("make", failed), ran("ls", ok)], "make"),
-            (vec![ran("make", failed), ran("make", ok), ran("ls", ok)], "ls"),
-            // The checks have it already.
-            (vec![ran("cargo test", failed), ran("ls", ok)], "ls"),
-            (vec![ran("cargo test", failed)], "cargo test"),
+            (vec![command_fact("make", ok), command_fact("ls", ok)], "ls"),
+            (vec![command_fact("make", failed), command_fact("ls", ok)], "make"),
+            (vec![command_fact("make", failed), command_fact("make", ok), command_fact("ls", ok)], "ls"),
+            // The section of checks already has these.
+            (vec![command_fact("cargo test", failed), command_fact("ls", ok)], "ls"),
+            (vec![command_fact("cargo test", failed)], "cargo test"),
         ] {
-            let text = Handoff { commands, work: failing.clone(), ..full() }.render(8192);
+            let text = Handoff { commands, item_work: item_work.clone(), ..sample_handoff() }.render(8192);
             let (_, rest) = text.split_once("## Last command\n\n").unwrap();
             let rows: Vec<&str> = rest.lines().take_while(|line| line.starts_with("- ")).collect();
             assert!(rows.len() == 1 && rows[0].starts_with(&format!("- `{expected}` →")), "{rows:?}");
@@ -653,8 +707,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_checks_said_is_told_with_the_commit_that_they_are_about() {
-        let run = |passed, iteration, commit: Option<&str>, has_uncommitted| VerifyRun {
+    fn check_results_are_shown_with_the_commit_they_ran_on() {
+        let verify_run = |passed, iteration, commit: Option<&str>, has_uncommitted| VerifyRun {
             command: "make".into(),
             passed,
             iteration,
@@ -662,47 +716,47 @@ mod tests {
             has_uncommitted,
         };
         let head = "0123456789abcdef";
-        for (last, uncommitted, expected) in [
+        for (last_run, uncommitted, expected) in [
             (None, false, "- `make`: not run in this run yet\n"),
             (
-                Some(run(true, 1, Some(head), false)),
+                Some(verify_run(true, 1, Some(head), false)),
                 false,
                 "- `make`, run by Plimsoll: passed after iteration 1 on 0123456\n",
             ),
             (
-                Some(run(true, 1, Some(head), false)),
+                Some(verify_run(true, 1, Some(head), false)),
                 true,
                 "- `make`, run by Plimsoll: passed after iteration 1 on 0123456; not run since\n",
             ),
             (
-                Some(run(false, 0, Some("fedcba9876"), true)),
+                Some(verify_run(false, 0, Some("fedcba9876"), true)),
                 false,
                 "- `make`, run by Plimsoll: FAILED before the first session on fedcba9 with uncommitted changes; not run since\n",
             ),
             (
-                Some(run(false, 2, None, false)),
+                Some(verify_run(false, 2, None, false)),
                 false,
                 "- `make`, run by Plimsoll: FAILED after iteration 2; not run since\n",
             ),
         ] {
             let uncommitted = if uncommitted { vec!["a".to_owned()] } else { Vec::new() };
             let handoff = Handoff {
-                verify: vec![VerifyFact { command: "make".into(), last }],
-                work: ItemWork { uncommitted, ..ItemWork::default() },
-                ..full()
+                verify_facts: vec![VerifyCommandFact { command: "make".into(), last_run }],
+                item_work: ItemWork { uncommitted_files: uncommitted, ..ItemWork::default() },
+                ..sample_handoff()
             };
             let text = handoff.render(8192);
             assert!(text.contains(&format!("## Checks\n\n{expected}")), "{expected} in\n{text}");
         }
-        let checks = vec![Check {
+        let checks = vec![CheckResult {
             command: "npm test".into(),
             failures: vec!["FAIL a".into()],
             is_before_edit: true,
-            ..Check::default()
+            ..CheckResult::default()
         }];
         let work = ItemWork { checks, ..ItemWork::default() };
-        let text = Handoff { work, ..full() }.render(8192);
-        insta::assert_snapshot!(section_of(&text, "## Checks"), @"
+        let text = Handoff { item_work: work, ..sample_handoff() }.render(8192);
+        insta::assert_snapshot!(find_section(&text, "## Checks"), @"
         ## Checks
 
         - `npm test`, run by the session: FAILED, before its last edit
@@ -711,40 +765,44 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_session_said_is_told_as_long_as_this_one_says_nothing() {
+    fn earlier_notes_are_shown_until_the_session_writes_its_own() {
         let earlier_notes = EarlierNotes {
             iteration: 2,
             summary: "Naive input is UTC".into(),
             progress: UNKNOWN.into(),
             next_step: "line 9\n## Forged".into(),
         };
-        let handoff = Handoff { earlier_notes: Some(earlier_notes), ..full() };
-        let silent = handoff.document(&Notes::default(), 8192);
-        insta::assert_snapshot!(section_of(&silent, "## What the session of iteration 2 said"), @"
+        let handoff = Handoff { earlier_notes: Some(earlier_notes), ..sample_handoff() };
+        let document_without_notes = handoff.render_with_notes(&HandoffNotes::default(), 8192);
+        insta::assert_snapshot!(find_section(&document_without_notes, "## What the session of iteration 2 said"), @"
         ## What the session of iteration 2 said of the item (its own claim, unverified)
 
         > Summary: Naive input is UTC
         > Next step: line 9 ## Forged
         ");
-        assert_eq!(Notes::parse(&silent), Notes::default());
-        let notes = Notes { summary: "half done".into(), ..Notes::default() };
-        let spoken = handoff.renewed(&notes, &silent, 8192);
-        assert!(!spoken.contains("iteration 2 said"), "{spoken}");
-        assert!(!handoff.renewed(&Notes::default(), &spoken, 8192).contains("iteration 2 said"));
+        assert_eq!(HandoffNotes::parse(&document_without_notes), HandoffNotes::default());
+        let notes = HandoffNotes { summary: "half done".into(), ..HandoffNotes::default() };
+        let document_with_notes = handoff.refresh_document_with_notes(&notes, &document_without_notes, 8192);
+        assert!(!document_with_notes.contains("iteration 2 said"), "{document_with_notes}");
+        assert!(
+            !handoff
+                .refresh_document_with_notes(&HandoffNotes::default(), &document_with_notes, 8192)
+                .contains("iteration 2 said")
+        );
     }
 
     #[test]
-    fn nothing_that_is_unknown_or_empty_has_a_line() {
-        let bare = Handoff {
-            run: full().run,
-            session_id: full().session_id,
+    fn unknown_or_empty_values_have_no_line() {
+        let handoff = Handoff {
+            run_facts: sample_handoff().run_facts,
+            session_id: sample_handoff().session_id,
             level: Level::L2,
-            written_at: full().written_at,
+            written_at: sample_handoff().written_at,
             current_item: Some("Item two".into()),
-            plan: Some("fix_plan.md".into()),
+            plan_path: Some("fix_plan.md".into()),
             ..Handoff::default()
         };
-        let text = bare.document(&Notes::default(), 8192);
+        let text = handoff.render_with_notes(&HandoffNotes::default(), 8192);
         insta::assert_snapshot!(text, @r#"
         # Handoff
 
@@ -764,22 +822,30 @@ mod tests {
 
         Continue with "Item two": no file has been changed for it yet.
         "#);
-        let notes = Notes { next: "line 9".into(), ..Notes::default() };
-        let renewed = bare.renewed(&notes, &text, 8192);
-        insta::assert_snapshot!(section_of(&renewed, "## Notes"), @"
+        let notes = HandoffNotes { next_step: "line 9".into(), ..HandoffNotes::default() };
+        let renewed = handoff.refresh_document_with_notes(&notes, &text, 8192);
+        insta::assert_snapshot!(find_section(&renewed, "## Notes"), @"
         ## Notes from the session
 
         <!-- The session's own claims, not verified. -->
         - Next step: line 9
         ");
-        assert_eq!(Notes::parse(&bare.renewed(&Notes::default(), &renewed, 8192)), notes);
+        assert_eq!(
+            HandoffNotes::parse(&handoff.refresh_document_with_notes(
+                &HandoffNotes::default(),
+                &renewed,
+                8192
+            )),
+            notes
+        );
     }
 
     #[test]
-    fn what_the_session_had_not_read_yet_is_quoted_with_its_beginning_and_its_end() {
-        let mut handoff = full();
+    fn unread_output_is_quoted_with_its_beginning_and_end() {
+        let mut handoff = sample_handoff();
         let middle = "## Notes from the session\n".repeat(500);
-        handoff.commands[0].unread = CommandFact::excerpt(&format!("port 4711\n{middle}1 failed\n"));
+        handoff.commands[0].unread_output =
+            CommandFact::excerpt_unread_output(&format!("port 4711\n{middle}1 failed\n"));
         let text = handoff.render(8192);
         let (_, quoted) = text
             .split_once("had not read what `cargo test` printed:\n\n> port 4711\n")
@@ -788,62 +854,64 @@ mod tests {
             quoted.contains("\n> 1 failed\n") && !text.contains("\n## Notes from the session\n##"),
             "{text}"
         );
-        assert_eq!(Notes::parse(&text), Notes::default());
+        assert_eq!(HandoffNotes::parse(&text), HandoffNotes::default());
     }
 
     #[test]
-    fn a_handoff_stays_small_whatever_it_is_about() {
-        let mut handoff = full();
+    fn a_handoff_stays_within_its_size_limit() {
+        let mut handoff = sample_handoff();
         handoff.commands = vec![
             CommandFact {
-                unread: CommandFact::excerpt(&"z\n".repeat(5_000)),
+                unread_output: CommandFact::excerpt_unread_output(&"z\n".repeat(5_000)),
                 ..handoff.commands[0].clone()
             };
             8
         ];
-        handoff.files = (0..5_000)
+        handoff.changed_files = (0..5_000)
             .map(|n| FileInProgress { path: format!("src/file{n}.rs"), ..FileInProgress::default() })
             .collect();
-        handoff.open = (0..5_000).map(|n| format!("Item {n} {}", "x".repeat(500))).collect();
-        handoff.last_words = Some("y".repeat(100_000));
+        handoff.open_items = (0..5_000).map(|n| format!("Item {n} {}", "x".repeat(500))).collect();
+        handoff.last_message = Some("y".repeat(100_000));
         let text = handoff.render(8192);
-        assert!(text.len() < 8192 + EMPTY_NOTES.len() + 2, "{}", text.len());
+        assert!(text.len() < 8192 + EMPTY_NOTES_SECTION.len() + 2, "{}", text.len());
         assert!(text.contains("and 4"), "says how many were left out");
     }
 
     #[test]
-    fn the_sessions_notes_survive_a_refresh_and_read_back() {
-        let written = full()
+    fn the_sessions_notes_survive_a_refresh_and_are_parsed_back() {
+        let written = sample_handoff()
             .render(8192)
             .replace("- Summary:", "- Summary: token validation done")
             .replace("- Progress on the item:", "- Progress on the item: 70%");
-        let mut later = full();
-        later.percent = Some(91);
-        let refreshed = later.refresh(&written, 8192);
+        let mut later = sample_handoff();
+        later.usage_percent = Some(91);
+        let refreshed = later.refresh_document(&written, 8192);
         assert!(refreshed.contains("91%"));
-        let notes = Notes::parse(&refreshed);
+        let notes = HandoffNotes::parse(&refreshed);
         assert_eq!(notes.summary, "token validation done");
         assert_eq!(notes.progress, "70%");
-        assert_eq!(notes.next, "");
+        assert_eq!(notes.next_step, "");
     }
 
     #[test]
-    fn notes_in_the_last_message_replace_what_the_session_wrote() {
+    fn notes_in_the_last_message_replace_those_in_the_document() {
         let message = "I stop here.\n\nSummary: validation is done,\nparsing is not.\n**Progress on the item:** 70%\nNext step: line 90";
-        let notes = Notes::in_message(message);
+        let notes = HandoffNotes::from_message(message);
         assert_eq!(
-            (notes.summary.as_str(), notes.progress.as_str(), notes.next.as_str()),
+            (notes.summary.as_str(), notes.progress.as_str(), notes.next_step.as_str()),
             ("validation is done, parsing is not.", "70%", "line 90")
         );
-        let written = full().render(8192).replace("- Progress on the item:", "- Progress on the item: half");
-        assert_eq!(Notes::parse(&notes.replace(&written)), notes);
-        let replaced = Notes { progress: "all".into(), ..Notes::default() }.replace(&notes.replace(&written));
-        assert_eq!(Notes::parse(&replaced), Notes { progress: "all".into(), ..notes });
-        assert!(Notes::in_message("All done, nothing to note.").is_empty());
+        let written =
+            sample_handoff().render(8192).replace("- Progress on the item:", "- Progress on the item: half");
+        assert_eq!(HandoffNotes::parse(&notes.write_into_document(&written)), notes);
+        let replaced = HandoffNotes { progress: "all".into(), ..HandoffNotes::default() }
+            .write_into_document(&notes.write_into_document(&written));
+        assert_eq!(HandoffNotes::parse(&replaced), HandoffNotes { progress: "all".into(), ..notes });
+        assert!(HandoffNotes::from_message("All done, nothing to note.").is_empty());
     }
 
     #[test]
-    fn a_label_is_read_in_the_spellings_that_models_give_it() {
+    fn labels_are_parsed_in_the_spellings_that_models_use() {
         for (line, progress) in [
             ("Progress: 70%", "70%"),
             ("progress: 70%", "70%"),
@@ -876,26 +944,29 @@ mod tests {
             ("Exit status: 70%", ""),
             ("70%", ""),
         ] {
-            assert_eq!(Notes::in_message(&format!("I stop.\n{line}")).progress, progress, "{line}");
+            assert_eq!(HandoffNotes::from_message(&format!("I stop.\n{line}")).progress, progress, "{line}");
         }
-        let notes = Notes::in_message("1. summary: half\n2. progress: 50%\n3. next steps: the rest");
-        assert_eq!((&*notes.summary, &*notes.progress, &*notes.next), ("half", "50%", "the rest"));
+        let notes = HandoffNotes::from_message("1. summary: half\n2. progress: 50%\n3. next steps: the rest");
+        assert_eq!((&*notes.summary, &*notes.progress, &*notes.next_step), ("half", "50%", "the rest"));
     }
 
     #[test]
-    fn the_last_words_are_kept_beside_a_label_that_is_no_summary() {
-        let said = |words: &str| Handoff { last_words: Some(words.into()), ..full() }.render(8192);
-        assert!(said("The parser works.\n\nProgress: 70%").contains("\n> The parser works.\n"));
-        assert!(!said("Summary: the parser works").contains("last words"));
+    fn the_last_message_is_kept_if_its_labels_include_no_summary() {
+        let render_with_message =
+            |message: &str| Handoff { last_message: Some(message.into()), ..sample_handoff() }.render(8192);
+        assert!(
+            render_with_message("The parser works.\n\nProgress: 70%").contains("\n> The parser works.\n")
+        );
+        assert!(!render_with_message("Summary: the parser works").contains("last words"));
     }
 
     #[test]
-    fn untouched_notes_are_empty_and_free_words_are_a_summary() {
-        assert!(Notes::parse(&full().render(8192)).is_empty());
-        let free = full().render(8192).replace(
+    fn untouched_notes_are_empty_and_unlabeled_text_is_a_summary() {
+        assert!(HandoffNotes::parse(&sample_handoff().render(8192)).is_empty());
+        let document = sample_handoff().render(8192).replace(
             "- Summary:\n- Progress on the item:\n- Next step:\n",
             "Parser works,\nwriter does not.\n",
         );
-        assert_eq!(Notes::parse(&free).summary, "Parser works, writer does not.");
+        assert_eq!(HandoffNotes::parse(&document).summary, "Parser works, writer does not.");
     }
 }

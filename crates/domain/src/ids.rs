@@ -1,12 +1,12 @@
-//! Whose something is: a session's id and a run's. Types of their own, for one in the other's place would let a hook act
-//! on a session that is not its own.
+//! The ids of sessions and runs. They are separate types because a hook that confused them would act on a
+//! session other than its own.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
 
-/// The id that Claude Code gives a session: a UUID as far as it was observed. It comes from the client, so it is checked
-/// where it becomes the name of a file (`plimsoll_store::layout`).
+/// The id that Claude Code gives a session; in practice a UUID. It comes from the client, so it is validated
+/// before it is used as a file name (`plimsoll_store::layout`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SessionId(String);
@@ -16,10 +16,10 @@ pub struct SessionId(String);
 #[serde(transparent)]
 pub struct RunId(String);
 
-macro_rules! as_text {
+macro_rules! impl_string_id {
     ($($id:ident),*) => {$(
         impl $id {
-            /// As it is written.
+            /// Returns the id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -65,4 +65,4 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(SessionId, RunId);
+impl_string_id!(SessionId, RunId);

@@ -1,30 +1,36 @@
-//! The places that an item says it touches: `- [ ] Parse the dates (medium, area: src/dates, area: docs)`. Two items that state
-//! places of which one contains the other are not worked on at the same time. Nothing holds an item to what it says.
+//! The paths that an item says it touches: `- [ ] Parse the dates (medium, area: src/dates, area: docs)`. Two
+//! items are not worked on at the same time if a path of one contains a path of the other. Nothing prevents
+//! an item from touching other files.
 
 use crate::item_check;
-use crate::item_property::values;
+use crate::item_property::property_values;
 
-const MARK: &str = "area:";
+const AREA_PREFIX: &str = "area:";
 
-/// The paths that an item states, each as its parts: without blanks, `.` and a slash at the end. A path that leads out of
-/// the project is none.
-pub fn stated(item: &str) -> Vec<String> {
-    values(item_check::words(item), MARK).filter_map(normal).collect()
+/// Returns the paths that an item states, normalized: without white space around them, `.` components and
+/// trailing slashes. Paths that lead out of the project are ignored.
+pub fn parse_item_areas(item: &str) -> Vec<String> {
+    property_values(item_check::text_before_verify_command(item), AREA_PREFIX)
+        .filter_map(normalize_project_path)
+        .collect()
 }
 
-fn normal(path: &str) -> Option<String> {
+fn normalize_project_path(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    let leads_out = path.starts_with('/') || parts.contains(&"..");
-    (!leads_out && !path.is_empty()).then(|| parts.join("/"))
+    let leaves_project = path.starts_with('/') || parts.contains(&"..");
+    (!leaves_project && !path.is_empty()).then(|| parts.join("/"))
 }
 
-/// True if one of these paths is another, or contains it. The project itself is the empty path.
-pub fn overlap(some: &[String], others: &[String]) -> bool {
+/// Returns true if a path of one list equals or contains a path of the other. The empty path is the project
+/// itself.
+pub fn areas_overlap(left_areas: &[String], right_areas: &[String]) -> bool {
     let contains = |outer: &str, inner: &str| {
         outer.is_empty()
             || inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    some.iter().any(|one| others.iter().any(|other| contains(one, other) || contains(other, one)))
+    left_areas
+        .iter()
+        .any(|left| right_areas.iter().any(|right| contains(left, right) || contains(right, left)))
 }
 
 #[cfg(test)]
@@ -32,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_states_paths_in_its_bracket() {
+    fn an_item_states_paths_in_parentheses() {
         for (item, expected) in [
             ("Parse dates", &[][..]),
             ("Parse dates (area: src/dates)", &["src/dates"]),
@@ -42,13 +48,13 @@ mod tests {
             ("Out (area: ../x, area: /etc, area: )", &[]),
             ("Check (area: src, verify: echo (area: docs))", &["src"]),
         ] {
-            assert_eq!(stated(item), expected, "{item}");
+            assert_eq!(parse_item_areas(item), expected, "{item}");
         }
     }
 
     #[test]
-    fn a_folder_overlaps_with_what_is_in_it_and_with_nothing_else() {
-        for (one, other, expected) in [
+    fn a_folder_overlaps_only_with_its_own_contents() {
+        for (left, right, expected) in [
             ("src", "src", true),
             ("src", "src/dates", true),
             ("src/dates", "src", true),
@@ -56,8 +62,8 @@ mod tests {
             ("src", "docs", false),
             ("", "docs", true),
         ] {
-            assert_eq!(overlap(&[one.to_owned()], &[other.to_owned()]), expected, "{one} {other}");
+            assert_eq!(areas_overlap(&[left.to_owned()], &[right.to_owned()]), expected, "{left} {right}");
         }
-        assert!(!overlap(&[], &["src".to_owned()]), "who states nothing is not held back");
+        assert!(!areas_overlap(&[], &["src".to_owned()]), "who states nothing is not held back");
     }
 }

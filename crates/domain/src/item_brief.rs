@@ -1,49 +1,55 @@
-//! What the run of a single item is told by the run of the whole plan: that it is one of several workers, what its work is
-//! verified with, and why earlier work on the item was sent back.
+//! The brief for the run of a single item, written by the run of the whole plan: the other workers, the
+//! verify commands, and why earlier work on the item was sent back.
 
-use crate::text::{clip_middle, one_line_of_code};
+use crate::text::{to_line_for_backticks, truncate_middle};
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of a diff or of an output that a brief holds. A session reads the rest in a file.
-const MAX_TEXT_BYTES: usize = 3_000;
-/// The most bytes of a file's name or of a command.
-const MAX_NAME_BYTES: usize = 200;
-/// The most files that a prompt names.
-const MAX_FILES: usize = 10;
+/// The maximum characters of a diff or an output in a brief. A session reads the rest in a file.
+const MAX_TEXT_CHARS: usize = 3_000;
+/// The maximum characters of a file name or a command.
+const MAX_NAME_CHARS: usize = 200;
+/// The maximum number of files that a prompt names.
+const MAX_NAMED_FILES: usize = 10;
 
-/// What the run of a single item is told.
+/// The brief for the run of a single item.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemBrief {
     /// The plan that all workers share, relative to the project.
-    pub plan: String,
-    /// The number of workers on this machine.
+    #[serde(rename = "plan")]
+    pub plan_path: String,
     pub worker_count: usize,
-    /// The commands that the work is verified with before it is merged.
-    pub verify: Vec<String>,
-    /// Those of them that do not pass yet without this work.
-    pub failing: Vec<String>,
-    /// Why earlier work on the item was sent back; none if there was no such work.
-    pub returned: Option<ReturnedWork>,
+    /// The commands that verify the work before it is merged.
+    #[serde(rename = "verify")]
+    pub verify_commands: Vec<String>,
+    /// Those of the commands that already fail without this work.
+    #[serde(rename = "failing")]
+    pub failing_commands: Vec<String>,
+    /// Why earlier work on the item was sent back; `None` if there was none.
+    #[serde(rename = "returned")]
+    pub returned_work: Option<ReturnedWork>,
 }
 
 /// Earlier work on an item that was sent back.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReturnedWork {
-    /// Why it was sent back.
-    pub reason: ReturnReason,
-    /// The commit at which it began.
-    pub base: String,
-    /// The commit or the branch at which it ended.
-    pub end: String,
-    /// The files in which it conflicts with what is merged.
-    pub files: Vec<String>,
-    /// What git, a verify command or the item's own run said.
+    #[serde(rename = "reason")]
+    pub return_reason: ReturnReason,
+    /// The commit on which the work was based.
+    #[serde(rename = "base")]
+    pub base_commit: String,
+    /// The last commit, or the branch, of the work.
+    #[serde(rename = "end")]
+    pub end_revision: String,
+    /// The files in which it conflicts with merged work.
+    #[serde(rename = "files")]
+    pub conflict_files: Vec<String>,
+    /// The output of git, of a verify command, or of the item's own run.
     pub output: String,
     /// The diff of the work itself.
     pub own_diff: String,
-    /// The diff of what others have merged into `files` meanwhile.
+    /// The diff of what others have meanwhile merged into `conflict_files`.
     pub merged_diff: String,
 }
 
@@ -51,11 +57,11 @@ pub struct ReturnedWork {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReturnReason {
-    /// It conflicts with what others have merged meanwhile.
+    /// It conflicts with what others have meanwhile merged.
     Conflict,
-    /// Put together with what others have merged, a verify command fails.
+    /// Combined with what others have merged, a verify command fails.
     FailedCheck,
-    /// Git does not take it.
+    /// Git refused the work.
     RefusedByGit,
     /// The item's run ended before the item was done.
     #[default]
@@ -63,9 +69,9 @@ pub enum ReturnReason {
 }
 
 impl ReturnedWork {
-    /// Returns the same with diffs and output short enough for a prompt.
-    pub fn clipped(&self) -> ReturnedWork {
-        let clip = |text: &str| clip_middle(text.trim_end(), MAX_TEXT_BYTES);
+    /// Returns a copy with diffs and output shortened for a prompt.
+    pub fn clip_for_prompt(&self) -> ReturnedWork {
+        let clip = |text: &str| truncate_middle(text.trim_end(), MAX_TEXT_CHARS);
         ReturnedWork {
             output: clip(&self.output),
             own_diff: clip(&self.own_diff),
@@ -74,32 +80,41 @@ impl ReturnedWork {
         }
     }
 
-    /// Returns the files in which it conflicts, for a sentence.
-    pub fn named_files(&self) -> String {
-        let quoted = |file: &String| format!("`{}`", one_line_of_code(file, MAX_NAME_BYTES));
-        let named: Vec<String> = self.files.iter().take(MAX_FILES).map(quoted).collect();
-        let rest = self.files.len().saturating_sub(named.len());
-        let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-        format!("{}{more}", named.join(", "))
+    /// Returns the conflicting files as text for a sentence.
+    pub fn list_conflict_files(&self) -> String {
+        let quote_name = |file: &String| format!("`{}`", to_line_for_backticks(file, MAX_NAME_CHARS));
+        let quoted_names: Vec<String> =
+            self.conflict_files.iter().take(MAX_NAMED_FILES).map(quote_name).collect();
+        let omitted_count = self.conflict_files.len().saturating_sub(quoted_names.len());
+        let omitted_text =
+            if omitted_count > 0 { format!(" and {omitted_count} more") } else { String::new() };
+        format!("{}{omitted_text}", quoted_names.join(", "))
     }
 
-    /// Returns the range of its commits for git, or an empty text where that is unknown.
-    pub fn range(&self) -> String {
-        // The session is told to use it on a command line.
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
-        let is_name = |text: &str| !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain);
-        if is_name(&self.base) && is_name(&self.end) && self.base != self.end {
-            format!("{}..{}", self.base, self.end)
+    /// Returns the commit range for git, or an empty string if it is unknown.
+    pub fn commit_range(&self) -> String {
+        // Only harmless characters, because the session is asked to use the range on a command line.
+        let is_safe_character = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+        let is_safe_revision =
+            |text: &str| !text.is_empty() && !text.starts_with('-') && text.chars().all(is_safe_character);
+        if is_safe_revision(&self.base_commit)
+            && is_safe_revision(&self.end_revision)
+            && self.base_commit != self.end_revision
+        {
+            format!("{}..{}", self.base_commit, self.end_revision)
         } else {
             String::new()
         }
     }
 
-    /// Renders everything that is known of it as a Markdown file, for a session to read.
-    pub fn render(&self) -> String {
-        let what = match self.reason {
+    /// Renders everything that is known about the work as a Markdown file that a session can read.
+    pub fn render_markdown(&self) -> String {
+        let reason_text = match self.return_reason {
             ReturnReason::Conflict => {
-                format!("It conflicts with what has been merged meanwhile, in: {}", self.named_files())
+                format!(
+                    "It conflicts with what has been merged meanwhile, in: {}",
+                    self.list_conflict_files()
+                )
             }
             ReturnReason::FailedCheck => {
                 "Put together with what others have merged meanwhile, it fails. This worktree has both."
@@ -108,7 +123,7 @@ impl ReturnedWork {
             ReturnReason::RefusedByGit => "Git does not take it.".to_owned(),
             ReturnReason::Unfinished => "The item's run ended before the item was done.".to_owned(),
         };
-        let commits = match self.range() {
+        let commits = match self.commit_range() {
             range if range.is_empty() => String::new(),
             range => format!("\n\nThe earlier commits on this item: `git log -p {range}`"),
         };
@@ -122,7 +137,7 @@ impl ReturnedWork {
             .filter(|(_, text)| !text.trim().is_empty())
             .map(|(title, text)| format!("\n## {title}\n\n{}\n", text.trim_end()))
             .collect();
-        format!("# Why this work was not merged\n\n{what}{commits}\n{sections}")
+        format!("# Why this work was not merged\n\n{reason_text}{commits}\n{sections}")
     }
 }
 
@@ -131,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_named_only_where_git_takes_it_for_one() {
+    fn a_range_is_returned_only_if_git_reads_it_as_one() {
         for (base, end, expected) in [
             ("a1b2", "plimsoll/fix_plan-1/2/1", "a1b2..plimsoll/fix_plan-1/2/1"),
             ("a1b2", "", ""),
@@ -142,24 +157,32 @@ mod tests {
             ("a1b2", "c3d4;curl${IFS}x|sh", ""),
             ("a1 b2", "c3d4", ""),
         ] {
-            let work = ReturnedWork { base: base.into(), end: end.into(), ..ReturnedWork::default() };
-            assert_eq!(work.range(), expected, "{base} {end}");
+            let work = ReturnedWork {
+                base_commit: base.into(),
+                end_revision: end.into(),
+                ..ReturnedWork::default()
+            };
+            assert_eq!(work.commit_range(), expected, "{base} {end}");
         }
     }
 
     #[test]
-    fn a_brief_holds_a_part_of_a_long_diff_and_the_file_all_of_it() {
+    fn a_brief_has_a_part_of_a_long_diff_and_the_file_all_of_it() {
         let work = ReturnedWork {
-            reason: ReturnReason::Conflict,
-            files: (0..12).map(|number| format!("src/{number}.rs")).collect(),
+            return_reason: ReturnReason::Conflict,
+            conflict_files: (0..12).map(|number| format!("src/{number}.rs")).collect(),
             own_diff: "+line\n".repeat(5_000),
             output: "CONFLICT (content)".into(),
             ..ReturnedWork::default()
         };
-        assert!(work.clipped().own_diff.len() <= MAX_TEXT_BYTES + 100);
-        let file = work.render();
+        assert!(work.clip_for_prompt().own_diff.len() <= MAX_TEXT_CHARS + 100);
+        let file = work.render_markdown();
         assert!(file.len() > 25_000 && file.contains("\n## What was said\n\nCONFLICT (content)\n"), "{file}");
         assert!(!file.contains("What others have merged since"), "an empty section is left out");
-        assert!(work.named_files().ends_with("`src/9.rs` and 2 more"), "{}", work.named_files());
+        assert!(
+            work.list_conflict_files().ends_with("`src/9.rs` and 2 more"),
+            "{}",
+            work.list_conflict_files()
+        );
     }
 }

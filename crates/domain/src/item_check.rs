@@ -1,77 +1,81 @@
-//! The check that an item names for itself: `(verify: CMD)` at its end, alone or behind other properties as in
-//! `(simple, after: 2, verify: CMD)`. A command whose parentheses do not balance is written as a code span,
-//! `` (verify: `CMD`) ``. The plan is in the project, where anybody may have written it: reading a command here starts nothing.
+//! The verify command of a single item: `(verify: CMD)` at its end, alone or after other properties as in
+//! `(simple, after: 2, verify: CMD)`. A command with unbalanced parentheses is written as a code span,
+//! `` (verify: `CMD`) ``. Anybody may have written the plan, so this module only parses commands and never
+//! runs them.
 
 use serde::{Deserialize, Serialize};
 
-/// A check that the user has allowed to run.
+/// A verify command that the user has allowed to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemCheck {
-    /// The item that it belongs to, in the words that the plan had then.
-    pub item: String,
-    /// The command.
+    /// The text that the item had when the command was allowed.
+    #[serde(rename = "item")]
+    pub item_text: String,
     pub command: String,
 }
 
-const MARK: &str = "verify:";
+const VERIFY_PREFIX: &str = "verify:";
 
-/// The command that an item names; none if it names none, or if what is there cannot be read as one.
-pub fn command(item: &str) -> Option<String> {
-    let (_, rest) = split(item)?;
-    parse(rest).map(str::to_owned)
+/// Returns the command that an item names; `None` if it names none or if the command cannot be parsed.
+pub fn parse_verify_command(item: &str) -> Option<String> {
+    let (_, rest) = split_at_verify_prefix(item)?;
+    parse_command_in_bracket(rest).map(str::to_owned)
 }
 
-/// True for an item that is meant to name a check, in a way that is not understood.
-pub fn is_misspelt(item: &str) -> bool {
-    split(item).is_some_and(|(_, rest)| parse(rest).is_none())
+/// Returns true if an item has a `verify:` property that cannot be parsed.
+pub fn has_malformed_verify_command(item: &str) -> bool {
+    split_at_verify_prefix(item).is_some_and(|(_, rest)| parse_command_in_bracket(rest).is_none())
 }
 
-/// The item without its check: a command may hold words that would state a size elsewhere.
-pub fn words(item: &str) -> &str {
-    split(item).map_or(item, |(words, _)| words)
+/// Returns the item's text before its verify command. Callers search this part for other properties, because
+/// a command may contain words that look like one.
+pub fn text_before_verify_command(item: &str) -> &str {
+    split_at_verify_prefix(item).map_or(item, |(text_before, _)| text_before)
 }
 
-/// The item before its check, and what follows the mark. The mark begins a bracket, or follows a comma in an open one; the
-/// bracket follows a blank.
-fn split(item: &str) -> Option<(&str, &str)> {
+/// Splits an item into the text before its `verify:` property and the text after the prefix. The prefix must
+/// be the first word in a pair of parentheses, or follow a comma inside them, and a space must precede the
+/// parentheses.
+fn split_at_verify_prefix(item: &str) -> Option<(&str, &str)> {
     if !item.contains(':') {
         return None;
     }
-    // Bytes of the same places: only ASCII letters change.
+    // Lowering ASCII letters keeps byte offsets, so they are valid in `item`.
     let lower = item.to_ascii_lowercase();
-    let is_property = |place: usize| {
-        let before = item[..place].trim_end();
-        let Some(opens) = before.rfind('(') else { return false };
-        let is_open = !before[opens..].contains(')');
-        let is_bracket = item[..opens].is_empty() || item[..opens].ends_with(' ');
-        is_open && is_bracket && before.ends_with(['(', ','])
+    let is_property_start = |index: usize| {
+        let before = item[..index].trim_end();
+        let Some(bracket_start) = before.rfind('(') else { return false };
+        let is_open = !before[bracket_start..].contains(')');
+        let is_separate_bracket = item[..bracket_start].is_empty() || item[..bracket_start].ends_with(' ');
+        is_open && is_separate_bracket && before.ends_with(['(', ','])
     };
-    let (place, _) = lower.match_indices(MARK).find(|(place, _)| is_property(*place))?;
-    Some((&item[..place], &item[place + MARK.len()..]))
+    let (prefix_start, _) =
+        lower.match_indices(VERIFY_PREFIX).find(|(place, _)| is_property_start(*place))?;
+    Some((&item[..prefix_start], &item[prefix_start + VERIFY_PREFIX.len()..]))
 }
 
-/// The command in what follows the mark up to the bracket's end, which is the item's.
-fn parse(rest: &str) -> Option<&str> {
-    let inside = rest.trim_end_matches(['.', ' ']).strip_suffix(')')?.trim();
-    let quotes = inside.len() - inside.trim_start_matches('`').len();
-    let command = match quotes {
-        0 => Some(inside).filter(|inside| is_balanced(inside))?,
-        _ => in_code_span(inside, quotes)?,
+/// Parses the command in the text after the prefix, up to the closing parenthesis, which must end the item.
+fn parse_command_in_bracket(text_after_prefix: &str) -> Option<&str> {
+    let inside = text_after_prefix.trim_end_matches(['.', ' ']).strip_suffix(')')?.trim();
+    let backtick_count = inside.len() - inside.trim_start_matches('`').len();
+    let command = match backtick_count {
+        0 => Some(inside).filter(|inside| has_balanced_parentheses(inside))?,
+        _ => strip_code_span(inside, backtick_count)?,
     };
     (!command.is_empty()).then_some(command)
 }
 
-/// As Markdown has it: so many backticks end the span that began with so many.
-fn in_code_span(text: &str, quotes: usize) -> Option<&str> {
-    let (quote, rest) = text.split_at(quotes);
-    let inner = rest.strip_suffix(quote)?;
-    let is_end = |run: &str| run.len() == quotes;
-    let runs = inner.split(|letter| letter != '`');
-    (!inner.ends_with('`') && !runs.into_iter().any(is_end)).then(|| inner.trim())
+/// Strips the backticks of a code span. As in Markdown, a run of the same number of backticks ends it.
+fn strip_code_span(text: &str, backtick_count: usize) -> Option<&str> {
+    let (delimiter, rest) = text.split_at(backtick_count);
+    let inner = rest.strip_suffix(delimiter)?;
+    let is_closing_run = |run: &str| run.len() == backtick_count;
+    let backtick_runs = inner.split(|letter| letter != '`');
+    (!inner.ends_with('`') && !backtick_runs.into_iter().any(is_closing_run)).then(|| inner.trim())
 }
 
-fn is_balanced(text: &str) -> bool {
+fn has_balanced_parentheses(text: &str) -> bool {
     let mut depth = 0_usize;
     for letter in text.chars() {
         match letter {
@@ -95,22 +99,22 @@ mod tests {
             ("Parse dates (simple, after: 2, verify: cargo test dates)", "cargo test dates"),
             ("Parse dates (medium, Verify:make test).", "make test"),
             ("(verify: true) ", "true"),
-            // Commas, parentheses that balance, and backticks inside.
+            // Commas, balanced parentheses and backticks inside the command.
             ("Count (verify: test $(ls | wc -l) -eq 3, or so)", "test $(ls | wc -l) -eq 3, or so"),
             ("Count (verify: test \"`date`\" != x)", "test \"`date`\" != x"),
-            // A code span holds anything else.
+            // A code span may contain anything else.
             ("Smile (verify: `echo ':)' && test 1`)", "echo ':)' && test 1"),
             ("Smile (verify: `` echo `date` ) ``)", "echo `date` )"),
             ("Twice (verify: by hand (verify: x))", "by hand (verify: x)"),
         ] {
-            assert_eq!(command(item).as_deref(), Some(expected), "{item}");
-            assert!(!is_misspelt(item), "{item}");
+            assert_eq!(parse_verify_command(item).as_deref(), Some(expected), "{item}");
+            assert!(!has_malformed_verify_command(item), "{item}");
         }
     }
 
     #[test]
-    fn what_is_no_property_is_no_check_and_what_is_not_understood_is_told() {
-        for (item, misspelt) in [
+    fn only_a_property_is_a_check_and_a_malformed_one_is_reported() {
+        for (item, is_malformed) in [
             ("Parse dates", false),
             ("verify: the dates", false),
             ("See README(verify: x)", false),
@@ -126,13 +130,17 @@ mod tests {
             ("Smile (verify: `a)", true),
             ("Smile (verify: ``a```)", true),
         ] {
-            assert_eq!((command(item), is_misspelt(item)), (None, misspelt), "{item}");
+            assert_eq!(
+                (parse_verify_command(item), has_malformed_verify_command(item)),
+                (None, is_malformed),
+                "{item}"
+            );
         }
     }
 
     #[test]
-    fn the_words_of_an_item_are_what_stands_before_its_check() {
-        assert_eq!(words("Run it (simple, verify: test (medium))"), "Run it (simple, ");
-        assert_eq!(words("Run it (medium)"), "Run it (medium)");
+    fn the_text_before_the_check_excludes_the_command() {
+        assert_eq!(text_before_verify_command("Run it (simple, verify: test (medium))"), "Run it (simple, ");
+        assert_eq!(text_before_verify_command("Run it (medium)"), "Run it (medium)");
     }
 }

@@ -1,20 +1,25 @@
-//! The model that an item asks for: `- [ ] Parse the dates (simple, model: haiku)`. Whether it gets it, the user's settings say.
+//! The model that an item requests: `- [ ] Parse the dates (simple, model: haiku)`. The user's settings
+//! decide whether it is used.
 
-use crate::item_property::values;
+use crate::item_property::property_values;
 
-const MARK: &str = "model:";
-/// Longer than every model's id, with a provider's prefix and a suffix.
-const LONGEST: usize = 100;
+const MODEL_PREFIX: &str = "model:";
+/// Longer than any known model id with a provider prefix and a suffix.
+const MAX_MODEL_NAME_BYTES: usize = 100;
 
-/// The model that an item states in a bracket.
-pub fn stated(item: &str) -> Option<&str> {
-    values(item, MARK).find(|name| is_name(name))
+/// Returns the model that an item states in parentheses.
+pub fn parse_item_model(item: &str) -> Option<&str> {
+    property_values(item, MODEL_PREFIX).find(|name| is_valid_model_name(name))
 }
 
-/// True for what the client takes as a model's name, and never for an option.
-pub fn is_name(name: &str) -> bool {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-._:/@[]".contains(letter);
-    !name.is_empty() && name.len() <= LONGEST && !name.starts_with('-') && name.chars().all(is_part)
+/// Returns true for a valid model name for the client's command line. A name that looks like an option is
+/// never valid.
+pub fn is_valid_model_name(name: &str) -> bool {
+    let is_name_character = |letter: char| letter.is_ascii_alphanumeric() || "-._:/@[]".contains(letter);
+    !name.is_empty()
+        && name.len() <= MAX_MODEL_NAME_BYTES
+        && !name.starts_with('-')
+        && name.chars().all(is_name_character)
 }
 
 #[cfg(test)]
@@ -22,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_stated_in_a_bracket_and_nowhere_else() {
+    fn a_model_is_stated_only_in_parentheses() {
         for (item, expected) in [
             ("Parse (model: haiku)", Some("haiku")),
             ("Parse (simple, model:opus, after: 2)", Some("opus")),
@@ -38,8 +43,8 @@ mod tests {
             ("Parse (model: haiku", None),
             ("Parse (submodel: haiku)", None),
         ] {
-            assert_eq!(stated(item), expected, "{item}");
+            assert_eq!(parse_item_model(item), expected, "{item}");
         }
-        assert_eq!(stated(&format!("x (model: {})", "a".repeat(LONGEST + 1))), None);
+        assert_eq!(parse_item_model(&format!("x (model: {})", "a".repeat(MAX_MODEL_NAME_BYTES + 1))), None);
     }
 }

@@ -1,51 +1,58 @@
-//! Items by their words: a plan of ten thousand is compared with another in time that grows with their length, and not with
-//! its square.
+//! Set operations on items, by their text. With hash sets the time grows linearly with the plans' lengths,
+//! which matters for plans with ten thousand items.
 
 use std::collections::HashSet;
 
-/// The words of these items, for looking them up.
-pub fn set<'a>(items: impl IntoIterator<Item = &'a String>) -> HashSet<&'a str> {
+/// Returns the texts of these items as a set.
+pub fn to_text_set<'a>(items: impl IntoIterator<Item = &'a String>) -> HashSet<&'a str> {
     items.into_iter().map(String::as_str).collect()
 }
 
-/// The items that are in none of the other lists, in their order.
-pub fn without(items: &[String], others: &[&[String]]) -> Vec<String> {
-    let known = set(others.iter().copied().flatten());
-    items.iter().filter(|item| !known.contains(item.as_str())).cloned().collect()
+/// Returns the items that are in none of the other lists, in their order.
+pub fn items_not_in(items: &[String], excluded_lists: &[&[String]]) -> Vec<String> {
+    let excluded = to_text_set(excluded_lists.iter().copied().flatten());
+    items.iter().filter(|item| !excluded.contains(item.as_str())).cloned().collect()
 }
 
-/// Adds what is not there yet, each once and in its order.
-pub fn join(items: &mut Vec<String>, more: &[String]) {
-    // Mostly nothing is new.
-    if items == more {
+/// Appends the items that are not in the list yet, each once and in their order.
+pub fn append_new_items(items: &mut Vec<String>, candidates: &[String]) {
+    // Fast path: usually nothing is new.
+    if items == candidates {
         return;
     }
-    let mut known = set(&*items);
-    let new: Vec<String> = more.iter().filter(|item| known.insert(item)).cloned().collect();
-    items.extend(new);
+    let mut known_texts = to_text_set(&*items);
+    let new_items: Vec<String> = candidates.iter().filter(|item| known_texts.insert(item)).cloned().collect();
+    items.extend(new_items);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn items(words: &str) -> Vec<String> {
-        words.split_whitespace().map(str::to_owned).collect()
+    fn split_items(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
     }
 
     #[test]
-    fn order_is_kept_and_nothing_comes_twice() {
-        for (known, more, joined, rest) in [
+    fn order_is_kept_and_duplicates_are_dropped() {
+        for (initial, more, joined, rest) in [
             ("", "", "", ""),
             ("a b", "", "a b", ""),
             ("", "b a b", "b a", "b a b"),
             ("a b", "c a d c", "a b c d", "c d c"),
         ] {
-            let mut all = items(known);
-            join(&mut all, &items(more));
-            assert_eq!(all, items(joined), "{known} + {more}");
-            assert_eq!(without(&items(more), &[&items(known)]), items(rest), "{more} - {known}");
+            let mut joined_items = split_items(initial);
+            append_new_items(&mut joined_items, &split_items(more));
+            assert_eq!(joined_items, split_items(joined), "{initial} + {more}");
+            assert_eq!(
+                items_not_in(&split_items(more), &[&split_items(initial)]),
+                split_items(rest),
+                "{more} - {initial}"
+            );
         }
-        assert_eq!(without(&items("a b c d"), &[&items("a"), &items("c")]), items("b d"));
+        assert_eq!(
+            items_not_in(&split_items("a b c d"), &[&split_items("a"), &split_items("c")]),
+            split_items("b d")
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! Levels, and the thresholds where they begin.
+//! Usage levels of a session, and the thresholds at which they begin.
 
 use serde::{Deserialize, Serialize};
 
-/// How deep the session is loaded.
+/// The level of the context window's usage.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Level {
     /// Below every threshold.
@@ -17,13 +17,13 @@ pub enum Level {
 }
 
 impl Level {
-    /// 0 to 3, the exit code of `plimsoll status --exit-code`.
+    /// Returns 0 to 3, the exit code of `plimsoll status --exit-code`.
     pub fn number(self) -> u8 {
         self as u8
     }
 
-    /// The word of the glossary.
-    pub fn word(self) -> &'static str {
+    /// Returns the level's name in the glossary.
+    pub fn name(self) -> &'static str {
         match self {
             Level::L0 => "normal",
             Level::L1 => "warn",
@@ -39,30 +39,29 @@ impl std::fmt::Display for Level {
     }
 }
 
-/// Where the levels begin in one window, in tokens.
+/// The thresholds of the levels in one context window, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thresholds {
-    /// The window in tokens.
+    /// The size of the window, in tokens.
     pub window: u64,
-    /// First token of L1.
+    /// The first token of L1.
     pub l1: u64,
-    /// First token of L2.
+    /// The first token of L2.
     pub l2: u64,
-    /// First token of L3.
+    /// The first token of L3.
     pub l3: u64,
-    /// Where the client itself acts.
+    /// The threshold at which the client itself acts.
     #[serde(rename = "ceiling")]
-    pub auto_compact: AutoCompact,
-    /// True when a configured level lay too near the auto-compact threshold and was moved down.
-    pub clamped: bool,
+    pub auto_compact: AutoCompactThreshold,
+    /// True if a configured threshold was too close to the auto-compact threshold and was lowered.
+    #[serde(rename = "clamped")]
+    pub is_clamped: bool,
 }
 
-/// The fill at which the client itself acts.
+/// The usage at which the client itself acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AutoCompact {
-    /// In tokens.
+pub struct AutoCompactThreshold {
     pub tokens: u64,
-    /// What the client does there.
     pub action: AutoCompactAction,
 }
 
@@ -72,26 +71,27 @@ pub struct AutoCompact {
 pub enum AutoCompactAction {
     /// It compacts: a summary replaces the conversation.
     Compacts,
-    /// It refuses to continue (automatic compaction is off).
+    /// It refuses to continue, because automatic compaction is off.
     Refuses,
     /// The API refuses the prompt as too long.
-    Rejected,
+    #[serde(rename = "rejected")]
+    ApiRejectsPrompt,
 }
 
 impl AutoCompactAction {
-    /// What follows at the auto-compact threshold, in words.
-    pub fn words(self) -> &'static str {
+    /// Describes what happens at the auto-compact threshold, for a sentence.
+    pub fn describe(self) -> &'static str {
         match self {
             AutoCompactAction::Compacts => "the client compacts",
             AutoCompactAction::Refuses => "the client refuses to continue",
-            AutoCompactAction::Rejected => "the API refuses the prompt",
+            AutoCompactAction::ApiRejectsPrompt => "the API refuses the prompt",
         }
     }
 }
 
 impl Thresholds {
-    /// The level of a fill in tokens.
-    pub fn level(&self, tokens: u64) -> Level {
+    /// Returns the level of a usage in tokens.
+    pub fn level_at(&self, tokens: u64) -> Level {
         match tokens {
             tokens if tokens >= self.l3 => Level::L3,
             tokens if tokens >= self.l2 => Level::L2,
@@ -100,10 +100,11 @@ impl Thresholds {
         }
     }
 
-    /// A threshold in whole percent, rounded as readings are. The levels are where a whole percent begins
-    /// (`plimsoll_policy::thresholds::thresholds`), so a reading that is shown with this percent has reached the level, and none that has
-    /// is shown with less. The client's own threshold may be anywhere: its percent is right to within half a percent.
-    pub fn percent(&self, tokens: u64) -> u64 {
-        crate::reading::percent(tokens, self.window).unwrap_or(0)
+    /// Returns a threshold in whole percent, rounded as readings are. Each level begins at a whole percent
+    /// (`plimsoll_policy::thresholds::thresholds`): a reading that shows this percent has reached the level,
+    /// and no reading that has reached it shows less. The client's own threshold may be any number, so its
+    /// percent is off by up to half a percent.
+    pub fn percent_of_window(&self, tokens: u64) -> u64 {
+        crate::reading::rounded_percent(tokens, self.window).unwrap_or(0)
     }
 }

@@ -1,15 +1,17 @@
-//! RULE: nouns. Plain data with its parsing and rendering: no disk, no clock, no decision.
+//! RULE: nouns. Plain data with its parsing and rendering: no disk access, no clock, no decisions.
 //!
-//! The types here are what the files hold: the run's state ([`state`]), a session's record ([`record`]), the journal
-//! ([`journal`]), the plan ([`todo`]), handoffs, turns, the working memory, settings. Parsing never fails on a field that
-//! another version wrote: what is unknown is kept where a file is written back, and is [`journal::JournalEvent::Unknown`] in
-//! the journal. What is absent is absent, never guessed. An enum has its words in one place, and its readers match on all of
-//! it, so a new variant does not compile until each reader has a word for it.
+//! The types here describe the contents of files: the run's state ([`state`]), a session's record
+//! ([`record`]), the journal ([`journal`]), the plan ([`todo`]), handoffs, turns, the working memory,
+//! settings. Parsing never fails on a field of another version: unknown fields are kept if the file is
+//! written back, and an unknown event is a [`journal::JournalEvent::Unknown`]. Missing values stay missing
+//! and are never guessed. Each enum defines its names in one place, and readers match all variants, so a new
+//! variant does not compile until every reader handles it.
 //!
-//! Files that are rewritten bear the number of their [`format`]: what a newer version wrote is refused, not misread.
+//! Files that are rewritten contain a [`format`] number. A file from a newer version is refused rather than
+//! misread.
 //!
-//! Limits: it does not promise that what a file says is true. The files are in the project, where an agent can write them;
-//! [`authority`] says which fields a project's copy may set.
+//! Limits: this crate does not guarantee that a file tells the truth. The files are in the project, where an
+//! agent can write them; `plimsoll_store::authority` says which fields a project's copy may set.
 //!
 //! ```
 //! use plimsoll_domain::TodoList;
@@ -30,12 +32,11 @@ pub mod breaker;
 pub mod build;
 pub mod changed_check;
 pub mod checkbox;
-pub mod claims;
 mod continue_kind;
 pub mod cost;
 pub mod digest;
 pub mod exit_status;
-pub mod fatal;
+pub mod fatal_error;
 pub mod fault;
 pub mod forecast;
 pub mod format;
@@ -50,7 +51,7 @@ pub mod item_notes;
 mod item_property;
 pub mod item_set;
 pub mod journal;
-pub mod last_judgement;
+pub mod last_gate_judgment;
 pub mod level;
 pub mod limits;
 pub mod linear;
@@ -69,6 +70,7 @@ pub mod reading;
 pub mod receipt;
 pub mod record;
 pub mod resume;
+pub mod reverted_ticks;
 pub mod review;
 pub mod run_figures;
 pub mod settings;
@@ -77,12 +79,12 @@ pub mod state;
 pub mod status;
 pub mod statusline;
 pub mod subagent_usage;
-pub mod taken_back;
 pub mod text;
 pub mod time;
 pub mod todo;
 pub mod todo_without_boxes;
 pub mod turn;
+pub mod untrusted_text;
 pub mod verdict;
 pub mod workers;
 
@@ -90,12 +92,12 @@ pub use fault::Fault;
 pub use ids::{RunId, SessionId};
 pub use level::{Level, Thresholds};
 pub use marker::Marker;
-pub use reading::{Reading, Window};
+pub use reading::{UsageReading, WindowSize};
 pub use record::SessionRecord;
 pub use settings::Settings;
 pub use state::RunState;
-pub use status::Status;
+pub use status::RunStatus;
 pub use time::Timestamp;
 pub use todo::TodoList;
 pub use turn::Turn;
-pub use verdict::{Ending, Exit, Verdict};
+pub use verdict::{ProcessExit, SessionEnding, Verdict};

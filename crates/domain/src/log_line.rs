@@ -1,114 +1,118 @@
-//! One line of a turn log: a header, a content, and the link that chains it to the line before.
+//! One line of a turn log: a header, a content, and a hash that links it to the previous line.
 //!
-//! The link is the SHA-256 of the link before, the header's exact bytes, and the content's own SHA-256. So a content
-//! can be taken away for good, and the chain still holds.
+//! The link is the SHA-256 of the previous link, the header's exact bytes and the SHA-256 of the content. A
+//! content can therefore be erased for good while the chain stays valid.
 
-use crate::digest::sha256;
-use crate::format::{FORMAT, newer_record};
+use crate::digest::sha256_hex;
+use crate::format::{CURRENT_FORMAT, newer_format_of_record};
 use crate::time::Timestamp;
-use crate::turn::Reason;
-use crate::turn::record::ERASED;
+use crate::turn::FailureReason;
+use crate::turn::record::ERASED_CONTENT;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// The stream of the session itself; a subagent's stream has its id for a name.
-pub const MAIN: &str = "main";
-/// What the first line is chained to.
-pub const NO_LINK: &str = "";
+/// The stream of the session itself. A subagent's stream is named by its id.
+pub const MAIN_STREAM: &str = "main";
+/// The link that precedes the first line.
+pub const EMPTY_LINK: &str = "";
 
-/// What is known of a record without its content.
+/// The metadata of a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Header {
-    /// The shape of the record; 1.
-    pub v: u8,
-    /// Orders the file: 1, 2, 3, …
-    pub seq: u64,
+pub struct RecordHeader {
+    /// The format of the record, 1.
+    #[serde(rename = "v")]
+    pub format_version: u8,
+    /// The position in the file: 1, 2, 3, …
+    #[serde(rename = "seq")]
+    pub sequence_number: u64,
     /// When it happened, RFC 3339.
-    pub at: Timestamp,
-    /// What it is.
+    #[serde(rename = "at")]
+    pub recorded_at: Timestamp,
     pub kind: RecordKind,
-    /// Whose it is: `main`, or a subagent's id.
+    /// The stream it belongs to: `main`, or a subagent's id.
     pub stream: String,
     /// A turn's number in its stream: 1, 2, 3, …
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub number: Option<u64>,
+    #[serde(rename = "number", default, skip_serializing_if = "Option::is_none")]
+    pub turn_number: Option<u64>,
     /// The client's id of a turn's message.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// How a turn went.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub success: Option<bool>,
+    #[serde(rename = "message", default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// Whether a turn succeeded.
+    #[serde(rename = "success", default, skip_serializing_if = "Option::is_none")]
+    pub succeeded: Option<bool>,
     /// Why a turn failed.
+    #[serde(rename = "reason", default, skip_serializing_if = "Option::is_none")]
+    pub failure_reason: Option<FailureReason>,
+    /// The tokens of a turn, each counted once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<Reason>,
-    /// What a turn cost, counted once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Tokens>,
-    /// Up to this byte the stream's transcript has been read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read: Option<u64>,
+    pub usage: Option<TokenUsage>,
+    /// The offset up to which the stream's transcript has been read.
+    #[serde(rename = "read", default, skip_serializing_if = "Option::is_none")]
+    pub transcript_offset: Option<u64>,
     /// The name of the pending file it came from, if the log was locked when it happened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pending: Option<String>,
+    #[serde(rename = "pending", default, skip_serializing_if = "Option::is_none")]
+    pub pending_file: Option<String>,
     /// The SHA-256 of the content.
-    pub content: String,
+    #[serde(rename = "content")]
+    pub content_hash: String,
 }
 
-/// Tokens of one response.
+/// The tokens of one response.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tokens {
-    /// Sent and not cached.
+pub struct TokenUsage {
+    /// Input tokens that were not cached.
     pub input: u64,
-    /// Sent and read from the cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Sent and written to the cache.
+    /// Input tokens written to the cache.
     pub cache_creation: u64,
-    /// Answered.
+    /// Output tokens.
     pub output: u64,
 }
 
-impl Tokens {
-    /// What was sent: how full the window was.
-    pub fn sent(self) -> u64 {
+impl TokenUsage {
+    /// Returns the input tokens of the request, which are the usage of the window.
+    pub fn total_input(self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_creation)
     }
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecordKind {
-    /// A turn.
     Turn,
-    /// A prompt, by the user or the client.
+    /// A prompt by the user or the client.
     Prompt,
     /// The client replaced the conversation by a summary.
     Compaction,
-    /// Words that the client or a hook added for the model.
+    /// Text that the client or a hook added for the model.
     Context,
-    /// A session begins.
+    /// A session began.
     SessionStart,
-    /// A session ends.
+    /// A session ended.
     SessionEnd,
-    /// The client's own account of what the session cost.
+    /// The cost of the session, as the client reports it.
     Cost,
-    /// Something that came after its turn had been closed; kept, because nothing is lost.
-    Late,
-    /// The log was repaired here: a torn or missing end.
+    /// Content that arrived after its turn had been closed. It is kept so that nothing is lost.
+    #[serde(rename = "late")]
+    LateContent,
+    /// The log was repaired here: its end was torn or missing.
     Repair,
-    /// The user took contents away for good.
-    Erase,
+    /// The user erased contents for good.
+    #[serde(rename = "erase")]
+    Erasure,
     /// The working memory was changed.
     Memory,
-    /// Of a later Plimsoll.
+    /// A kind of a newer Plimsoll.
     #[serde(other)]
     Other,
 }
 
 impl RecordKind {
-    /// The word on the screen.
-    pub fn word(self) -> &'static str {
+    /// Returns the name that is displayed.
+    pub fn display_name(self) -> &'static str {
         match self {
             RecordKind::Turn => "turn",
             RecordKind::Prompt => "prompt",
@@ -117,39 +121,39 @@ impl RecordKind {
             RecordKind::SessionStart => "session start",
             RecordKind::SessionEnd => "session end",
             RecordKind::Cost => "cost",
-            RecordKind::Late => "late words",
+            RecordKind::LateContent => "late words",
             RecordKind::Repair => "repair",
-            RecordKind::Erase => "erasure",
+            RecordKind::Erasure => "erasure",
             RecordKind::Memory => "memory",
             RecordKind::Other => "?",
         }
     }
 }
 
-/// A line, taken apart.
+/// A parsed line.
 #[derive(Debug, Clone)]
 pub struct LogLine<'a> {
-    /// The header, read.
-    pub header: Header,
-    /// The header, byte for byte.
+    pub header: RecordHeader,
+    /// The header's exact bytes.
     pub header_bytes: &'a str,
-    /// The content, byte for byte.
+    /// The content's exact bytes.
     pub content: &'a str,
-    /// The link.
     pub link: &'a str,
 }
 
 impl<'a> LogLine<'a> {
-    /// The format of a line, if a newer version wrote it: what it says, this one cannot know. `parsed` is what
-    /// [`LogLine::parse`] makes of it.
-    pub fn newer(line: &[u8], parsed: Option<&LogLine<'_>>) -> Option<u32> {
+    /// Returns the format of a line if a newer version wrote it, because this version cannot interpret it.
+    /// `parsed` is the result of [`LogLine::parse`] for that line.
+    pub fn newer_format_of_line(line: &[u8], parsed: Option<&LogLine<'_>>) -> Option<u32> {
         match parsed {
-            Some(known) => Some(u32::from(known.header.v)).filter(|format| *format > FORMAT),
-            None => newer_record(line),
+            Some(log_line) => {
+                Some(u32::from(log_line.header.format_version)).filter(|format| *format > CURRENT_FORMAT)
+            }
+            None => newer_format_of_record(line),
         }
     }
 
-    /// Takes a line apart; none if it is torn or no line of a log.
+    /// Parses a line. Returns `None` if it is torn or not a line of a log.
     pub fn parse(line: &'a [u8]) -> Option<LogLine<'a>> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -166,44 +170,51 @@ impl<'a> LogLine<'a> {
         Some(LogLine { header, header_bytes, content: parts.content.get(), link: parts.link })
     }
 
-    /// True if the content has been taken away.
+    /// Returns true if the content was erased.
     pub fn is_erased(&self) -> bool {
-        self.content == ERASED
+        self.content == ERASED_CONTENT
     }
 
-    /// True if the content is what the header says; an erased one is not asked.
-    pub fn is_whole(&self) -> bool {
-        self.is_erased() || sha256(&[self.content.as_bytes()]) == self.header.content
+    /// Returns true if the content matches the hash in the header. An erased content always passes.
+    pub fn has_intact_content(&self) -> bool {
+        self.is_erased() || sha256_hex(&[self.content.as_bytes()]) == self.header.content_hash
     }
 
-    /// True if the line follows the one with that link.
-    pub fn follows(&self, before: &str) -> bool {
-        self.link == self.link_after(before)
+    /// Returns true if the line is linked to a previous line with this link.
+    pub fn is_chained_to(&self, previous_link: &str) -> bool {
+        self.link == self.link_after(previous_link)
     }
 
-    /// The link that this line would have after the one with that link.
-    pub fn link_after(&self, before: &str) -> String {
-        link(before, self.header_bytes, &self.header.content)
+    /// Computes the link that this line has if it follows a line with the given link.
+    pub fn link_after(&self, previous_link: &str) -> String {
+        hash_link(previous_link, self.header_bytes, &self.header.content_hash)
     }
 }
 
-fn link(before: &str, header: &str, content_hash: &str) -> String {
-    sha256(&[before.as_bytes(), header.as_bytes(), content_hash.as_bytes()])
+fn hash_link(previous_link: &str, header_bytes: &str, content_hash: &str) -> String {
+    sha256_hex(&[previous_link.as_bytes(), header_bytes.as_bytes(), content_hash.as_bytes()])
 }
 
-/// A line of the log with its break, and its link.
-pub fn line(before: &str, mut header: Header, content: &str) -> (String, String) {
-    header.content = sha256(&[content.as_bytes()]);
+/// Renders a line of the log with its line break. Returns the line and its link.
+pub fn render_line_and_link(
+    previous_link: &str,
+    mut header: RecordHeader,
+    content: &str,
+) -> (String, String) {
+    header.content_hash = sha256_hex(&[content.as_bytes()]);
     let header_bytes = serde_json::to_string(&header).unwrap_or_default();
-    let link = link(before, &header_bytes, &header.content);
+    let link = hash_link(previous_link, &header_bytes, &header.content_hash);
     (format!("{{\"header\":{header_bytes},\"content\":{content},\"link\":\"{link}\"}}\n"), link)
 }
 
-/// The same line without its content, as long as before; the header's bytes and the link stay.
-pub fn erased(line: &LogLine<'_>, length: usize) -> String {
-    let mut text =
-        format!("{{\"header\":{},\"content\":{ERASED},\"link\":\"{}\"}}", line.header_bytes, line.link);
-    while text.len() < length {
+/// Renders a line without its content, padded with spaces to `padded_length` bytes. The header's bytes and
+/// the link stay.
+pub fn render_erased_line(line: &LogLine<'_>, padded_length: usize) -> String {
+    let mut text = format!(
+        "{{\"header\":{},\"content\":{ERASED_CONTENT},\"link\":\"{}\"}}",
+        line.header_bytes, line.link
+    );
+    while text.len() < padded_length {
         text.push(' ');
     }
     text
@@ -213,46 +224,51 @@ pub fn erased(line: &LogLine<'_>, length: usize) -> String {
 mod tests {
     use super::*;
 
-    fn header(seq: u64) -> Header {
-        Header {
-            v: 1,
-            seq,
-            at: "2026-01-07T11:45:00Z".into(),
+    fn sample_header(sequence_number: u64) -> RecordHeader {
+        RecordHeader {
+            format_version: 1,
+            sequence_number,
+            recorded_at: "2026-01-07T11:45:00Z".into(),
             kind: RecordKind::Prompt,
-            stream: MAIN.into(),
-            number: None,
-            message: None,
-            success: None,
-            reason: None,
+            stream: MAIN_STREAM.into(),
+            turn_number: None,
+            message_id: None,
+            succeeded: None,
+            failure_reason: None,
             usage: None,
-            read: Some(7),
-            pending: None,
-            content: String::new(),
+            transcript_offset: Some(7),
+            pending_file: None,
+            content_hash: String::new(),
         }
     }
 
     #[test]
-    fn a_content_can_go_and_the_chain_holds() {
-        let (first, link) = line(NO_LINK, header(1), "{\"text\":\"secret\"}");
-        let (second, _) = line(&link, header(2), "{\"text\":\"\"}");
-        let before = LogLine::parse(first.trim_end().as_bytes()).unwrap();
-        let erased = erased(&before, first.len() - 1);
-        assert_eq!(erased.len(), first.len() - 1);
-        let after = LogLine::parse(erased.as_bytes()).unwrap();
-        assert!(after.is_erased() && after.is_whole() && after.follows(NO_LINK));
-        assert!(!erased.contains("secret"));
-        assert!(LogLine::parse(second.trim_end().as_bytes()).unwrap().follows(after.link));
+    fn erasing_a_content_keeps_the_chain_valid() {
+        let (first, link) = render_line_and_link(EMPTY_LINK, sample_header(1), "{\"text\":\"secret\"}");
+        let (second, _) = render_line_and_link(&link, sample_header(2), "{\"text\":\"\"}");
+        let original_line = LogLine::parse(first.trim_end().as_bytes()).unwrap();
+        let erased_line = render_erased_line(&original_line, first.len() - 1);
+        assert_eq!(erased_line.len(), first.len() - 1);
+        let parsed_erased_line = LogLine::parse(erased_line.as_bytes()).unwrap();
+        assert!(
+            parsed_erased_line.is_erased()
+                && parsed_erased_line.has_intact_content()
+                && parsed_erased_line.is_chained_to(EMPTY_LINK)
+        );
+        assert!(!erased_line.contains("secret"));
+        assert!(LogLine::parse(second.trim_end().as_bytes()).unwrap().is_chained_to(parsed_erased_line.link));
     }
 
     #[test]
-    fn every_change_of_a_byte_is_seen() {
-        let (text, _) = line(NO_LINK, header(1), "{\"text\":\"hello\"}");
+    fn every_changed_byte_is_detected() {
+        let (text, _) = render_line_and_link(EMPTY_LINK, sample_header(1), "{\"text\":\"hello\"}");
         let text = text.trim_end();
         for place in 0..text.len() {
             let mut changed = text.as_bytes().to_vec();
             changed[place] ^= 1;
-            let seen = LogLine::parse(&changed).is_none_or(|line| !line.is_whole() || !line.follows(NO_LINK));
-            assert!(seen, "byte {place}");
+            let is_detected = LogLine::parse(&changed)
+                .is_none_or(|line| !line.has_intact_content() || !line.is_chained_to(EMPTY_LINK));
+            assert!(is_detected, "byte {place}");
         }
     }
 }

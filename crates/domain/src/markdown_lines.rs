@@ -1,24 +1,25 @@
-//! The lines of a Markdown file with what CommonMark makes of each: text, code, comments. One pass over the file, in time that
-//! grows with its length whatever is in it.
+//! Classifies the lines of a Markdown file as CommonMark does: text, code, comments. It makes one pass, in
+//! linear time whatever the file contains.
 //!
-//! Only blocks are read, because a checkbox is decided by them alone: containers (block quotes and list items), fences, indented
-//! code, comments, headings and paragraphs with their lazy continuation. Other HTML is text: models write `<tasks>` right above
-//! their items, which are items all the same. The tests compare each checkbox with pulldown-cmark, which the programs do not link.
+//! Only blocks are parsed, because they alone decide about checkboxes: containers (block quotes and list
+//! items), fences, indented code, comments, headings, and paragraphs with lazy continuation lines. Other HTML
+//! counts as text, because models write tags such as `<tasks>` directly above their items, which must stay
+//! items. The tests compare each checkbox with pulldown-cmark, which the programs do not link.
 
 use link_definition::are_link_definitions;
 
-/// A tab reaches to the next multiple of this column.
+/// Tab stops are at multiples of this column.
 const TAB_WIDTH: usize = 4;
-/// A line that is indented by this much more than its container starts no block but code.
+/// A line that is indented this much more than its container can start only indented code.
 const CODE_INDENT: usize = 4;
-/// CommonMark takes no longer number for a list marker.
+/// CommonMark accepts no longer number as a list marker.
 const MAX_NUMBER_DIGITS: usize = 9;
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineKind {
-    /// Nothing but white space behind the markers of its containers.
+    /// Only white space after the markers of its containers.
     Blank,
     /// The first line of a paragraph.
     ParagraphStart,
@@ -26,75 +27,75 @@ pub(crate) enum LineKind {
     ParagraphContinuation,
     /// A heading that begins with `#`.
     Heading,
-    /// A line across the page, or the underline that makes a heading of the paragraph above it.
+    /// A thematic break, or the underline that makes a heading of the paragraph above it.
     Rule,
     /// The first or last line of a code fence, or a line between them.
     Fence,
-    /// Code because of its indentation.
+    /// Code, because of its indentation.
     IndentedCode,
     /// A line of an HTML comment.
     Comment,
-    /// A line of the metadata that the file begins with.
+    /// A line of the front matter (metadata) at the beginning of the file.
     FrontMatter,
 }
 
 /// A line of a Markdown file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MarkdownLine<'a> {
-    /// Its number in the file, from 0.
-    pub(crate) number: usize,
-    /// The line without its line end.
+    /// The line's index in the file, from 0.
+    pub(crate) line_index: usize,
+    /// The line without its line break.
     pub(crate) text: &'a str,
-    /// What it is.
     pub(crate) kind: LineKind,
-    /// Where the text begins, behind the markers of containers and the indentation.
-    pub(crate) content: usize,
-    /// Where the first list marker begins that opens an item on this line.
-    pub(crate) marker: Option<usize>,
+    /// The offset of the text, after the markers of containers and the indentation.
+    pub(crate) text_start: usize,
+    /// The offset of the first list marker that opens an item on this line.
+    pub(crate) list_marker_start: Option<usize>,
     /// True if the text is the first block of a list item that this line opens.
-    pub(crate) begins_item: bool,
+    pub(crate) is_first_of_list_item: bool,
     /// True if the line continues a paragraph although it is indented like code.
-    pub(crate) is_too_deep: bool,
-    /// The bytes before this are the markers of block quotes.
+    pub(crate) is_overindented_continuation: bool,
+    /// The end of the block quote markers, in bytes.
     pub(crate) quote_end: usize,
-    /// The columns between `quote_end` and the contents of the list item that the line is in.
-    pub(crate) item_column: usize,
+    /// The columns between `quote_end` and the contents of the enclosing list item.
+    pub(crate) item_indent: usize,
 }
 
-/// What contains other blocks.
+/// A block that contains other blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Container {
     Quote,
-    /// A list item: its contents are indented by at least this much.
+    /// A list item. Its contents are indented by at least `width` columns.
     Item {
         width: usize,
         has_content: bool,
     },
 }
 
-/// The innermost block that is open.
+/// The innermost open block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leaf {
+enum LeafBlock {
     None,
     Paragraph,
-    Fence { letter: u8, length: usize },
+    Fence { character: u8, length: usize },
     IndentedCode,
     Comment,
 }
 
-/// The lines of a text, one after the other.
+/// An iterator over the classified lines of a text.
 pub(crate) struct MarkdownLines<'a> {
     lines: std::iter::Enumerate<std::str::Lines<'a>>,
     containers: Vec<Container>,
-    /// The places of block quotes among the containers: a blank line passes all list items between them at once.
-    quotes: Vec<usize>,
-    leaf: Leaf,
-    /// The lines of the last paragraph, if it may be nothing but link reference definitions.
-    definitions: Vec<&'a str>,
+    /// The indices of the block quotes among the containers. With them a blank line passes all list items
+    /// between two quotes at once.
+    quote_indices: Vec<usize>,
+    open_leaf: LeafBlock,
+    /// The lines of the last paragraph, while it may consist only of link reference definitions.
+    definition_lines: Vec<&'a str>,
     /// The line on which the last fence or comment began.
     block_start: usize,
-    /// As many lines are left of the metadata that the file begins with.
-    front_matter: usize,
+    /// The number of lines of front matter at the beginning of the file.
+    front_matter_line_count: usize,
 }
 
 impl<'a> MarkdownLines<'a> {
@@ -102,250 +103,270 @@ impl<'a> MarkdownLines<'a> {
         MarkdownLines {
             lines: markdown.lines().enumerate(),
             containers: Vec::new(),
-            quotes: Vec::new(),
-            leaf: Leaf::None,
-            definitions: Vec::new(),
+            quote_indices: Vec::new(),
+            open_leaf: LeafBlock::None,
+            definition_lines: Vec::new(),
             block_start: 0,
-            front_matter: count_front_matter_lines(markdown),
+            front_matter_line_count: count_front_matter_lines(markdown),
         }
     }
 
-    /// The line on which a fence or a comment began that is still open. At the end of the file nothing has closed it.
-    pub(crate) fn unclosed_block(&self) -> Option<usize> {
-        matches!(self.leaf, Leaf::Fence { .. } | Leaf::Comment).then_some(self.block_start)
+    /// Returns the line on which a fence or a comment began that is still open. At the end of the file it is
+    /// an unclosed one.
+    pub(crate) fn unclosed_block_start(&self) -> Option<usize> {
+        matches!(self.open_leaf, LeafBlock::Fence { .. } | LeafBlock::Comment).then_some(self.block_start)
     }
 
-    /// Closes all containers from this place on, and the block in them.
-    fn close_from(&mut self, place: usize) {
-        self.leaf = Leaf::None;
-        self.containers.truncate(place);
-        while self.quotes.last().is_some_and(|quote| *quote >= place) {
-            self.quotes.pop();
+    /// Closes all containers from this index on, and the leaf block in them.
+    fn close_containers_from(&mut self, index: usize) {
+        self.open_leaf = LeafBlock::None;
+        self.containers.truncate(index);
+        while self.quote_indices.last().is_some_and(|quote_index| *quote_index >= index) {
+            self.quote_indices.pop();
         }
     }
 
-    fn open(&mut self, container: Container) {
+    fn push_container(&mut self, container: Container) {
         if container == Container::Quote {
-            self.quotes.push(self.containers.len());
+            self.quote_indices.push(self.containers.len());
         }
         self.containers.push(container);
     }
 
-    /// Passes the markers and the indentation of the containers that the line continues. Returns how many these are.
-    fn pass_containers(&self, cursor: &mut Cursor<'_>, found: &mut Found) -> usize {
-        let mut passed_quotes = 0;
-        let mut passed = 0;
-        let mut next = cursor.next_text();
-        while let Some(container) = self.containers.get(passed) {
+    /// Skips the markers and the indentation of the containers that the line continues. Returns the number of
+    /// these containers.
+    fn skip_continued_containers(&self, cursor: &mut LineCursor<'_>, line_info: &mut LineInfo) -> usize {
+        let mut passed_quote_count = 0;
+        let mut passed_count = 0;
+        let mut next_text = cursor.find_next_text();
+        while let Some(container) = self.containers.get(passed_count) {
             match *container {
                 Container::Quote
-                    if cursor.indent_of(next) < CODE_INDENT && cursor.byte(next.at) == Some(b'>') =>
+                    if cursor.indent_before(next_text) < CODE_INDENT
+                        && cursor.byte_at(next_text.byte_index) == Some(b'>') =>
                 {
-                    cursor.pass_quote_marker(next);
-                    found.enter_quote(cursor);
-                    passed_quotes += 1;
-                    next = cursor.next_text();
+                    cursor.skip_quote_marker(next_text);
+                    line_info.record_quote_marker(cursor);
+                    passed_quote_count += 1;
+                    next_text = cursor.find_next_text();
                 }
                 Container::Quote => break,
-                Container::Item { .. } if next.is_blank => {
-                    passed = self.quotes.get(passed_quotes).copied().unwrap_or(self.containers.len());
-                    // An item that begins with a blank line ends with a second one.
-                    let is_empty =
+                Container::Item { .. } if next_text.is_blank => {
+                    passed_count =
+                        self.quote_indices.get(passed_quote_count).copied().unwrap_or(self.containers.len());
+                    // A list item that begins with a blank line ends at a second one.
+                    let ends_with_empty_item =
                         matches!(self.containers.last(), Some(Container::Item { has_content: false, .. }));
-                    return if passed == self.containers.len() && is_empty { passed - 1 } else { passed };
+                    return if passed_count == self.containers.len() && ends_with_empty_item {
+                        passed_count - 1
+                    } else {
+                        passed_count
+                    };
                 }
-                Container::Item { width, .. } if cursor.indent_of(next) >= width => {
-                    cursor.pass_columns(width);
-                    found.item_column = cursor.column - found.quote_column;
+                Container::Item { width, .. } if cursor.indent_before(next_text) >= width => {
+                    cursor.skip_columns(width);
+                    line_info.item_indent = cursor.column - line_info.quote_column;
                 }
                 Container::Item { .. } => break,
             }
-            passed += 1;
+            passed_count += 1;
         }
-        passed
+        passed_count
     }
 
-    /// Keeps the lines of a paragraph that begins like a link reference definition. A checkbox is none.
-    fn keep_definition(&mut self, kind: LineKind, text: &'a str) {
+    /// Records the lines of a paragraph that begins like a link reference definition. A checkbox is not one.
+    fn record_definition_line(&mut self, kind: LineKind, text: &'a str) {
         match kind {
             LineKind::ParagraphStart => {
-                self.definitions.clear();
+                self.definition_lines.clear();
                 if let [b'[', _, third, fourth, ..] = text.as_bytes()
                     && (*third != b']' || *fourth == b':')
                 {
-                    self.definitions.push(text);
+                    self.definition_lines.push(text);
                 }
             }
-            LineKind::ParagraphContinuation if !self.definitions.is_empty() => self.definitions.push(text),
+            LineKind::ParagraphContinuation if !self.definition_lines.is_empty() => {
+                self.definition_lines.push(text);
+            }
             _ => {}
         }
     }
 
-    /// True if the paragraph has no text to make a heading of.
-    fn has_only_definitions(&self) -> bool {
-        !self.definitions.is_empty() && are_link_definitions(&self.definitions.join("\n"))
+    /// Returns true if the paragraph consists only of definitions, so it has no text for a heading.
+    fn is_paragraph_only_definitions(&self) -> bool {
+        !self.definition_lines.is_empty() && are_link_definitions(&self.definition_lines.join("\n"))
     }
 
-    fn classify(&mut self, number: usize, text: &str) -> Found {
-        if let Some(found) = self.classify_plain_item(text) {
-            return found;
+    fn classify_line(&mut self, line_index: usize, text: &str) -> LineInfo {
+        if let Some(line_info) = self.classify_unindented_checkbox(text) {
+            return line_info;
         }
-        let mut cursor = Cursor::new(text.as_bytes());
-        let mut found = Found::default();
-        let passed = self.pass_containers(&mut cursor, &mut found);
-        let next = cursor.next_text();
-        found.content = next.at;
-        let is_in_all = passed == self.containers.len();
-        if is_in_all
-            && !next.is_blank
+        let mut cursor = LineCursor::new(text.as_bytes());
+        let mut line_info = LineInfo::default();
+        let passed_count = self.skip_continued_containers(&mut cursor, &mut line_info);
+        let next_text = cursor.find_next_text();
+        line_info.text_start = next_text.byte_index;
+        let continues_all_containers = passed_count == self.containers.len();
+        if continues_all_containers
+            && !next_text.is_blank
             && let Some(Container::Item { has_content, .. }) = self.containers.last_mut()
         {
             *has_content = true;
         }
-        if is_in_all && let Some(kind) = self.continue_leaf(&cursor, next) {
-            return Found { kind, ..found };
+        if continues_all_containers && let Some(kind) = self.continue_leaf(&cursor, next_text) {
+            return LineInfo { kind, ..line_info };
         }
-        // Only a paragraph continues without the markers of its containers, and not with a blank line.
-        if next.is_blank || !(is_in_all || self.leaf == Leaf::Paragraph) {
-            self.close_from(passed);
+        // Only a paragraph continues without the markers of its containers (lazy continuation), and not with
+        // a blank line.
+        if next_text.is_blank || !(continues_all_containers || self.open_leaf == LeafBlock::Paragraph) {
+            self.close_containers_from(passed_count);
         }
-        let kind = if next.is_blank {
+        let kind = if next_text.is_blank {
             LineKind::Blank
         } else {
-            self.start_blocks(number, &mut cursor, passed, &mut found)
+            self.start_blocks(line_index, &mut cursor, passed_count, &mut line_info)
         };
-        Found { kind, ..found }
+        LineInfo { kind, ..line_info }
     }
 
-    /// Nearly all items are so: a list marker that is not indented, one blank, and a box. Such a line is in no item before it, and
-    /// ends all blocks that are open but for code and comments.
-    fn classify_plain_item(&mut self, text: &str) -> Option<Found> {
+    /// Fast path for nearly all items: an unindented list marker, one space, and a box. Such a line belongs
+    /// to no earlier item, and ends all open blocks except fences and comments.
+    fn classify_unindented_checkbox(&mut self, text: &str) -> Option<LineInfo> {
         let [b'-' | b'*' | b'+', b' ', b'[', ..] = text.as_bytes() else { return None };
-        if !matches!(self.leaf, Leaf::None | Leaf::Paragraph | Leaf::IndentedCode) {
+        if !matches!(self.open_leaf, LeafBlock::None | LeafBlock::Paragraph | LeafBlock::IndentedCode) {
             return None;
         }
         self.containers.clear();
-        self.quotes.clear();
+        self.quote_indices.clear();
         self.containers.push(Container::Item { width: 2, has_content: true });
-        self.leaf = Leaf::Paragraph;
+        self.open_leaf = LeafBlock::Paragraph;
         let kind = LineKind::ParagraphStart;
-        Some(Found {
+        Some(LineInfo {
             kind,
-            content: 2,
-            marker: Some(0),
-            begins_item: true,
-            item_column: 2,
-            ..Found::default()
+            text_start: 2,
+            list_marker_start: Some(0),
+            is_first_of_list_item: true,
+            item_indent: 2,
+            ..LineInfo::default()
         })
     }
 
-    /// Starts the blocks that the rest of a line starts, in so many containers that it continues. Returns what the line is.
+    /// Starts the blocks in the rest of a line that continues the first `passed_count` containers. Returns
+    /// the line's kind.
     fn start_blocks(
         &mut self,
-        number: usize,
-        cursor: &mut Cursor<'_>,
-        mut passed: usize,
-        found: &mut Found,
+        line_index: usize,
+        cursor: &mut LineCursor<'_>,
+        mut passed_count: usize,
+        line_info: &mut LineInfo,
     ) -> LineKind {
         let mut opens_container = false;
         loop {
-            let next = cursor.next_text();
-            found.content = next.at;
-            if next.is_blank {
+            let next_text = cursor.find_next_text();
+            line_info.text_start = next_text.byte_index;
+            if next_text.is_blank {
                 return LineKind::Blank;
             }
-            let is_after_paragraph = self.leaf == Leaf::Paragraph;
-            if cursor.indent_of(next) >= CODE_INDENT {
-                found.is_too_deep = is_after_paragraph;
+            let is_after_paragraph = self.open_leaf == LeafBlock::Paragraph;
+            if cursor.indent_before(next_text) >= CODE_INDENT {
+                line_info.is_overindented_continuation = is_after_paragraph;
                 if is_after_paragraph {
                     break;
                 }
-                self.leaf = Leaf::IndentedCode;
+                self.open_leaf = LeafBlock::IndentedCode;
                 return LineKind::IndentedCode;
             }
-            // The paragraph itself is continued, and not only one in a container that the line leaves.
-            let is_in_paragraph = is_after_paragraph && passed == self.containers.len();
-            let rest = &cursor.bytes[next.at..];
+            // True only if the line continues the paragraph's own container, not if it leaves that container.
+            let is_in_paragraph = is_after_paragraph && passed_count == self.containers.len();
+            let rest = &cursor.bytes[next_text.byte_index..];
             if rest.starts_with(b">") {
-                self.close_from(passed);
-                self.open(Container::Quote);
-                cursor.pass_quote_marker(next);
-                found.enter_quote(cursor);
-                found.begins_item = false;
-            } else if let Some((leaf, kind)) = self.start_leaf(rest, cursor, next, is_in_paragraph) {
-                self.close_from(passed);
-                self.leaf = leaf;
-                self.block_start = number;
-                found.begins_item = false;
+                self.close_containers_from(passed_count);
+                self.push_container(Container::Quote);
+                cursor.skip_quote_marker(next_text);
+                line_info.record_quote_marker(cursor);
+                line_info.is_first_of_list_item = false;
+            } else if let Some((leaf, kind)) = self.start_leaf(rest, cursor, next_text, is_in_paragraph) {
+                self.close_containers_from(passed_count);
+                self.open_leaf = leaf;
+                self.block_start = line_index;
+                line_info.is_first_of_list_item = false;
                 return kind;
-            } else if let Some(marker) = list_marker_length(rest, is_in_paragraph) {
-                self.close_from(passed);
-                found.marker = found.marker.or(Some(next.at));
-                let container = cursor.pass_list_marker(next, marker);
-                self.open(container);
-                found.item_column = cursor.column - found.quote_column;
-                found.begins_item = true;
+            } else if let Some(marker_length) = parse_list_marker_length(rest, is_in_paragraph) {
+                self.close_containers_from(passed_count);
+                line_info.list_marker_start = line_info.list_marker_start.or(Some(next_text.byte_index));
+                let container = cursor.skip_list_marker(next_text, marker_length);
+                self.push_container(container);
+                line_info.item_indent = cursor.column - line_info.quote_column;
+                line_info.is_first_of_list_item = true;
             } else {
                 break;
             }
-            passed = self.containers.len();
+            passed_count = self.containers.len();
             opens_container = true;
         }
-        if self.leaf == Leaf::Paragraph && !opens_container {
+        if self.open_leaf == LeafBlock::Paragraph && !opens_container {
             return LineKind::ParagraphContinuation;
         }
-        self.leaf = Leaf::Paragraph;
+        self.open_leaf = LeafBlock::Paragraph;
         LineKind::ParagraphStart
     }
 
-    /// What the line is in the innermost block, if it continues that or ends with it; none if it may start another.
-    fn continue_leaf(&mut self, cursor: &Cursor<'_>, next: NextText) -> Option<LineKind> {
-        match self.leaf {
-            Leaf::Fence { letter, length } => {
-                let rest = &cursor.bytes[next.at..];
-                if cursor.indent_of(next) < CODE_INDENT && is_closing_fence(rest, letter, length) {
-                    self.leaf = Leaf::None;
+    /// Returns the line's kind if it continues or ends the innermost block; `None` if it may start another
+    /// block.
+    fn continue_leaf(&mut self, cursor: &LineCursor<'_>, next_text: NextText) -> Option<LineKind> {
+        match self.open_leaf {
+            LeafBlock::Fence { character, length } => {
+                let rest = &cursor.bytes[next_text.byte_index..];
+                if cursor.indent_before(next_text) < CODE_INDENT && is_closing_fence(rest, character, length)
+                {
+                    self.open_leaf = LeafBlock::None;
                 }
                 Some(LineKind::Fence)
             }
-            Leaf::Comment => {
-                if ends_comment(&cursor.bytes[cursor.at..]) {
-                    self.leaf = Leaf::None;
+            LeafBlock::Comment => {
+                if contains_comment_end(&cursor.bytes[cursor.byte_index..]) {
+                    self.open_leaf = LeafBlock::None;
                 }
                 Some(LineKind::Comment)
             }
-            Leaf::IndentedCode if next.is_blank => Some(LineKind::Blank),
-            Leaf::IndentedCode if cursor.indent_of(next) >= CODE_INDENT => Some(LineKind::IndentedCode),
-            Leaf::IndentedCode => {
-                self.leaf = Leaf::None;
+            LeafBlock::IndentedCode if next_text.is_blank => Some(LineKind::Blank),
+            LeafBlock::IndentedCode if cursor.indent_before(next_text) >= CODE_INDENT => {
+                Some(LineKind::IndentedCode)
+            }
+            LeafBlock::IndentedCode => {
+                self.open_leaf = LeafBlock::None;
                 None
             }
-            Leaf::None | Leaf::Paragraph => None,
+            LeafBlock::None | LeafBlock::Paragraph => None,
         }
     }
 
-    /// The block without other blocks in it that the line starts, if it starts one.
+    /// Returns the leaf block that the line starts, if any.
     fn start_leaf(
         &self,
         rest: &[u8],
-        cursor: &mut Cursor<'_>,
-        next: NextText,
+        cursor: &mut LineCursor<'_>,
+        next_text: NextText,
         is_in_paragraph: bool,
-    ) -> Option<(Leaf, LineKind)> {
+    ) -> Option<(LeafBlock, LineKind)> {
         match rest.first()? {
-            b'#' => is_heading(rest).then_some((Leaf::None, LineKind::Heading)),
+            b'#' => is_atx_heading(rest).then_some((LeafBlock::None, LineKind::Heading)),
             b'`' | b'~' => {
-                let (letter, length) = opening_fence(rest)?;
-                Some((Leaf::Fence { letter, length }, LineKind::Fence))
+                let (character, length) = parse_opening_fence(rest)?;
+                Some((LeafBlock::Fence { character, length }, LineKind::Fence))
             }
             b'<' => {
-                let leaf = if ends_comment(rest) { Leaf::None } else { Leaf::Comment };
+                let leaf = if contains_comment_end(rest) { LeafBlock::None } else { LeafBlock::Comment };
                 rest.starts_with(b"<!--").then_some((leaf, LineKind::Comment))
             }
-            b'=' | b'-' if is_in_paragraph && is_underline(rest) && !self.has_only_definitions() => {
-                Some((Leaf::None, LineKind::Rule))
+            b'=' | b'-'
+                if is_in_paragraph && is_setext_underline(rest) && !self.is_paragraph_only_definitions() =>
+            {
+                Some((LeafBlock::None, LineKind::Rule))
             }
-            b'-' | b'*' | b'_' => cursor.is_rule(next).then_some((Leaf::None, LineKind::Rule)),
+            b'-' | b'*' | b'_' => {
+                cursor.starts_thematic_break(next_text).then_some((LeafBlock::None, LineKind::Rule))
+            }
             _ => None,
         }
     }
@@ -355,118 +376,130 @@ impl<'a> Iterator for MarkdownLines<'a> {
     type Item = MarkdownLine<'a>;
 
     fn next(&mut self) -> Option<MarkdownLine<'a>> {
-        let (number, text) = self.lines.next()?;
-        let found = if number < self.front_matter {
-            Found { kind: LineKind::FrontMatter, ..Found::default() }
+        let (line_index, text) = self.lines.next()?;
+        let line_info = if line_index < self.front_matter_line_count {
+            LineInfo { kind: LineKind::FrontMatter, ..LineInfo::default() }
         } else {
-            self.classify(number, text)
+            self.classify_line(line_index, text)
         };
-        self.keep_definition(found.kind, &text[found.content..]);
-        let Found { kind, content, marker, begins_item, is_too_deep, quote_end, item_column, .. } = found;
+        self.record_definition_line(line_info.kind, &text[line_info.text_start..]);
+        let LineInfo {
+            kind,
+            text_start,
+            list_marker_start,
+            is_first_of_list_item,
+            is_overindented_continuation,
+            quote_end,
+            item_indent,
+            ..
+        } = line_info;
         Some(MarkdownLine {
-            number,
+            line_index,
             text,
             kind,
-            content,
-            marker,
-            begins_item,
-            is_too_deep,
+            text_start,
+            list_marker_start,
+            is_first_of_list_item,
+            is_overindented_continuation,
             quote_end,
-            item_column,
+            item_indent,
         })
     }
 }
 
-/// What has been found out about a line.
+/// What is known about a line so far.
 #[derive(Debug, Clone, Copy)]
-struct Found {
+struct LineInfo {
     kind: LineKind,
-    content: usize,
-    marker: Option<usize>,
-    begins_item: bool,
-    is_too_deep: bool,
+    text_start: usize,
+    list_marker_start: Option<usize>,
+    is_first_of_list_item: bool,
+    is_overindented_continuation: bool,
     quote_end: usize,
     quote_column: usize,
-    item_column: usize,
+    item_indent: usize,
 }
 
-impl Default for Found {
-    fn default() -> Found {
-        Found {
+impl Default for LineInfo {
+    fn default() -> LineInfo {
+        LineInfo {
             kind: LineKind::Blank,
-            content: 0,
-            marker: None,
-            begins_item: false,
-            is_too_deep: false,
+            text_start: 0,
+            list_marker_start: None,
+            is_first_of_list_item: false,
+            is_overindented_continuation: false,
             quote_end: 0,
             quote_column: 0,
-            item_column: 0,
+            item_indent: 0,
         }
     }
 }
 
-impl Found {
-    fn enter_quote(&mut self, cursor: &Cursor<'_>) {
-        (self.quote_end, self.quote_column, self.item_column) = (cursor.at, cursor.column, 0);
+impl LineInfo {
+    fn record_quote_marker(&mut self, cursor: &LineCursor<'_>) {
+        (self.quote_end, self.quote_column, self.item_indent) = (cursor.byte_index, cursor.column, 0);
     }
 }
 
-/// The next byte of a line that is neither blank nor tab.
+/// The next byte of a line that is not a space or a tab.
 #[derive(Debug, Clone, Copy)]
 struct NextText {
-    at: usize,
+    byte_index: usize,
     column: usize,
-    /// True if nothing follows.
+    /// True if only white space remains.
     is_blank: bool,
 }
 
-/// A place in a line. A tab of which only some columns are passed is still ahead: the column says how much of it.
-struct Cursor<'a> {
+/// A position in a line. If only some columns of a tab are skipped, the cursor stays on the tab, and `column`
+/// says how far it is.
+struct LineCursor<'a> {
     bytes: &'a [u8],
-    at: usize,
+    byte_index: usize,
     column: usize,
-    /// No line across the page begins before this place.
-    no_rule_before: usize,
+    /// No thematic break begins before this index. It keeps the scan linear.
+    no_rule_before_index: usize,
 }
 
-impl<'a> Cursor<'a> {
-    fn new(bytes: &'a [u8]) -> Cursor<'a> {
+impl<'a> LineCursor<'a> {
+    fn new(bytes: &'a [u8]) -> LineCursor<'a> {
         // Some editors begin a file with an invisible byte order mark.
-        let at = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-        Cursor { bytes, at, column: 0, no_rule_before: 0 }
+        let byte_index = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+        LineCursor { bytes, byte_index, column: 0, no_rule_before_index: 0 }
     }
 
-    fn byte(&self, at: usize) -> Option<u8> {
-        self.bytes.get(at).copied()
+    fn byte_at(&self, index: usize) -> Option<u8> {
+        self.bytes.get(index).copied()
     }
 
-    fn next_text(&self) -> NextText {
-        let (mut at, mut column) = (self.at, self.column);
+    fn find_next_text(&self) -> NextText {
+        let (mut byte_index, mut column) = (self.byte_index, self.column);
         loop {
-            match self.byte(at) {
+            match self.byte_at(byte_index) {
                 Some(b' ') => column += 1,
                 Some(b'\t') => column = next_tab_stop(column),
                 _ => break,
             }
-            at += 1;
+            byte_index += 1;
         }
-        let is_blank = match self.byte(at) {
-            Some(first) if is_white_space(first) => self.bytes[at..].iter().all(|byte| is_white_space(*byte)),
+        let is_blank = match self.byte_at(byte_index) {
+            Some(first) if is_white_space(first) => {
+                self.bytes[byte_index..].iter().all(|byte| is_white_space(*byte))
+            }
             first => first.is_none(),
         };
-        NextText { at, column, is_blank }
+        NextText { byte_index, column, is_blank }
     }
 
-    /// The columns between the cursor and the text.
-    fn indent_of(&self, next: NextText) -> usize {
-        next.column - self.column
+    /// Returns the columns between the cursor and the text.
+    fn indent_before(&self, next_text: NextText) -> usize {
+        next_text.column - self.column
     }
 
-    /// Passes so many columns of blanks and tabs.
-    fn pass_columns(&mut self, count: usize) {
+    /// Skips this many columns of spaces and tabs.
+    fn skip_columns(&mut self, count: usize) {
         let end = self.column + count;
         while self.column < end {
-            match self.byte(self.at) {
+            match self.byte_at(self.byte_index) {
                 Some(b' ') => self.column += 1,
                 Some(b'\t') if next_tab_stop(self.column) > end => {
                     self.column = end;
@@ -475,50 +508,52 @@ impl<'a> Cursor<'a> {
                 Some(b'\t') => self.column = next_tab_stop(self.column),
                 _ => return,
             }
-            self.at += 1;
+            self.byte_index += 1;
         }
     }
 
-    fn pass_to(&mut self, next: NextText, length: usize) {
-        self.at = next.at + length;
-        self.column = next.column + length;
+    fn skip_past(&mut self, next_text: NextText, length: usize) {
+        self.byte_index = next_text.byte_index + length;
+        self.column = next_text.column + length;
     }
 
-    /// Passes `>` and the blank behind it.
-    fn pass_quote_marker(&mut self, next: NextText) {
-        self.pass_to(next, 1);
-        self.pass_columns(1);
+    /// Skips `>` and the space after it.
+    fn skip_quote_marker(&mut self, next_text: NextText) {
+        self.skip_past(next_text, 1);
+        self.skip_columns(1);
     }
 
-    /// Passes a list marker of this length and the blanks behind it. Returns the item.
-    fn pass_list_marker(&mut self, next: NextText, length: usize) -> Container {
-        let indent = self.indent_of(next);
-        self.pass_to(next, length);
-        let text = self.next_text();
-        // More blanks begin indented code, and an item without text on this line may have it on the next.
-        let is_one = text.is_blank || self.indent_of(text) > CODE_INDENT;
-        let padding = if is_one { 1 } else { self.indent_of(text) };
-        self.pass_columns(padding);
-        Container::Item { width: indent + length + padding, has_content: !text.is_blank }
+    /// Skips a list marker of this length and the spaces after it. Returns the list item.
+    fn skip_list_marker(&mut self, next_text: NextText, marker_length: usize) -> Container {
+        let indent = self.indent_before(next_text);
+        self.skip_past(next_text, marker_length);
+        let text_after_marker = self.find_next_text();
+        // More spaces begin indented code; an item without text on this line may have it on the next line.
+        let has_single_column_padding =
+            text_after_marker.is_blank || self.indent_before(text_after_marker) > CODE_INDENT;
+        let padding = if has_single_column_padding { 1 } else { self.indent_before(text_after_marker) };
+        self.skip_columns(padding);
+        Container::Item { width: indent + marker_length + padding, has_content: !text_after_marker.is_blank }
     }
 
-    /// True for `* * *`, `---` and `_ _ _`, which draw a line across the page.
-    fn is_rule(&mut self, next: NextText) -> bool {
-        if next.at < self.no_rule_before {
+    /// Returns true for a thematic break: `* * *`, `---` or `_ _ _`.
+    fn starts_thematic_break(&mut self, next_text: NextText) -> bool {
+        if next_text.byte_index < self.no_rule_before_index {
             return false;
         }
-        let letter = self.bytes[next.at];
-        let mut count = 0;
-        for (place, byte) in self.bytes.iter().enumerate().skip(next.at) {
-            if *byte == letter {
-                count += 1;
+        let rule_character = self.bytes[next_text.byte_index];
+        let mut character_count = 0;
+        for (index, byte) in self.bytes.iter().enumerate().skip(next_text.byte_index) {
+            if *byte == rule_character {
+                character_count += 1;
             } else if !is_white_space(*byte) {
-                // All bytes before this one are blank or that letter, so no rule begins at one of them.
-                self.no_rule_before = place;
+                // All bytes before this one are spaces or the same character, so no thematic break begins at
+                // any of them.
+                self.no_rule_before_index = index;
                 return false;
             }
         }
-        count >= 3
+        character_count >= 3
     }
 }
 
@@ -530,79 +565,79 @@ fn is_white_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | 0x0b | 0x0c)
 }
 
-/// The length of the list marker that a text begins with.
-fn list_marker_length(text: &[u8], is_in_paragraph: bool) -> Option<usize> {
+/// Returns the length of the list marker that a text begins with.
+fn parse_list_marker_length(text: &[u8], is_in_paragraph: bool) -> Option<usize> {
     let length = match text.first()? {
         b'-' | b'*' | b'+' => 1,
         b'0'..=b'9' => {
             let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
             let is_marker = digits <= MAX_NUMBER_DIGITS && matches!(text.get(digits), Some(b'.' | b')'));
-            // In a paragraph `1986. A good year` is no list.
-            let is_one =
+            // A list that interrupts a paragraph must start with 1, so `1986. A good year` is not a list.
+            let is_number_one =
                 || text[..digits].iter().rev().skip(1).all(|byte| *byte == b'0') && text[digits - 1] == b'1';
-            if !is_marker || (is_in_paragraph && !is_one()) {
+            if !is_marker || (is_in_paragraph && !is_number_one()) {
                 return None;
             }
             digits + 1
         }
         _ => return None,
     };
-    let behind = &text[length..];
-    let is_blank = || behind.iter().all(|byte| is_white_space(*byte));
-    match behind.first() {
+    let after_marker = &text[length..];
+    let is_blank = || after_marker.iter().all(|byte| is_white_space(*byte));
+    match after_marker.first() {
         Some(b' ' | b'\t') => (!is_in_paragraph || !is_blank()).then_some(length),
         None => (!is_in_paragraph).then_some(length),
         Some(_) => (!is_in_paragraph && is_blank()).then_some(length),
     }
 }
 
-/// True for `# Title`, with up to six `#`.
-fn is_heading(text: &[u8]) -> bool {
+/// Returns true for `# Title`, with up to six `#`.
+fn is_atx_heading(text: &[u8]) -> bool {
     let level = text.iter().take_while(|byte| **byte == b'#').count();
     level <= 6 && text.get(level).is_none_or(|byte| is_white_space(*byte))
 }
 
-/// The letter and the length of the fence that a text begins with. Behind backticks there is no further one: that is a code
-/// span in a paragraph.
-fn opening_fence(text: &[u8]) -> Option<(u8, usize)> {
-    let letter = *text.first()?;
-    let length = text.iter().take_while(|byte| **byte == letter).count();
-    let is_fence = length >= 3 && !(letter == b'`' && text[length..].contains(&b'`'));
-    is_fence.then_some((letter, length))
+/// Returns the character and the length of the fence that a text begins with. A backtick fence has no further
+/// backticks on its line; with them it is a code span in a paragraph.
+fn parse_opening_fence(text: &[u8]) -> Option<(u8, usize)> {
+    let character = *text.first()?;
+    let length = text.iter().take_while(|byte| **byte == character).count();
+    let is_fence = length >= 3 && !(character == b'`' && text[length..].contains(&b'`'));
+    is_fence.then_some((character, length))
 }
 
-/// True for a fence of the same letter that is as long or longer, with nothing behind it.
-fn is_closing_fence(text: &[u8], letter: u8, length: usize) -> bool {
-    let found = text.iter().take_while(|byte| **byte == letter).count();
-    found >= length && text[found..].iter().all(|byte| is_white_space(*byte))
+/// Returns true for a closing fence: the same character, at least as long, with nothing after it.
+fn is_closing_fence(text: &[u8], character: u8, opening_length: usize) -> bool {
+    let fence_length = text.iter().take_while(|byte| **byte == character).count();
+    fence_length >= opening_length && text[fence_length..].iter().all(|byte| is_white_space(*byte))
 }
 
-/// True for a line of a comment that is its last one.
-fn ends_comment(text: &[u8]) -> bool {
+/// Returns true if a comment ends on this line.
+fn contains_comment_end(text: &[u8]) -> bool {
     text.windows(3).any(|part| part == b"-->")
 }
 
-/// True for the underline that makes a heading of the paragraph above it.
-fn is_underline(text: &[u8]) -> bool {
-    let letter = text[0];
-    let rest = text.iter().position(|byte| *byte != letter).unwrap_or(text.len());
-    text[rest..].iter().all(|byte| is_white_space(*byte))
+/// Returns true for the underline that makes a heading of the paragraph above it.
+fn is_setext_underline(text: &[u8]) -> bool {
+    let character = text[0];
+    let underline_end = text.iter().position(|byte| *byte != character).unwrap_or(text.len());
+    text[underline_end..].iter().all(|byte| is_white_space(*byte))
 }
 
-/// How many lines of metadata a file begins with: `---`, keys with values, `---` or `...`. What has a box in it is no metadata
-/// but a plan between two lines across the page.
+/// Returns the number of front matter lines at the beginning of a file: `---`, keys with values, and `---` or
+/// `...`. Lines with a checkbox are not front matter but a plan between two thematic breaks.
 fn count_front_matter_lines(markdown: &str) -> usize {
     let mut lines = markdown.trim_start_matches('\u{feff}').lines().map(str::trim_end);
     if lines.next() != Some("---") {
         return 0;
     }
-    for (place, line) in lines.enumerate() {
+    for (index, line) in lines.enumerate() {
         if matches!(line, "---" | "...") {
-            return if place == 0 { 0 } else { place + 2 };
+            return if index == 0 { 0 } else { index + 2 };
         }
-        let is_key = || line.starts_with(|letter: char| letter.is_alphabetic()) && line.contains(':');
-        let has_box = line.as_bytes().windows(3).any(|part| part[0] == b'[' && part[2] == b']');
-        if has_box || (place == 0 && !is_key()) {
+        let is_key_line = || line.starts_with(|letter: char| letter.is_alphabetic()) && line.contains(':');
+        let has_checkbox = line.as_bytes().windows(3).any(|part| part[0] == b'[' && part[2] == b']');
+        if has_checkbox || (index == 0 && !is_key_line()) {
             return 0;
         }
     }

@@ -1,241 +1,258 @@
-//! The working memory of an agent: registers, a stack of frames, a heap. Plain data and its one way to change:
-//! [`Memory::apply`]. The log of what was applied, folded, is the live state.
+//! The working memory of an agent: registers, a stack of frames, a heap. It is plain data that changes only
+//! through [`Memory::apply`]. Applying a log of changes in order restores the current state.
 
 mod apply;
-mod fit;
 mod frames;
 mod heap;
 mod op;
 mod register;
 pub mod render;
+mod truncation;
 
-pub use apply::{Refusal, Report};
-pub use fit::{Cut, fit};
+pub use apply::{ApplyError, ChangeReport};
 pub use heap::{
-    CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_LIMIT, MOST_CHUNKS, Pressure, SOFT_LIMIT, share,
+    Chunk, HARD_LIMIT_UTF16_UNITS, HeapPressure, MAX_CHUNK_NAME_UTF16_UNITS, MAX_CHUNK_UTF16_UNITS,
+    MAX_CHUNKS, MAX_DESCRIPTION_CHARS, SOFT_LIMIT_CHARS, percent_of_soft_limit,
 };
-pub use op::{Closing, Op, Values};
+pub use op::{AbnormalEnd, MemoryOp, RegisterValues};
 pub use register::Register;
+pub use truncation::{Truncation, truncate_at_grapheme};
 
 use crate::ids::SessionId;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// The deepest frame; the root is 0.
-pub const DEEPEST: usize = 5;
-/// The longest name of a frame, in characters: `returned from: ` and it fill R3.
-pub const NAME: usize = 45;
-/// After this many steps without a write, a register that belongs to every step is stale.
-pub const STALE_STEPS: u64 = 3;
+/// The maximum depth of a frame; the root has depth 0.
+pub const MAX_FRAME_DEPTH: usize = 5;
+/// The maximum length of a frame's name, in characters. `returned from: ` and the name together fill register
+/// R3.
+pub const MAX_FRAME_NAME_CHARS: usize = 45;
+/// A register that belongs to every step is stale after this many steps without a write.
+pub const STALE_AFTER_STEPS: u64 = 3;
 
-/// The working memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Memory {
-    /// Grows with every change.
-    pub rev: u64,
-    /// Responses of the model so far, over all frames.
-    pub step: u64,
+    /// Incremented with every change.
+    #[serde(rename = "rev")]
+    pub revision: u64,
+    /// The number of model responses so far, over all frames.
+    #[serde(rename = "step")]
+    pub step_number: u64,
     /// The stack: the root first, the current frame last. Never empty.
     pub frames: Vec<Frame>,
-    /// The heap, in the order of allocation.
+    /// The heap, in order of allocation.
     pub heap: Vec<Chunk>,
-    /// What is gone, with the revision in which it went: a reader may still have it in mind.
-    pub freed: Vec<(String, u64)>,
-    /// The root's result, once it has popped: then nothing is written until the user writes again.
-    pub done: Option<String>,
-    /// The frame that returned last: its parent is told when its call is over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub returned: Option<Returned>,
+    /// Removed chunks, each with the revision that removed it. A model may still remember them.
+    #[serde(rename = "freed")]
+    pub freed_chunks: Vec<(String, u64)>,
+    /// The root's result, once the root has popped. Then nothing is written until the user's next prompt.
+    #[serde(rename = "done")]
+    pub root_result: Option<String>,
+    /// The frame that returned last. Its parent is informed when its call is over.
+    #[serde(rename = "returned", skip_serializing_if = "Option::is_none")]
+    pub last_returned_frame: Option<ReturnedFrame>,
 }
 
 /// One frame of the stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {
-    /// Its name; empty for the root.
+    /// The name; empty for the root.
     pub name: String,
-    /// What it is to do, whole.
+    /// The frame's task, in full.
     pub objective: String,
-    /// What it must know beside heap and registers.
+    /// What the frame must know besides the heap and the registers.
     pub context: String,
-    /// What it is to report.
-    pub return_spec: String,
-    /// Its registers.
-    pub registers: [Slot; 8],
-    /// R4 and R5 as it got them.
-    pub inherited: [String; 2],
-    /// The model's call that pushed it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pushed_by: Option<String>,
-    /// The call that starts its subagent, once there is one: before that the frame waits.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub started: Option<Started>,
-    /// The subagent that works in it, once it is there.
-    pub agent: Option<String>,
+    /// What the frame has to report.
+    #[serde(rename = "return_spec")]
+    pub expected_result: String,
+    pub registers: [RegisterValue; 8],
+    /// The values of R4 and R5 when the frame was pushed.
+    #[serde(rename = "inherited")]
+    pub inherited_registers: [String; 2],
+    /// The id of the model's tool call that pushed it.
+    #[serde(rename = "pushed_by", skip_serializing_if = "Option::is_none")]
+    pub push_call_id: Option<String>,
+    /// How its subagent was started. `None` while the frame waits for its subagent.
+    #[serde(rename = "started", skip_serializing_if = "Option::is_none")]
+    pub subagent_launch: Option<SubagentLaunch>,
+    /// The subagent that works in it, once it is known.
+    #[serde(rename = "agent")]
+    pub agent_id: Option<String>,
 }
 
 /// How a frame's subagent was started.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Started {
-    /// The model's call.
-    pub call: String,
-    /// By whom.
-    pub owner: Owner,
-    /// The revision of the brief.
-    pub rev: u64,
+pub struct SubagentLaunch {
+    /// The id of the model's tool call.
+    #[serde(rename = "call")]
+    pub call_id: String,
+    /// The session and client that started it.
+    pub owner: FrameOwner,
+    /// The revision of the brief that the subagent received.
+    #[serde(rename = "rev")]
+    pub brief_revision: u64,
 }
 
-/// A session and its client: a frame whose owner is gone has no owner.
+/// A session and its client. If the client is gone, the frame has no owner.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Owner {
-    /// The session.
-    pub session: SessionId,
-    /// The client's process, where it is known.
+pub struct FrameOwner {
+    #[serde(rename = "session")]
+    pub session_id: SessionId,
+    /// The client's process, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// When that began: a pid comes back, a pid with its start does not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub process_started: Option<u64>,
+    /// When that process started. A pid may be reused, but never together with its start time.
+    #[serde(rename = "process_started", skip_serializing_if = "Option::is_none")]
+    pub process_started_at: Option<u64>,
 }
 
 /// A frame that is no longer on the stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Returned {
-    /// Its name.
+pub struct ReturnedFrame {
     pub name: String,
-    /// The call that had started its subagent.
-    pub call: Option<String>,
-    /// Its subagent.
-    pub agent: Option<String>,
-    /// How it ended, where it did not pop.
-    pub how: Option<Closing>,
-    /// What it reported.
+    /// The id of the call that had started its subagent.
+    #[serde(rename = "call")]
+    pub call_id: Option<String>,
+    /// The subagent that worked in it.
+    #[serde(rename = "agent")]
+    pub agent_id: Option<String>,
+    /// How it was closed; `None` if it popped.
+    #[serde(rename = "how")]
+    pub closing: Option<AbnormalEnd>,
+    /// Its report.
     pub result: String,
-    /// What its parent should know of the merge.
-    pub notes: Vec<String>,
+    /// Notes for its parent about the merge of its memory.
+    #[serde(rename = "notes")]
+    pub merge_notes: Vec<String>,
 }
 
-/// A register's value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Slot {
-    /// The value.
+pub struct RegisterValue {
     pub text: String,
     /// The revision that wrote it.
-    pub rev: u64,
+    #[serde(rename = "rev")]
+    pub revision: u64,
     /// The step in which it was written.
-    pub step: u64,
+    #[serde(rename = "step")]
+    pub written_at_step: u64,
 }
 
 impl Default for Memory {
     fn default() -> Memory {
         Memory {
-            rev: 0,
-            step: 0,
+            revision: 0,
+            step_number: 0,
             frames: vec![Frame::default()],
             heap: Vec::new(),
-            freed: Vec::new(),
-            done: None,
-            returned: None,
+            freed_chunks: Vec::new(),
+            root_result: None,
+            last_returned_frame: None,
         }
     }
 }
 
 impl Memory {
-    /// The state that a log of accepted changes comes to.
-    pub fn fold<'a>(changes: impl IntoIterator<Item = &'a Op>) -> Memory {
+    /// Applies a log of accepted changes, in order, to an empty memory.
+    pub fn replay<'a>(changes: impl IntoIterator<Item = &'a MemoryOp>) -> Memory {
         let mut memory = Memory::default();
         for op in changes {
-            // What was accepted once is accepted again.
+            // A change that was accepted once is accepted again, so the result needs no check.
             let _ = memory.apply(op);
         }
         memory
     }
 
-    /// The current frame.
-    pub fn top(&self) -> &Frame {
+    /// Returns the current frame.
+    pub fn current_frame(&self) -> &Frame {
         &self.frames[self.frames.len() - 1]
     }
 
-    /// How deep it is: 0 at the root.
+    /// Returns the depth of the current frame; 0 for the root.
     pub fn depth(&self) -> usize {
         self.frames.len() - 1
     }
 
-    /// A register of the current frame.
-    pub fn register(&self, register: Register) -> &str {
-        &self.top().registers[register.index()].text
+    /// Returns the value of a register of the current frame.
+    pub fn register_text(&self, register: Register) -> &str {
+        &self.current_frame().registers[register.index()].text
     }
 
-    /// The frame in which a subagent works; the root for the main conversation. None for a subagent that is no frame.
-    pub fn depth_of(&self, agent: Option<&str>) -> Option<usize> {
+    /// Returns the depth of the frame in which a subagent works; 0 for the main conversation. `None` for a
+    /// subagent that works in no frame.
+    pub fn frame_depth_of_agent(&self, agent: Option<&str>) -> Option<usize> {
         match agent {
             None => Some(0),
-            agent => self.frames.iter().rposition(|frame| frame.agent.as_deref() == agent),
+            agent => self.frames.iter().rposition(|frame| frame.agent_id.as_deref() == agent),
         }
     }
 
-    /// True while the current frame has been pushed and no agent was told to work in it.
-    pub fn is_waiting(&self) -> bool {
-        self.depth() > 0 && self.top().started.is_none()
+    /// Returns true while the current frame has been pushed and no subagent has been started for it.
+    pub fn is_waiting_for_agent(&self) -> bool {
+        self.depth() > 0 && self.current_frame().subagent_launch.is_none()
     }
 
-    /// A chunk.
-    pub fn chunk(&self, name: &str) -> Option<&Chunk> {
+    /// Returns the chunk with this name.
+    pub fn find_chunk(&self, name: &str) -> Option<&Chunk> {
         self.heap.iter().find(|chunk| chunk.name == name)
     }
 
-    /// What the heap holds, in characters.
-    pub fn heap_size(&self) -> usize {
-        self.heap.iter().map(Chunk::size).sum()
+    /// Returns the size of the heap, in characters.
+    pub fn heap_size_in_chars(&self) -> usize {
+        self.heap.iter().map(Chunk::char_count).sum()
     }
 
-    /// How near the heap is to its soft limit.
-    pub fn pressure(&self) -> Pressure {
-        Pressure::of(self.heap_size())
+    /// Returns how close the heap is to its soft limit.
+    pub fn heap_pressure(&self) -> HeapPressure {
+        HeapPressure::from_heap_chars(self.heap_size_in_chars())
     }
 
-    /// The registers of every step that have not been written for too long.
-    pub fn stale(&self) -> Vec<Register> {
+    /// Returns the per-step registers that have not been written for too long.
+    pub fn stale_step_registers(&self) -> Vec<Register> {
         let is_stale = |register: &Register| {
-            let written = self.top().registers[register.index()].step;
-            self.step.saturating_sub(written) >= STALE_STEPS
+            let written_at_step = self.current_frame().registers[register.index()].written_at_step;
+            self.step_number.saturating_sub(written_at_step) >= STALE_AFTER_STEPS
         };
         [Register::Next, Register::Status].into_iter().filter(is_stale).collect()
     }
 
-    /// True for a change of the registers after which another step has begun, and nobody has counted it. The hooks count
-    /// each answer of the model; with the server alone only the registers tell, which change once in a step.
-    pub fn begins_a_step(&self, op: &Op) -> bool {
-        let Op::UpdateRegisters { values, everywhere: false, .. } = op else { return false };
-        let was_written_now = |register: Register| {
-            let slot = &self.top().registers[register.index()];
-            slot.rev > 0 && slot.step == self.step
+    /// Returns true if this change of registers shows that another step has begun that was not counted. The
+    /// hooks count each response of the model. If only the MCP server is installed, a second write of a
+    /// per-step register is the only sign.
+    pub fn starts_uncounted_step(&self, op: &MemoryOp) -> bool {
+        let MemoryOp::UpdateRegisters { values, in_all_frames: false, .. } = op else { return false };
+        let was_written_in_this_step = |register: Register| {
+            let value = &self.current_frame().registers[register.index()];
+            value.revision > 0 && value.written_at_step == self.step_number
         };
-        [Register::Next, Register::Status]
-            .into_iter()
-            .any(|register| was_written_now(register) && values.iter().any(|(given, _)| *given == register))
+        [Register::Next, Register::Status].into_iter().any(|register| {
+            was_written_in_this_step(register)
+                && values.iter().any(|(updated_register, _)| *updated_register == register)
+        })
     }
 
-    /// As a turn keeps it: what is in the registers of the current frame, and the heap.
-    pub fn snapshot(&self) -> Map<String, Value> {
-        let filled = Register::ALL.into_iter().filter(|register| !self.register(*register).is_empty());
-        let registers: Map<String, Value> =
-            filled.map(|register| (register.key().to_owned(), json!(self.register(register)))).collect();
+    /// Serializes what a turn log records: the registers of the current frame, and the heap.
+    pub fn to_snapshot_json(&self) -> Map<String, Value> {
+        let filled_registers =
+            Register::ALL.into_iter().filter(|register| !self.register_text(*register).is_empty());
+        let registers: Map<String, Value> = filled_registers
+            .map(|register| (register.key().to_owned(), json!(self.register_text(register))))
+            .collect();
         let heap: Map<String, Value> =
             self.heap.iter().map(|chunk| (chunk.name.clone(), json!(chunk.content))).collect();
-        let (frame, depth) = (&self.top().name, self.depth());
-        let fields = json!({"rev": self.rev, "step": self.step, "frame": frame, "depth": depth,
+        let (frame, depth) = (&self.current_frame().name, self.depth());
+        let fields = json!({"rev": self.revision, "step": self.step_number, "frame": frame, "depth": depth,
             "registers": registers, "heap": heap});
         fields.as_object().cloned().unwrap_or_default()
     }
 
-    /// True while nothing has been written.
+    /// Returns true while nothing has been written.
     pub fn is_empty(&self) -> bool {
-        self.rev == 0
+        self.revision == 0
     }
 }

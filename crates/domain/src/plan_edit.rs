@@ -1,209 +1,238 @@
-//! Adds a question or an answer to the text of a plan, and takes ticks back. Everything else in the file stays as it is, byte for byte.
+//! Edits the text of a plan: adds questions, answers and notes, and changes ticks. All other bytes of the
+//! file are kept.
 
 use crate::markdown_lines::MarkdownLine;
-use crate::question::{OpenQuestion, answer, question};
-use crate::text::{clip, one_line};
+use crate::question::{OpenQuestion, parse_answer_line, parse_question_line};
+use crate::text::{to_single_line, truncate_end};
 use crate::todo::{PlanEntry, PlanLines, TodoList};
 use std::collections::{BTreeMap, HashSet};
 
-/// How much of a question or of one line of an answer is written.
-const LINE: usize = 1_000;
-/// How many lines of an answer are written.
-const LINES: usize = 40;
+/// The maximum length of a question, a note or a line of an answer that is written, in characters.
+const MAX_LINE_CHARS: usize = 1_000;
+/// The maximum number of lines that are written for one answer, or for one call with notes.
+const MAX_LINES: usize = 40;
 
-/// A question that waits for an answer, with its place in the file.
+/// An item of a plan with the lines that belong to it. Line numbers begin at 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
-    /// The item's words.
-    item: String,
-    /// True for a ticked item.
-    done: bool,
-    /// Its line, and the last line that belongs to it.
-    lines: (usize, usize),
-    /// What a line below it begins with.
+struct ItemBlock {
+    /// The text of the item.
+    item_text: String,
+    /// True if the item is ticked.
+    is_done: bool,
+    /// The line of the item, and the last line that belongs to it.
+    first_and_last_line: (usize, usize),
+    /// The prefix that a line below the item needs to belong to it.
     indent: String,
-    /// The line of its last question, while that has no answer.
+    /// The line and the text of its last question, if that has no answer.
     open_question: Option<(usize, String)>,
 }
 
-/// The plan with a question below the first open line of this item; none if there is no such line. Control characters do
-/// not get into the file, and no line break does.
-pub fn with_question(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>> {
+/// Returns the plan with a question below the first open line of this item. Returns `None` if the item is not
+/// open, or waits for an answer already. Control characters and line breaks of the question are not written.
+pub fn add_question_to_open_item(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
-    let place = places(&text)
+    let block = parse_item_blocks(&text)
         .into_iter()
-        .find(|place| !place.done && place.item == item && place.open_question.is_none())?;
-    Some(insert(plan, place.lines.1, &[question_line(&place, question)]))
+        .find(|place| !place.is_done && place.item_text == item && place.open_question.is_none())?;
+    Some(insert_lines_below(plan, block.first_and_last_line.1, &[render_question_line(&block, question)]))
 }
 
-/// Returns the plan with these notes below the first line of this item. A note that is below the item already, in whatever form, is
-/// not written again. Returns `None` without a new note, or without the item.
-pub fn with_notes(plan: &[u8], item: &str, notes: &[String]) -> Option<Vec<u8>> {
+/// Returns the plan with these notes below the first line of this item. A note that the item already has,
+/// even with other white space, is not written again. Returns `None` if there is no new note or no such item.
+pub fn add_new_notes_to_item(plan: &[u8], item: &str, notes: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
-    let place = places(&text).into_iter().find(|place| place.item == item)?;
-    let (_, last) = place.lines;
-    let indent = place.indent;
-    let written = |note: &String| clip(&one_line(note), LINE);
-    let items = TodoList::parse(&text).items.into_iter().filter(|known| known.text == item);
-    let mut known: HashSet<String> = items.flat_map(|known| known.notes).map(|note| written(&note)).collect();
-    let new = notes.iter().map(written).filter(|note| known.insert(note.clone())).take(LINES);
-    let new: Vec<String> = new.map(|note| format!("{indent}> {note}")).collect();
-    (!new.is_empty()).then(|| insert(plan, last, &new))
+    let block = parse_item_blocks(&text).into_iter().find(|place| place.item_text == item)?;
+    let (_, last_line) = block.first_and_last_line;
+    let indent = block.indent;
+    let normalize_note = |note: &String| truncate_end(&to_single_line(note), MAX_LINE_CHARS);
+    let items_with_text =
+        TodoList::parse(&text).items.into_iter().filter(|parsed_item| parsed_item.text == item);
+    let mut existing_notes: HashSet<String> =
+        items_with_text.flat_map(|known| known.notes).map(|note| normalize_note(&note)).collect();
+    let new_notes =
+        notes.iter().map(normalize_note).filter(|note| existing_notes.insert(note.clone())).take(MAX_LINES);
+    let new_lines: Vec<String> = new_notes.map(|note| format!("{indent}> {note}")).collect();
+    (!new_lines.is_empty()).then(|| insert_lines_below(plan, last_line, &new_lines))
 }
 
-/// The plan with an answer below an open question; none if the item has no such open question any more.
-pub fn with_answer(plan: &[u8], asked: &OpenQuestion, answer: &str) -> Option<Vec<u8>> {
+/// Returns the plan with an answer below an open question. Returns `None` if the item no longer has that open
+/// question, or if the answer is empty.
+pub fn add_answer_to_open_question(
+    plan: &[u8],
+    asked_question: &OpenQuestion,
+    answer: &str,
+) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
-    let line = |place: &Place| {
-        let is_it = |words: &str| OpenQuestion::kept(words) == asked.question;
-        let open = place.open_question.as_ref().filter(|_| !place.done && place.item == asked.item);
-        open.filter(|(_, words)| is_it(words)).map(|(line, _)| *line)
+    let line_of_open_question = |block: &ItemBlock| {
+        let is_asked_question =
+            |question_text: &str| OpenQuestion::clip_question(question_text) == asked_question.question;
+        let open_question =
+            block.open_question.as_ref().filter(|_| !block.is_done && block.item_text == asked_question.item);
+        open_question.filter(|(_, question_text)| is_asked_question(question_text)).map(|(line, _)| *line)
     };
-    let line = places(&text).iter().find_map(line)?;
-    let indent = indent_of(&text, line);
-    let words = answer.lines().map(one_line).filter(|words| !words.is_empty());
-    let lines: Vec<String> =
-        words.take(LINES).map(|words| format!("{indent}! {}", clip(&words, LINE))).collect();
-    (!lines.is_empty()).then(|| insert(plan, line, &lines))
+    let question_line = parse_item_blocks(&text).iter().find_map(line_of_open_question)?;
+    let indent = line_indent(&text, question_line);
+    let answer_lines = answer.lines().map(to_single_line).filter(|words| !words.is_empty());
+    let lines: Vec<String> = answer_lines
+        .take(MAX_LINES)
+        .map(|words| format!("{indent}! {}", truncate_end(&words, MAX_LINE_CHARS)))
+        .collect();
+    (!lines.is_empty()).then(|| insert_lines_below(plan, question_line, &lines))
 }
 
-/// The plan with the boxes of these items empty again; none if none of them is ticked.
-pub fn without_ticks(plan: &[u8], items: &[String]) -> Option<Vec<u8>> {
+/// Returns the plan with these items unticked. Returns `None` if none of them is ticked.
+pub fn untick_items(plan: &[u8], items: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
-    let is_meant = |place: &&Place| place.done && items.contains(&place.item);
-    let ticked = places(&text).iter().filter(is_meant).map(|place| (place.lines.0, b' ')).collect();
-    with_boxes(plan, &ticked)
+    let is_ticked_item = |block: &&ItemBlock| block.is_done && items.contains(&block.item_text);
+    let open_marks = parse_item_blocks(&text)
+        .iter()
+        .filter(is_ticked_item)
+        .map(|place| (place.first_and_last_line.0, b' '))
+        .collect();
+    set_checkbox_marks_on_lines(plan, &open_marks)
 }
 
-/// Returns the plan with the boxes of these items empty again, and this question below each of them. Returns `None` if none of
-/// them is ticked: a repeat after a kill must not ask again what the user may have answered.
-pub fn with_questions_for_ticks(plan: &[u8], items: &[String], question: &str) -> Option<Vec<u8>> {
-    let unticked = without_ticks(plan, items)?;
+/// Returns the plan with these items unticked and this question below each of them. Returns `None` if none of
+/// them is ticked, so that a repeat after a kill does not ask again what the user may have answered.
+pub fn untick_items_and_add_question(plan: &[u8], items: &[String], question: &str) -> Option<Vec<u8>> {
+    let unticked = untick_items(plan, items)?;
     let text = String::from_utf8_lossy(plan);
-    let ticked: Vec<Place> =
-        places(&text).into_iter().filter(|place| place.done && items.contains(&place.item)).collect();
-    // From the last one upwards: a new line moves only what is below it.
-    Some(
-        ticked
-            .iter()
-            .rev()
-            .fold(unticked, |plan, place| insert(&plan, place.lines.1, &[question_line(place, question)])),
-    )
+    let ticked_blocks: Vec<ItemBlock> = parse_item_blocks(&text)
+        .into_iter()
+        .filter(|place| place.is_done && items.contains(&place.item_text))
+        .collect();
+    // From the last item upwards, because a new line changes the numbers of all lines below it.
+    Some(ticked_blocks.iter().rev().fold(unticked, |plan, place| {
+        insert_lines_below(&plan, place.first_and_last_line.1, &[render_question_line(place, question)])
+    }))
 }
 
-/// Returns the plan with this question below the open items on these lines, counted from 1. An item that waits for an answer
-/// already gets none.
-pub(crate) fn with_questions_on_lines(plan: &str, lines: &[(usize, String)]) -> String {
-    let questions: BTreeMap<usize, &str> =
-        lines.iter().map(|(line, question)| (*line - 1, question.as_str())).collect();
-    let ask = |place: Place| {
-        let question =
-            questions.get(&place.lines.0).filter(|_| !place.done && place.open_question.is_none())?;
-        Some((place.lines.1, vec![question_line(&place, question)]))
+/// Returns the plan with these questions below the open items on these lines, counted from 1. An item that
+/// already waits for an answer gets no question.
+pub(crate) fn add_questions_to_items_on_lines(plan: &str, numbered_questions: &[(usize, String)]) -> String {
+    let questions_by_line: BTreeMap<usize, &str> =
+        numbered_questions.iter().map(|(line, question)| (*line - 1, question.as_str())).collect();
+    let new_line_for_block = |block: ItemBlock| {
+        let question = questions_by_line
+            .get(&block.first_and_last_line.0)
+            .filter(|_| !block.is_done && block.open_question.is_none())?;
+        Some((block.first_and_last_line.1, vec![render_question_line(&block, question)]))
     };
-    let new: BTreeMap<usize, Vec<String>> = places(plan).into_iter().filter_map(ask).collect();
-    String::from_utf8_lossy(&insert_all(plan.as_bytes(), &new)).into_owned()
+    let new_lines: BTreeMap<usize, Vec<String>> =
+        parse_item_blocks(plan).into_iter().filter_map(new_line_for_block).collect();
+    String::from_utf8_lossy(&insert_lines_below_each(plan.as_bytes(), &new_lines)).into_owned()
 }
 
-fn question_line(place: &Place, question: &str) -> String {
-    format!("{}? {}", place.indent, clip(&one_line(question), LINE))
+fn render_question_line(block: &ItemBlock, question: &str) -> String {
+    format!("{}? {}", block.indent, truncate_end(&to_single_line(question), MAX_LINE_CHARS))
 }
 
-/// The plan with the boxes of these items as they are said to be, whoever has ticked them: each with its words, and true for a
-/// ticked one. Of several with the same words each line has its own. None if all are so already.
-pub fn with_ticks(plan: &[u8], items: &[(&str, bool)]) -> Option<Vec<u8>> {
+/// Sets the ticks of these items, each given by its text and true for ticked. Items with the same text are
+/// matched with their lines in order. Returns `None` if nothing changes.
+pub fn set_item_ticks(plan: &[u8], items_with_ticks: &[(&str, bool)]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
-    let mut left: Vec<(&str, bool)> = items.to_vec();
-    let mut changed = BTreeMap::new();
-    for place in places(&text) {
-        let Some(known) = left.iter().position(|(item, _)| *item == place.item) else { continue };
-        let (_, is_done) = left.remove(known);
-        if is_done != place.done {
-            changed.insert(place.lines.0, if is_done { b'x' } else { b' ' });
+    let mut remaining_items: Vec<(&str, bool)> = items_with_ticks.to_vec();
+    let mut changed_marks = BTreeMap::new();
+    for block in parse_item_blocks(&text) {
+        let Some(position) = remaining_items.iter().position(|(item, _)| *item == block.item_text) else {
+            continue;
+        };
+        let (_, is_done) = remaining_items.remove(position);
+        if is_done != block.is_done {
+            changed_marks.insert(block.first_and_last_line.0, if is_done { b'x' } else { b' ' });
         }
     }
-    with_boxes(plan, &changed)
+    set_checkbox_marks_on_lines(plan, &changed_marks)
 }
 
-/// The plan with these marks in the boxes of these lines; none without any.
-fn with_boxes(plan: &[u8], marks: &BTreeMap<usize, u8>) -> Option<Vec<u8>> {
+/// Writes these marks into the checkboxes of these lines. Returns `None` if there are no marks.
+fn set_checkbox_marks_on_lines(plan: &[u8], marks_by_line: &BTreeMap<usize, u8>) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(plan.len());
     for (number, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let begins = bytes.len();
+        let line_start = bytes.len();
         bytes.extend_from_slice(line);
-        // The box of an item is the first bracket of its line.
-        let place = line.iter().position(|byte| *byte == b'[').map(|place| begins + place + 1);
-        if let Some(mark) = marks.get(&number)
-            && let Some(place) = place.and_then(|place| bytes.get_mut(place))
+        // The checkbox of an item begins with the first bracket of its line.
+        let mark_index = line.iter().position(|byte| *byte == b'[').map(|place| line_start + place + 1);
+        if let Some(mark) = marks_by_line.get(&number)
+            && let Some(byte) = mark_index.and_then(|place| bytes.get_mut(place))
         {
-            *place = *mark;
+            *byte = *mark;
         }
     }
-    (!marks.is_empty()).then_some(bytes)
+    (!marks_by_line.is_empty()).then_some(bytes)
 }
 
-/// The items of a plan with the lines that belong to them: indented ones that follow at once, and later ones that we read.
-fn places(text: &str) -> Vec<Place> {
-    let mut places: Vec<Place> = Vec::new();
+/// Parses the items of a plan with the lines that belong to them: indented lines that follow at once, and
+/// later questions and answers.
+fn parse_item_blocks(text: &str) -> Vec<ItemBlock> {
+    let mut blocks: Vec<ItemBlock> = Vec::new();
     for (line, entry) in PlanLines::new(text) {
-        let number = line.number;
-        let below = match entry {
-            PlanEntry::Item(found) => {
-                let (lines, indent) = ((number, number), indent_below(&line));
-                places.push(Place { item: found.text, done: found.done, lines, indent, open_question: None });
+        let line_number = line.line_index;
+        let text_below = match entry {
+            PlanEntry::Item(item) => {
+                let (lines, indent) = ((line_number, line_number), indent_for_lines_below(&line));
+                blocks.push(ItemBlock {
+                    item_text: item.text,
+                    is_done: item.is_ticked,
+                    first_and_last_line: lines,
+                    indent,
+                    open_question: None,
+                });
                 continue;
             }
-            PlanEntry::Below(below) => below,
+            PlanEntry::DetailLine(below) => below,
             PlanEntry::Other => continue,
         };
-        let Some(place) = places.last_mut() else { continue };
-        let is_indented = below.starts_with([' ', '\t']) && !below.trim().is_empty();
-        let follows = is_indented && place.lines.1 + 1 == number;
-        if let Some(words) = question(below) {
-            place.open_question = Some((number, words));
-            place.lines.1 = number;
-        } else if answer(below).is_some() {
-            place.open_question = None;
-            place.lines.1 = number;
-        } else if follows {
-            place.lines.1 = number;
+        let Some(block) = blocks.last_mut() else { continue };
+        let is_indented = text_below.starts_with([' ', '\t']) && !text_below.trim().is_empty();
+        let continues_item = is_indented && block.first_and_last_line.1 + 1 == line_number;
+        if let Some(question_text) = parse_question_line(text_below) {
+            block.open_question = Some((line_number, question_text));
+            block.first_and_last_line.1 = line_number;
+        } else if parse_answer_line(text_below).is_some() {
+            block.open_question = None;
+            block.first_and_last_line.1 = line_number;
+        } else if continues_item {
+            block.first_and_last_line.1 = line_number;
         }
     }
-    places
+    blocks
 }
 
-/// What a line below an item begins with, so that it belongs to the item: the marks of its block quotes, and blanks up to where
-/// its text begins.
-fn indent_below(line: &MarkdownLine<'_>) -> String {
-    let marker = line.marker.unwrap_or(line.content);
-    let prefix = line.text[..marker].trim_start_matches('\u{feff}');
-    let blanks = line.text[marker..line.content].chars().count();
+/// Returns the prefix that makes a line below an item belong to the item: the marks of its block quotes, and
+/// spaces up to the column where its text begins.
+fn indent_for_lines_below(line: &MarkdownLine<'_>) -> String {
+    let marker_column = line.list_marker_start.unwrap_or(line.text_start);
+    let prefix = line.text[..marker_column].trim_start_matches('\u{feff}');
+    let blanks = line.text[marker_column..line.text_start].chars().count();
     format!("{prefix}{}", " ".repeat(blanks))
 }
 
-/// What a question begins with: blanks and tabs, behind the marks of block quotes.
-fn indent_of(text: &str, number: usize) -> String {
-    let line = text.lines().nth(number).unwrap_or_default();
-    line.chars().take_while(|letter| matches!(letter, ' ' | '\t' | '>')).collect()
+/// Returns the indentation of a line: its spaces, tabs and marks of block quotes.
+fn line_indent(text: &str, line_number: usize) -> String {
+    let line = text.lines().nth(line_number).unwrap_or_default();
+    line.chars().take_while(|character| matches!(character, ' ' | '\t' | '>')).collect()
 }
 
-/// The bytes with lines below the one of this number, with its line end.
-fn insert(plan: &[u8], number: usize, lines: &[String]) -> Vec<u8> {
-    insert_all(plan, &BTreeMap::from([(number, lines.to_vec())]))
+/// Inserts lines below the line with this number, with the same line end.
+fn insert_lines_below(plan: &[u8], line_number: usize, lines: &[String]) -> Vec<u8> {
+    insert_lines_below_each(plan, &BTreeMap::from([(line_number, lines.to_vec())]))
 }
 
-/// The bytes with lines below those of these numbers, each with the line end of the line above it.
-// Bytes, because a plan that is not UTF-8 must keep its letters; a line has the same number in its lossy text.
-fn insert_all(plan: &[u8], lines: &BTreeMap<usize, Vec<String>>) -> Vec<u8> {
+/// Inserts lines below each line with one of these numbers, with the same line end.
+// It works on bytes, because a plan that is not UTF-8 must keep its bytes. Lines have the same numbers in the
+// lossy text.
+fn insert_lines_below_each(plan: &[u8], new_lines_by_number: &BTreeMap<usize, Vec<String>>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(plan.len() + 200);
-    for (place, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
+    for (line_number, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
         bytes.extend_from_slice(line);
-        let end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
-        // The last line of a file that does not end with a line break: nor does it afterwards.
-        let is_cut = !line.ends_with(b"\n");
-        for new in lines.get(&place).into_iter().flatten() {
-            let (before, after) = if is_cut { (end, &b""[..]) } else { (&b""[..], end) };
-            bytes.extend([before, new.as_bytes(), after].concat());
+        let line_end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
+        // A file whose last line has no line break must not have one afterwards.
+        let has_no_line_end = !line.ends_with(b"\n");
+        for new_line in new_lines_by_number.get(&line_number).into_iter().flatten() {
+            let (line_end_before, line_end_after) =
+                if has_no_line_end { (line_end, &b""[..]) } else { (&b""[..], line_end) };
+            bytes.extend([line_end_before, new_line.as_bytes(), line_end_after].concat());
         }
     }
     bytes
@@ -214,52 +243,55 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn question_of(item: &str, question: &str) -> OpenQuestion {
-        let (item, question) = (item.to_owned(), OpenQuestion::kept(question));
+    fn open_question(item: &str, question: &str) -> OpenQuestion {
+        let (item, question) = (item.to_owned(), OpenQuestion::clip_question(question));
         OpenQuestion { item, question, ..OpenQuestion::default() }
     }
 
     #[test]
-    fn notes_come_below_their_item_once() {
+    fn notes_are_written_once_below_their_item() {
         let plan = "- [x] one\n  > old\n  more\n- [ ] two";
-        let with = |plan: &str, item: &str, notes: &[&str]| {
+        let add_notes = |plan: &str, item: &str, notes: &[&str]| {
             let notes: Vec<String> = notes.iter().map(|note| (*note).to_owned()).collect();
-            with_notes(plan.as_bytes(), item, &notes).map(|bytes| String::from_utf8(bytes).unwrap())
+            add_new_notes_to_item(plan.as_bytes(), item, &notes)
+                .map(|bytes| String::from_utf8(bytes).unwrap())
         };
-        let noted = with(plan, "one", &["old", "new\n- [x] two"]).unwrap();
-        assert_eq!(noted, "- [x] one\n  > old\n  more\n  > new - [x] two\n- [ ] two");
-        assert_eq!(with(&noted, "one", &["old", "new\n- [x] two"]), None);
-        assert_eq!(with(plan, "two", &["a"]).unwrap(), format!("{plan}\n  > a"));
-        // Also one that is there in another form, or twice in what is to be written.
-        let formed = "- [ ] one\n\t>  old   note\n\n    > late\n";
-        assert_eq!(with(formed, "one", &["old note", "late"]), None);
-        assert_eq!(with("- [ ] one\n", "one", &["a", " a"]).unwrap(), "- [ ] one\n  > a\n");
-        assert_eq!(with(plan, "three", &["a"]), None);
+        let plan_with_notes = add_notes(plan, "one", &["old", "new\n- [x] two"]).unwrap();
+        assert_eq!(plan_with_notes, "- [x] one\n  > old\n  more\n  > new - [x] two\n- [ ] two");
+        assert_eq!(add_notes(&plan_with_notes, "one", &["old", "new\n- [x] two"]), None);
+        assert_eq!(add_notes(plan, "two", &["a"]).unwrap(), format!("{plan}\n  > a"));
+        // Neither a note with other white space nor a repeated note is written twice.
+        let plan_with_other_form = "- [ ] one\n\t>  old   note\n\n    > late\n";
+        assert_eq!(add_notes(plan_with_other_form, "one", &["old note", "late"]), None);
+        assert_eq!(add_notes("- [ ] one\n", "one", &["a", " a"]).unwrap(), "- [ ] one\n  > a\n");
+        assert_eq!(add_notes(plan, "three", &["a"]), None);
     }
 
     #[test]
-    fn boxes_are_as_they_are_said_to_be_whoever_ticked_them() {
+    fn ticks_are_set_as_given_and_matched_in_order() {
         let plan = "# P\r\n- [x] one\r\n- [ ] same\n  > [note]\n* [ ] same\n```\n- [ ] two\n```\n- [ ] two\n- [x] new";
         let set = |items: &[(&str, bool)]| {
-            with_ticks(plan.as_bytes(), items).map(|bytes| String::from_utf8(bytes).unwrap())
+            set_item_ticks(plan.as_bytes(), items).map(|bytes| String::from_utf8(bytes).unwrap())
         };
-        let wanted = [("one", false), ("same", false), ("same", true), ("two", true), ("gone", true)];
+        let items = [("one", false), ("same", false), ("same", true), ("two", true), ("gone", true)];
         let expected = "# P\r\n- [ ] one\r\n- [ ] same\n  > [note]\n* [x] same\n```\n- [ ] two\n```\n- [x] two\n- [x] new";
-        assert_eq!(set(&wanted).as_deref(), Some(expected));
+        assert_eq!(set(&items).as_deref(), Some(expected));
         assert_eq!(set(&[("one", true), ("two", false)]), None);
     }
 
-    fn asked(plan: &str) -> Option<String> {
-        with_question(plan.as_bytes(), "two", "Which port?").map(|bytes| String::from_utf8(bytes).unwrap())
+    fn add_port_question(plan: &str) -> Option<String> {
+        add_question_to_open_item(plan.as_bytes(), "two", "Which port?")
+            .map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
-    fn answered(plan: &str) -> Option<String> {
-        let bytes = with_answer(plan.as_bytes(), &question_of("two", "Which port?"), "8042");
+    fn add_port_answer(plan: &str) -> Option<String> {
+        let bytes =
+            add_answer_to_open_question(plan.as_bytes(), &open_question("two", "Which port?"), "8042");
         bytes.map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
     #[test]
-    fn a_question_goes_below_all_that_belongs_to_its_item() {
+    fn a_question_is_inserted_below_all_lines_of_its_item() {
         for (before, after) in [
             ("- [ ] one\n- [ ] two\n- [ ] three\n", "- [ ] one\n- [ ] two\n  ? Which port?\n- [ ] three\n"),
             (
@@ -278,17 +310,15 @@ mod tests {
             ("```\n- [ ] two\n```\n- [ ] two\n", "```\n- [ ] two\n```\n- [ ] two\n  ? Which port?\n"),
             ("- [x] two\n- [ ] two\n", "- [x] two\n- [ ] two\n  ? Which port?\n"),
         ] {
-            assert_eq!(asked(before).as_deref(), Some(after), "{before:?}");
+            assert_eq!(add_port_question(before).as_deref(), Some(after), "{before:?}");
         }
-        for without in
-            ["", "- [x] two\n", "- [ ] twofold\n", "- [ ] two\n  ? Who?\n", "```\n- [ ] two\n```\n"]
-        {
-            assert_eq!(asked(without), None, "{without:?}");
+        for plan in ["", "- [x] two\n", "- [ ] twofold\n", "- [ ] two\n  ? Who?\n", "```\n- [ ] two\n```\n"] {
+            assert_eq!(add_port_question(plan), None, "{plan:?}");
         }
     }
 
     #[test]
-    fn an_answer_goes_below_its_question_and_nowhere_else() {
+    fn an_answer_is_inserted_only_below_its_open_question() {
         for (before, after) in [
             (
                 "- [ ] two\n  ? Which port?\n  > 80 is taken\n- [ ] three\n",
@@ -301,34 +331,41 @@ mod tests {
                 "- [ ] one\n  ? Which port?\n- [ ] two\n  ? Which port?\n  ! 8042\n",
             ),
         ] {
-            assert_eq!(answered(before).as_deref(), Some(after), "{before:?}");
+            assert_eq!(add_port_answer(before).as_deref(), Some(after), "{before:?}");
         }
-        for gone in [
+        for plan in [
             "- [ ] two\n",
             "- [x] two\n  ? Which port?\n",
             "- [ ] two\n  ? Which port?\n  ! 80\n",
             "- [ ] two\n  ? Which port?\n  ? Which host?\n",
             "- [ ] one\n  ? Which port?\n- [ ] two\n",
         ] {
-            assert_eq!(answered(gone), None, "{gone:?}");
+            assert_eq!(add_port_answer(plan), None, "{plan:?}");
         }
     }
 
     #[test]
-    fn what_is_written_is_one_line_that_steers_nothing_and_other_bytes_stay() {
+    fn inserted_text_is_sanitized_and_other_bytes_are_kept() {
         let plan = b"- [ ] two \xff\n\xfe\n- [ ] two\n";
-        let asked = with_question(plan, "two", "a\n- [x] two\r\x1b[2J b").unwrap();
+        let asked = add_question_to_open_item(plan, "two", "a\n- [x] two\r\x1b[2J b").unwrap();
         let line = b"  ? a - [x] two \\u{1b}[2J b\n";
         assert_eq!(asked, [&plan[..], line].concat());
-        let long = with_question(b"- [ ] two\n", "two", &"x".repeat(5_000)).unwrap();
-        assert!(long.len() < LINE + 30, "{}", long.len());
-        let answer =
-            with_answer(b"- [ ] two\n  ? q\n", &question_of("two", "q"), " one\r\n\n\x1b  two\n- [x] two")
-                .unwrap();
+        let long = add_question_to_open_item(b"- [ ] two\n", "two", &"x".repeat(5_000)).unwrap();
+        assert!(long.len() < MAX_LINE_CHARS + 30, "{}", long.len());
+        let answer = add_answer_to_open_question(
+            b"- [ ] two\n  ? q\n",
+            &open_question("two", "q"),
+            " one\r\n\n\x1b  two\n- [x] two",
+        )
+        .unwrap();
         assert_eq!(answer, b"- [ ] two\n  ? q\n  ! one\n  ! \\u{1b} two\n  ! - [x] two\n");
-        assert_eq!(with_answer(b"- [ ] two\n  ? q\n", &question_of("two", "q"), " \n\t"), None);
+        assert_eq!(
+            add_answer_to_open_question(b"- [ ] two\n  ? q\n", &open_question("two", "q"), " \n\t"),
+            None
+        );
         let long = format!("- [ ] two\n  ? {}\n", "x".repeat(900));
-        let answer = with_answer(long.as_bytes(), &question_of("two", &"x".repeat(900)), "y");
+        let answer =
+            add_answer_to_open_question(long.as_bytes(), &open_question("two", &"x".repeat(900)), "y");
         assert_eq!(
             answer.unwrap(),
             format!("{long}  ! y\n").into_bytes(),
@@ -337,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_that_is_taken_back_changes_one_byte_of_each_line_of_its_item() {
+    fn unticking_changes_one_byte_of_each_ticked_line_of_the_item() {
         for (before, after) in [
             ("- [x] one\n- [x] two\n", Some("- [x] one\n- [ ] two\n")),
             ("\u{feff}* [X]  two \r\n  > [x] a note", Some("\u{feff}* [ ]  two \r\n  > [x] a note")),
@@ -349,18 +386,18 @@ mod tests {
             ("- [x] twofold\n- [x] Two\n- [ ] two\n", None),
             ("", None),
         ] {
-            let taken = without_ticks(before.as_bytes(), &["two".to_owned()]);
-            assert_eq!(taken.as_deref(), after.map(str::as_bytes), "{before:?}");
+            let unticked = untick_items(before.as_bytes(), &["two".to_owned()]);
+            assert_eq!(unticked.as_deref(), after.map(str::as_bytes), "{before:?}");
         }
-        let foreign = without_ticks(b"\xff\n- [x] two \xff\n", &["two \u{fffd}".to_owned()]);
-        assert_eq!(foreign.as_deref(), Some(&b"\xff\n- [ ] two \xff\n"[..]));
+        let unticked = untick_items(b"\xff\n- [x] two \xff\n", &["two \u{fffd}".to_owned()]);
+        assert_eq!(unticked.as_deref(), Some(&b"\xff\n- [ ] two \xff\n"[..]));
     }
 
     #[test]
-    fn a_tick_becomes_a_question_and_a_repeat_asks_nothing() {
+    fn a_tick_becomes_a_question_and_a_repeat_changes_nothing() {
         let items = ["one".to_owned(), "two".to_owned()];
         let plan = "- [x] one\n  > a note\n  ? Who?\n  ! You\n- [ ] two\n\t- [x] two\n- [x] three\n";
-        let asked = with_questions_for_ticks(plan.as_bytes(), &items, "Is it\ndone?").unwrap();
+        let asked = untick_items_and_add_question(plan.as_bytes(), &items, "Is it\ndone?").unwrap();
         let text = String::from_utf8(asked.clone()).unwrap();
         let question = "? Is it done?\n";
         assert_eq!(
@@ -369,15 +406,15 @@ mod tests {
                 "- [ ] one\n  > a note\n  ? Who?\n  ! You\n  {question}- [ ] two\n\t- [ ] two\n\t  {question}- [x] three\n"
             )
         );
-        assert_eq!(with_questions_for_ticks(&asked, &items, "Is it done?"), None);
-        // An open question from before the tick is not the one that counts.
+        assert_eq!(untick_items_and_add_question(&asked, &items, "Is it done?"), None);
+        // An open question from before the tick does not replace the new one.
         let plan = b"- [x] one\n  ? Who?\n";
-        let asked = with_questions_for_ticks(plan, &items, "Is it done?").unwrap();
+        let asked = untick_items_and_add_question(plan, &items, "Is it done?").unwrap();
         let todo = TodoList::parse(std::str::from_utf8(&asked).unwrap());
-        assert_eq!(todo.parked(), [("one", "Is it done?")]);
+        assert_eq!(todo.parked_items_with_questions(), [("one", "Is it done?")]);
     }
 
-    fn lines() -> impl Strategy<Value = String> {
+    fn plan_text_strategy() -> impl Strategy<Value = String> {
         let line = prop_oneof![
             "[ \t]{0,3}- \\[[ x]\\] [ab]",
             "[ \t]{0,3}[?!>] ?[ab]{0,2}",
@@ -390,34 +427,34 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ticks_that_are_taken_back_are_open_and_every_other_byte_stays(text in lines()) {
+        fn unticking_opens_the_items_and_keeps_every_other_byte(text in plan_text_strategy()) {
             let before = TodoList::parse(&text);
             let items = ["a".to_owned()];
-            let taken = without_ticks(text.as_bytes(), &items).map(|bytes| String::from_utf8(bytes).unwrap());
-            prop_assert_eq!(taken.is_some(), before.done().contains(&items[0]));
+            let taken = untick_items(text.as_bytes(), &items).map(|bytes| String::from_utf8(bytes).unwrap());
+            prop_assert_eq!(taken.is_some(), before.ticked_items().contains(&items[0]));
             let taken = taken.unwrap_or(text.clone());
             let after = TodoList::parse(&taken);
-            prop_assert!(!after.done().contains(&items[0]));
-            prop_assert_eq!(after.done(), before.done().into_iter().filter(|item| *item != items[0]).collect::<Vec<_>>());
+            prop_assert!(!after.ticked_items().contains(&items[0]));
+            prop_assert_eq!(after.ticked_items(), before.ticked_items().into_iter().filter(|item| *item != items[0]).collect::<Vec<_>>());
             let changed = text.bytes().zip(taken.bytes()).filter(|(one, other)| one != other);
             prop_assert!(changed.into_iter().all(|(one, other)| (one, other) == (b'x', b' ')));
             prop_assert_eq!(text.len(), taken.len());
         }
 
         #[test]
-        fn a_question_parks_its_item_and_an_answer_frees_it_and_every_other_byte_stays(text in lines()) {
+        fn a_question_parks_its_item_and_an_answer_unparks_it(text in plan_text_strategy()) {
             let before = TodoList::parse(&text);
-            for item in before.free() {
-                let asked = with_question(text.as_bytes(), &item, "Why now?").unwrap();
+            for item in before.unparked_open_items() {
+                let asked = add_question_to_open_item(text.as_bytes(), &item, "Why now?").unwrap();
                 let asked = String::from_utf8(asked).unwrap();
                 let todo = TodoList::parse(&asked);
-                prop_assert!(todo.items.iter().any(|now| now.text == item && now.open_question() == Some("Why now?")), "{}", asked);
-                prop_assert_eq!((todo.open(), todo.done()), (before.open(), before.done()));
+                prop_assert!(todo.items.iter().any(|now| now.text == item && now.unanswered_question() == Some("Why now?")), "{}", asked);
+                prop_assert_eq!((todo.open_items(), todo.ticked_items()), (before.open_items(), before.ticked_items()));
                 let rest: Vec<&str> = asked.split_inclusive('\n').filter(|line| !line.contains("? Why now?")).collect();
                 prop_assert_eq!(rest.concat(), text.clone());
-                let answered = with_answer(asked.as_bytes(), &question_of(&item, "Why now?"), "So.").unwrap();
+                let answered = add_answer_to_open_question(asked.as_bytes(), &open_question(&item, "Why now?"), "So.").unwrap();
                 let answered = String::from_utf8(answered).unwrap();
-                prop_assert!(TodoList::parse(&answered).free().contains(&item), "{}", answered);
+                prop_assert!(TodoList::parse(&answered).unparked_open_items().contains(&item), "{}", answered);
                 let rest: Vec<&str> = answered.split_inclusive('\n').filter(|line| !line.contains("! So.")).collect();
                 prop_assert_eq!(rest.concat(), asked);
             }

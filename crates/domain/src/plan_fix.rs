@@ -1,95 +1,104 @@
-//! `plimsoll plan --fix`: a plan in which each line that looks like an item is one. Every other byte stays as it is.
+//! `plimsoll plan --fix`: rewrites each line that looks like an item into an item. All other bytes are kept.
 //!
-//! A mark that has no one meaning becomes an open item with a question to the user: `[-]` is canceled for Obsidian, begun for Kiro
-//! and partly done for Org. As canceled work that a run does is paid for, and begun work that a run ignores is lost, only the user
-//! can decide; until then a run passes the item over.
+//! A line with an ambiguous mark becomes an open item with a question to the user: `[-]` means canceled in
+//! Obsidian, started in Kiro and partly done in Org. A run would waste money on canceled work and lose
+//! started work that it ignores, so only the user can decide. Until then a run skips the item.
 
-use crate::checkbox::{LooseBox, Mark, PlanLine, UnclearLine, plan_line};
+use crate::checkbox::{CheckboxMark, PlanLine, UnclearBox, UnclearLine, classify_plan_line};
 use crate::markdown_lines::MarkdownLine;
-use crate::plan_edit::with_questions_on_lines;
+use crate::plan_edit::add_questions_to_items_on_lines;
 use crate::todo::{PlanEntry, PlanLines, TodoList};
-use crate::todo_without_boxes::with_boxes;
+use crate::todo_without_boxes::insert_boxes;
 
-/// A plan after the fix.
+/// The result of fixing a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FixedPlan {
-    /// Its text.
+    /// The text of the fixed plan.
     pub text: String,
-    /// How many items have a question to the user now, because nobody can know what their mark means.
-    pub questions: usize,
-    /// Lines that look like items still.
-    pub left: Vec<UnclearLine>,
+    /// The number of questions to the user that were added because of ambiguous marks.
+    pub question_count: usize,
+    /// The lines that still look like items and are none.
+    pub unclear_lines: Vec<UnclearLine>,
 }
 
-/// A line that becomes an item can reveal more lines in its list. More passes are no plan.
+/// The maximum number of passes. A line that becomes an item can reveal more such lines in its list; no real
+/// plan needs more passes.
 const MAX_PASSES: usize = 8;
 
-/// Makes items of the lines that look like items. In a plan without any box these are the bullets.
-pub fn fix(markdown: &str) -> FixedPlan {
+/// Turns the lines that look like items into items. In a plan without any checkbox these are its bullets.
+pub fn fix_unclear_lines(markdown: &str) -> FixedPlan {
     let plan = TodoList::parse(markdown);
-    let is_without_boxes = plan.items.is_empty() && plan.unclear.is_empty();
-    let text = if is_without_boxes { with_boxes(markdown) } else { markdown.to_owned() };
-    // A box moves the text of its list item, and what was code below it can look like an item then.
-    let plan = if is_without_boxes { TodoList::parse(&text) } else { plan };
-    let mut fixed = FixedPlan { text, questions: 0, left: plan.unclear };
-    let mut known_items = plan.items.len();
+    let has_no_boxes = plan.items.is_empty() && plan.unclear_lines.is_empty();
+    let text = if has_no_boxes { insert_boxes(markdown) } else { markdown.to_owned() };
+    // A checkbox moves the text of its list item, so that code below it can look like an item afterwards.
+    let plan = if has_no_boxes { TodoList::parse(&text) } else { plan };
+    let mut fixed = FixedPlan { text, question_count: 0, unclear_lines: plan.unclear_lines };
+    let mut item_count = plan.items.len();
     for _ in 0..MAX_PASSES {
-        let (text, questions) = rewrite(&fixed.text);
+        let (text, questions) = rewrite_unclear_lines(&fixed.text);
         let plan = TodoList::parse(&text);
-        if plan.items.len() <= known_items {
+        if plan.items.len() <= item_count {
             break;
         }
-        known_items = plan.items.len();
-        fixed.left = plan.unclear;
-        fixed.questions += questions.len();
+        item_count = plan.items.len();
+        fixed.unclear_lines = plan.unclear_lines;
+        fixed.question_count += questions.len();
         fixed.text = text;
         if !questions.is_empty() {
-            fixed.text = with_questions_on_lines(&fixed.text, &questions);
-            fixed.left = TodoList::parse(&fixed.text).unclear;
+            fixed.text = add_questions_to_items_on_lines(&fixed.text, &questions);
+            fixed.unclear_lines = TodoList::parse(&fixed.text).unclear_lines;
         }
     }
     fixed
 }
 
-/// The plan with each unclear line rewritten, and the questions for some of the new lines, by their numbers from 1.
-fn rewrite(markdown: &str) -> (String, Vec<(usize, String)>) {
+/// Rewrites each unclear line as an item. Returns the new text, and the questions for some of the new lines
+/// by line number, counted from 1.
+fn rewrite_unclear_lines(markdown: &str) -> (String, Vec<(usize, String)>) {
     let mut text = String::with_capacity(markdown.len() + 100);
     let mut questions = Vec::new();
-    for ((line, entry), whole) in PlanLines::new(markdown).zip(markdown.split_inclusive('\n')) {
-        match (entry, plan_line(&line)) {
-            (PlanEntry::Other, PlanLine::Unclear(loose)) if !loose.is_in_table => {
-                text.push_str(&rewritten_line(&line, &loose));
-                text.push_str(&whole[line.text.len()..]);
-                if loose.mark == Mark::Unknown {
-                    questions.push((line.number + 1, question(&loose)));
+    for ((line, entry), full_line) in PlanLines::new(markdown).zip(markdown.split_inclusive('\n')) {
+        match (entry, classify_plan_line(&line)) {
+            (PlanEntry::Other, PlanLine::Unclear(loose_box)) if !loose_box.is_in_table => {
+                text.push_str(&rewrite_as_item_line(&line, &loose_box));
+                text.push_str(&full_line[line.text.len()..]);
+                if loose_box.mark == CheckboxMark::Unknown {
+                    questions.push((line.line_index + 1, render_question_about_mark(&loose_box)));
                 }
             }
-            _ => text.push_str(whole),
+            _ => text.push_str(full_line),
         }
     }
     (text, questions)
 }
 
-fn rewritten_line(line: &MarkdownLine<'_>, loose: &LooseBox<'_>) -> String {
-    let mark = match loose.mark {
-        Mark::Open | Mark::Unknown => ' ',
-        Mark::Done => 'x',
-        Mark::Begun(mark) => mark,
+fn rewrite_as_item_line(line: &MarkdownLine<'_>, loose_box: &UnclearBox<'_>) -> String {
+    let mark = match loose_box.mark {
+        CheckboxMark::Open | CheckboxMark::Unknown => ' ',
+        CheckboxMark::Done => 'x',
+        CheckboxMark::InProgress(mark) => mark,
     };
-    let item = format!("[{mark}] {}", loose.words_with_number());
-    if line.begins_item {
-        return format!("{}{item}", &line.text[..line.content]);
+    let item = format!("[{mark}] {}", loose_box.text_with_prefix());
+    if line.is_first_of_list_item {
+        return format!("{}{item}", &line.text[..line.text_start]);
     }
-    if line.is_too_deep {
-        // Below the item above it, as deep as Markdown takes for a list there.
-        return format!("{}{}- {item}", &line.text[..line.quote_end], " ".repeat(line.item_column));
+    if line.is_overindented_continuation {
+        // The item becomes a child of the item above, at the deepest indentation that Markdown still reads as
+        // a list there.
+        return format!("{}{}- {item}", &line.text[..line.quote_end], " ".repeat(line.item_indent));
     }
-    format!("{}- {item}", &line.text[..line.content])
+    format!("{}- {item}", &line.text[..line.text_start])
 }
 
-fn question(loose: &LooseBox<'_>) -> String {
-    let shown = if loose.inner.is_ascii() { format!("[{}]", loose.inner) } else { loose.inner.to_owned() };
-    format!("The mark was {shown}: is this still to be done? Answer here, or tick the item, or remove it.")
+fn render_question_about_mark(loose_box: &UnclearBox<'_>) -> String {
+    let shown_mark = if loose_box.mark_text.is_ascii() {
+        format!("[{}]", loose_box.mark_text)
+    } else {
+        loose_box.mark_text.to_owned()
+    };
+    format!(
+        "The mark was {shown_mark}: is this still to be done? Answer here, or tick the item, or remove it."
+    )
 }
 
 #[cfg(test)]
@@ -97,16 +106,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_new_box_makes_an_item_of_is_fixed_or_named() {
-        let fixed = fix("-    one\n\n    - [?] two\n");
-        assert_eq!(fixed.left, TodoList::parse(&fixed.text).unclear);
-        assert_eq!(fix(&fixed.text), FixedPlan { questions: 0, ..fixed });
+    fn lines_revealed_by_a_new_checkbox_are_fixed_or_reported() {
+        let fixed = fix_unclear_lines("-    one\n\n    - [?] two\n");
+        assert_eq!(fixed.unclear_lines, TodoList::parse(&fixed.text).unclear_lines);
+        assert_eq!(fix_unclear_lines(&fixed.text), FixedPlan { question_count: 0, ..fixed });
     }
 
     #[test]
     fn each_line_that_looks_like_an_item_becomes_one() {
         for (before, after) in [
-            // Boxes that are written in another way.
+            // Checkboxes that are not written as GitHub does.
             ("- [] one\n- [ x ] two\n- [X ] three\n", "- [ ] one\n- [x] two\n- [x] three\n"),
             ("- [ ]one\r\n- [x]two\r\n", "- [ ] one\r\n- [x] two\r\n"),
             ("-[ ] one\n*[x] two", "- [ ] one\n- [x] two"),
@@ -124,23 +133,23 @@ mod tests {
                 "### [ ] Task 1: one\n\n1. **[ ] two**\n- **[x]** three\n",
                 "- [ ] Task 1: one\n\n1. [ ] **two**\n- [x] three\n",
             ),
-            // Places where Markdown has no list.
+            // Checkboxes in places where Markdown allows no list.
             ("Text\n2. [ ] one\n", "Text\n- [ ] one\n"),
             ("- [ ] one\n      - [ ] two\n", "- [ ] one\n  - [ ] two\n"),
             ("> - [ ] one\n>       * [x] two\n", "> - [ ] one\n>   - [x] two\n"),
             ("<details>\n- [ ] one\n- [] two\n", "<details>\n- [ ] one\n- [ ] two\n"),
-            // What has no box at all.
+            // Plans without any checkbox.
             ("1. one\n2. two\n", "- [ ] one\n- [ ] two\n"),
         ] {
-            let fixed = fix(before);
+            let fixed = fix_unclear_lines(before);
             assert_eq!(fixed.text, after, "{before:?}");
-            assert_eq!((fixed.questions, fixed.left), (0, Vec::new()), "{before:?}");
-            assert_eq!(fix(after).text, after, "{after:?}");
+            assert_eq!((fixed.question_count, fixed.unclear_lines), (0, Vec::new()), "{before:?}");
+            assert_eq!(fix_unclear_lines(after).text, after, "{after:?}");
         }
     }
 
     #[test]
-    fn a_mark_of_several_meanings_becomes_a_question_that_parks_the_item() {
+    fn an_ambiguous_mark_becomes_a_question_that_parks_the_item() {
         let question = |mark: &str| {
             format!(
                 "? The mark was {mark}: is this still to be done? Answer here, or tick the item, or remove it."
@@ -155,27 +164,27 @@ mod tests {
             ("> * [!] one", format!("> * [ ] one\n>   {}", question("[!]"))),
             ("- ☒ one\r\n", format!("- [ ] one\r\n  {}\r\n", question("☒"))),
         ] {
-            let fixed = fix(before);
+            let fixed = fix_unclear_lines(before);
             assert_eq!(fixed.text, after, "{before:?}");
-            assert_eq!((fixed.questions, fixed.left), (1, Vec::new()), "{before:?}");
-            assert_eq!(TodoList::parse(&after).parked().len(), 1, "{after:?}");
+            assert_eq!((fixed.question_count, fixed.unclear_lines), (1, Vec::new()), "{before:?}");
+            assert_eq!(TodoList::parse(&after).parked_items_with_questions().len(), 1, "{after:?}");
         }
-        let asked_before = "- [-] one\n  ? Who?\n";
-        assert_eq!(fix(asked_before).text, "- [ ] one\n  ? Who?\n");
+        let plan_with_question = "- [-] one\n  ? Who?\n";
+        assert_eq!(fix_unclear_lines(plan_with_question).text, "- [ ] one\n  ? Who?\n");
     }
 
     #[test]
-    fn what_only_a_person_can_do_is_left_and_named() {
+    fn lines_that_only_a_person_can_fix_are_kept_and_reported() {
         for (text, lines) in [
             ("- [ ] one\n\n| | task |\n|---|---|\n| [ ] | two |\n", &[5][..]),
             ("- [ ] one\n```sh\n- [ ] two\n", &[3]),
             ("- [ ] one\n<!--\n- [ ] two\n", &[3]),
             ("- [ ]\n  one\n", &[1]),
         ] {
-            let fixed = fix(text);
+            let fixed = fix_unclear_lines(text);
             assert_eq!(fixed.text, text);
-            let left: Vec<usize> = fixed.left.iter().map(|line| line.line).collect();
-            assert_eq!(left, lines, "{text:?}");
+            let unclear_lines: Vec<usize> = fixed.unclear_lines.iter().map(|line| line.line_number).collect();
+            assert_eq!(unclear_lines, lines, "{text:?}");
         }
     }
 }

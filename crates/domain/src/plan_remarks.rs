@@ -1,11 +1,12 @@
-//! What the author of a plan may not have meant: optional items, which a run does like all others, and boxes that are no items.
+//! Remarks about a plan whose author may have meant something else: optional items, which a run does like all
+//! others, and checkboxes that are not items.
 
-use crate::checkbox::{BoxAt, PlanLine, UnclearLine, plan_line};
+use crate::checkbox::{ParsedBox, PlanLine, UnclearLine, classify_plan_line};
 use crate::markdown_lines::{LineKind, MarkdownLine};
-use crate::text::{clip, one_line};
+use crate::text::{to_single_line, truncate_end};
 use crate::todo::{PlanEntry, PlanLines};
 
-/// Headings below which the work is not to be done now.
+/// Words in headings below which work is optional or for later.
 const OPTIONAL_HEADINGS: [&str; 22] = [
     "optional",
     "nice to have",
@@ -30,107 +31,116 @@ const OPTIONAL_HEADINGS: [&str; 22] = [
     "follow up",
     "could have",
 ];
-/// How much of a heading or of a line is shown.
-const SHOWN: usize = 60;
+/// The maximum length of a heading or line that is shown, in characters.
+const MAX_SHOWN_CHARS: usize = 60;
 
-/// What is said of a plan.
+/// Remarks about a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlanRemarks {
-    /// Headings such as "Optional", with the open items below each, by their numbers.
-    pub optional: Vec<(String, Vec<usize>)>,
-    /// Open items with the mark `[ ]*`, by their numbers.
-    pub starred: Vec<usize>,
-    /// Lines that look like items and are none.
-    pub unclear: Vec<UnclearLine>,
-    /// Lines with a box in indented code, from 1: these are no items either.
-    pub code: Vec<usize>,
+    /// Headings such as "Optional", each with the numbers of the open items below it.
+    pub optional_sections: Vec<(String, Vec<usize>)>,
+    /// The numbers of the open items with the mark `[ ]*`.
+    pub starred_items: Vec<usize>,
+    /// Lines that look like items but are none.
+    pub unclear_lines: Vec<UnclearLine>,
+    /// The numbers of the lines with a checkbox in indented code, from 1. These are not items either.
+    pub checkbox_lines_in_code: Vec<usize>,
 }
 
-/// Looks for what the author of a plan may not have meant.
-pub fn plan_remarks(markdown: &str) -> PlanRemarks {
+/// Finds everything in a plan that its author may not have meant.
+pub fn find_plan_remarks(markdown: &str) -> PlanRemarks {
     let mut remarks = PlanRemarks::default();
-    let mut number = 0;
-    // The heading below which the work is optional, and its level.
-    let mut heading: Option<(usize, String)> = None;
+    let mut item_number = 0;
+    // The level and the text of the heading below which work is optional.
+    let mut optional_heading: Option<(usize, String)> = None;
     let mut paragraph = "";
     let mut lines = PlanLines::new(markdown);
     for (line, entry) in lines.by_ref() {
-        if let Some((level, words)) = heading_of(&line, paragraph) {
-            let is_over = heading.as_ref().is_none_or(|(known, _)| level <= *known);
-            if is_over {
-                heading = is_optional(words).then(|| (level, clip(&one_line(words), SHOWN)));
+        if let Some((level, heading_text)) = parse_heading(&line, paragraph) {
+            let ends_optional_section =
+                optional_heading.as_ref().is_none_or(|(optional_level, _)| level <= *optional_level);
+            if ends_optional_section {
+                optional_heading = is_optional_heading(heading_text)
+                    .then(|| (level, truncate_end(&to_single_line(heading_text), MAX_SHOWN_CHARS)));
             }
         }
         paragraph = match line.kind {
-            LineKind::ParagraphStart if line.marker.is_none() => line.text[line.content..].trim(),
+            LineKind::ParagraphStart if line.list_marker_start.is_none() => {
+                line.text[line.text_start..].trim()
+            }
             _ => "",
         };
-        if line.kind == LineKind::IndentedCode && has_box(&line) {
-            remarks.code.push(line.number + 1);
+        if line.kind == LineKind::IndentedCode && has_item_checkbox(&line) {
+            remarks.checkbox_lines_in_code.push(line.line_index + 1);
         }
         let PlanEntry::Item(item) = entry else { continue };
-        number += 1;
-        if item.done {
+        item_number += 1;
+        if item.is_ticked {
             continue;
         }
-        if matches!(plan_line(&line), PlanLine::Checkbox(BoxAt { is_starred: true, .. })) {
-            remarks.starred.push(number);
+        if matches!(classify_plan_line(&line), PlanLine::Checkbox(ParsedBox { is_starred: true, .. })) {
+            remarks.starred_items.push(item_number);
         }
-        if let Some((_, words)) = &heading {
-            match remarks.optional.last_mut().filter(|(known, _)| known == words) {
-                Some((_, items)) => items.push(number),
-                None => remarks.optional.push((words.clone(), vec![number])),
+        if let Some((_, heading_text)) = &optional_heading {
+            match remarks
+                .optional_sections
+                .last_mut()
+                .filter(|(section_heading, _)| section_heading == heading_text)
+            {
+                Some((_, items)) => items.push(item_number),
+                None => remarks.optional_sections.push((heading_text.clone(), vec![item_number])),
             }
         }
     }
-    remarks.unclear = lines.into_unclear();
+    remarks.unclear_lines = lines.into_unclear();
     remarks
 }
 
 impl PlanRemarks {
-    /// Sentences without their full stop, each of which goes on from the name of the plan.
-    pub fn words(&self) -> Vec<String> {
+    /// Renders the remarks as sentences without a full stop. Each one follows the name of the plan and a
+    /// colon.
+    pub fn render_sentences(&self) -> Vec<String> {
         let advice = "which a run does like all others: remove or tick what it should leave";
-        let items = |items: &[usize]| {
+        let render_items = |items: &[usize]| {
             let noun = if items.len() == 1 { "item" } else { "items" };
-            format!("{noun} {}", ranges(items))
+            format!("{noun} {}", render_number_ranges(items))
         };
-        let optional = self.optional.iter().map(|(heading, below)| {
-            format!("the heading \"{heading}\" has below it {}, {advice}", items(below))
+        let optional_sentences = self.optional_sections.iter().map(|(heading, items_below)| {
+            format!("the heading \"{heading}\" has below it {}, {advice}", render_items(items_below))
         });
-        let starred = (!self.starred.is_empty())
-            .then(|| format!("`[ ]*` marks {} as optional, {advice}", items(&self.starred)));
-        let unclear = self.unclear.iter().map(|line| {
+        let starred_sentence = (!self.starred_items.is_empty())
+            .then(|| format!("`[ ]*` marks {} as optional, {advice}", render_items(&self.starred_items)));
+        let unclear_sentences = self.unclear_lines.iter().map(|line| {
             format!(
                 "line {} looks like an item and is none, so no run begins: `{}` (`plimsoll plan --fix`)",
-                line.line,
-                clip(&one_line(&line.text), SHOWN)
+                line.line_number,
+                truncate_end(&to_single_line(&line.text), MAX_SHOWN_CHARS)
             )
         });
-        let code = (!self.code.is_empty()).then(|| {
-            let noun = if self.code.len() == 1 { "line" } else { "lines" };
+        let code_sentence = (!self.checkbox_lines_in_code.is_empty()).then(|| {
+            let noun = if self.checkbox_lines_in_code.len() == 1 { "line" } else { "lines" };
             format!(
                 "boxes are code and no items, because of their indentation: {noun} {}",
-                ranges(&self.code)
+                render_number_ranges(&self.checkbox_lines_in_code)
             )
         });
-        unclear.chain(optional).chain(starred).chain(code).collect()
+        unclear_sentences.chain(optional_sentences).chain(starred_sentence).chain(code_sentence).collect()
     }
 }
 
-/// The level and the words of a heading that a line is, or that it makes of the paragraph above it. A line in bold letters is one
-/// below all others.
-fn heading_of<'a>(line: &MarkdownLine<'a>, paragraph: &'a str) -> Option<(usize, &'a str)> {
-    let text = line.text[line.content..].trim();
+/// Returns the level and the text of the heading that a line is, or that it makes of the paragraph above it.
+/// A line in bold counts as a heading of the lowest level.
+fn parse_heading<'a>(line: &MarkdownLine<'a>, preceding_paragraph: &'a str) -> Option<(usize, &'a str)> {
+    let text = line.text[line.text_start..].trim();
     match line.kind {
         LineKind::Heading => {
-            let words = text.trim_start_matches('#');
-            Some((text.len() - words.len(), words.trim_end_matches('#').trim()))
+            let heading_text = text.trim_start_matches('#');
+            Some((text.len() - heading_text.len(), heading_text.trim_end_matches('#').trim()))
         }
-        LineKind::Rule if !paragraph.is_empty() => {
-            Some((if text.starts_with('=') { 1 } else { 2 }, paragraph))
+        LineKind::Rule if !preceding_paragraph.is_empty() => {
+            Some((if text.starts_with('=') { 1 } else { 2 }, preceding_paragraph))
         }
-        LineKind::ParagraphStart if line.marker.is_none() => {
+        LineKind::ParagraphStart if line.list_marker_start.is_none() => {
             let is_bold = text.starts_with("**") && text.trim_end_matches(':').ends_with("**");
             is_bold.then_some((7, text)).filter(|_| text.len() > 4)
         }
@@ -138,31 +148,33 @@ fn heading_of<'a>(line: &MarkdownLine<'a>, paragraph: &'a str) -> Option<(usize,
     }
 }
 
-fn is_optional(heading: &str) -> bool {
-    let lower = heading.to_lowercase();
-    let is_word = |place: usize, word: &str| {
-        let (before, behind) = (&lower[..place], &lower[place + word.len()..]);
-        let behind = behind.strip_prefix('s').unwrap_or(behind);
-        !before.ends_with(char::is_alphanumeric) && !behind.starts_with(char::is_alphanumeric)
+fn is_optional_heading(heading: &str) -> bool {
+    let lowercase_heading = heading.to_lowercase();
+    let is_whole_word_at = |index: usize, word: &str| {
+        let (before, after) = (&lowercase_heading[..index], &lowercase_heading[index + word.len()..]);
+        let after_plural = after.strip_prefix('s').unwrap_or(after);
+        !before.ends_with(char::is_alphanumeric) && !after_plural.starts_with(char::is_alphanumeric)
     };
-    OPTIONAL_HEADINGS.iter().any(|word| lower.match_indices(word).any(|(place, _)| is_word(place, word)))
+    OPTIONAL_HEADINGS
+        .iter()
+        .any(|word| lowercase_heading.match_indices(word).any(|(place, _)| is_whole_word_at(place, word)))
 }
 
-fn has_box(line: &MarkdownLine<'_>) -> bool {
-    let text = line.text[line.content..].trim_start();
+fn has_item_checkbox(line: &MarkdownLine<'_>) -> bool {
+    let text = line.text[line.text_start..].trim_start();
     let rest = text.strip_prefix(['-', '*', '+']).unwrap_or_default().trim_start();
     ["[ ] ", "[x] ", "[X] "].iter().any(|mark| rest.starts_with(mark))
 }
 
-/// Numbers in rising order with three or more that follow each other as a range: `1, 3–5, 8, 9`.
-pub fn ranges(numbers: &[usize]) -> String {
-    const SHORTEST: usize = 3;
+/// Renders ascending numbers, with three or more consecutive ones as a range: `1, 3–5, 8, 9`.
+pub fn render_number_ranges(numbers: &[usize]) -> String {
+    const MIN_RANGE_LENGTH: usize = 3;
     let mut parts: Vec<String> = Vec::new();
-    let runs = numbers.chunk_by(|one, next| *one + 1 == *next);
-    for run in runs {
-        match run {
-            [first, .., last] if run.len() >= SHORTEST => parts.push(format!("{first}–{last}")),
-            _ => parts.extend(run.iter().map(usize::to_string)),
+    let groups = numbers.chunk_by(|previous, next| *previous + 1 == *next);
+    for group in groups {
+        match group {
+            [first, .., last] if group.len() >= MIN_RANGE_LENGTH => parts.push(format!("{first}–{last}")),
+            _ => parts.extend(group.iter().map(usize::to_string)),
         }
     }
     parts.join(", ")
@@ -173,43 +185,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_below_an_optional_heading_are_named_up_to_the_next_heading() {
+    fn items_below_an_optional_heading_are_listed_up_to_the_next_heading() {
         let plan = "# Plan\n- [ ] one\n## Optional tasks\n- [ ] two\n- [x] three\n### Details\n- [ ] four\n## Now\n- [ ] five\n\n\
                     Nice-to-have\n------------\n- [ ] six\n\n# Next\n\n**Later:**\n- [ ] seven\n\n**Soon**\n- [ ] eight\n# Optionally typed\n- [ ] nine\n";
-        let remarks = plan_remarks(plan);
+        let remarks = find_plan_remarks(plan);
         let expected = [("Optional tasks", vec![2, 4]), ("Nice-to-have", vec![6]), ("**Later:**", vec![7])];
-        assert_eq!(remarks.optional, expected.map(|(heading, items)| (heading.to_owned(), items)));
+        assert_eq!(remarks.optional_sections, expected.map(|(heading, items)| (heading.to_owned(), items)));
         assert_eq!(
-            remarks.words()[0],
+            remarks.render_sentences()[0],
             "the heading \"Optional tasks\" has below it items 2, 4, which a run does like all others: remove or tick what it should leave"
         );
     }
 
     #[test]
-    fn optional_marks_unclear_lines_and_code_are_named() {
+    fn optional_marks_unclear_lines_and_code_are_listed() {
         let plan = "- [ ]* one\n- [ ] two\n- [x]* three\n- [-] four\n\n\n# Code\n\n    - [ ] five\n";
-        let remarks = plan_remarks(plan);
-        assert_eq!((&remarks.starred[..], &remarks.code[..]), (&[1][..], &[9][..]));
+        let remarks = find_plan_remarks(plan);
+        assert_eq!((&remarks.starred_items[..], &remarks.checkbox_lines_in_code[..]), (&[1][..], &[9][..]));
         assert_eq!(
-            remarks.words(),
+            remarks.render_sentences(),
             [
                 "line 4 looks like an item and is none, so no run begins: `- [-] four` (`plimsoll plan --fix`)",
                 "`[ ]*` marks item 1 as optional, which a run does like all others: remove or tick what it should leave",
                 "boxes are code and no items, because of their indentation: line 9",
             ]
         );
-        assert_eq!(plan_remarks("# Plan\n- [ ] one\n").words(), [""; 0]);
+        assert_eq!(find_plan_remarks("# Plan\n- [ ] one\n").render_sentences(), [""; 0]);
     }
 
     #[test]
-    fn numbers_that_follow_each_other_are_a_range() {
+    fn three_or_more_consecutive_numbers_are_a_range() {
         for (numbers, expected) in [
             (&[][..], ""),
             (&[1, 2], "1, 2"),
             (&[1, 2, 3], "1–3"),
             (&[1, 3, 4, 5, 6, 9, 10], "1, 3–6, 9, 10"),
         ] {
-            assert_eq!(ranges(numbers), expected);
+            assert_eq!(render_number_ranges(numbers), expected);
         }
     }
 }

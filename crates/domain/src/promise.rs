@@ -1,67 +1,69 @@
-//! The promise: the exact line by which the agent claims that the whole run is done.
+//! The promise: the exact line with which the agent claims that the whole run is done.
 
 mod parts;
 
-use crate::text::one_line_of_code;
+use crate::text::to_line_for_backticks;
 pub use parts::{InvalidPromise, PromiseCode, PromiseWord};
 
-/// The word of a session that cannot continue.
-pub const BLOCKED: &str = "BLOCKED";
-/// The tags around a promise.
-pub const OPEN: &str = "<promise>";
-/// The second of them.
-pub const CLOSE: &str = "</promise>";
-/// How much of another promise is quoted.
-const QUOTED: usize = 100;
+/// The promise word of a session that cannot continue.
+pub const BLOCKED_WORD: &str = "BLOCKED";
+/// The tag before a promise.
+pub const OPEN_TAG: &str = "<promise>";
+/// The tag after a promise.
+pub const CLOSE_TAG: &str = "</promise>";
+/// The maximum length of a quoted promise of the task text, in characters.
+const MAX_QUOTED_CHARS: usize = 100;
 
-/// What the last assistant message claims.
+/// The claim that the last assistant message makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Claim {
-    /// `<promise>COMPLETE nonce</promise>`: everything is done.
+pub enum PromiseClaim {
+    /// `<promise>COMPLETE nonce</promise>`: all work is done.
     Complete,
-    /// `<promise>BLOCKED nonce reason</promise>`: the honest way out.
+    /// `<promise>BLOCKED nonce reason</promise>`: the session cannot continue, for this reason.
     Blocked(String),
-    /// Nothing of the kind.
+    /// The message has no promise.
     None,
 }
 
-/// The line that ends the run.
-pub fn line(word: &PromiseWord, code: &PromiseCode) -> String {
+/// Returns the line that ends the run.
+pub fn render_completion_line(word: &PromiseWord, code: &PromiseCode) -> String {
     format!("<promise>{word} {code}</promise>")
 }
 
-/// The line by which the agent gives up honestly.
-pub fn blocked_line(code: &PromiseCode, reason: &str) -> String {
+/// Returns the line with which the agent reports that it cannot continue.
+pub fn render_blocked_line(code: &PromiseCode, reason: &str) -> String {
     format!("<promise>BLOCKED {code} {reason}</promise>")
 }
 
-/// Reads the claim off the last non-empty line of the last assistant message, and nowhere else: a promise
-/// that is quoted, fenced, indented, repeated from the prompt or followed by anything is none.
-pub fn claim(message: &str, word: &PromiseWord, code: &PromiseCode) -> Claim {
-    let Some(last) = message.lines().map(str::trim_end).rfind(|line| !line.is_empty()) else {
-        return Claim::None;
+/// Parses the claim from the last non-empty line of the last assistant message. A promise that is quoted,
+/// fenced, indented, repeated from the prompt or followed by other text does not count.
+pub fn parse_claim(message: &str, word: &PromiseWord, code: &PromiseCode) -> PromiseClaim {
+    let Some(last_line) = message.lines().map(str::trim_end).rfind(|line| !line.is_empty()) else {
+        return PromiseClaim::None;
     };
-    // No run of ours is without one, and without it any text could have the promise in it.
+    // Every run of Plimsoll has a code. Without one, any text could contain the promise by chance.
     if code.is_empty() {
-        return Claim::None;
+        return PromiseClaim::None;
     }
-    if last == line(word, code) {
-        return Claim::Complete;
+    if last_line == render_completion_line(word, code) {
+        return PromiseClaim::Complete;
     }
-    let blocked = last.strip_prefix("<promise>BLOCKED ").and_then(|rest| rest.strip_suffix("</promise>"));
-    match blocked.and_then(|rest| rest.strip_prefix(code.as_str())) {
+    let code_and_reason =
+        last_line.strip_prefix("<promise>BLOCKED ").and_then(|rest| rest.strip_suffix("</promise>"));
+    match code_and_reason.and_then(|rest| rest.strip_prefix(code.as_str())) {
         Some(reason) if reason.is_empty() || reason.starts_with(' ') => {
-            Claim::Blocked(reason.trim().to_owned())
+            PromiseClaim::Blocked(reason.trim().to_owned())
         }
-        _ => Claim::None,
+        _ => PromiseClaim::None,
     }
 }
 
-/// A message without its lines that are promises, for whoever reads it later: of a blocked session's line the reason stays.
-pub fn without_lines(message: &str) -> String {
-    let kept: Vec<String> = message
+/// Removes the promise lines from a message that later sessions read. The reason of a blocked session is
+/// kept.
+pub fn strip_promise_lines(message: &str) -> String {
+    let kept_lines: Vec<String> = message
         .lines()
-        .filter_map(|line| match promised(line.trim()) {
+        .filter_map(|line| match parse_promise_text(line.trim()) {
             None => Some(line.to_owned()),
             Some(promise) => {
                 let reason = promise.strip_prefix("BLOCKED ")?.split_once(' ')?.1.trim();
@@ -69,22 +71,22 @@ pub fn without_lines(message: &str) -> String {
             }
         })
         .collect();
-    kept.join("\n").trim_end().to_owned()
+    kept_lines.join("\n").trim_end().to_owned()
 }
 
-fn promised(line: &str) -> Option<&str> {
+fn parse_promise_text(line: &str) -> Option<&str> {
     line.strip_prefix("<promise>")?.strip_suffix("</promise>")
 }
 
-/// A promise line that the task text asks for and that does not count in this run.
-pub fn rival(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<String> {
-    let ours = line(word, code);
-    task.lines().find_map(|text| {
-        let lower = text.to_ascii_lowercase();
-        let begin = lower.find(OPEN)?;
-        let end = begin + lower[begin..].find(CLOSE)? + CLOSE.len();
-        let named = &text[begin..end];
-        (named != ours).then(|| one_line_of_code(named, QUOTED))
+/// Finds a promise in the task text that differs from this run's own, and therefore does not count.
+pub fn find_other_promise(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<String> {
+    let expected_line = render_completion_line(word, code);
+    task.lines().find_map(|line| {
+        let lower = line.to_ascii_lowercase();
+        let start = lower.find(OPEN_TAG)?;
+        let end = start + lower[start..].find(CLOSE_TAG)? + CLOSE_TAG.len();
+        let promise = &line[start..end];
+        (promise != expected_line).then(|| to_line_for_backticks(promise, MAX_QUOTED_CHARS))
     })
 }
 
@@ -92,12 +94,12 @@ pub fn rival(task: &str, word: &PromiseWord, code: &PromiseCode) -> Option<Strin
 mod tests {
     use super::*;
 
-    fn claimed(message: &str, code: &str) -> Claim {
-        claim(message, &"COMPLETE".parse().unwrap(), &code.to_owned().try_into().unwrap())
+    fn parse_claim_with_code(message: &str, code: &str) -> PromiseClaim {
+        parse_claim(message, &"COMPLETE".parse().unwrap(), &code.to_owned().try_into().unwrap())
     }
 
     #[test]
-    fn a_message_is_handed_on_without_its_promise_and_with_its_reason() {
+    fn promise_lines_are_stripped_and_the_blocked_reason_is_kept() {
         for (message, kept) in [
             ("All done.\n\n<promise>COMPLETE 7f3a</promise>\n", "All done."),
             ("No key.\n<promise>BLOCKED 7f3a which key?</promise>", "No key.\nBlocked: which key?"),
@@ -105,13 +107,13 @@ mod tests {
             ("I end with <promise>COMPLETE 7f3a</promise>", "I end with <promise>COMPLETE 7f3a</promise>"),
             ("one\n  two", "one\n  two"),
         ] {
-            assert_eq!(without_lines(message), kept, "{message:?}");
+            assert_eq!(strip_promise_lines(message), kept, "{message:?}");
         }
     }
 
     #[test]
     fn only_the_exact_last_line_is_a_promise() {
-        let complete = |message: &str| claimed(message, "7f3a") == Claim::Complete;
+        let complete = |message: &str| parse_claim_with_code(message, "7f3a") == PromiseClaim::Complete;
         assert!(complete("<promise>COMPLETE 7f3a</promise>"));
         assert!(complete("All done.\n\n<promise>COMPLETE 7f3a</promise>  \n\n"));
         for message in [
@@ -133,18 +135,21 @@ mod tests {
 
     #[test]
     fn an_empty_code_never_matches() {
-        assert_eq!(claimed("<promise>COMPLETE </promise>", ""), Claim::None);
+        assert_eq!(parse_claim_with_code("<promise>COMPLETE </promise>", ""), PromiseClaim::None);
     }
 
     #[test]
-    fn blocked_carries_its_reason() {
-        let message = blocked_line(&"7f3a".parse().unwrap(), "the API key is missing");
-        assert_eq!(claimed(&message, "7f3a"), Claim::Blocked("the API key is missing".to_owned()));
-        assert_eq!(claimed("<promise>BLOCKED 7f3ab x</promise>", "7f3a"), Claim::None);
+    fn a_blocked_claim_has_its_reason() {
+        let message = render_blocked_line(&"7f3a".parse().unwrap(), "the API key is missing");
+        assert_eq!(
+            parse_claim_with_code(&message, "7f3a"),
+            PromiseClaim::Blocked("the API key is missing".to_owned())
+        );
+        assert_eq!(parse_claim_with_code("<promise>BLOCKED 7f3ab x</promise>", "7f3a"), PromiseClaim::None);
     }
 
     #[test]
-    fn the_task_texts_own_promise_is_named_unless_it_is_ours() {
+    fn a_different_promise_in_the_task_text_is_found() {
         for (task, expected) in [
             ("Do the plan.", None),
             ("Keep your promise.", None),
@@ -154,7 +159,7 @@ mod tests {
             ("an open <promise> tag\nonly", None),
         ] {
             assert_eq!(
-                rival(task, &"COMPLETE".parse().unwrap(), &"7f3a".parse().unwrap()).as_deref(),
+                find_other_promise(task, &"COMPLETE".parse().unwrap(), &"7f3a".parse().unwrap()).as_deref(),
                 expected,
                 "{task:?}"
             );

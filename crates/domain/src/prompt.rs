@@ -1,4 +1,4 @@
-//! PROMPT.md: one generated block, then the user's own text, byte for byte.
+//! Renders PROMPT.md: a generated block, followed by the user's own text, byte for byte.
 
 mod checks;
 mod item;
@@ -6,114 +6,122 @@ mod review;
 mod rules;
 mod worker;
 
-pub use item::BEGUN_BEFORE;
-pub use review::{ReviewRequest, review};
-pub use worker::RETURNED_FILE;
+pub use item::SET_ASIDE_BEFORE;
+pub use review::{ReviewRequest, render_review_prompt};
+pub use worker::RETURNED_WORK_FILE;
 
-use crate::claims::{self, Source};
 use crate::item_notes::ItemNotes;
 use crate::resume::{self, Staleness};
 use crate::state::{Checkpoint, RunState};
-use crate::text::{clip, clip_middle, one_line};
-use plimsoll_protocol::foreign_words::for_model;
+use crate::text::{to_single_line, truncate_end, truncate_middle};
+use crate::untrusted_text::{self, TextOrigin};
+use plimsoll_protocol::untrusted_text::sanitize_for_model;
 
-/// How the block begins. It comes first, so that a task text that begins with `/` is never taken for a
-/// command by the client.
-// Seen on 2.1.329: a prompt that begins with `/word` made no request, exited with 0 and counted as success.
-pub const BEGIN: &str = "<!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->";
-/// How the block ends.
-pub const END: &str = "<!-- plimsoll:end -->";
-const GAP: &str = "\n\n";
+/// The line that begins the block. The block comes first, so that the client never takes a task text that
+/// begins with `/` for a command.
+// With client 2.1.329, a prompt that begins with `/word` made no request, exited with 0 and counted as a
+// success.
+pub const BEGIN_MARK: &str = "<!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->";
+/// The line that ends the block.
+pub const END_MARK: &str = "<!-- plimsoll:end -->";
+const BLOCK_SEPARATOR: &str = "\n\n";
 
-/// How much of all refusals together: the first and last 2 KB of one command's output and a few words more.
-const REFUSALS: usize = 6_000;
-/// How much of a paragraph of progress.
-const PARAGRAPH: usize = 600;
+/// The maximum length of all refusals together, in characters: the first and last 2 KB of one command's
+/// output and a few words.
+const MAX_REFUSALS_CHARS: usize = 6_000;
+/// The maximum length of a paragraph from the progress file, in characters.
+const MAX_PROGRESS_PARAGRAPH_CHARS: usize = 600;
 
-/// How much of the last action.
-const LAST_ACTION: usize = 400;
-/// No moment that Plimsoll writes is longer.
-const LONGEST_TIME: usize = 40;
+/// The maximum length of the last action, in characters.
+const MAX_LAST_ACTION_CHARS: usize = 400;
+/// The maximum length of a timestamp, in characters. Plimsoll never writes a longer one.
+const MAX_TIMESTAMP_CHARS: usize = 40;
 
-/// What the block is made of beside the state.
+/// The input of the block that is not in the run's state.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
-    /// The item that the session is about.
+pub struct PromptContext {
+    /// The item that the session works on.
     pub item: Option<String>,
-    /// The checkpoint that this session resumes, and what has happened to the work since.
-    pub resume: Option<(Checkpoint, Staleness)>,
-    /// What the progress file says of the session before, if that made no progress and left nothing to resume.
-    pub fruitless: Option<String>,
-    /// What earlier sessions noted in the plan.
-    pub noted: ItemNotes,
+    /// The checkpoint that this session resumes, and what has changed since.
+    pub checkpoint_to_resume: Option<(Checkpoint, Staleness)>,
+    /// The progress file's paragraph about the last session, if that made no progress and left nothing to
+    /// resume.
+    pub no_progress_note: Option<String>,
+    /// The notes of earlier sessions in the plan.
+    pub item_notes: ItemNotes,
 }
 
-/// Why a PROMPT.md cannot be taken apart.
+/// The error for a PROMPT.md whose block has no end mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoEndMark;
+pub struct MissingEndMark;
 
-/// The user's own text in a PROMPT.md, byte for byte.
-pub fn task_text(file: &[u8]) -> Result<&[u8], NoEndMark> {
-    if !file.starts_with(BEGIN.as_bytes()) {
-        return Ok(file);
+/// Returns the user's own text in a PROMPT.md, byte for byte.
+pub fn extract_task_text(prompt_file: &[u8]) -> Result<&[u8], MissingEndMark> {
+    if !prompt_file.starts_with(BEGIN_MARK.as_bytes()) {
+        return Ok(prompt_file);
     }
-    let end = find(file, format!("\n{END}").as_bytes()).ok_or(NoEndMark)? + 1 + END.len();
-    let rest = &file[end..];
-    Ok(rest.strip_prefix(GAP.as_bytes()).unwrap_or(rest))
+    let end = find_bytes(prompt_file, format!("\n{END_MARK}").as_bytes()).ok_or(MissingEndMark)?
+        + 1
+        + END_MARK.len();
+    let rest = &prompt_file[end..];
+    Ok(rest.strip_prefix(BLOCK_SEPARATOR.as_bytes()).unwrap_or(rest))
 }
 
-/// The block between its marks. Only [`PromptBlock::of`] makes one: whatever it is made of, nothing in it is hidden, begins a
-/// tag of the client's, or ends the block.
+/// A generated block, including its marks. It can only be made with [`PromptBlock::of`], which ensures that
+/// nothing in it is hidden, begins a tag of the client, or ends the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptBlock(String);
 
 impl PromptBlock {
-    /// The block with this body.
-    pub fn of(body: &str) -> PromptBlock {
-        PromptBlock(format!("{BEGIN}\n{}\n{END}", for_model(body).replace("<!--", "<!·-")))
+    /// Creates a block with this body and escapes what could end it.
+    pub fn from_body(body: &str) -> PromptBlock {
+        PromptBlock(format!("{BEGIN_MARK}\n{}\n{END_MARK}", sanitize_for_model(body).replace("<!--", "<!·-")))
     }
 
-    /// Its text, the marks included.
+    /// Returns the text, including the marks.
     pub fn text(&self) -> &str {
         &self.0
     }
 }
 
-/// A PROMPT.md of a block and the user's text.
-pub fn assemble(block: &PromptBlock, task: &[u8]) -> Vec<u8> {
-    [block.text().as_bytes(), GAP.as_bytes(), task].concat()
+/// Joins a block and the user's text into the content of a PROMPT.md.
+pub fn assemble_prompt_file(block: &PromptBlock, task: &[u8]) -> Vec<u8> {
+    [block.text().as_bytes(), BLOCK_SEPARATOR.as_bytes(), task].concat()
 }
 
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+fn find_bytes(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-/// The generated block. What must not be overlooked stands first and last: why ticks or a promise
-/// were refused, and the promise.
-pub fn block(state: &RunState, around: &Surroundings) -> PromptBlock {
-    let resume = around.resume.as_ref();
-    let takeover = resume.and_then(|(checkpoint, since)| resume::first_step(checkpoint, since));
+/// Renders the generated block. The most important sections come first and last: why ticks or a promise were
+/// refused, and the promise.
+pub fn render_prompt_block(state: &RunState, context: &PromptContext) -> PromptBlock {
+    let checkpoint_to_resume = context.checkpoint_to_resume.as_ref();
+    let takeover_step = checkpoint_to_resume
+        .and_then(|(checkpoint, staleness)| resume::render_first_step_of_takeover(checkpoint, staleness));
     let sections = [
-        opening(state),
-        checks::changed_protected(state),
-        checks::taken_back(state),
-        review::open_points(state, around.item.as_deref()),
-        refusals(state),
-        item::section(state, around.item.as_deref(), takeover.as_deref()),
-        worker::returned_work(state, around.item.as_deref()),
-        worker::section(state),
-        resume.map_or(String::new(), |(checkpoint, since)| resume::section(checkpoint, since, &state.nonce)),
-        around.noted.section(&state.nonce),
-        fruitless(around.fruitless.as_deref(), &state.nonce),
-        rules::section(state),
-        task_heading(state).to_owned(),
+        render_opening(state),
+        checks::render_changed_protected_files(state),
+        checks::render_taken_back_ticks(state),
+        review::render_open_findings(state, context.item.as_deref()),
+        render_refusals(state),
+        item::render_item_section(state, context.item.as_deref(), takeover_step.as_deref()),
+        worker::render_returned_work(state, context.item.as_deref()),
+        worker::render_worker_section(state),
+        checkpoint_to_resume.map_or(String::new(), |(checkpoint, staleness)| {
+            resume::render_resume_section(checkpoint, staleness, &state.promise_code)
+        }),
+        context.item_notes.render_prompt_sections(&state.promise_code),
+        render_no_progress_note(context.no_progress_note.as_deref(), &state.promise_code),
+        rules::render_rules_section(state),
+        task_text_heading(state).to_owned(),
     ];
     let body = sections.into_iter().filter(|section| !section.is_empty()).collect::<Vec<_>>().join("\n");
-    PromptBlock::of(&body)
+    PromptBlock::from_body(&body)
 }
 
-/// Returns the heading of the user's own text, which follows below the end mark.
-fn task_heading(state: &RunState) -> &'static str {
+/// Returns the heading for the user's own text, which follows after the end mark.
+fn task_text_heading(state: &RunState) -> &'static str {
     if state.options.item_brief.is_some() {
         "## The whole task, of which you do only the item above"
     } else {
@@ -121,65 +129,82 @@ fn task_heading(state: &RunState) -> &'static str {
     }
 }
 
-fn opening(state: &RunState) -> String {
-    let plan = state.options.todo_file.as_deref().map(|file| format!(", `{}`", one_line(file)));
-    let again = if state.is_iteration_repeated() {
+fn render_opening(state: &RunState) -> String {
+    let plan_clause = state.options.todo_file.as_deref().map(|file| format!(", `{}`", to_single_line(file)));
+    let repeat_note = if state.has_iteration_number_been_used() {
         ", which is started again: the one with this number before it was interrupted"
     } else {
         ""
     };
-    let branch = state.options.branch.as_deref().map(|branch| {
-        format!(" The run works on the branch `{}`: commit to it, and switch to no other.", one_line(branch))
+    let branch_sentence = state.options.branch.as_deref().map(|branch| {
+        format!(
+            " The run works on the branch `{}`: commit to it, and switch to no other.",
+            to_single_line(branch)
+        )
     });
     format!(
-        "You are session {} of an unattended run{again}. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n{}",
+        "You are session {} of an unattended run{repeat_note}. Nobody is watching, and nobody can answer. Later sessions know only git{} and what you write down.{}\n{}",
         state.iteration,
-        plan.unwrap_or_default(),
-        branch.unwrap_or_default(),
-        progress_so_far(state)
+        plan_clause.unwrap_or_default(),
+        branch_sentence.unwrap_or_default(),
+        render_start_time_and_last_action(state)
     )
 }
 
-/// Returns when the run started, and the last action before this session; nothing of a run that does not say when it started.
-fn progress_so_far(state: &RunState) -> String {
-    let started = one_line(state.at_start.started_at.as_str());
-    if started.is_empty() {
+/// Renders when the run started and the last action before this session. Returns nothing if the start time is
+/// unknown.
+fn render_start_time_and_last_action(state: &RunState) -> String {
+    let started_at = to_single_line(state.project_at_start.started_at.as_str());
+    if started_at.is_empty() {
         return String::new();
     }
-    // An agent may have written the file that it comes from.
-    let last = clip(&one_line(&state.outcomes.last_action), LAST_ACTION);
-    let last = if last.is_empty() { "none, this is the first session".to_owned() } else { last };
-    format!("The run started at {}. Last action: {last}.\n", clip(&started, LONGEST_TIME))
+    // The file that contains the last action may have been written by an agent.
+    let last_action = truncate_end(&to_single_line(&state.outcomes.last_action), MAX_LAST_ACTION_CHARS);
+    let last_action_text =
+        if last_action.is_empty() { "none, this is the first session".to_owned() } else { last_action };
+    format!(
+        "The run started at {}. Last action: {last_action_text}.\n",
+        truncate_end(&started_at, MAX_TIMESTAMP_CHARS)
+    )
 }
 
-fn refusals(state: &RunState) -> String {
+fn render_refusals(state: &RunState) -> String {
     if state.outcomes.refusals.is_empty() {
         return String::new();
     }
-    let share = REFUSALS / state.outcomes.refusals.len();
+    let max_chars_per_reason = MAX_REFUSALS_CHARS / state.outcomes.refusals.len();
     let reasons: String = state
         .outcomes
         .refusals
         .iter()
-        .map(|reason| format!("- {}\n", clip_middle(reason.trim(), share)))
+        .map(|reason| format!("- {}\n", truncate_middle(reason.trim(), max_chars_per_reason)))
         .collect();
-    let reasons = claims::block(Source::Outputs, &claims::fence(&state.nonce, &reasons), &reasons);
-    let claimed = if state.options.ends_with_last_tick() {
+    let reasons = untrusted_text::render_quoted_block(
+        TextOrigin::CommandOutput,
+        &untrusted_text::unique_fence(&state.promise_code, &reasons),
+        &reasons,
+    );
+    let claim = if state.options.ends_with_last_tick() {
         "ticked its item, and the tick did not count"
     } else {
         "promised completion. It was refused"
     };
     format!(
-        "## Completion was refused\n\nThe session before {claimed}, because:\n\n{reasons}\nFix this first.\n"
+        "## Completion was refused\n\nThe session before {claim}, because:\n\n{reasons}\nFix this first.\n"
     )
 }
 
-fn fruitless(paragraph: Option<&str>, seed: &str) -> String {
-    let text = paragraph.map_or(String::new(), |paragraph| clip(paragraph.trim(), PARAGRAPH));
+fn render_no_progress_note(progress_paragraph: Option<&str>, fence_seed: &str) -> String {
+    let text = progress_paragraph
+        .map_or(String::new(), |paragraph| truncate_end(paragraph.trim(), MAX_PROGRESS_PARAGRAPH_CHARS));
     if text.is_empty() {
         return text;
     }
-    let block = claims::block(Source::Sessions, &claims::fence(seed, &text), &text);
+    let block = untrusted_text::render_quoted_block(
+        TextOrigin::EarlierSessions,
+        &untrusted_text::unique_fence(fence_seed, &text),
+        &text,
+    );
     format!("## The last session made no progress\n\n{block}")
 }
 

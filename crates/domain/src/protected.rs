@@ -1,37 +1,39 @@
 //! Files of a project that no session of a run may change (`--protect`), as they were when they were recorded.
 
-use crate::format::Format;
-use crate::text::{clip, counted, one_line};
+use crate::format::FormatVersion;
+use crate::text::{count_with_noun, to_single_line, truncate_end};
 use serde::{Deserialize, Serialize};
 
-/// The most files, links and folders below the protected paths of a run.
-pub const MAX_ENTRIES: usize = 10_000;
-/// The most bytes of all protected files together. They are read after each session.
-pub const MAX_BYTES: u64 = 64 << 20;
-/// The most folders of which one is in the other.
-pub const MAX_DEPTH: usize = 64;
-/// The most bytes of a path.
+/// The maximum number of files, links and folders below the protected paths of a run.
+pub const MAX_PROTECTED_ENTRIES: usize = 10_000;
+/// The maximum total size of the protected files, in bytes. They are read after each session.
+pub const MAX_PROTECTED_BYTES: u64 = 64 << 20;
+/// The maximum depth of nested folders.
+pub const MAX_FOLDER_DEPTH: usize = 64;
+/// The maximum length of a path, in bytes.
 pub const MAX_PATH_BYTES: usize = 4096;
-/// The most changes that a comparison lists.
-pub const MAX_CHANGES: usize = 50;
-/// The most of them that a sentence names, and the most bytes of one.
-const MAX_SHOWN: usize = 5;
-const MAX_SHOWN_BYTES: usize = 160;
+/// The maximum number of changes that a comparison lists.
+pub const MAX_LISTED_CHANGES: usize = 50;
+/// The maximum number of changes that a sentence names, and the maximum length of one in characters.
+const MAX_SHOWN_CHANGES: usize = 5;
+const MAX_SHOWN_CHANGE_CHARS: usize = 160;
 
 /// Everything below the protected paths, as it was recorded. It is kept beside the run's ledger, outside the project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProtectedFiles {
-    /// The format of the file.
-    pub format: Format,
+    pub format: FormatVersion,
     /// The protected files and folders, relative to the project.
     pub paths: Vec<String>,
-    /// The files and links below these paths, sorted by path. No folders: an empty one checks nothing.
+    /// The files and links below these paths, sorted by path. Folders are not recorded, because an empty one
+    /// protects nothing.
     pub entries: Vec<ProtectedEntry>,
-    /// The contents that commits may give them; none if the project was in no git repository.
-    pub git: Option<ProtectedCommits>,
-    /// The verify commands that have run before a session and left the protected files as they were.
-    pub harmless_verify: Vec<String>,
+    /// The contents that commits may give the files; `None` if the project was in no git repository.
+    #[serde(rename = "git")]
+    pub commits: Option<ProtectedCommits>,
+    /// The verify commands that have run before a session without changing a protected file.
+    #[serde(rename = "harmless_verify")]
+    pub harmless_verify_commands: Vec<String>,
 }
 
 /// The contents that commits may give the protected files.
@@ -39,12 +41,15 @@ pub struct ProtectedFiles {
 pub struct ProtectedCommits {
     /// The identity of the git folder.
     pub repository: String,
-    /// The branch that was checked out, `refs/heads/NAME`; none if there was no commit or HEAD was detached.
+    /// The branch that was checked out, `refs/heads/NAME`; `None` if there was no commit or HEAD was
+    /// detached.
     pub branch: Option<String>,
-    /// The protected files as HEAD had them.
-    pub committed: Vec<GitEntry>,
-    /// The same files as a commit of the disk would have had them.
-    pub would_be: Vec<GitEntry>,
+    /// The protected files as they were in HEAD.
+    #[serde(rename = "committed")]
+    pub head_files: Vec<GitEntry>,
+    /// The protected files as a commit of the working tree would have had them.
+    #[serde(rename = "would_be")]
+    pub working_tree_files: Vec<GitEntry>,
 }
 
 /// A file in a commit.
@@ -52,30 +57,31 @@ pub struct ProtectedCommits {
 pub struct GitEntry {
     /// Its path, relative to the project.
     pub path: String,
-    /// Its mode and object id, separated by a blank.
+    /// Its mode and object id, separated by a space.
     pub object: String,
-    /// The commit or tree that has it.
+    /// The commit or tree that contains it.
     pub source: String,
 }
 
-/// Why git does not say what a repository or a commit has.
+/// Why git could not read a repository or a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GitFailure {
-    /// Git did not answer in time, although it was asked twice.
-    NoAnswer,
+    /// Git timed out twice.
+    TimedOut,
     /// There is no such repository or commit, or it is damaged.
     Unreadable,
 }
 
-/// How protected files differ from what was recorded.
+/// The differences between the protected files and what was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProtectedChanges {
-    /// The changes, each with how it is undone, at most [`MAX_CHANGES`].
+    /// The changes, each with the way to undo it, at most [`MAX_CHANGES`].
     pub descriptions: Vec<String>,
-    /// True if no session can undo one of them, so that another session would only cost money.
+    /// True if one of the changes cannot be undone by a session, so that another session would only cost
+    /// money.
     pub needs_user: bool,
-    /// True if git did not answer, so that there may be others.
-    pub is_unanswered: bool,
+    /// True if git timed out, so that there may be more changes.
+    pub git_timed_out: bool,
 }
 
 /// A file or link below a protected path.
@@ -91,7 +97,7 @@ pub struct ProtectedEntry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProtectedContent {
-    /// A plain file.
+    /// A regular file.
     File {
         /// The SHA-256 of its bytes.
         sha256: String,
@@ -100,36 +106,40 @@ pub enum ProtectedContent {
     },
     /// A symbolic link, which is not followed.
     Link {
-        /// Its text.
+        /// The target path that the link contains.
         target: String,
     },
-    /// A pipe, socket, device, or something that cannot be read, and why. A run does not begin with it, so it always counts as a change.
+    /// A pipe, socket, device, or a file that cannot be read. A run does not begin with one, so it always
+    /// counts as a change.
     Unreadable {
         /// The reason.
         reason: String,
     },
 }
 
-/// Returns a sentence, without its end, that names changes of protected files, each with how it is undone.
-pub fn describe_changes(changes: &[String]) -> String {
-    let or_more = if changes.len() >= MAX_CHANGES { "at least " } else { "" };
-    let have = if changes.len() == 1 { "has" } else { "have" };
-    let files = counted(changes.len(), "protected file");
-    format!("{or_more}{files} {have} changed since the run began: {}", join_changes(changes))
+/// Describes changes of protected files in a sentence without a full stop, each with the way to undo it.
+pub fn describe_protected_changes(changes: &[String]) -> String {
+    let at_least = if changes.len() >= MAX_LISTED_CHANGES { "at least " } else { "" };
+    let has_or_have = if changes.len() == 1 { "has" } else { "have" };
+    let files = count_with_noun(changes.len(), "protected file");
+    format!("{at_least}{files} {has_or_have} changed since the run began: {}", list_first_changes(changes))
 }
 
-/// Returns the path in the description of a change, `PATH (…)` or `PATH in REFERENCE (…)`.
-pub fn changed_path(description: &str) -> &str {
-    let named = description.rsplit_once(" (").map_or(description, |(named, _)| named);
+/// Returns the path from the description of a change, `PATH (…)` or `PATH in REFERENCE (…)`.
+pub fn parse_path_of_change(description: &str) -> &str {
+    let without_hint = description.rsplit_once(" (").map_or(description, |(named, _)| named);
     let is_reference = |name: &str| name == "HEAD" || name.starts_with("refs/");
-    named.rsplit_once(" in ").filter(|(_, name)| is_reference(name)).map_or(named, |(path, _)| path)
+    without_hint
+        .rsplit_once(" in ")
+        .filter(|(_, name)| is_reference(name))
+        .map_or(without_hint, |(path, _)| path)
 }
 
-/// Returns the first of these changes, and how many more there are.
-pub fn join_changes(changes: &[String]) -> String {
-    let shown = |change: &String| clip(&one_line(change), MAX_SHOWN_BYTES);
-    let named: Vec<String> = changes.iter().take(MAX_SHOWN).map(shown).collect();
-    let rest = changes.len().saturating_sub(named.len());
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    format!("{}{more}", named.join(", "))
+/// Lists the first of these changes, and how many more there are.
+pub fn list_first_changes(changes: &[String]) -> String {
+    let shorten = |change: &String| truncate_end(&to_single_line(change), MAX_SHOWN_CHANGE_CHARS);
+    let shown_changes: Vec<String> = changes.iter().take(MAX_SHOWN_CHANGES).map(shorten).collect();
+    let omitted_count = changes.len().saturating_sub(shown_changes.len());
+    let more_note = if omitted_count > 0 { format!(" and {omitted_count} more") } else { String::new() };
+    format!("{}{more_note}", shown_changes.join(", "))
 }

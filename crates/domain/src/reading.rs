@@ -1,52 +1,57 @@
-//! The reading: one measurement of how full a session is.
+//! Readings: measurements of the context usage of a session.
 
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// One measurement. What is unknown is absent, never guessed.
+/// One measurement of the context usage. Unknown values are absent, never guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reading {
-    /// Tokens sent with the last request: what the client's own `used_percentage` is made of.
-    pub used: u64,
-    /// Tokens of the answer to it; the next request sends them too.
-    pub output: u64,
-    /// Estimate of what else the next request holds: tool results that the model has still to read; after a compaction also
-    /// system prompt and tools.
-    pub added: u64,
-    /// The window; none while no model has been seen.
+pub struct UsageReading {
+    /// Input tokens of the last request. The client computes its own `used_percentage` from them.
+    #[serde(rename = "used")]
+    pub used_tokens: u64,
+    /// Output tokens of the response to that request. The next request contains them too.
+    #[serde(rename = "output")]
+    pub output_tokens: u64,
+    /// Estimated tokens that the next request adds: tool results that the model has not read yet and, after a
+    /// compaction, the system prompt and the tools.
+    #[serde(rename = "added")]
+    pub estimated_added_tokens: u64,
+    /// The context window; `None` until a model is known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<Window>,
-    /// The model that was asked for, with its `[1m]` suffix.
+    pub window: Option<WindowSize>,
+    /// The requested model, with its `[1m]` suffix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Where `used` comes from.
-    pub source: UsedSource,
-    /// The response it was read from.
+    /// The source of the used tokens.
+    #[serde(rename = "source")]
+    pub usage_source: UsageSource,
+    /// The id of the response that was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// When that response was written, RFC 3339.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<Timestamp>,
-    /// True when the message at hand is not in the transcript yet: the figure is one request old.
-    pub behind: bool,
+    /// The time of that response, RFC 3339.
+    #[serde(rename = "at", skip_serializing_if = "Option::is_none")]
+    pub responded_at: Option<Timestamp>,
+    /// True if the current message is not in the transcript yet, so that the values are one request old.
+    #[serde(rename = "behind")]
+    pub is_one_request_behind: bool,
 }
 
-/// A window in tokens, with where the number came from.
+/// The size of a context window, and the source of the number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
-    /// In tokens.
+pub struct WindowSize {
+    /// The size in tokens.
     pub tokens: u64,
-    /// Where the number came from.
+    /// The source of the number.
     pub source: WindowSource,
 }
 
-/// Where `used` comes from.
+/// The source of the used tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum UsedSource {
-    /// The last answer in the transcript.
+pub enum UsageSource {
+    /// The last response in the transcript.
     Transcript,
-    /// A compaction in the transcript, with no answer after it.
+    /// A compaction in the transcript without a response after it.
     Compaction,
     /// The status line's last record of this session.
     StatusLine,
@@ -54,81 +59,85 @@ pub enum UsedSource {
     Environment,
 }
 
-/// Where a window's size comes from.
+/// The source of a window's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowSource {
-    /// The settings say so.
+    /// The settings.
     Settings,
     /// Reported by the client to this session's status line.
     StatusLine,
     /// Reported by the client in an earlier session with exactly this model.
     Learned,
     /// The table of models with 200k windows, or the `[1m]` suffix.
-    Table,
-    /// Nothing known: the client's own assumption for models it does not know.
+    #[serde(rename = "table")]
+    ModelTable,
+    /// Nothing is known: the client's own default for unknown models.
     Assumed,
-    /// More was used than the window that was believed.
-    Used,
+    /// Raised, because more tokens were used than the expected window has.
+    #[serde(rename = "used")]
+    RaisedByUsage,
 }
 
 impl WindowSource {
-    /// As shown to the user.
-    pub fn words(self) -> &'static str {
+    /// Returns the text that the user sees.
+    pub fn describe(self) -> &'static str {
         match self {
             WindowSource::Settings => "settings",
             WindowSource::StatusLine => "the client's status line",
             WindowSource::Learned => "learned from the client",
-            WindowSource::Table => "table of models",
+            WindowSource::ModelTable => "table of models",
             WindowSource::Assumed => "assumed: the client's default for unknown models",
-            WindowSource::Used => "raised: usage exceeded the expected limit",
+            WindowSource::RaisedByUsage => "raised: usage exceeded the expected limit",
         }
     }
 }
 
-impl UsedSource {
-    /// As shown to the user.
-    pub fn words(self) -> &'static str {
+impl UsageSource {
+    /// Returns the text that the user sees.
+    pub fn describe(self) -> &'static str {
         match self {
-            UsedSource::Transcript => "transcript",
-            UsedSource::Compaction => "compaction in the transcript",
-            UsedSource::StatusLine => "status line",
-            UsedSource::Environment => "CLAUDE_CONTEXT_PERCENT",
+            UsageSource::Transcript => "transcript",
+            UsageSource::Compaction => "compaction in the transcript",
+            UsageSource::StatusLine => "status line",
+            UsageSource::Environment => "CLAUDE_CONTEXT_PERCENT",
         }
     }
 }
 
-/// A share in whole percent, half up, as the client rounds it.
-pub fn percent(tokens: u64, window: u64) -> Option<u64> {
+/// Returns tokens as a percentage of the window, rounded half up as the client does. Returns `None` if the
+/// window is 0.
+pub fn rounded_percent(tokens: u64, window: u64) -> Option<u64> {
     (window > 0).then(|| tokens.saturating_mul(200).saturating_add(window) / window.saturating_mul(2))
 }
 
-/// The fewest tokens that are shown as this percent of a window: the inverse of [`percent`].
-pub fn tokens_shown_as(percent: u64, window: u64) -> u64 {
+/// Returns the smallest number of tokens that [`percent`] rounds to this percentage of a window.
+pub fn min_tokens_for_percent(percent: u64, window: u64) -> u64 {
     let half_percents = u128::from(percent.saturating_mul(2).saturating_sub(1)) * u128::from(window);
     u64::try_from(half_percents.div_ceil(200)).unwrap_or(u64::MAX)
 }
 
-impl Reading {
-    /// What the next request will contain for certain: all input and output so far.
-    pub fn measured(&self) -> u64 {
-        self.used.saturating_add(self.output)
+impl UsageReading {
+    /// Returns the tokens that the next request certainly contains: all input and output so far.
+    pub fn measured_tokens(&self) -> u64 {
+        self.used_tokens.saturating_add(self.output_tokens)
     }
 
-    /// What the next request will probably hold: the deciding figure.
-    pub fn projected(&self) -> u64 {
-        self.measured().saturating_add(self.added)
+    /// Returns the tokens that the next request will probably contain. The thresholds are compared with this
+    /// value.
+    pub fn projected_tokens(&self) -> u64 {
+        self.measured_tokens().saturating_add(self.estimated_added_tokens)
     }
 
-    /// The deciding figure in whole percent.
-    pub fn percent(&self) -> Option<u64> {
-        percent(self.projected(), self.window.as_ref()?.tokens)
+    /// Returns the projected usage as a whole percentage of the window.
+    pub fn projected_percent(&self) -> Option<u64> {
+        rounded_percent(self.projected_tokens(), self.window.as_ref()?.tokens)
     }
 
-    /// The client's own figure: whole percent of what was sent, at most 100. After a compaction nothing has been
-    /// sent yet.
-    pub fn percent_used(&self) -> Option<u64> {
-        let sent = if self.source == UsedSource::Compaction { 0 } else { self.used };
-        Some(percent(sent, self.window.as_ref()?.tokens)?.min(100))
+    /// Returns the percentage that the client itself shows: the input tokens of the last request, at most
+    /// 100. After a compaction it is 0, because no request has been sent yet.
+    pub fn percent_used_by_client(&self) -> Option<u64> {
+        let sent_tokens = if self.usage_source == UsageSource::Compaction { 0 } else { self.used_tokens };
+        Some(rounded_percent(sent_tokens, self.window.as_ref()?.tokens)?.min(100))
     }
 }

@@ -1,83 +1,96 @@
-//! What was proved of a commit: which checks passed on its tree, for which items, and in which sessions.
+//! Verification receipts: which checks passed on the tree of a commit, for which items and sessions.
 
-use crate::format::Format;
+use crate::format::FormatVersion;
 use crate::git_names::CommitId;
 use crate::ids::{RunId, SessionId};
-use crate::text::one_line;
+use crate::text::to_single_line;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// Names the run in a commit's message.
-const RUN: &str = "Plimsoll-Run";
-/// Names an item in a commit's message.
-const ITEM: &str = "Plimsoll-Item";
-/// Names the tree in a commit's message on which commands passed.
-const VERIFIED: &str = "Plimsoll-Verified";
+/// The trailer that names the run in a commit message.
+const RUN_TRAILER_KEY: &str = "Plimsoll-Run";
+/// The trailer that names an item in a commit message.
+const ITEM_TRAILER_KEY: &str = "Plimsoll-Item";
+/// The trailer that names the tree on which the verify commands passed.
+const VERIFIED_TRAILER_KEY: &str = "Plimsoll-Verified";
 
-/// A tree on which commands passed. It is kept outside the project, where no session in the sandbox can write.
+/// A record of a tree on which the verify commands passed. It is kept outside the project, where no sandboxed
+/// session can write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Receipt {
-    /// The format of the record.
-    pub format: Format,
-    /// When they had passed.
-    pub at: Timestamp,
-    /// The run.
+pub struct VerificationReceipt {
+    pub format: FormatVersion,
+    /// When the commands had passed.
+    #[serde(rename = "at")]
+    pub verified_at: Timestamp,
     pub run_id: RunId,
     /// The commit that was checked out.
     pub commit: CommitId,
-    /// Its tree: other commits may have the same.
+    /// The tree of the commit; other commits may have the same tree.
     pub tree: CommitId,
     /// The commands, as the user gave them.
     pub commands: Vec<String>,
-    /// The items whose work it is, each with its sessions.
+    /// The items whose work was verified, each with its sessions.
     pub items: Vec<ReceiptItem>,
 }
 
-/// An item whose work was checked.
+/// An item whose work was verified.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReceiptItem {
-    /// Its words in the plan.
+    /// The text of the item in the plan.
     pub text: String,
-    /// The sessions that worked on it here.
+    /// The sessions of this run that worked on the item.
     pub sessions: Vec<SessionId>,
-    /// What they cost, US dollars.
+    /// The cost of these sessions in US dollars.
     pub cost_usd: f64,
 }
 
-/// The lines that a commit of a run has at the end of its message; `verified` is the tree on which so many commands passed.
-pub fn trailers(run_id: &RunId, items: &[&str], verified: Option<(&CommitId, usize)>) -> Vec<String> {
-    let items = items.iter().map(|item| format!("{ITEM}: {}", one_line(item)));
-    let verified = verified.map(|(tree, count)| {
-        format!("{VERIFIED}: {tree} {count} {}", if count == 1 { "command" } else { "commands" })
+/// Returns the trailers for the commit message of a run. `verified_tree_and_count` is the tree on which the
+/// commands passed, and the number of the commands.
+pub fn render_commit_trailers(
+    run_id: &RunId,
+    items: &[&str],
+    verified_tree_and_count: Option<(&CommitId, usize)>,
+) -> Vec<String> {
+    let item_trailers = items.iter().map(|item| format!("{ITEM_TRAILER_KEY}: {}", to_single_line(item)));
+    let verified_trailer = verified_tree_and_count.map(|(tree, count)| {
+        format!("{VERIFIED_TRAILER_KEY}: {tree} {count} {}", if count == 1 { "command" } else { "commands" })
     });
-    std::iter::once(format!("{RUN}: {run_id}")).chain(items).chain(verified).collect()
+    std::iter::once(format!("{RUN_TRAILER_KEY}: {run_id}"))
+        .chain(item_trailers)
+        .chain(verified_trailer)
+        .collect()
 }
 
-/// A commit's message with these trailers, each once, behind those that it has.
-pub fn with_trailers(message: &str, trailers: &[String]) -> String {
+/// Appends those of the trailers to a commit message that it does not have yet.
+pub fn append_missing_trailers(message: &str, trailers: &[String]) -> String {
     let message = message.trim_end();
-    let last = message.rsplit("\n\n").next().unwrap_or_default();
+    let last_paragraph = message.rsplit("\n\n").next().unwrap_or_default();
     let is_trailer = |line: &str| {
         let key = line.split_once(": ").map(|(key, _)| key);
         key.is_some_and(|key| {
             !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         })
     };
-    // The subject of a message without a body is none, whatever it looks like.
-    let has_trailers = last.len() < message.len() && last.lines().all(is_trailer);
-    let known: Vec<&str> = if has_trailers { last.lines().collect() } else { Vec::new() };
-    let new: Vec<&str> =
-        trailers.iter().map(String::as_str).filter(|trailer| !known.contains(trailer)).collect();
-    if new.is_empty() {
+    // The subject of a message without a body is not a trailer, even if it looks like one.
+    let has_trailers = last_paragraph.len() < message.len() && last_paragraph.lines().all(is_trailer);
+    let existing_trailers: Vec<&str> =
+        if has_trailers { last_paragraph.lines().collect() } else { Vec::new() };
+    let new_trailers: Vec<&str> =
+        trailers.iter().map(String::as_str).filter(|trailer| !existing_trailers.contains(trailer)).collect();
+    if new_trailers.is_empty() {
         return format!("{message}\n");
     }
-    format!("{message}{}{}\n", if has_trailers { "\n" } else { "\n\n" }, new.join("\n"))
+    format!("{message}{}{}\n", if has_trailers { "\n" } else { "\n\n" }, new_trailers.join("\n"))
 }
 
-/// The run that a commit's message names.
-pub fn run_in_message(message: &str) -> Option<&str> {
-    message.lines().rev().find_map(|line| line.strip_prefix(RUN)?.strip_prefix(": ")).map(str::trim)
+/// Returns the id of the run that a commit message names.
+pub fn parse_run_id_from_commit_message(message: &str) -> Option<&str> {
+    message
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix(RUN_TRAILER_KEY)?.strip_prefix(": "))
+        .map(str::trim)
 }
 
 #[cfg(test)]
@@ -85,12 +98,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trailers_stand_once_at_the_end_of_a_message() {
+    fn trailers_are_appended_once_at_the_end_of_a_message() {
         let tree = CommitId::parse(&"a".repeat(40)).unwrap();
-        let own = trailers(&"r1".into(), &["Item\none"], Some((&tree, 2)));
-        assert_eq!(own[..2], ["Plimsoll-Run: r1", "Plimsoll-Item: Item one"]);
-        assert_eq!(own[2], format!("Plimsoll-Verified: {tree} 2 commands"));
-        let run = trailers(&"r1".into(), &[], None);
+        let item_trailers = render_commit_trailers(&"r1".into(), &["Item\none"], Some((&tree, 2)));
+        assert_eq!(item_trailers[..2], ["Plimsoll-Run: r1", "Plimsoll-Item: Item one"]);
+        assert_eq!(item_trailers[2], format!("Plimsoll-Verified: {tree} 2 commands"));
+        let run_trailers = render_commit_trailers(&"r1".into(), &[], None);
         for (message, expected) in [
             ("Subject", "Subject\n\nPlimsoll-Run: r1\n"),
             ("fix: subject\n", "fix: subject\n\nPlimsoll-Run: r1\n"),
@@ -104,9 +117,12 @@ mod tests {
             ),
             ("Subject\n\nPlimsoll-Run: r1\n", "Subject\n\nPlimsoll-Run: r1\n"),
         ] {
-            assert_eq!(with_trailers(message, &run), expected);
+            assert_eq!(append_missing_trailers(message, &run_trailers), expected);
         }
-        assert_eq!(run_in_message(&with_trailers("Subject", &own)), Some("r1"));
-        assert_eq!(run_in_message("Subject\n\nNothing"), None);
+        assert_eq!(
+            parse_run_id_from_commit_message(&append_missing_trailers("Subject", &item_trailers)),
+            Some("r1")
+        );
+        assert_eq!(parse_run_id_from_commit_message("Subject\n\nNothing"), None);
     }
 }

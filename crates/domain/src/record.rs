@@ -1,279 +1,303 @@
-//! What is remembered about one session: the last reading, what has been announced, and the evidence of its
-//! end. Hooks write it; nothing in it is ever used for another session.
+//! The record of one session: the last reading, what has been announced, and the evidence of its end. The
+//! hooks write it. It is never used for another session.
 
 mod groups;
 mod stored;
 
-pub use groups::{Announced, CheckpointProgress, EndEvidence, StartFacts, UsageSeen, WriterWaits};
+pub use groups::{
+    CheckpointProgress, LastUsage, LevelAnnouncement, SessionEndEvidence, StartFacts, WriterWaits,
+};
 pub use plimsoll_protocol::client_settings::CompactionWindow;
 
-use crate::forecast::Fill;
+use crate::forecast::UsageSample;
 use crate::ids::SessionId;
 use crate::level::Level;
-use crate::status::Status;
+use crate::status::RunStatus;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// `.claude/plimsoll/sessions/<session>.json`. What is absent is not written: every hook reads the file.
-// The file has the groups' fields side by side. `flatten` would read it through a map, which every hook would pay for.
+/// The content of `.claude/plimsoll/sessions/<session>.json`. Absent values are not written, because every
+/// hook reads the file.
+// In the file the fields of all groups are on one level. `serde(flatten)` would read them through a map,
+// which would slow down every hook.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "stored::StoredRecord")]
 pub struct SessionRecord {
-    /// The session.
     pub session_id: SessionId,
-    /// True when the file that was there could not be read: it is set aside before this one is written.
-    pub unreadable: bool,
-    /// What SessionStart found.
+    /// True if the existing file could not be read. It is moved aside before this record is written.
+    pub was_unreadable: bool,
+    /// The facts from SessionStart.
     pub start: StartFacts,
-    /// The usage of the context window, as it was last read.
-    pub usage: UsageSeen,
+    /// The last known usage of the context window.
+    pub usage: LastUsage,
     /// The highest level announced since the last compaction.
-    pub announced: Announced,
-    /// Compactions so far.
-    pub compactions: u32,
+    pub highest_announcement: LevelAnnouncement,
+    /// The number of compactions so far.
+    pub compaction_count: u32,
     /// The checkpoint: the one being written, and the work since the last one.
-    pub checkpoint: CheckpointProgress,
-    /// Its own commits: from one to the next is a step.
-    pub commits: Commits,
-    /// The gate's last word that the session may continue with the next item.
-    pub continuation: Option<Continuation>,
+    pub checkpoint_progress: CheckpointProgress,
+    /// The session's own commits. The work between two of them is one step.
+    pub own_commits: OwnCommits,
+    /// The gate's last notice that the session may continue with the next item.
+    pub continuation: Option<ContinuationNotice>,
     /// The monitor's waits for the client's transcript writer.
-    pub waits: WriterWaits,
-    /// How the session ended, or is to end.
-    pub end: EndEvidence,
+    pub writer_waits: WriterWaits,
+    /// How the session ended, or why it has to end.
+    pub end: SessionEndEvidence,
 }
 
-/// A client's process: a pid comes back, a pid with its start time does not.
+/// A client's process. A pid can be reused, but not together with the same start time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClientProcess {
     /// The process id.
     pub pid: u32,
-    /// When it began, in the system's own ticks since boot.
-    pub started: u64,
+    /// The start time, in the system's own ticks since boot.
+    #[serde(rename = "started")]
+    pub started_at_ticks: u64,
 }
 
-/// What the client's own settings say about compaction.
+/// The client's own settings about compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ClientSettings {
+pub struct ClientCompactionSettings {
     /// `autoCompactEnabled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_compact_enabled: Option<bool>,
-    /// Every `autoCompactWindow`, in the order in which the client looks for one.
+    /// Every `autoCompactWindow`, in the client's order of precedence.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub compaction_windows: Vec<CompactionWindow>,
-    /// When the settings files were written last, in nanoseconds since 1970; 0 for a file that is not there. `/autocompact`
-    /// writes one in the middle of a session.
-    #[serde(skip_serializing_if = "is_unknown")]
-    pub written: [u64; 3],
+    /// The modification times of the settings files, in nanoseconds since 1970; 0 for a missing file.
+    /// `/autocompact` writes one in the middle of a session.
+    #[serde(rename = "written", skip_serializing_if = "are_times_unknown")]
+    pub written_at_ns: [u64; 3],
 }
 
-fn is_unknown(written: &[u64; 3]) -> bool {
+fn are_times_unknown(written: &[u64; 3]) -> bool {
     *written == [0; 3]
 }
 
-/// The commits that a session of a run has made itself.
+/// The commits that a session of a run has made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Commits {
-    /// HEAD after the last one; none before the first.
+pub struct OwnCommits {
+    /// HEAD after the last commit; `None` before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// The fill at each since the last compaction, in tokens; the last ones.
-    pub fills: Vec<u64>,
-    /// True once the session was told to end at one of them.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub told: bool,
+    /// The context usage at the last commits since the last compaction, in tokens, oldest first.
+    #[serde(rename = "fills")]
+    pub usage_samples: Vec<u64>,
+    /// True once the session was told to end after a commit.
+    #[serde(rename = "told", skip_serializing_if = "std::ops::Not::not")]
+    pub was_told_to_end: bool,
 }
 
-impl Commits {
-    /// Adds one; false if it is known. If its usage is unknown, two steps would become one, so the list starts again.
-    pub fn note(&mut self, head: &str, fill: Option<u64>) -> bool {
+impl OwnCommits {
+    /// Records a commit and its context usage. Returns false if it is already recorded. If the usage is
+    /// unknown the list is cleared, because two steps would look like one.
+    pub fn record_commit(&mut self, head: &str, usage: Option<u64>) -> bool {
         let is_new = self.head.as_deref() != Some(head);
         if is_new {
             self.head = Some(head.to_owned());
-            match fill {
-                Some(fill) => self.fills.push(fill),
-                None => self.fills.clear(),
+            match usage {
+                Some(usage) => self.usage_samples.push(usage),
+                None => self.usage_samples.clear(),
             }
-            let too_many = self.fills.len().saturating_sub(FILLS_KEPT);
-            self.fills.drain(..too_many);
+            let surplus = self.usage_samples.len().saturating_sub(MAX_USAGE_SAMPLES);
+            self.usage_samples.drain(..surplus);
         }
         is_new
     }
 }
 
-/// A checkpoint in the making.
+/// A checkpoint that is being written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Claim {
-    /// The level that asked for it.
+pub struct CheckpointClaim {
+    /// The level that triggered it.
     pub level: Level,
-    /// The deciding figure.
+    /// The projected usage in percent.
     pub percent: u64,
     /// The process that claimed it.
     pub pid: u32,
-    /// When, RFC 3339 UTC with milliseconds.
-    pub at: Timestamp,
+    /// The time, RFC 3339 UTC with milliseconds.
+    #[serde(rename = "at")]
+    pub claimed_at: Timestamp,
 }
 
-/// The gate's word that the session may continue with the next item.
+/// The gate's notice that the session may continue with the next item.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Continuation {
-    /// The item.
+pub struct ContinuationNotice {
+    /// The next item.
     pub item: String,
-    /// How many items were ticked by then.
-    pub done: usize,
-    /// The fill at that moment, in tokens.
-    pub tokens: u64,
-    /// How often the session has been told this.
-    pub count: u32,
-    /// When, RFC 3339 UTC with milliseconds.
-    pub at: Timestamp,
-    /// True until the session has ended its turn again.
-    pub open: bool,
+    /// The number of ticked items at that time.
+    #[serde(rename = "done")]
+    pub done_count: usize,
+    /// The context usage at that time, in tokens.
+    #[serde(rename = "tokens")]
+    pub usage_tokens: u64,
+    /// How many times the session has received such a notice.
+    #[serde(rename = "count")]
+    pub sent_count: u32,
+    /// The time, RFC 3339 UTC with milliseconds.
+    #[serde(rename = "at")]
+    pub sent_at: Timestamp,
+    /// True until the session ends its turn again.
+    #[serde(rename = "open")]
+    pub is_open: bool,
 }
 
-/// What the gate saw at Stop.
+/// What the gate recorded when Stop fired.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StopEvidence {
-    /// When, RFC 3339 UTC.
-    pub at: Timestamp,
+    /// The time, RFC 3339 UTC.
+    #[serde(rename = "at")]
+    pub stopped_at: Timestamp,
     /// The end of the last assistant message.
-    pub last_words: String,
-    /// Tasks still running in the background.
+    #[serde(rename = "last_words")]
+    pub end_of_last_message: String,
+    /// The number of tasks that were still running in the background.
     pub background_tasks: usize,
-    /// Wakeups still scheduled.
+    /// The number of wakeups that were still scheduled.
     pub session_crons: usize,
 }
 
-/// What StopFailure said.
+/// What StopFailure reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FailureEvidence {
-    /// When, RFC 3339 UTC.
-    pub at: Timestamp,
-    /// The client's word for the error.
-    pub error: String,
-    /// The client's message to the user, else the API's own words.
+    /// The time, RFC 3339 UTC.
+    #[serde(rename = "at")]
+    pub failed_at: Timestamp,
+    /// The client's name of the error.
+    #[serde(rename = "error")]
+    pub error_kind: String,
+    /// The client's message to the user, or else the message of the API.
     pub details: String,
 }
 
-/// What the status line published: the client's own figures for one session.
+/// The client's own values for one session, as the status line recorded them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct StatusRecord {
-    /// The session.
+pub struct StatusLineRecord {
     pub session_id: SessionId,
     /// The model, with its `[1m]` suffix.
     pub model: Option<String>,
     /// The window in tokens.
-    pub window: Option<u64>,
-    /// Tokens sent with the last request.
-    pub used: Option<u64>,
-    /// Tokens of the answer.
-    pub output: Option<u64>,
-    /// When these figures were first seen, RFC 3339 UTC with milliseconds.
-    pub at: Timestamp,
-    /// The fill after each of the last responses since the last compaction, oldest first, in tokens.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fills: Vec<u64>,
-    /// When each of them was first seen, in seconds since 1970.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fill_times: Vec<i64>,
-    /// What git said last.
+    #[serde(rename = "window")]
+    pub window_tokens: Option<u64>,
+    /// The input tokens of the last request.
+    #[serde(rename = "used")]
+    pub used_tokens: Option<u64>,
+    /// The output tokens of the response.
+    #[serde(rename = "output")]
+    pub output_tokens: Option<u64>,
+    /// When these values were first seen, RFC 3339 UTC with milliseconds.
+    #[serde(rename = "at")]
+    pub first_seen_at: Timestamp,
+    /// The context usage after each of the last responses since the last compaction, oldest first, in tokens.
+    #[serde(rename = "fills", skip_serializing_if = "Vec::is_empty")]
+    pub usage_samples: Vec<u64>,
+    /// When each of these samples was first seen, in seconds since 1970.
+    #[serde(rename = "fill_times", skip_serializing_if = "Vec::is_empty")]
+    pub usage_sample_times: Vec<i64>,
+    /// The last result of git.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitRecord>,
-    /// What the project's run was like when its state was last read.
+    /// The project's run, as its state was last read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run: Option<RunGlance>,
+    pub run: Option<StatusLineRun>,
 }
 
-/// As much of a run as the status line shows, and of which state: a plan may be long, and the line is asked for at every
-/// render.
+/// The part of a run's state that the status line shows. It is cached, because a plan may be long and the
+/// client runs the status line at every render.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunGlance {
-    /// The file that says so, as the file system knows its content.
-    pub file: String,
+pub struct StatusLineRun {
+    /// The change stamp of the state file that was read.
+    #[serde(rename = "file")]
+    pub state_file_stamp: String,
     /// The status of the run.
-    pub status: Status,
+    pub status: RunStatus,
     /// The current session's number.
     pub iteration: u32,
-    /// The last one allowed.
+    /// The maximum number of sessions.
     pub max_iterations: u32,
     /// The number of open items.
-    pub open: usize,
+    #[serde(rename = "open")]
+    pub open_count: usize,
     /// The number of ticked items.
-    pub done: usize,
+    #[serde(rename = "done")]
+    pub done_count: usize,
     /// The current item, clipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// Until when it is paused.
+    /// The end of the pause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_until: Option<Timestamp>,
-    /// The percent of a checkpoint that waits for its resume.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checkpoint: Option<u64>,
+    /// The context usage in percent at a checkpoint that waits to be resumed.
+    #[serde(rename = "checkpoint", default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint_percent: Option<u64>,
 }
 
-/// How many fills are kept at most.
-pub const FILLS_KEPT: usize = 25;
+/// The maximum number of usage samples that are kept.
+pub const MAX_USAGE_SAMPLES: usize = 25;
 
-impl StatusRecord {
-    /// Notes the fill after a response. A window that has become emptier was compacted or cleared: what was before
-    /// says nothing of what comes.
-    pub fn note_fill(&mut self, used: u64, now: i64) {
-        match self.fills.last() {
-            Some(last) if *last == used => return,
-            Some(last) if *last > used => {
-                self.fills.clear();
-                self.fill_times.clear();
+impl StatusLineRecord {
+    /// Records the context usage after a response. A lower usage means that the context was compacted or
+    /// cleared, so the older samples are dropped: they do not predict what follows.
+    pub fn record_usage_sample(&mut self, used_tokens: u64, now_seconds: i64) {
+        match self.usage_samples.last() {
+            Some(last_sample) if *last_sample == used_tokens => return,
+            Some(last_sample) if *last_sample > used_tokens => {
+                self.usage_samples.clear();
+                self.usage_sample_times.clear();
             }
             _ => {}
         }
-        self.fills.push(used);
-        self.fill_times.push(now);
-        let surplus = self.fills.len().saturating_sub(FILLS_KEPT);
-        self.fills.drain(..surplus);
-        let surplus = self.fill_times.len().saturating_sub(FILLS_KEPT);
-        self.fill_times.drain(..surplus);
+        self.usage_samples.push(used_tokens);
+        self.usage_sample_times.push(now_seconds);
+        let surplus = self.usage_samples.len().saturating_sub(MAX_USAGE_SAMPLES);
+        self.usage_samples.drain(..surplus);
+        let surplus = self.usage_sample_times.len().saturating_sub(MAX_USAGE_SAMPLES);
+        self.usage_sample_times.drain(..surplus);
     }
 
-    /// The fills with their times.
-    pub fn timed_fills(&self) -> Vec<Fill> {
-        self.fills
+    /// Returns the usage samples with their times.
+    pub fn timed_usage_samples(&self) -> Vec<UsageSample> {
+        self.usage_samples
             .iter()
-            .zip(&self.fill_times)
-            .map(|(used, at)| Fill { used: *used, at: Some(*at) })
+            .zip(&self.usage_sample_times)
+            .map(|(used, at)| UsageSample { used_tokens: *used, unix_seconds: Some(*at) })
             .collect()
     }
 }
 
-/// What git said, and of what.
+/// The last result of git, and the repository state that it belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GitRecord {
     /// The working directory.
     pub folder: String,
-    /// HEAD and the index as they were: their text and time.
-    pub state: String,
-    /// The counts; none if it has never answered in time.
+    /// The text and the time of HEAD and the index.
+    #[serde(rename = "state")]
+    pub head_and_index_stamp: String,
+    /// The counts; `None` if git has never answered in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<GitCounts>,
-    /// When it was asked last, milliseconds since 1970.
-    pub asked_at: i64,
-    /// True when it did not answer in time then.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub late: bool,
-    /// The branch as git named it, if the files do not contain it.
+    /// When git was last run, in milliseconds since 1970.
+    #[serde(rename = "asked_at")]
+    pub queried_at_ms: i64,
+    /// True if git timed out then.
+    #[serde(rename = "late", skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// The branch as reported by git, if it cannot be read from the files.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub branch: String,
 }
 
-/// What one `git status` counts.
+/// The counts of one `git status`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct GitCounts {
@@ -285,7 +309,7 @@ pub struct GitCounts {
     pub conflicts: u64,
     /// Files with changes in the index.
     pub staged: u64,
-    /// Files with changes outside it.
+    /// Files with changes that are not in the index.
     pub modified: u64,
     /// New files and folders.
     pub untracked: u64,
@@ -295,21 +319,21 @@ pub struct GitCounts {
 mod tests {
     use super::*;
 
-    /// A record of a real session, with what that session did not meet put in.
-    const WRITTEN: &str = include_str!("record/written.json");
+    /// The record of a real session, completed with the fields that this session did not write.
+    const STORED_RECORD: &str = include_str!("record/written.json");
 
     #[test]
-    fn a_record_is_written_with_its_fields_side_by_side_in_the_same_order() {
-        let record: SessionRecord = serde_json::from_str(WRITTEN).unwrap();
-        assert_eq!(serde_json::to_string(&record).unwrap(), WRITTEN.trim_end());
-        let fresh = SessionRecord { unreadable: true, ..SessionRecord::default() };
+    fn a_record_is_written_with_all_fields_on_one_level_in_order() {
+        let record: SessionRecord = serde_json::from_str(STORED_RECORD).unwrap();
+        assert_eq!(serde_json::to_string(&record).unwrap(), STORED_RECORD.trim_end());
+        let fresh = SessionRecord { was_unreadable: true, ..SessionRecord::default() };
         let written = serde_json::to_string(&fresh).unwrap();
         assert_eq!(written, r#"{"format":1,"session_id":"","peak_percent":0,"waits":0,"waited_ms":0}"#);
         assert_eq!(serde_json::from_str::<SessionRecord>(&written).unwrap(), SessionRecord::default());
         assert_eq!(serde_json::from_str::<SessionRecord>("{}").unwrap(), SessionRecord::default());
-        let mut grown = fresh;
-        grown.usage.largest_step = 5;
-        let written = serde_json::to_string(&grown).unwrap();
+        let mut record_with_usage = fresh;
+        record_with_usage.usage.largest_step = 5;
+        let written = serde_json::to_string(&record_with_usage).unwrap();
         let expected =
             r#"{"format":1,"session_id":"","peak_percent":0,"largest_step":5,"waits":0,"waited_ms":0}"#;
         assert_eq!(written, expected);

@@ -1,351 +1,420 @@
-//! What a session that resumes from a checkpoint is told. Facts from git, the files and the plan are stated as facts, what the
-//! session before said is marked as unchecked, and what is unknown is left out.
+//! Renders the section of a prompt for a session that resumes from a checkpoint. Facts from git, the files
+//! and the plan are stated as facts, claims of the last session are marked as unchecked, and unknown values
+//! are left out.
 
-use crate::claims::{self, Source};
 use crate::state::checkpoint::UNKNOWN;
-use crate::state::{BaseRelation, Cause, Check, Checkpoint, CommitRef, FileInProgress, ItemWork, short_id};
-use crate::text::{clip, counted, one_line, one_line_of_code};
+use crate::state::{
+    BaseRelation, CheckResult, Checkpoint, CheckpointCause, CommitRef, FileInProgress, ItemWork, short_id,
+};
+use crate::text::{count_with_noun, to_line_for_backticks, to_single_line, truncate_end};
+use crate::untrusted_text::{self, TextOrigin};
 
-/// How many files are named at most.
-const FILES: usize = 20;
-/// How many commits, finished items, and lines of a failed check are named at most.
-const NAMED: usize = 8;
-/// How much of what the session says of itself.
-const CLAIM: usize = 600;
-/// How much of an item.
-const ITEM: usize = 200;
+/// The maximum number of files that are named.
+const MAX_FILES: usize = 20;
+/// The maximum number of commits, finished items, paths, and lines of a failed check that are named.
+const MAX_NAMED: usize = 8;
+/// The maximum length of a claim of the session, in characters.
+const MAX_CLAIM_CHARS: usize = 600;
+/// The maximum length of an item, in characters.
+const MAX_ITEM_CHARS: usize = 200;
 
-/// What has happened to the work since the checkpoint.
+/// What has changed since the checkpoint was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Staleness {
-    /// Commits that HEAD has got since, newest first.
-    pub commits: Vec<CommitRef>,
-    /// How many there are in all.
-    pub commit_count: usize,
-    /// The checkpoint's commit, if HEAD no longer contains it (a reset, a rebase, another branch).
-    pub left_behind: Option<String>,
-    /// Files of the checkpoint that are no longer there.
-    pub gone: Vec<String>,
-    /// Files of the checkpoint whose content is another one.
-    pub changed: Vec<String>,
+    /// The first of the new commits on HEAD, newest first.
+    pub new_commits: Vec<CommitRef>,
+    /// The number of all new commits.
+    pub new_commit_count: usize,
+    /// The checkpoint's commit, if HEAD no longer contains it (after a reset, a rebase, or on another
+    /// branch).
+    pub lost_commit: Option<String>,
+    /// Files of the checkpoint that no longer exist.
+    pub missing_files: Vec<String>,
+    /// Files of the checkpoint whose content has changed.
+    pub changed_files: Vec<String>,
 }
 
 impl Staleness {
-    fn lines(&self) -> Vec<String> {
+    fn render_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if let Some(commit) = &self.left_behind {
+        if let Some(commit) = &self.lost_commit {
             lines.push(format!(
                 "HEAD no longer contains the checkpoint's commit {}: look at `git log` and `git reflog` first",
                 short_id(commit)
             ));
         }
-        if self.commit_count > 0 {
-            let named: Vec<String> = self.commits.iter().take(NAMED).map(named_commit).collect();
-            let rest = self.commit_count.saturating_sub(named.len());
-            let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+        if self.new_commit_count > 0 {
+            let named_commits: Vec<String> =
+                self.new_commits.iter().take(MAX_NAMED).map(describe_commit).collect();
+            let unnamed_count = self.new_commit_count.saturating_sub(named_commits.len());
+            let more_note =
+                if unnamed_count > 0 { format!("; and {unnamed_count} more") } else { String::new() };
             lines.push(format!(
-                "{} by others: {}{more}",
-                counted(self.commit_count, "commit"),
-                named.join("; ")
+                "{} by others: {}{more_note}",
+                count_with_noun(self.new_commit_count, "commit"),
+                named_commits.join("; ")
             ));
         }
-        lines.extend(self.gone.iter().map(|path| format!("{} is gone", one_line(path))));
-        lines.extend(self.changed.iter().map(|path| format!("{} has changed", one_line(path))));
+        lines.extend(self.missing_files.iter().map(|path| format!("{} is gone", to_single_line(path))));
+        lines.extend(self.changed_files.iter().map(|path| format!("{} has changed", to_single_line(path))));
         lines
     }
 }
 
-fn named_commit(commit: &CommitRef) -> String {
-    format!("{} {}", commit.short(), clip(&one_line(&commit.subject), 80))
+fn describe_commit(commit: &CommitRef) -> String {
+    format!("{} {}", commit.short_id(), truncate_end(&to_single_line(&commit.subject), 80))
 }
 
-/// The heading of an item that is half done.
-pub const TAKEN_OVER: &str = "## You take over this item half done";
-/// The heading of an item that has not been begun.
-pub const NOT_TAKEN_OVER: &str = "## The session before";
+/// The heading for an item that is half done.
+pub const HALF_DONE_ITEM_HEADING: &str = "## You take over this item half done";
+/// The heading for an item that has not been begun.
+pub const NOT_BEGUN_ITEM_HEADING: &str = "## The session before";
 
-/// The section of the prompt that resumes a checkpoint; the run's promise code is the seed of the fence around what the session said.
-pub fn section(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> String {
+/// Renders the section of the prompt that resumes a checkpoint. `fence_seed` is the run's promise code, from
+/// which the fence around the session's claims is derived.
+pub fn render_resume_section(checkpoint: &Checkpoint, staleness: &Staleness, fence_seed: &str) -> String {
     let (heading, parts) = if checkpoint.item_work.is_begun {
-        (TAKEN_OVER, half_done(checkpoint, since, seed))
+        (HALF_DONE_ITEM_HEADING, render_half_done_item(checkpoint, staleness, fence_seed))
     } else {
-        (NOT_TAKEN_OVER, not_begun(checkpoint, since, seed))
+        (NOT_BEGUN_ITEM_HEADING, render_not_begun_item(checkpoint, staleness, fence_seed))
     };
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     format!("{heading}\n\n{}\n", parts.join("\n\n"))
 }
 
-fn half_done(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> Vec<String> {
+fn render_half_done_item(checkpoint: &Checkpoint, staleness: &Staleness, fence_seed: &str) -> Vec<String> {
     let work = &checkpoint.item_work;
-    let who = if !work.finished.is_empty() && work.own_item != checkpoint.current_todo_item {
+    let subject = if !work.ticked_items.is_empty() && work.session_item != checkpoint.current_todo_item {
         "The session before finished its item, went on with this one, and"
     } else {
         "The session before"
     };
-    // A checkpoint whose commit HEAD no longer contains gives no range: that is reported among the changes since the checkpoint.
-    // Nor does a checkpoint of another tool.
-    let range = if has_range(checkpoint, since) {
-        format!(" {}", sentence(&range(work, checkpoint.head.as_deref())))
+    // There is no range if HEAD no longer contains the checkpoint's commit, which is reported among the
+    // changes since the checkpoint, or if another tool wrote the checkpoint.
+    let range_sentence = if has_known_commit_range(checkpoint, staleness) {
+        format!(" {}", ensure_final_period(&describe_work_range(work, checkpoint.head.as_deref())))
     } else {
         String::new()
     };
     vec![
-        format!("{}{range}", ending(checkpoint, who)),
-        already_done(&work.finished),
-        table(&still_there(checkpoint, since), FILES, work.base.as_deref()),
-        checks(&work.checks),
-        said(checkpoint, seed),
-        said_earlier(checkpoint, seed),
-        list("Since it stopped:", &since.lines()),
-        handoff(checkpoint),
+        format!("{}{range_sentence}", describe_how_session_stopped(checkpoint, subject)),
+        render_finished_items(&work.ticked_items),
+        render_file_table(
+            &existing_files_in_progress(checkpoint, staleness),
+            MAX_FILES,
+            work.base_commit.as_deref(),
+        ),
+        render_checks(&work.checks),
+        render_last_session_claims(checkpoint, fence_seed),
+        render_earlier_session_claims(checkpoint, fence_seed),
+        render_bullet_list("Since it stopped:", &staleness.render_lines()),
+        render_handoff_reference(checkpoint),
     ]
 }
 
-fn has_range(checkpoint: &Checkpoint, since: &Staleness) -> bool {
-    since.left_behind.is_none() && checkpoint.item_work.began_at.is_some()
+fn has_known_commit_range(checkpoint: &Checkpoint, staleness: &Staleness) -> bool {
+    staleness.lost_commit.is_none() && checkpoint.item_work.began_at.is_some()
 }
 
-/// The first step of a session that takes over an item half done; none for an item that is not begun. The section leaves it to the
-/// text around it, which has steps of its own.
-pub fn first_step(checkpoint: &Checkpoint, since: &Staleness) -> Option<String> {
+/// Renders the first step of a session that takes over a half-done item. Returns `None` for an item that is
+/// not begun. The step is not part of the section, because the text around it has its own list of steps.
+pub fn render_first_step_of_takeover(checkpoint: &Checkpoint, staleness: &Staleness) -> Option<String> {
     let work = &checkpoint.item_work;
     if !work.is_begun {
         return None;
     }
-    let has_diff = has_range(checkpoint, since) && (work.commit_count > 0 || !work.uncommitted.is_empty());
-    let look = match &work.base {
+    let has_diff = has_known_commit_range(checkpoint, staleness)
+        && (work.commit_count > 0 || !work.uncommitted_files.is_empty());
+    let first_action = match &work.base_commit {
         Some(base) if has_diff && work.base_relation != BaseRelation::Missing => {
             format!("Read `git diff {}`", short_id(base))
         }
         _ => "Look at what is there".to_owned(),
     };
     Some(format!(
-        "Do not start over. {look}, run the checks, then go on; where words and files differ, the files are right"
+        "Do not start over. {first_action}, run the checks, then go on; where words and files differ, the files are right"
     ))
 }
 
-/// Of a finished item no file, no line and no next step is handed on.
-fn not_begun(checkpoint: &Checkpoint, since: &Staleness, seed: &str) -> Vec<String> {
-    let finished = &checkpoint.item_work.finished;
-    let before = match (finished.is_empty(), checkpoint.cause) {
-        (true, _) => ending(checkpoint, "It"),
-        // Somebody else has ticked the item since.
-        (false, Cause::Unfinished) => "Its item is ticked by now.".to_owned(),
+/// Renders the parts for an item that is not begun. Files, lines and the next step of the finished item are
+/// left out.
+fn render_not_begun_item(checkpoint: &Checkpoint, staleness: &Staleness, fence_seed: &str) -> Vec<String> {
+    let finished = &checkpoint.item_work.ticked_items;
+    let end_of_last_session = match (finished.is_empty(), checkpoint.cause) {
+        (true, _) => describe_how_session_stopped(checkpoint, "It"),
+        // The item was ticked after the session ended.
+        (false, CheckpointCause::Unfinished) => "Its item is ticked by now.".to_owned(),
         (
             false,
-            Cause::Level | Cause::Manual | Cause::Compact | Cause::Budget | Cause::Step | Cause::Crash,
-        ) => ending(checkpoint, "It finished its item, and"),
+            CheckpointCause::Level
+            | CheckpointCause::Manual
+            | CheckpointCause::Compact
+            | CheckpointCause::Budget
+            | CheckpointCause::Step
+            | CheckpointCause::Crash,
+        ) => describe_how_session_stopped(checkpoint, "It finished its item, and"),
     };
-    let begin = match checkpoint.current_todo_item.as_str() {
+    let not_begun_note = match checkpoint.current_todo_item.as_str() {
         "" => "",
         _ => " Your item is not begun: no file has been changed for it.",
     };
     vec![
-        format!("{before}{begin}"),
-        already_done(finished),
-        said(checkpoint, seed),
-        list("Since it stopped:", &since.lines()),
-        handoff(checkpoint),
+        format!("{end_of_last_session}{not_begun_note}"),
+        render_finished_items(finished),
+        render_last_session_claims(checkpoint, fence_seed),
+        render_bullet_list("Since it stopped:", &staleness.render_lines()),
+        render_handoff_reference(checkpoint),
     ]
 }
 
-/// How the session came to its checkpoint, with the words that begin the sentence.
-fn ending(checkpoint: &Checkpoint, who: &str) -> String {
-    let at = checkpoint
+/// Describes how the session came to its checkpoint. The sentence begins with `subject`.
+fn describe_how_session_stopped(checkpoint: &Checkpoint, subject: &str) -> String {
+    let at_percent = checkpoint
         .percent_at_checkpoint
         .map_or(String::new(), |percent| format!(" at {percent}% of its context window"));
     match checkpoint.cause {
-        Cause::Level if at.is_empty() => format!("{who} stopped."),
-        Cause::Level => format!("{who} stopped{at} ({}).", checkpoint.level),
-        Cause::Manual => format!("{who} wrote a checkpoint on demand{at}."),
-        // A session reads this of its own conversation, too.
-        Cause::Compact => format!("The client compacted the conversation{at}."),
-        Cause::Budget => format!("{who} stopped{at}, where the next item would not have fitted."),
-        Cause::Step => {
-            format!("{who} stopped after a commit{at}, where the next step would probably not have fitted.")
+        CheckpointCause::Level if at_percent.is_empty() => format!("{subject} stopped."),
+        CheckpointCause::Level => format!("{subject} stopped{at_percent} ({}).", checkpoint.level),
+        CheckpointCause::Manual => format!("{subject} wrote a checkpoint on demand{at_percent}."),
+        // A session reads this about its own conversation, too, so it has no other subject.
+        CheckpointCause::Compact => format!("The client compacted the conversation{at_percent}."),
+        CheckpointCause::Budget => {
+            format!("{subject} stopped{at_percent}, where the next item would not have fitted.")
         }
-        Cause::Crash => format!("{who} ended in the middle of its work."),
-        Cause::Unfinished => format!("{who} ended its turn with the item still open."),
+        CheckpointCause::Step => {
+            format!(
+                "{subject} stopped after a commit{at_percent}, where the next step would probably not have fitted."
+            )
+        }
+        CheckpointCause::Crash => format!("{subject} ended in the middle of its work."),
+        CheckpointCause::Unfinished => format!("{subject} ended its turn with the item still open."),
     }
 }
 
-/// A range as a sentence.
-pub fn sentence(words: &str) -> String {
-    if words.ends_with('.') { words.to_owned() } else { format!("{words}.") }
+/// Adds a full stop unless the text has one.
+pub fn ensure_final_period(text: &str) -> String {
+    if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
 }
 
-fn already_done(finished: &[String]) -> String {
-    let named: Vec<String> = finished.iter().take(NAMED).map(|item| clip(&one_line(item), ITEM)).collect();
-    let rest = finished.len().saturating_sub(named.len());
-    let more = (rest > 0).then(|| format!("and {rest} more"));
-    list("Already done:", &named.into_iter().chain(more).collect::<Vec<_>>())
+fn render_finished_items(finished_items: &[String]) -> String {
+    let named_items: Vec<String> = finished_items
+        .iter()
+        .take(MAX_NAMED)
+        .map(|item| truncate_end(&to_single_line(item), MAX_ITEM_CHARS))
+        .collect();
+    let unnamed_count = finished_items.len().saturating_sub(named_items.len());
+    let more = (unnamed_count > 0).then(|| format!("and {unnamed_count} more"));
+    render_bullet_list("Already done:", &named_items.into_iter().chain(more).collect::<Vec<_>>())
 }
 
-/// A file that is gone is no place to continue; of one that has changed since, the lines are no longer known.
-fn still_there(checkpoint: &Checkpoint, since: &Staleness) -> Vec<FileInProgress> {
-    let is_there = |file: &&FileInProgress| !since.gone.contains(&file.path);
-    let as_it_is = |file: &FileInProgress| {
+/// Returns the files in progress that still exist. The line numbers of a file that has changed since are
+/// cleared, because they are no longer known.
+fn existing_files_in_progress(checkpoint: &Checkpoint, staleness: &Staleness) -> Vec<FileInProgress> {
+    let still_exists = |file: &&FileInProgress| !staleness.missing_files.contains(&file.path);
+    let without_stale_lines = |file: &FileInProgress| {
         let mut file = file.clone();
-        if since.changed.contains(&file.path) {
-            file.lines.clear();
+        if staleness.changed_files.contains(&file.path) {
+            file.touched_lines.clear();
             file.description.push_str(", changed since");
         }
         file
     };
-    checkpoint.files_in_progress.iter().filter(is_there).map(as_it_is).collect()
+    checkpoint.files_in_progress.iter().filter(still_exists).map(without_stale_lines).collect()
 }
 
-/// Where the work on the item is in git.
-pub fn range(work: &ItemWork, head: Option<&str>) -> String {
-    let uncommitted = match work.uncommitted.as_slice() {
+/// Describes where git has the work on the item: the range of commits, and uncommitted files.
+pub fn describe_work_range(work: &ItemWork, head: Option<&str>) -> String {
+    let uncommitted = match work.uncommitted_files.as_slice() {
         [] => String::new(),
         paths => {
-            let named: Vec<String> = paths.iter().take(NAMED).map(|path| one_line(path)).collect();
-            let rest = paths.len().saturating_sub(named.len());
-            let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-            format!("{}{more}", named.join(", "))
+            let named_paths: Vec<String> =
+                paths.iter().take(MAX_NAMED).map(|path| to_single_line(path)).collect();
+            let unnamed_count = paths.len().saturating_sub(named_paths.len());
+            let more_note =
+                if unnamed_count > 0 { format!(" and {unnamed_count} more") } else { String::new() };
+            format!("{}{more_note}", named_paths.join(", "))
         }
     };
-    let rest = if work.commit_count == 0 && uncommitted.is_empty() {
+    let commit_details = if work.commit_count == 0 && uncommitted.is_empty() {
         String::new()
     } else {
-        format!("{}{}", of_which(work), uncommitted_words(&uncommitted))
+        format!(
+            "{}{}",
+            describe_unfinished_and_foreign_commits(work),
+            describe_uncommitted_paths(&uncommitted)
+        )
     };
-    match (&work.base, work.base_relation, work.commit_count) {
+    match (&work.base_commit, work.base_relation, work.commit_count) {
         (_, BaseRelation::Missing, _) => {
             format!(
-                "The commit on which it began is gone from git; the files below are what is known of it{rest}"
+                "The commit on which it began is gone from git; the files below are what is known of it{commit_details}"
             )
         }
         (Some(base), BaseRelation::Rewritten, _) => {
             let base = short_id(base);
             format!(
-                "Its work: `git diff {base}`, which may show changes by others, for HEAD no longer contains {base} (amended, rebased or reset){rest}"
+                "Its work: `git diff {base}`, which may show changes by others, for HEAD no longer contains {base} (amended, rebased or reset){commit_details}"
             )
         }
         (_, _, 0) if uncommitted.is_empty() => "No file has been changed for it.".to_owned(),
         (base, _, 0) if head.is_some() => {
-            // Commits by others since then are no work on it.
-            let base = base.as_deref().filter(|_| work.by_others.is_empty());
+            // Commits by others since the base are not work on the item.
+            let base = base.as_deref().filter(|_| work.commits_by_others.is_empty());
             let base = base.map_or("HEAD".to_owned(), short_id);
             format!("Its work is not committed (`git status`, `git diff {base}`): {uncommitted}")
         }
         (_, _, 0) => "Its work is in the files below; there is no commit to compare them with.".to_owned(),
         (Some(base), ..) => {
             let base = short_id(base);
-            format!("Its work: `{base}..HEAD` (`git diff {base}`){rest}")
+            format!("Its work: `{base}..HEAD` (`git diff {base}`){commit_details}")
         }
         (None, _, count) => {
-            let count = counted(count, "commit");
-            format!("Its work: {count} since the repository began (`git log -p`){rest}")
+            let count = count_with_noun(count, "commit");
+            format!("Its work: {count} since the repository began (`git log -p`){commit_details}")
         }
     }
 }
 
-/// Which commits of the work are no finished steps of it: work in progress, and what others committed among them.
-fn of_which(work: &ItemWork) -> String {
-    let ids = |is_meant: fn(&CommitRef) -> bool| -> Vec<String> {
-        work.commits.iter().filter(|commit| is_meant(commit)).take(NAMED).map(CommitRef::short).collect()
+/// Describes which commits of the range are not finished steps of the work: work-in-progress commits, and
+/// commits by others.
+fn describe_unfinished_and_foreign_commits(work: &ItemWork) -> String {
+    let short_ids_where = |matches: fn(&CommitRef) -> bool| -> Vec<String> {
+        work.commits
+            .iter()
+            .filter(|commit| matches(commit))
+            .take(MAX_NAMED)
+            .map(CommitRef::short_id)
+            .collect()
     };
-    let by_others: Vec<String> = work.by_others.iter().take(NAMED).map(|id| short_id(id)).collect();
+    let ids_by_others: Vec<String> =
+        work.commits_by_others.iter().take(MAX_NAMED).map(|id| short_id(id)).collect();
     let groups = [
         (
-            ids(CommitRef::is_checkpoint),
+            short_ids_where(CommitRef::is_checkpoint_commit),
             "a work-in-progress commit by Plimsoll",
             "work-in-progress commits by Plimsoll",
         ),
         (
-            ids(|commit| commit.is_work_in_progress() && !commit.is_checkpoint()),
+            short_ids_where(|commit| commit.is_work_in_progress() && !commit.is_checkpoint_commit()),
             "a work-in-progress commit",
             "work-in-progress commits",
         ),
-        (by_others, "by others", "by others"),
+        (ids_by_others, "by others", "by others"),
     ];
-    let words = groups.into_iter().filter_map(|(ids, one, several)| match ids.as_slice() {
+    let descriptions = groups.into_iter().filter_map(|(ids, singular, plural)| match ids.as_slice() {
         [] => None,
-        [id] => Some(format!("{id} is {one}")),
-        ids => Some(format!("{} are {several}", ids.join(", "))),
+        [id] => Some(format!("{id} is {singular}")),
+        ids => Some(format!("{} are {plural}", ids.join(", "))),
     });
-    let words: Vec<String> = words.collect();
-    if words.is_empty() { String::new() } else { format!(", of which {}", words.join(" and ")) }
+    let descriptions: Vec<String> = descriptions.collect();
+    if descriptions.is_empty() { String::new() } else { format!(", of which {}", descriptions.join(" and ")) }
 }
 
-fn uncommitted_words(uncommitted: &str) -> String {
-    if uncommitted.is_empty() {
+fn describe_uncommitted_paths(uncommitted_paths: &str) -> String {
+    if uncommitted_paths.is_empty() {
         "; all committed".to_owned()
     } else {
-        format!("; uncommitted: {uncommitted}")
+        format!("; uncommitted: {uncommitted_paths}")
     }
 }
 
-/// The files of the work, a row each, the one touched last first. The last column is about all work since the base.
-pub fn table(files: &[FileInProgress], most: usize, base: Option<&str>) -> String {
+/// Renders a table of the files of the work, the one touched last first. The last column describes all
+/// changes since the base.
+pub fn render_file_table(files: &[FileInProgress], max_rows: usize, base: Option<&str>) -> String {
     if files.is_empty() {
         return String::new();
     }
-    let rows: Vec<String> = files.iter().take(most.max(1)).map(row).collect();
-    let rest = files.len().saturating_sub(rows.len());
-    let more = if rest > 0 { format!("\n\n… and {}", counted(rest, "more file")) } else { String::new() };
-    let since = base.map_or(String::new(), |base| format!(" since {}", short_id(base)));
-    format!("| File | Lines touched last | Change{since} |\n|---|---|---|\n{}{more}", rows.join("\n"))
+    let rows: Vec<String> = files.iter().take(max_rows.max(1)).map(render_file_row).collect();
+    let omitted_count = files.len().saturating_sub(rows.len());
+    let more_note = if omitted_count > 0 {
+        format!("\n\n… and {}", count_with_noun(omitted_count, "more file"))
+    } else {
+        String::new()
+    };
+    let since_base = base.map_or(String::new(), |base| format!(" since {}", short_id(base)));
+    format!(
+        "| File | Lines touched last | Change{since_base} |\n|---|---|---|\n{}{more_note}",
+        rows.join("\n")
+    )
 }
 
-fn row(file: &FileInProgress) -> String {
-    let cell = |text: &str| one_line(&text.replace('|', "\\|"));
-    let lines = if file.lines.is_empty() { "-" } else { &file.lines };
-    let counts = match (file.added, file.removed) {
+fn render_file_row(file: &FileInProgress) -> String {
+    let escape_cell = |text: &str| to_single_line(&text.replace('|', "\\|"));
+    let lines = if file.touched_lines.is_empty() { "-" } else { &file.touched_lines };
+    let counts = match (file.added_lines, file.removed_lines) {
         (Some(added), Some(removed)) => format!(" (+{added} -{removed})"),
         _ => String::new(),
     };
-    format!("| {} | {} | {}{counts} |", cell(&file.path), cell(lines), cell(&file.description))
+    format!(
+        "| {} | {} | {}{counts} |",
+        escape_cell(&file.path),
+        escape_cell(lines),
+        escape_cell(&file.description)
+    )
 }
 
-/// What the session's checks said last.
-pub fn checks(checks: &[Check]) -> String {
+/// Renders the last results of the session's checks.
+pub fn render_checks(checks: &[CheckResult]) -> String {
     let checks: Vec<String> =
-        checks.iter().map(|one| format!("Check {}", check(one, "by that session"))).collect();
+        checks.iter().map(|check| format!("Check {}", describe_check(check, "by that session"))).collect();
     checks.join("\n")
 }
 
-/// Describes how a check ended last, who ran it, and what failed.
-pub fn check(check: &Check, by: &str) -> String {
-    let command = one_line_of_code(&check.command, 160);
+/// Describes the last result of a check, who ran it, and what failed.
+pub fn describe_check(check: &CheckResult, executor: &str) -> String {
+    let command = to_line_for_backticks(&check.command, 160);
     let outcome = if check.passed { "passed" } else { "FAILED" };
-    let before = if check.is_before_edit { ", before its last edit" } else { "" };
-    let failures: String =
-        check.failures.iter().take(NAMED).map(|line| format!("\n- {}", clip(&one_line(line), 160))).collect();
-    format!("`{command}`, run {by}: {outcome}{before}{failures}")
+    let staleness_note = if check.is_before_edit { ", before its last edit" } else { "" };
+    let failures: String = check
+        .failures
+        .iter()
+        .take(MAX_NAMED)
+        .map(|line| format!("\n- {}", truncate_end(&to_single_line(line), 160)))
+        .collect();
+    format!("`{command}`, run {executor}: {outcome}{staleness_note}{failures}")
 }
 
-/// What the session said of its work, with the labels that no other line of the section has; the fence calls it unchecked.
-fn said(checkpoint: &Checkpoint, seed: &str) -> String {
+/// Renders the session's claims about its work in a fence that marks them as unchecked. No other line of the
+/// section has these labels.
+fn render_last_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> String {
     let is_begun = checkpoint.item_work.is_begun;
     let lines = [
         ("It said", &checkpoint.resume_summary, true),
         ("Progress, in its words", &checkpoint.progress_on_item, is_begun),
         ("Next step, in its words", &checkpoint.next_step, is_begun),
     ];
-    let said: Vec<String> = lines
+    let claim_lines: Vec<String> = lines
         .into_iter()
         .filter(|(.., is_handed_on)| *is_handed_on)
-        .filter_map(|(label, words, _)| Some(format!("{label}: {}", claim(words)?)))
+        .filter_map(|(label, claim, _)| Some(format!("{label}: {}", clip_known_claim(claim)?)))
         .collect();
-    let said = said.join("\n");
-    claims::block(Source::Sessions, &claims::fence(seed, &said), &said).trim_end().to_owned()
+    let text = claim_lines.join("\n");
+    untrusted_text::render_quoted_block(
+        TextOrigin::EarlierSessions,
+        &untrusted_text::unique_fence(fence_seed, &text),
+        &text,
+    )
+    .trim_end()
+    .to_owned()
 }
 
-/// What an earlier session said of the item, if the last one said nothing.
-fn said_earlier(checkpoint: &Checkpoint, seed: &str) -> String {
+/// Renders the claims of an earlier session about the item, if the last one made none.
+fn render_earlier_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> String {
     let Some(notes) = &checkpoint.earlier_notes else { return String::new() };
     let lines = [
         ("It said", &notes.summary),
         ("Progress, in its words", &notes.progress),
         ("Next step, in its words", &notes.next_step),
     ];
-    let said = lines.into_iter().filter_map(|(label, words)| Some(format!("{label}: {}", claim(words)?)));
-    let said: Vec<String> = said.collect();
-    let said = said.join("\n");
-    let block = claims::block(Source::Sessions, &claims::fence(seed, &said), &said);
+    let claim_lines =
+        lines.into_iter().filter_map(|(label, claim)| Some(format!("{label}: {}", clip_known_claim(claim)?)));
+    let claim_lines: Vec<String> = claim_lines.collect();
+    let text = claim_lines.join("\n");
+    let block = untrusted_text::render_quoted_block(
+        TextOrigin::EarlierSessions,
+        &untrusted_text::unique_fence(fence_seed, &text),
+        &text,
+    );
     format!(
         "It said neither how far it came nor what comes next. The last session at this item that did was that of iteration {}:\n\n{}",
         notes.iteration,
@@ -353,12 +422,12 @@ fn said_earlier(checkpoint: &Checkpoint, seed: &str) -> String {
     )
 }
 
-fn claim(words: &str) -> Option<String> {
-    let words = one_line(words);
-    (!words.is_empty() && words != UNKNOWN).then(|| clip(&words, CLAIM))
+fn clip_known_claim(claim: &str) -> Option<String> {
+    let claim = to_single_line(claim);
+    (!claim.is_empty() && claim != UNKNOWN).then(|| truncate_end(&claim, MAX_CLAIM_CHARS))
 }
 
-fn list(title: &str, lines: &[String]) -> String {
+fn render_bullet_list(title: &str, lines: &[String]) -> String {
     if lines.is_empty() {
         return String::new();
     }
@@ -366,20 +435,26 @@ fn list(title: &str, lines: &[String]) -> String {
     format!("{title}\n{}", lines.join("\n"))
 }
 
-/// A path that the state names, for a text between backticks. An agent can write the state.
-fn path(file: &str) -> String {
-    one_line_of_code(file, ITEM)
+/// Escapes and clips a path from the state for use between backticks, because an agent can write the state.
+fn clip_path_for_backticks(file: &str) -> String {
+    to_line_for_backticks(file, MAX_ITEM_CHARS)
 }
 
-fn handoff(checkpoint: &Checkpoint) -> String {
+fn render_handoff_reference(checkpoint: &Checkpoint) -> String {
     match checkpoint.handoff_file.as_str() {
         "" => String::new(),
         file => {
-            let earlier = match checkpoint.earlier_handoff.as_str() {
+            let earlier_handoff_note = match checkpoint.earlier_handoff.as_str() {
                 "" => String::new(),
-                earlier => format!("; about the one before it at this item: `{}`", path(earlier)),
+                earlier_handoff => format!(
+                    "; about the one before it at this item: `{}`",
+                    clip_path_for_backticks(earlier_handoff)
+                ),
             };
-            format!("More about that session (its last command, all its files): `{}`{earlier}", path(file))
+            format!(
+                "More about that session (its last command, all its files): `{}`{earlier_handoff_note}",
+                clip_path_for_backticks(file)
+            )
         }
     }
 }

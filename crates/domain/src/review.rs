@@ -1,174 +1,195 @@
-//! A second pair of eyes: what a reviewing session said of ticked items, and what of that is still open.
+//! Reviews of ticked items: the outcome of each review, and the findings that are still open.
 
 use crate::ids::SessionId;
-use crate::text::{clip, counted, one_line};
+use crate::text::{count_with_noun, to_single_line, truncate_end};
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// What the run knows of its reviews.
+/// The state of a run's reviews.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Reviews {
-    /// Where the work on each item began that is not reviewed yet, in that order.
-    pub begun: Vec<ItemBegun>,
+pub struct ReviewState {
+    /// Where the work on each item that is not reviewed yet began, in that order.
+    #[serde(rename = "begun")]
+    pub work_starts: Vec<ItemWorkStart>,
     /// Ticked items that wait for their review.
-    pub waiting: Vec<String>,
-    /// What reviews found, one entry an item. Empty findings: the last review of an item whose tick was taken back passed it.
-    pub points: Vec<ItemPoints>,
-    /// The reviewing session that has not answered yet.
-    pub session: Option<ReviewSession>,
-    /// The last review.
-    pub last: Option<Review>,
-    /// Reviews that ended without an answer.
-    pub unanswered: u32,
-    /// The first review of the current ticks, if it gave no verdict: one more follows.
-    pub failed_attempt: Option<Review>,
+    #[serde(rename = "waiting")]
+    pub waiting_items: Vec<String>,
+    /// The findings of reviews, one entry per item. Empty findings mean that the last review passed an item
+    /// whose tick had been taken back.
+    #[serde(rename = "points")]
+    pub item_findings: Vec<ItemFindings>,
+    /// The review session that has not answered yet.
+    #[serde(rename = "session")]
+    pub open_session: Option<ReviewSession>,
+    #[serde(rename = "last")]
+    pub last_review: Option<Review>,
+    /// The number of reviews that ended without an answer.
+    #[serde(rename = "unanswered")]
+    pub unanswered_count: u32,
+    /// The first review of the current ticks, if it gave no verdict. It is retried once.
+    #[serde(rename = "failed_attempt")]
+    pub attempt_without_verdict: Option<Review>,
 }
 
-impl Reviews {
-    /// The items that are ticked although their last review found something: their ticks had been taken back before.
-    pub fn standing<'a>(&'a self, done: &'a [String]) -> impl Iterator<Item = &'a ItemPoints> {
-        self.points.iter().filter(|points| !points.findings.is_empty() && done.contains(&points.item))
+impl ReviewState {
+    /// Returns the ticked items whose last review has findings. Their ticks had been taken back before.
+    pub fn ticked_items_with_findings<'a>(
+        &'a self,
+        done_items: &'a [String],
+    ) -> impl Iterator<Item = &'a ItemFindings> {
+        self.item_findings
+            .iter()
+            .filter(|points| !points.findings.is_empty() && done_items.contains(&points.item))
     }
 
-    /// What reviews found about an item.
-    pub fn points_of(&self, item: &str) -> Option<&ItemPoints> {
-        self.points.iter().find(|points| points.item == item)
+    /// Returns the findings of reviews about an item.
+    pub fn findings_for_item(&self, item: &str) -> Option<&ItemFindings> {
+        self.item_findings.iter().find(|points| points.item == item)
     }
 }
 
-/// Where the work on an item began.
+/// The commit at which the work on an item began.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ItemBegun {
-    /// The item.
+pub struct ItemWorkStart {
     pub item: String,
-    /// HEAD at that time; none before the first commit.
+    /// HEAD at that time; `None` before the first commit.
     pub head: Option<String>,
 }
 
-/// What reviews found about an item.
+/// The findings of reviews about an item.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ItemPoints {
-    /// The item.
+pub struct ItemFindings {
     pub item: String,
-    /// How often its tick was taken back for that.
-    pub taken_back: u32,
-    /// What the last review found.
+    /// How many times its tick was taken back because of findings.
+    #[serde(rename = "taken_back")]
+    pub taken_back_count: u32,
+    /// The findings of the last review.
     pub findings: Vec<String>,
 }
 
-/// A reviewing session, noted before it is started: after a kill it is found by this, and started no second time.
+/// A review session. It is recorded before it is started, so that after a kill it is found and not started
+/// again.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReviewSession {
-    /// Its id.
     pub id: SessionId,
-    /// The iteration whose ticks it reviews.
+    /// The iteration whose ticks are reviewed.
     pub iteration: u32,
-    /// The session that made the last of them.
+    /// The session that made the last of these ticks.
     pub session_id: Option<SessionId>,
-    /// The items.
     pub items: Vec<String>,
-    /// When it was noted, RFC 3339 UTC.
+    /// When it was recorded, RFC 3339 UTC.
     pub started_at: Timestamp,
-    /// Its process, once that is known.
+    /// The process id, once it is known.
     pub pid: Option<u32>,
-    /// When that process began, in the system's own ticks.
-    pub process_started: Option<u64>,
+    /// The start time of that process, in the system's own ticks.
+    #[serde(rename = "process_started")]
+    pub process_started_at_ticks: Option<u64>,
 }
 
-/// One review.
+/// A finished review.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Review {
-    /// The iteration after which it came.
+    /// The iteration that it followed.
     pub iteration: u32,
-    /// The session whose ticks made it due.
+    /// The session whose ticks were reviewed.
     pub session_id: Option<SessionId>,
-    /// What came of it.
+    /// The outcome, with its fields on the same level in JSON.
     #[serde(flatten)]
-    pub facts: Reviewed,
+    pub outcome: ReviewOutcome,
 }
 
 impl Review {
-    /// True if it came after this session of this iteration.
-    pub fn is_of(&self, iteration: u32, session_id: Option<&SessionId>) -> bool {
+    /// Returns true if the review followed this session of this iteration.
+    pub fn is_after_session(&self, iteration: u32, session_id: Option<&SessionId>) -> bool {
         self.iteration == iteration && self.session_id.as_ref() == session_id
     }
 }
 
-/// What came of a review.
+/// The outcome of a review.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Reviewed {
-    /// The items.
+pub struct ReviewOutcome {
     pub items: Vec<String>,
-    /// What it found; empty if it passed them.
+    /// The findings; empty if the items passed.
     pub findings: Vec<Finding>,
-    /// Items whose ticks stand although it found something.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stand: Vec<String>,
-    /// Why there is no answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
-    /// The model that was asked for; none for the client's own choice.
+    /// Items whose ticks are kept in spite of findings.
+    #[serde(rename = "stand", skip_serializing_if = "Vec::is_empty")]
+    pub kept_ticks: Vec<String>,
+    /// The reason if the review gave no answer.
+    #[serde(rename = "trouble", skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// The requested model; `None` for the client's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it cost, US dollars, as reported by the client.
+    /// The cost in US dollars, as reported by the client.
     pub cost_usd: f64,
-    /// What it used, in tokens as the client counts them.
+    /// The tokens used, as counted by the client.
     pub tokens: u64,
-    /// How long it took.
+    /// The duration in seconds.
     pub seconds: u64,
 }
 
-/// Something that a review found.
+/// A finding of a review.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Finding {
-    /// The item; none for all of the review's.
+    /// The item; `None` if it concerns all items of the review.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// What.
-    pub words: String,
+    /// The description of the finding.
+    #[serde(rename = "words")]
+    pub text: String,
 }
 
-impl Reviewed {
-    /// What it found about an item: what it says of all of them is said of each.
-    pub fn findings_of(&self, item: &str) -> Vec<String> {
-        let is_its = |finding: &&Finding| finding.item.as_deref().is_none_or(|named| named == item);
-        self.findings.iter().filter(is_its).map(|finding| finding.words.clone()).collect()
+impl ReviewOutcome {
+    /// Returns the findings about an item, including those that concern all items.
+    pub fn findings_for_item(&self, item: &str) -> Vec<String> {
+        let applies_to_item =
+            |finding: &&Finding| finding.item.as_deref().is_none_or(|finding_item| finding_item == item);
+        self.findings.iter().filter(applies_to_item).map(|finding| finding.text.clone()).collect()
     }
 
-    /// What came of it, in a sentence without its end.
-    pub fn words(&self) -> String {
-        let of = named(&self.items);
-        let price = if self.cost_usd > 0.0 { format!(" (${:.2})", self.cost_usd) } else { String::new() };
-        if let Some(trouble) = &self.trouble {
-            return format!("the review of {of} gave no answer{price}: {}", clip(&one_line(trouble), 200));
+    /// Describes the outcome in a sentence without a full stop.
+    pub fn describe(&self) -> String {
+        let items = quote_first_items(&self.items);
+        let cost_note = if self.cost_usd > 0.0 { format!(" (${:.2})", self.cost_usd) } else { String::new() };
+        if let Some(failure) = &self.failure {
+            return format!(
+                "the review of {items} gave no answer{cost_note}: {}",
+                truncate_end(&to_single_line(failure), 200)
+            );
         }
         if self.findings.is_empty() {
-            return format!("the review passed {of}{price}");
+            return format!("the review passed {items}{cost_note}");
         }
-        let stand = match self.stand.len() {
+        let kept_ticks_note = match self.kept_ticks.len() {
             0 => String::new(),
-            1 => format!("; the tick of {} stands", named(&self.stand)),
-            _ => format!("; the ticks of {} stand", named(&self.stand)),
+            1 => format!("; the tick of {} stands", quote_first_items(&self.kept_ticks)),
+            _ => format!("; the ticks of {} stand", quote_first_items(&self.kept_ticks)),
         };
-        format!("the review of {of} has {}{price}{stand}", counted(self.findings.len(), "finding"))
+        format!(
+            "the review of {items} has {}{cost_note}{kept_ticks_note}",
+            count_with_noun(self.findings.len(), "finding")
+        )
     }
 }
 
-/// Items for a sentence, the first of them.
-pub fn named(items: &[String]) -> String {
-    const NAMED: usize = 3;
-    let named: Vec<String> =
-        items.iter().take(NAMED).map(|item| format!("\"{}\"", clip(&one_line(item), 80))).collect();
-    let more = items.len().saturating_sub(named.len());
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", named.join(", "))
+/// Quotes the first items for a sentence, and says how many more there are.
+pub fn quote_first_items(items: &[String]) -> String {
+    const MAX_NAMED_ITEMS: usize = 3;
+    let quoted_items: Vec<String> = items
+        .iter()
+        .take(MAX_NAMED_ITEMS)
+        .map(|item| format!("\"{}\"", truncate_end(&to_single_line(item), 80)))
+        .collect();
+    let unnamed_count = items.len().saturating_sub(quoted_items.len());
+    let more_note = if unnamed_count > 0 { format!(" and {unnamed_count} more") } else { String::new() };
+    format!("{}{more_note}", quoted_items.join(", "))
 }
 
 #[cfg(test)]
@@ -176,35 +197,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_of_a_review_is_told_in_a_sentence() {
-        let items = |count: usize| (1..=count).map(|number| format!("item {number}")).collect::<Vec<_>>();
-        let found = vec![Finding { item: None, words: "x".into() }];
+    fn the_outcome_of_a_review_is_described_in_a_sentence() {
+        let numbered_items =
+            |count: usize| (1..=count).map(|number| format!("item {number}")).collect::<Vec<_>>();
+        let findings = vec![Finding { item: None, text: "x".into() }];
         let cost_usd = 0.25;
-        for (reviewed, words) in [
+        for (outcome, expected) in [
             (
-                Reviewed { items: items(1), cost_usd, ..Reviewed::default() },
+                ReviewOutcome { items: numbered_items(1), cost_usd, ..ReviewOutcome::default() },
                 "the review passed \"item 1\" ($0.25)",
             ),
             (
-                Reviewed { items: items(5), findings: found.clone(), ..Reviewed::default() },
+                ReviewOutcome {
+                    items: numbered_items(5),
+                    findings: findings.clone(),
+                    ..ReviewOutcome::default()
+                },
                 "the review of \"item 1\", \"item 2\", \"item 3\" and 2 more has 1 finding",
             ),
             (
-                Reviewed {
-                    items: items(1),
-                    findings: found,
-                    stand: items(1),
+                ReviewOutcome {
+                    items: numbered_items(1),
+                    findings,
+                    kept_ticks: numbered_items(1),
                     cost_usd,
-                    ..Reviewed::default()
+                    ..ReviewOutcome::default()
                 },
                 "the review of \"item 1\" has 1 finding ($0.25); the tick of \"item 1\" stands",
             ),
             (
-                Reviewed { items: items(1), trouble: Some("too\nlate".into()), ..Reviewed::default() },
+                ReviewOutcome {
+                    items: numbered_items(1),
+                    failure: Some("too\nlate".into()),
+                    ..ReviewOutcome::default()
+                },
                 "the review of \"item 1\" gave no answer: too late",
             ),
         ] {
-            assert_eq!(reviewed.words(), words);
+            assert_eq!(outcome.describe(), expected);
         }
     }
 }

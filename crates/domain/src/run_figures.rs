@@ -1,43 +1,44 @@
-//! The figures of a run at one moment: what its screens, `plimsoll status` and the report show.
+//! The figures of a run at one moment, which its screens, `plimsoll status` and the report show.
 
 use crate::cost::{Cost, CostBasis};
-use crate::state::ApiTrouble;
-use crate::workers::Used;
+use crate::state::ApiRetryState;
+use crate::workers::WorkUsage;
 use serde::Serialize;
 
-/// What a run has used and how far it has come, with the sessions that are running.
+/// The usage and the progress of a run, including the sessions that are running.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RunFigures {
-    /// Sessions that have started.
+    /// The number of sessions that have started.
     pub sessions_started: u32,
-    /// Sessions whose client is running.
+    /// The number of sessions whose client is running.
     pub sessions_running: u32,
-    /// US dollars; estimated for the sessions that are running.
+    /// The cost in US dollars; estimated for the sessions that are running.
     pub cost_usd: f64,
-    /// How far the cost can be relied on.
+    /// How reliable the cost is.
     pub cost_basis: CostBasis,
     /// Tokens of all kinds.
     pub tokens: u64,
-    /// The items of the plan, counted.
+    /// The number of items of the plan by state.
     pub items: ItemCounts,
-    /// The items that a worker of this machine holds, in the plan's order; empty in a run without workers.
+    /// The items that workers of this machine have, in the plan's order; empty in a run without workers.
     pub workers: Vec<WorkerFigures>,
 }
 
-/// The items of a plan, counted by how far they are.
+/// The number of items of a plan by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ItemCounts {
-    /// All items.
     pub total: usize,
-    /// Ticked; in a run with workers also merged.
+    /// Ticked; in a run with workers, ticked and merged.
     pub done: usize,
     /// Not done, for whatever reason.
     pub open: usize,
-    /// Open, and a session or a worker has them.
-    pub in_work: usize,
+    /// Open, and a session or a worker is working on them.
+    #[serde(rename = "in_work")]
+    pub in_progress: usize,
     /// Open, with work that waits to be merged.
-    pub to_merge: usize,
-    /// Open, and passed over after repeated failure.
+    #[serde(rename = "to_merge")]
+    pub waiting_to_merge: usize,
+    /// Open, and skipped after repeated failure.
     pub set_aside: usize,
     /// Open, and waiting for the user's answer.
     pub parked: usize,
@@ -46,61 +47,66 @@ pub struct ItemCounts {
 /// A worker with its item.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct WorkerFigures {
-    /// The worker, from 1.
-    pub worker: usize,
+    /// The worker's number, from 1.
+    #[serde(rename = "worker")]
+    pub worker_number: usize,
     /// The item's number in the plan, from 1.
-    pub item: usize,
-    /// The item's text.
-    pub text: String,
-    /// What the worker does.
+    #[serde(rename = "item")]
+    pub item_number: usize,
+    #[serde(rename = "text")]
+    pub item_text: String,
+    /// The worker's current activity.
     pub activity: WorkerActivity,
-    /// The sessions of this attempt so far: the number of the one that is running, if one is.
-    pub session: u32,
-    /// How full the window of the running session is.
-    pub percent: Option<u64>,
-    /// Why its client retries a request at present; none if it does not.
-    pub api_trouble: Option<ApiTrouble>,
-    /// US dollars for this attempt.
+    /// The number of sessions of this attempt so far, including the one that is running.
+    #[serde(rename = "session")]
+    pub session_number: u32,
+    /// The context usage of the running session, in percent.
+    #[serde(rename = "percent")]
+    pub context_percent: Option<u64>,
+    /// Why its client is currently retrying a request; `None` if it is not.
+    pub api_trouble: Option<ApiRetryState>,
+    /// The cost of this attempt in US dollars.
     pub cost_usd: f64,
-    /// How far the cost can be relied on.
+    /// How reliable the cost is.
     pub cost_basis: CostBasis,
-    /// Tokens for this attempt.
+    /// The tokens used by this attempt.
     pub tokens: u64,
 }
 
-/// What a worker does.
+/// The current activity of a worker.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerActivity {
     /// Its worktree is being prepared.
     #[default]
     Preparing,
-    /// The item's run is at work.
+    /// The item's run is active.
     Working,
-    /// The item's run has ended for now: for a limit, or until there is money.
+    /// The item's run is suspended, because of a usage limit or until there is budget.
     Waiting,
     /// Nobody works on the item: the run's process has ended.
     Stopped,
 }
 
 impl RunFigures {
-    /// The cost of all sessions.
-    pub fn cost(&self) -> Cost {
+    /// Returns the cost of all sessions.
+    pub fn total_cost(&self) -> Cost {
         Cost { usd: self.cost_usd, basis: self.cost_basis }
     }
 
-    /// The trouble of the API, if all sessions of workers that are running have some.
-    pub fn api_trouble(&self) -> Option<&ApiTrouble> {
-        let running = || self.workers.iter().filter(|worker| worker.activity == WorkerActivity::Working);
-        let first = running().next()?.api_trouble.as_ref();
-        first.filter(|_| running().all(|worker| worker.api_trouble.is_some()))
+    /// Returns the API trouble of the first active worker, if all active workers have API trouble.
+    pub fn api_trouble_of_all_workers(&self) -> Option<&ApiRetryState> {
+        let working_workers =
+            || self.workers.iter().filter(|worker| worker.activity == WorkerActivity::Working);
+        let first_trouble = working_workers().next()?.api_trouble.as_ref();
+        first_trouble.filter(|_| working_workers().all(|worker| worker.api_trouble.is_some()))
     }
 
-    /// Adds what sessions have used.
-    pub fn add_used(&mut self, used: Used) {
-        self.sessions_started = self.sessions_started.saturating_add(used.sessions);
-        self.cost_usd += used.cost_usd;
-        self.cost_basis = self.cost_basis.max(used.cost_basis);
-        self.tokens = self.tokens.saturating_add(used.tokens);
+    /// Adds the usage of sessions to the totals.
+    pub fn add_usage(&mut self, usage: WorkUsage) {
+        self.sessions_started = self.sessions_started.saturating_add(usage.sessions);
+        self.cost_usd += usage.cost_usd;
+        self.cost_basis = self.cost_basis.max(usage.cost_basis);
+        self.tokens = self.tokens.saturating_add(usage.tokens);
     }
 }

@@ -3,13 +3,13 @@
 pub mod authority;
 
 use crate::item_model;
-use crate::size::Size;
+use crate::size::ItemSize;
 use serde::{Deserialize, Serialize};
 
 /// Plimsoll reads your own `~/.config/plimsoll/settings.json`, then a project's `.claude/plimsoll.json`. Anyone may have
 /// written the project's file, so it can state preferences and make limits stricter, but it cannot start programs, send
 /// anything out or choose a model. A file contains only what differs from the defaults.
-// The doc comments are the descriptions in the published schema and in docs/settings.md.
+// These doc comments are the descriptions in the published schema and in docs/settings.md.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(title = "Plimsoll settings"))]
 #[serde(default, deny_unknown_fields)]
@@ -55,13 +55,13 @@ pub struct Settings {
     /// How many times in a row each problem may occur before the circuit breaker opens; 0 for no limit.
     pub breaker: BreakerLimits,
     /// This many threshold checkpoints within this many minutes, with no finished item, pause the run.
-    pub thrash: Thrash,
+    pub thrash: ThrashLimits,
     /// Notes in Linear: one comment per run, updated at each checkpoint and at the end. Without an issue nothing is sent.
     /// See docs/linear.md.
-    pub linear: Linear,
+    pub linear: LinearSettings,
     /// How much of what is recorded is kept. Without either value nothing is ever deleted. See `plimsoll prune --help`.
-    #[serde(skip_serializing_if = "Keep::is_everything")]
-    pub keep: Keep,
+    #[serde(skip_serializing_if = "RetentionSettings::keeps_everything")]
+    pub keep: RetentionSettings,
     /// The appearance of the status line. `plimsoll statusline explain` shows each segment's fields, value and source.
     pub statusline: crate::statusline::StatusLine,
     /// Any of these settings for one project, by the project's folder (absolute, or from ~/). Ignored in a project's file.
@@ -91,27 +91,27 @@ pub struct Models {
 }
 
 impl Models {
-    /// The model for items of this size.
-    pub fn of(&self, size: Size) -> Option<&str> {
+    /// Returns the model for items of this size.
+    pub fn model_for_size(&self, size: ItemSize) -> Option<&str> {
         let model = match size {
-            Size::Trivial => &self.trivial,
-            Size::Simple => &self.simple,
-            Size::Medium => &self.medium,
-            Size::Complex => &self.complex,
-            Size::VeryComplex => &self.very_complex,
+            ItemSize::Trivial => &self.trivial,
+            ItemSize::Simple => &self.simple,
+            ItemSize::Medium => &self.medium,
+            ItemSize::Complex => &self.complex,
+            ItemSize::VeryComplex => &self.very_complex,
         };
         model.as_deref()
     }
 
-    /// Every model that is named.
-    pub fn named(&self) -> impl Iterator<Item = &str> {
-        let sizes = [&self.trivial, &self.simple, &self.medium, &self.complex, &self.very_complex];
-        sizes.into_iter().flatten().chain(&self.allowed).map(String::as_str)
+    /// Returns every model that the settings name.
+    pub fn named_models(&self) -> impl Iterator<Item = &str> {
+        let models_by_size = [&self.trivial, &self.simple, &self.medium, &self.complex, &self.very_complex];
+        models_by_size.into_iter().flatten().chain(&self.allowed).map(String::as_str)
     }
 
-    fn problem(&self) -> Option<String> {
-        let wrong = self.named().find(|name| !item_model::is_name(name))?;
-        Some(format!("models: {wrong:?} is no model's name"))
+    fn find_invalid_model_name(&self) -> Option<String> {
+        let invalid_name = self.named_models().find(|name| !item_model::is_valid_model_name(name))?;
+        Some(format!("models: {invalid_name:?} is no model's name"))
     }
 }
 
@@ -119,8 +119,8 @@ impl Models {
 /// open session, and handoffs that no session has read always stay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct Keep {
+#[serde(rename = "Keep", default, deny_unknown_fields)]
+pub struct RetentionSettings {
     /// Sessions, handoffs and output of runs that were last written longer ago than this many days are removed. Ignored in a
     /// project's file.
     pub days: Option<u64>,
@@ -131,18 +131,18 @@ pub struct Keep {
     pub compress: bool,
 }
 
-impl Keep {
-    /// True where nothing is ever deleted.
-    pub fn is_everything(&self) -> bool {
-        *self == Keep::default()
+impl RetentionSettings {
+    /// Returns true if nothing is ever deleted.
+    pub fn keeps_everything(&self) -> bool {
+        *self == RetentionSettings::default()
     }
 }
 
 /// Notes in Linear; nothing is sent anywhere without an issue.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct Linear {
+#[serde(rename = "Linear", default, deny_unknown_fields)]
+pub struct LinearSettings {
     /// The issue, such as ENG-123. Set it in your own file, for one project below `projects`; it is ignored in a project's
     /// file.
     pub issue: Option<String>,
@@ -174,8 +174,8 @@ pub struct BreakerLimits {
 /// This many threshold checkpoints within this many minutes, with no finished item, pause the run; 0 for never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default, deny_unknown_fields)]
-pub struct Thrash {
+#[serde(rename = "Thrash", default, deny_unknown_fields)]
+pub struct ThrashLimits {
     /// Number of checkpoints; 0 for never.
     pub checkpoints: u32,
     /// The period, in minutes.
@@ -184,7 +184,7 @@ pub struct Thrash {
 }
 
 impl Default for BreakerLimits {
-    /// A refused tool stays refused, so two are enough; an error may need a few tries.
+    /// A refused tool stays refused, so two sessions are enough; an error may need a few retries.
     fn default() -> Self {
         BreakerLimits {
             no_progress: 3,
@@ -197,10 +197,10 @@ impl Default for BreakerLimits {
     }
 }
 
-impl Default for Thrash {
-    /// Three windows filled in a quarter of an hour are no work.
+impl Default for ThrashLimits {
+    /// Three full context windows within a quarter of an hour mean that the item does not fit one session.
     fn default() -> Self {
-        Thrash { checkpoints: 3, minutes: 15 }
+        ThrashLimits { checkpoints: 3, minutes: 15 }
     }
 }
 
@@ -256,21 +256,22 @@ impl Default for Settings {
             grace_batches: 5,
             windows: std::collections::BTreeMap::new(),
             models: Models::default(),
-            // The client's writer was seen to lag up to 89 ms behind a hook (2.1.329).
+            // The client's writer lagged up to 89 ms behind a hook in measurements (2.1.329).
             freshness_wait_ms: 250,
             handoff_bytes: 8 * 1024,
             end_wait_seconds: 10,
             background_wait_seconds: 120,
             verify_timeout_seconds: 600,
             protect: Vec::new(),
-            // The client's own longest Bash call is 10 minutes: three of them in silence are a hang.
+            // The client limits one Bash call to 10 minutes, so three times that without output means that it
+            // hangs.
             idle_timeout_seconds: 1800,
             // Longer than any build or test run that a session should wait for; shorter than a night.
             tool_timeout_seconds: 7200,
             breaker: BreakerLimits::default(),
-            thrash: Thrash::default(),
-            linear: Linear::default(),
-            keep: Keep::default(),
+            thrash: ThrashLimits::default(),
+            linear: LinearSettings::default(),
+            keep: RetentionSettings::default(),
             statusline: crate::statusline::StatusLine::default(),
             projects: std::collections::BTreeMap::new(),
         }
@@ -278,8 +279,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Says what is wrong with values that parse and still make no sense.
-    pub fn problem(&self) -> Option<String> {
+    /// Returns a message about the first value that parses but is not valid.
+    pub fn find_validation_error(&self) -> Option<String> {
         let Levels { l1, l2, l3 } = self.levels;
         if !(0.0 < l1 && l1 < l2 && l2 < l3 && l3 <= 100.0) {
             return Some(format!("levels must rise: 0 < l1 ({l1}) < l2 ({l2}) < l3 ({l3}) <= 100"));
@@ -299,7 +300,7 @@ impl Settings {
             return Some(format!("handoff_bytes ({}) must be at least 1024", self.handoff_bytes));
         }
         let issue = self.linear.issue.as_deref();
-        let issue = issue.and_then(crate::linear::problem_of_issue);
-        issue.or_else(|| self.models.problem()).or_else(|| self.statusline.problem())
+        let issue = issue.and_then(crate::linear::describe_invalid_issue_name);
+        issue.or_else(|| self.models.find_invalid_model_name()).or_else(|| self.statusline.validation_error())
     }
 }

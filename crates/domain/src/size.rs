@@ -1,11 +1,11 @@
-//! How large an item is: what the plan says about it, and what items of this run really took.
+//! How large an item is: the size that the plan states, and the tokens that items of this run actually used.
 
 use serde::{Deserialize, Serialize};
 
-/// The complexity classes of the original design, as an item may state them: `- [ ] Parse dates (medium)`.
+/// A complexity class of the original design, as an item may state it: `- [ ] Parse dates (medium)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Size {
+pub enum ItemSize {
     /// Below 50 lines.
     Trivial,
     /// 50 to 150 lines.
@@ -14,136 +14,144 @@ pub enum Size {
     Medium,
     /// More than 300 lines.
     Complex,
-    /// Fits no window: it must be split.
+    /// Does not fit into one context window: the item must be split.
     VeryComplex,
 }
 
-/// Behind them comes the bracket's end, or a comma and more: `(simple, after: 2)`.
-const WORDS: [(&str, Size); 5] = [
-    ("(very complex", Size::VeryComplex),
-    ("(trivial", Size::Trivial),
-    ("(simple", Size::Simple),
-    ("(medium", Size::Medium),
-    ("(complex", Size::Complex),
+/// The beginning of each size annotation. A closing bracket or a comma follows it: `(simple, after: 2)`.
+const SIZE_ANNOTATIONS: [(&str, ItemSize); 5] = [
+    ("(very complex", ItemSize::VeryComplex),
+    ("(trivial", ItemSize::Trivial),
+    ("(simple", ItemSize::Simple),
+    ("(medium", ItemSize::Medium),
+    ("(complex", ItemSize::Complex),
 ];
 
-impl Size {
-    /// The size that an item states.
-    pub fn stated(item: &str) -> Option<Size> {
-        let item = crate::item_check::words(item).to_lowercase();
-        let is_stated = |word: &str| {
-            item.match_indices(word).any(|(place, _)| item[place + word.len()..].starts_with([')', ',']))
+impl ItemSize {
+    /// Returns the size that the text of an item states in brackets, if any.
+    pub fn parse_from_item(item_text: &str) -> Option<ItemSize> {
+        let item_text = crate::item_check::text_before_verify_command(item_text).to_lowercase();
+        let has_annotation = |annotation: &str| {
+            item_text
+                .match_indices(annotation)
+                .any(|(index, _)| item_text[index + annotation.len()..].starts_with([')', ',']))
         };
-        WORDS.iter().find(|(word, _)| is_stated(word)).map(|(_, size)| *size)
+        SIZE_ANNOTATIONS.iter().find(|(annotation, _)| has_annotation(annotation)).map(|(_, size)| *size)
     }
 
-    /// The size of a change in so many lines.
-    pub fn of_lines(lines: u64) -> Size {
-        match lines {
-            0..50 => Size::Trivial,
-            50..150 => Size::Simple,
-            150..300 => Size::Medium,
-            _ => Size::Complex,
+    /// Returns the size of a change with this many lines. Never returns [`Size::VeryComplex`].
+    pub fn from_line_count(line_count: u64) -> ItemSize {
+        match line_count {
+            0..50 => ItemSize::Trivial,
+            50..150 => ItemSize::Simple,
+            150..300 => ItemSize::Medium,
+            _ => ItemSize::Complex,
         }
     }
 
-    /// As the original's table names it.
-    pub fn word(self) -> &'static str {
+    /// Returns the name that the original design's table uses.
+    pub fn as_str(self) -> &'static str {
         match self {
-            Size::Trivial => "trivial",
-            Size::Simple => "simple",
-            Size::Medium => "medium",
-            Size::Complex => "complex",
-            Size::VeryComplex => "very complex",
+            ItemSize::Trivial => "trivial",
+            ItemSize::Simple => "simple",
+            ItemSize::Medium => "medium",
+            ItemSize::Complex => "complex",
+            ItemSize::VeryComplex => "very complex",
         }
     }
 
-    /// The upper end of the share of a window that the original's table gives it, in percent.
-    pub fn percent(self) -> u64 {
+    /// Returns the upper end of the share of a context window that the original design's table gives, in percent.
+    pub fn max_window_percent(self) -> u64 {
         match self {
-            Size::Trivial => 10,
-            Size::Simple => 20,
-            Size::Medium => 40,
-            Size::Complex => 60,
-            Size::VeryComplex => 100,
+            ItemSize::Trivial => 10,
+            ItemSize::Simple => 20,
+            ItemSize::Medium => 40,
+            ItemSize::Complex => 60,
+            ItemSize::VeryComplex => 100,
         }
     }
 }
 
-/// What sessions took for an item that is still open.
+/// The tokens that sessions have used for an item that is still open.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenItemCost {
-    /// The item.
     pub item: String,
-    /// The growth of their fills, in tokens.
+    /// Growth of the context windows of these sessions, in tokens.
     pub tokens: u64,
 }
 
-/// How far the growth of a session's context has been measured. In the file it is the list of its figures, in their order:
-/// named fields would make every hook program larger by several kilobytes.
+/// How far the growth of a session's context has been measured. The file holds the numbers as a list, in the order of the
+/// fields: named fields would make every hook program larger by several kilobytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<u64>", into = "Vec<u64>")]
-pub struct MeasuredGrowth {
+pub struct ContextGrowth {
     /// Bytes of the transcript that have been read.
     pub read_bytes: u64,
-    /// Growth up to there, in tokens.
-    pub tokens: u64,
-    /// The highest usage since the last compaction; none before the first response.
-    pub peak: Option<u64>,
-    /// The part of the growth that items were charged with.
-    pub charged: u64,
+    /// Growth of the context up to `read_bytes`, in tokens.
+    pub grown_tokens: u64,
+    /// The highest usage since the last compaction; `None` before the first response.
+    pub peak_usage: Option<u64>,
+    /// The part of the growth that items have been charged with, in tokens.
+    pub charged_tokens: u64,
 }
 
-impl MeasuredGrowth {
-    /// Adds what a usage exceeds the highest one since the last compaction by; the first one is where growth begins.
-    pub fn add_usage(&mut self, usage: u64) {
-        let peak = self.peak.get_or_insert(usage);
-        self.tokens = self.tokens.saturating_add(usage.saturating_sub(*peak));
-        *peak = usage.max(*peak);
+impl ContextGrowth {
+    /// Adds the tokens by which a usage exceeds the highest one since the last compaction. The first usage only sets the
+    /// starting point.
+    pub fn add_growth_above_peak(&mut self, usage_tokens: u64) {
+        let peak_usage = self.peak_usage.get_or_insert(usage_tokens);
+        self.grown_tokens = self.grown_tokens.saturating_add(usage_tokens.saturating_sub(*peak_usage));
+        *peak_usage = usage_tokens.max(*peak_usage);
     }
 }
 
-impl From<Vec<u64>> for MeasuredGrowth {
-    fn from(figures: Vec<u64>) -> MeasuredGrowth {
-        let figure = |place: usize| figures.get(place).copied().unwrap_or_default();
-        // No response uses no tokens.
-        let peak = Some(figure(2)).filter(|peak| *peak > 0);
-        MeasuredGrowth { read_bytes: figure(0), tokens: figure(1), peak, charged: figure(3) }
+impl From<Vec<u64>> for ContextGrowth {
+    fn from(numbers: Vec<u64>) -> ContextGrowth {
+        let number_at = |index: usize| numbers.get(index).copied().unwrap_or_default();
+        // Every response uses tokens, so 0 means that there was none.
+        let peak_usage = Some(number_at(2)).filter(|peak| *peak > 0);
+        ContextGrowth {
+            read_bytes: number_at(0),
+            grown_tokens: number_at(1),
+            peak_usage,
+            charged_tokens: number_at(3),
+        }
     }
 }
 
-impl From<MeasuredGrowth> for Vec<u64> {
-    fn from(MeasuredGrowth { read_bytes, tokens, peak, charged }: MeasuredGrowth) -> Vec<u64> {
+impl From<ContextGrowth> for Vec<u64> {
+    fn from(
+        ContextGrowth { read_bytes, grown_tokens: tokens, peak_usage: peak, charged_tokens: charged }: ContextGrowth,
+    ) -> Vec<u64> {
         vec![read_bytes, tokens, peak.unwrap_or_default(), charged]
     }
 }
 
-/// What one item took.
+/// The tokens that one item used, and its size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemCost {
-    /// What it had stated, or the files that it names made it.
-    pub size: Option<Size>,
-    /// By how much the contexts of its sessions grew from its beginning to its tick, in tokens.
+    /// The size that the item stated, or that was derived from the files that it names.
+    pub size: Option<ItemSize>,
+    /// Growth of its sessions' contexts from the start of the item to its tick, in tokens.
     pub tokens: u64,
 }
 
-/// An item that the current iteration ticked, and what it took.
+/// An item that the current iteration ticked, with its cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "StoredMeasuredItem", into = "StoredMeasuredItem")]
 pub struct MeasuredItem {
-    /// The item.
     pub item: String,
-    /// What was noted as its cost; none if that is not known.
+    /// The recorded cost; `None` if it is unknown.
     pub cost: Option<ItemCost>,
 }
 
-/// As it is in the file.
+/// The form of a [`MeasuredItem`] in the file: a plain text if the cost is unknown.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum StoredMeasuredItem {
-    Item(String),
+    Unmeasured(String),
     Measured {
         item: String,
         #[serde(flatten)]
@@ -154,7 +162,7 @@ enum StoredMeasuredItem {
 impl From<StoredMeasuredItem> for MeasuredItem {
     fn from(stored: StoredMeasuredItem) -> MeasuredItem {
         match stored {
-            StoredMeasuredItem::Item(item) => MeasuredItem { item, cost: None },
+            StoredMeasuredItem::Unmeasured(item) => MeasuredItem { item, cost: None },
             StoredMeasuredItem::Measured { item, cost } => MeasuredItem { item, cost: Some(cost) },
         }
     }
@@ -164,7 +172,7 @@ impl From<MeasuredItem> for StoredMeasuredItem {
     fn from(MeasuredItem { item, cost }: MeasuredItem) -> StoredMeasuredItem {
         match cost {
             Some(cost) => StoredMeasuredItem::Measured { item, cost },
-            None => StoredMeasuredItem::Item(item),
+            None => StoredMeasuredItem::Unmeasured(item),
         }
     }
 }
@@ -174,8 +182,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_measured_item_is_read_as_it_was_written() {
-        let cost = ItemCost { size: Some(Size::Simple), tokens: 7 };
+    fn a_measured_item_survives_a_round_trip() {
+        let cost = ItemCost { size: Some(ItemSize::Simple), tokens: 7 };
         let measured = |cost| MeasuredItem { item: "one".to_owned(), cost };
         for (text, expected) in [
             (r#""one""#, measured(None)),
@@ -187,30 +195,31 @@ mod tests {
     }
 
     #[test]
-    fn measured_growth_is_a_list_of_figures_and_a_short_one_is_read() {
-        let growth = |peak| MeasuredGrowth { read_bytes: 9, tokens: 5, peak, charged: 4 };
+    fn measured_growth_is_stored_as_a_list_that_may_be_short() {
+        let growth =
+            |peak| ContextGrowth { read_bytes: 9, grown_tokens: 5, peak_usage: peak, charged_tokens: 4 };
         for (text, expected) in [("[9,5,7,4]", growth(Some(7))), ("[9,5,0,4]", growth(None))] {
-            assert_eq!(serde_json::from_str::<MeasuredGrowth>(text).unwrap(), expected);
+            assert_eq!(serde_json::from_str::<ContextGrowth>(text).unwrap(), expected);
             assert_eq!(serde_json::to_string(&expected).unwrap(), text);
         }
-        let short = MeasuredGrowth { read_bytes: 9, ..MeasuredGrowth::default() };
-        assert_eq!(serde_json::from_str::<MeasuredGrowth>("[9]").unwrap(), short);
+        let short = ContextGrowth { read_bytes: 9, ..ContextGrowth::default() };
+        assert_eq!(serde_json::from_str::<ContextGrowth>("[9]").unwrap(), short);
     }
 
     #[test]
     fn an_item_states_its_size_in_brackets() {
         for (item, size) in [
-            ("Parse dates (medium)", Some(Size::Medium)),
-            ("Rewrite the parser (Very Complex)", Some(Size::VeryComplex)),
-            ("(complex) Rewrite", Some(Size::Complex)),
+            ("Parse dates (medium)", Some(ItemSize::Medium)),
+            ("Rewrite the parser (Very Complex)", Some(ItemSize::VeryComplex)),
+            ("(complex) Rewrite", Some(ItemSize::Complex)),
             ("Make it simple", None),
-            ("Make it (simple, after: 2)", Some(Size::Simple)),
-            ("Make it (simple, verify: cargo test)", Some(Size::Simple)),
+            ("Make it (simple, after: 2)", Some(ItemSize::Simple)),
+            ("Make it (simple, verify: cargo test)", Some(ItemSize::Simple)),
             ("Make it (verify: test (complex))", None),
             ("Undo what is (simpleton)", None),
             ("A simple (but long) one", None),
         ] {
-            assert_eq!(Size::stated(item), size, "{item}");
+            assert_eq!(ItemSize::parse_from_item(item), size, "{item}");
         }
     }
 }

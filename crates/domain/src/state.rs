@@ -1,21 +1,27 @@
-//! The run's state: `ralph-state.json`. Other people's shell scripts read this shape with jq: keep it.
+//! The run's state, stored in `ralph-state.json`. Users' shell scripts read this file with jq, so its shape must not change.
 
 pub mod checkpoint;
 mod document;
 mod groups;
 mod iteration;
 mod lifecycle;
-mod read;
+mod parser;
 
 pub use checkpoint::{
-    BaseRelation, Cause, Check, Checkpoint, CommitRef, EarlierNotes, FileInProgress, ItemWork, short_id,
+    BaseRelation, CheckResult, Checkpoint, CheckpointCause, CommitRef, EarlierNotes, FileInProgress,
+    ItemWork, short_id,
 };
-pub use document::merge;
-pub use groups::{AtStart, Deliver, Items, Outcomes, RunOptions, Spent, VerifyRun, WorkerOptions};
-pub use iteration::{ApiTrouble, HistoryEntry, ItemStart, IterationRecord, Phase, WorktreeFingerprint};
+pub use document::merge_known_fields;
+pub use groups::{
+    DeliveryMode, PlanItems, ProjectAtStart, RunOptions, RunSpending, SessionOutcomes, VerifyRun,
+    WorkerOptions,
+};
+pub use iteration::{
+    ApiRetryState, HistoryEntry, ItemStart, IterationPhase, IterationRecord, WorktreeFingerprint,
+};
 pub use lifecycle::Lifecycle;
 
-use crate::format::Format;
+use crate::format::FormatVersion;
 use crate::ids::{RunId, SessionId};
 use crate::item_check::ItemCheck;
 use crate::item_set;
@@ -23,286 +29,319 @@ use crate::promise::PromiseCode;
 use crate::question::OpenQuestion;
 use crate::size::{ItemCost, MeasuredItem, OpenItemCost};
 use crate::subagent_usage::SubagentUsage;
-use crate::text::json_text;
-use crate::todo::{TodoList, same_item};
-use document::{remove_gone_fields, strip_nulls};
-use read::History;
+use crate::text::json_bytes_to_str;
+use crate::todo::{TodoList, matches_item_text};
+use document::{remove_fields_absent_from_new, strip_nulls};
+use parser::HistoryMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// Everything that is known about one run.
+/// The complete state of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(Deserialize), serde(default))]
 pub struct RunState {
-    /// The format of the file.
-    pub format: Format,
-    /// What the user asked for: at the start, or with a later `--resume`. No session changes it.
+    pub format: FormatVersion,
+    /// The user's options, given at the start or with a later `--resume`. Sessions never change them.
     #[serde(flatten)]
     pub options: RunOptions,
     /// The current session's number, from 1; 0 before the first.
     pub iteration: u32,
-    /// How the project stood when the run began.
+    /// The state of the project when the run began.
     #[serde(flatten)]
-    pub at_start: AtStart,
-    /// The status of the run.
+    pub project_at_start: ProjectAtStart,
     #[serde(flatten)]
     pub lifecycle: Lifecycle,
-    /// What the sessions so far came to: what the breaker and the next prompt go by.
+    /// Results of the sessions so far. The circuit breaker and the next prompt depend on them.
     #[serde(flatten)]
-    pub outcomes: Outcomes,
-    /// The items of the plan, and what they took.
+    pub outcomes: SessionOutcomes,
+    /// The items of the plan, and their costs.
     #[serde(flatten)]
-    pub items: Items,
-    /// The last checkpoint; `active` until a prompt has carried it on.
+    pub plan_items: PlanItems,
+    /// The last checkpoint; `active` until a prompt has resumed it.
     pub context_checkpoint: Checkpoint,
-    /// Checkpoints of items that are half done while another one is first in the list, one an item.
-    pub half_done: Vec<Checkpoint>,
-    /// One entry an iteration.
+    /// Checkpoints of half-done items while another item comes first in the plan; one per item.
+    #[serde(rename = "half_done")]
+    pub half_done_checkpoints: Vec<Checkpoint>,
+    /// One entry per iteration.
     pub context_history: Vec<HistoryEntry>,
-    /// The run's id.
     pub run_id: RunId,
-    /// The session that owns the run; no other acts on it.
+    /// The session that owns the run; no other session may act on it.
     pub session_id: Option<SessionId>,
-    /// What makes the promise of this run unlike any other text.
-    pub nonce: PromiseCode,
-    /// Grows with every write: a copy that went back in time is known by it.
+    /// The code that makes the completion promise of this run different from any other text.
+    #[serde(rename = "nonce")]
+    pub promise_code: PromiseCode,
+    /// Increases with every write, so that an older copy of the file can be recognized.
     pub revision: u64,
-    /// The life of the current iteration.
+    /// The progress of the current iteration.
     pub iteration_record: IterationRecord,
-    /// What the run has used so far.
+    /// The dollars, tokens and seconds that the run has used so far.
     #[serde(flatten)]
-    pub spent: Spent,
+    pub spending: RunSpending,
 }
 
-/// What becomes of uncommitted work at a checkpoint.
+/// What happens to uncommitted work at a checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Commit {
-    /// It is committed on the run's branch, else on the current one.
+pub enum CheckpointCommitMode {
+    /// It is committed to the run's branch, or to the current branch if the run has none.
     #[default]
     Wip,
-    /// It stays as it is.
+    /// It stays uncommitted.
     Off,
 }
 
-/// When the verify commands run. Whatever it is, completion is believed only once they pass.
+/// When the verify commands run. In every mode they must pass before the run counts as completed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum VerifyEach {
-    /// After each session that ticked an item, and before completion is believed.
+pub enum VerifyTiming {
+    /// After each session that ticked an item, and before completion is accepted.
     #[default]
-    Tick,
-    /// Only before completion is believed.
-    Promise,
+    #[serde(rename = "tick")]
+    AfterTick,
+    /// Only before completion is accepted.
+    #[serde(rename = "promise")]
+    BeforeCompletion,
 }
 
-/// How many of the last items are remembered with their cost.
-const GROWTH_KEPT: usize = 20;
+/// How many of the last item costs are kept.
+const MAX_KEPT_ITEM_COSTS: usize = 20;
 
 impl RunState {
-    /// Reads the state off its text; `null` equals missing.
+    /// Parses the state from its JSON text. A `null` counts as a missing field.
     pub fn from_text(text: &[u8]) -> Result<RunState, serde_json::Error> {
-        // Straight off the text takes a third of the time. What that refuses, such as a `null` or a field that is there twice,
-        // the document decides.
-        // The letters are checked once for the whole text, not for each of its strings.
-        let text = json_text(text)?;
-        read::read(text, History::Read).or_else(|_| RunState::from_document(&serde_json::from_str(text)?))
+        // Parsing the text directly takes a third of the time. Text that the fast parser refuses, such as a `null` or a duplicate
+        // field, goes through the JSON document instead.
+        // UTF-8 is checked once for the whole text, not for each string.
+        let text = json_bytes_to_str(text)?;
+        parser::parse_state(text, HistoryMode::Read)
+            .or_else(|_| RunState::from_document(&serde_json::from_str(text)?))
     }
 
-    /// Reads the state with an empty history: the history grows with the run, and hooks do not need it.
+    /// Parses the state with an empty history. The history grows with the run, and hooks do not need it.
     pub fn from_text_without_history(text: &[u8]) -> Result<RunState, serde_json::Error> {
-        let state = read::read(json_text(text)?, History::Skip).or_else(|_| RunState::from_text(text))?;
+        let state = parser::parse_state(json_bytes_to_str(text)?, HistoryMode::Skip)
+            .or_else(|_| RunState::from_text(text))?;
         Ok(RunState { context_history: Vec::new(), ..state })
     }
 
-    /// The same off its document.
+    /// Converts a JSON document into the state. A `null` counts as a missing field.
     pub fn from_document(document: &Value) -> Result<RunState, serde_json::Error> {
-        let mut known = document.clone();
-        strip_nulls(&mut known);
-        read::read(&known.to_string(), History::Read)
+        let mut document_without_nulls = document.clone();
+        strip_nulls(&mut document_without_nulls);
+        parser::parse_state(&document_without_nulls.to_string(), HistoryMode::Read)
     }
 
-    /// The state as its file holds it where nobody else has put anything there: what [`RunState::write_into`] makes of an empty
-    /// document. None where it cannot be written.
-    pub fn text(&self) -> Option<String> {
+    /// Returns the state as indented JSON with a final line end, without any foreign fields: the same as [`RunState::write_into`]
+    /// with an empty document. Returns `None` if it cannot be serialized.
+    pub fn to_json_text(&self) -> Option<String> {
         let mut text = serde_json::to_string_pretty(self).ok()?;
         text.push('\n');
         Some(text)
     }
 
-    /// Writes the state into its document: our fields in their old places, foreign fields untouched.
-    pub fn write_into(&self, document: &mut Value) {
-        // By way of the text: another serializer would make the hook programs larger.
-        let known_document =
-            |state: &RunState| -> Option<Value> { serde_json::from_str(&state.text()?).ok() };
-        let Some(known) = known_document(self) else { return };
-        let earlier = RunState::from_document(document).ok();
-        if let Some(earlier) = earlier.as_ref().and_then(known_document) {
-            remove_gone_fields(document, &earlier, &known);
+    /// Writes the state into an existing document. Its own fields keep their places, and foreign fields stay untouched.
+    pub fn merge_into_document(&self, document: &mut Value) {
+        // This goes through text, because a second serializer would make the hook programs larger.
+        let state_to_document =
+            |state: &RunState| -> Option<Value> { serde_json::from_str(&state.to_json_text()?).ok() };
+        let Some(new_document) = state_to_document(self) else { return };
+        let earlier_state = RunState::from_document(document).ok();
+        if let Some(earlier_document) = earlier_state.as_ref().and_then(state_to_document) {
+            remove_fields_absent_from_new(document, &earlier_document, &new_document);
         }
-        merge(document, known);
+        merge_known_fields(document, new_document);
     }
 
-    /// True when this session owns the run. An empty or missing id never matches.
+    /// Returns true if this session owns the run. An empty or missing id never matches.
     pub fn is_owned_by(&self, run_id: Option<&RunId>, session_id: Option<&SessionId>) -> bool {
         let owner = self.session_id.as_ref().filter(|id| !id.is_empty());
         !self.run_id.is_empty() && run_id == Some(&self.run_id) && owner.is_some() && session_id == owner
     }
 
-    /// The history's entry of an iteration, made if it is not there.
-    pub fn history_of(&mut self, iteration: u32) -> &mut HistoryEntry {
-        let place = self.context_history.iter().position(|known| known.iteration == iteration);
-        let place = place.unwrap_or_else(|| {
+    /// Returns the history entry of an iteration, and adds one if there is none.
+    pub fn history_entry_or_insert(&mut self, iteration: u32) -> &mut HistoryEntry {
+        let existing_index = self.context_history.iter().position(|entry| entry.iteration == iteration);
+        let index = existing_index.unwrap_or_else(|| {
             self.context_history.push(HistoryEntry { iteration, ..HistoryEntry::default() });
             self.context_history.len() - 1
         });
-        &mut self.context_history[place]
+        &mut self.context_history[index]
     }
 
-    /// True if a session with the number of the current iteration has ended already: a limit or an overload interrupted it, and it
-    /// did not count.
-    pub fn is_iteration_repeated(&self) -> bool {
+    /// Returns true if an earlier session with the number of the current iteration has ended. That happens if a limit or an
+    /// overload interrupted a session, which then did not count.
+    pub fn has_iteration_number_been_used(&self) -> bool {
         let is_ended = |entry: &HistoryEntry| entry.iteration == self.iteration && !entry.ending.is_empty();
-        matches!(self.iteration_record.phase, Phase::Planned | Phase::Spawned)
+        matches!(self.iteration_record.phase, IterationPhase::Planned | IterationPhase::Spawned)
             && self.context_history.iter().any(is_ended)
     }
 
-    /// Takes the plan as it is now.
-    pub fn take_items(&mut self, todo: &TodoList) {
-        self.items.todo_items = todo.open();
-        self.items.completed_items = todo.done();
-        // Kept although the list may lose the line: a finished item that is tidied away has not vanished.
-        item_set::join(&mut self.items.ever_done, &self.items.completed_items);
-        if !self.items.set_aside.is_empty() {
-            let open = item_set::set(&self.items.todo_items);
-            self.items.set_aside.retain(|item| open.contains(item.as_str()));
+    /// Updates open and ticked items, set-aside items and parked questions from the current plan.
+    pub fn update_items_from_plan(&mut self, plan: &TodoList) {
+        self.plan_items.todo_items = plan.open_items();
+        self.plan_items.completed_items = plan.ticked_items();
+        // Ticked items stay here even if the plan loses the line: removing a finished item is allowed.
+        item_set::append_new_items(&mut self.plan_items.ever_ticked_items, &self.plan_items.completed_items);
+        if !self.plan_items.set_aside_items.is_empty() {
+            let open_items = item_set::to_text_set(&self.plan_items.todo_items);
+            self.plan_items.set_aside_items.retain(|item| open_items.contains(item.as_str()));
         }
-        self.take_questions(todo);
+        self.update_questions_from_plan(plan);
     }
 
-    /// Takes the open questions of the plan as it is now. One that is new was asked by the session that works or has just
-    /// ended, if there is one.
-    pub fn take_questions(&mut self, todo: &TodoList) {
+    /// Updates the parked questions from the current plan. A new question is attributed to the session that is running or has
+    /// just ended, if there is one.
+    pub fn update_questions_from_plan(&mut self, plan: &TodoList) {
         let iteration = match self.iteration_record.phase {
-            Phase::Spawned | Phase::Ended => self.iteration,
-            Phase::Planned | Phase::Judged => 0,
+            IterationPhase::Spawned | IterationPhase::Ended => self.iteration,
+            IterationPhase::Planned | IterationPhase::Judged => 0,
         };
-        let known = std::mem::take(&mut self.items.parked);
-        // Of two that are the same the first counts.
-        let by_words =
-            known.iter().rev().map(|known| ((known.item.as_str(), known.question.as_str()), known));
-        let by_words: HashMap<(&str, &str), &OpenQuestion> = by_words.collect();
-        let taken = |(item, question): (&str, &str)| {
-            let question = OpenQuestion::kept(question);
-            let same = by_words.get(&(item, question.as_str())).copied();
-            same.cloned().unwrap_or_else(|| OpenQuestion {
+        let previous_questions = std::mem::take(&mut self.plan_items.parked_questions);
+        // The order is reversed so that the first of two equal questions wins.
+        let keyed_questions = previous_questions
+            .iter()
+            .rev()
+            .map(|known| ((known.item.as_str(), known.question.as_str()), known));
+        let questions_by_text: HashMap<(&str, &str), &OpenQuestion> = keyed_questions.collect();
+        let to_open_question = |(item, question): (&str, &str)| {
+            let question = OpenQuestion::clip_question(question);
+            let existing_question = questions_by_text.get(&(item, question.as_str())).copied();
+            existing_question.cloned().unwrap_or_else(|| OpenQuestion {
                 item: item.to_owned(),
                 question,
                 iteration,
-                told: false,
+                was_notified: false,
             })
         };
-        self.items.parked = todo.parked().into_iter().map(taken).collect();
+        self.plan_items.parked_questions =
+            plan.parked_items_with_questions().into_iter().map(to_open_question).collect();
     }
 
-    /// True for an item that waits for the user's answer.
+    /// Returns true if the item waits for the user's answer.
     pub fn is_parked(&self, item: &str) -> bool {
-        self.items.parked.iter().any(|parked| parked.item == item)
+        self.plan_items.parked_questions.iter().any(|parked| parked.item == item)
     }
 
-    /// The questions that the current iteration asked.
-    pub fn asked_now(&self) -> impl Iterator<Item = &OpenQuestion> {
-        self.items.parked.iter().filter(|parked| parked.iteration > 0 && parked.iteration == self.iteration)
+    /// Returns the open questions that the current iteration asked.
+    pub fn questions_of_current_iteration(&self) -> impl Iterator<Item = &OpenQuestion> {
+        self.plan_items
+            .parked_questions
+            .iter()
+            .filter(|parked| parked.iteration > 0 && parked.iteration == self.iteration)
     }
 
-    /// Items that were in the list and are gone without ever having been ticked.
-    pub fn vanished(&self) -> Vec<&str> {
-        // Mostly none is, and all lists are in the order of the plan.
-        let (mut open, mut done) =
-            (self.items.todo_items.iter().peekable(), self.items.ever_done.iter().peekable());
-        let mut is_next = |item: &String| {
-            open.next_if(|next| *next == item).or_else(|| done.next_if(|next| *next == item)).is_some()
+    /// Returns the items that have disappeared from the plan without ever being ticked.
+    pub fn items_removed_unticked(&self) -> Vec<&str> {
+        // Fast path: usually no item is missing, and all lists are in the order of the plan.
+        let (mut open_items, mut ticked_items) = (
+            self.plan_items.todo_items.iter().peekable(),
+            self.plan_items.ever_ticked_items.iter().peekable(),
+        );
+        let mut is_next_in_plan = |item: &String| {
+            open_items
+                .next_if(|next| *next == item)
+                .or_else(|| ticked_items.next_if(|next| *next == item))
+                .is_some()
         };
-        if self.items.known_items.iter().all(&mut is_next) {
+        if self.plan_items.known_items.iter().all(&mut is_next_in_plan) {
             return Vec::new();
         }
-        let there: HashSet<&str> = item_set::set(self.items.todo_items.iter().chain(&self.items.ever_done));
-        self.items.known_items.iter().map(String::as_str).filter(|item| !there.contains(item)).collect()
+        let present_items: HashSet<&str> = item_set::to_text_set(
+            self.plan_items.todo_items.iter().chain(&self.plan_items.ever_ticked_items),
+        );
+        self.plan_items
+            .known_items
+            .iter()
+            .map(String::as_str)
+            .filter(|item| !present_items.contains(item))
+            .collect()
     }
 
-    /// Returns true if nothing is known of the cost of the current session, although the run has a limit in dollars.
-    pub fn cost_is_unknown(&self) -> bool {
+    /// Returns true if the run has a limit in dollars, and the cost of the current session is unknown.
+    pub fn has_cost_limit_but_unknown_cost(&self) -> bool {
         let limits = &self.options.limits;
         let has_limit = limits.max_cost_usd.is_some() || limits.max_cost_per_day_usd.is_some();
         has_limit && self.iteration_record.is_cost_unknown
     }
 
-    /// Items that have been ticked since the current iteration began.
-    pub fn ticked_now(&self) -> Vec<String> {
-        item_set::without(&self.items.completed_items, &[&self.iteration_record.done_before])
+    /// Returns the items that have been ticked since the current iteration began.
+    pub fn items_ticked_in_iteration(&self) -> Vec<String> {
+        item_set::items_not_in(
+            &self.plan_items.completed_items,
+            &[&self.iteration_record.ticked_before_iteration],
+        )
     }
 
-    /// Which of these ticked items the current session ticked: a limit may have brought an earlier one under the same number.
-    pub fn ticked_in_session(&self, done: &[String]) -> Vec<String> {
-        let IterationRecord { done_before, done_at_start, .. } = &self.iteration_record;
-        item_set::without(done, &[done_before, done_at_start])
+    /// Returns those of the given ticked items that the current session ticked. After a limit, an earlier session may have had
+    /// the same iteration number.
+    pub fn filter_ticked_in_session(&self, ticked_items: &[String]) -> Vec<String> {
+        let IterationRecord {
+            ticked_before_iteration: done_before,
+            ticked_before_session: done_at_start,
+            ..
+        } = &self.iteration_record;
+        item_set::items_not_in(ticked_items, &[done_before, done_at_start])
     }
 
-    /// The check that the user allowed for an item, if it named one when the run began. Words that were added behind the
-    /// item since do not make it another one.
-    pub fn check_of(&self, item: &str) -> Option<&ItemCheck> {
+    /// Returns the check that the user allowed for an item, if the item named one when the run began. The item is still
+    /// recognized if words were added after it since then.
+    pub fn allowed_check_of_item(&self, item: &str) -> Option<&ItemCheck> {
         let checks = &self.options.plan_checks;
-        let is_known = self.items.known_items.iter().any(|known| known == item);
-        let exact = checks.iter().find(|check| check.item == item);
-        exact.or_else(|| checks.iter().find(|check| !is_known && same_item(item, &check.item)))
+        let is_known = self.plan_items.known_items.iter().any(|known_item| known_item == item);
+        let exact_match = checks.iter().find(|check| check.item_text == item);
+        exact_match
+            .or_else(|| checks.iter().find(|check| !is_known && matches_item_text(item, &check.item_text)))
     }
 
-    /// What stayed with the subagents of this run.
-    pub fn delegated_now(&self) -> SubagentUsage {
-        let mut sum = SubagentUsage::default();
-        self.context_history.iter().for_each(|entry| sum += entry.delegated);
-        sum
+    /// Returns the tokens that stayed in the context windows of this run's subagents.
+    pub fn run_subagent_usage(&self) -> SubagentUsage {
+        let mut total = SubagentUsage::default();
+        self.context_history.iter().for_each(|entry| total += entry.subagent_usage);
+        total
     }
 
-    /// What stayed with the subagents of this project's runs so far.
-    pub fn delegated(&self) -> SubagentUsage {
-        let mut sum = self.at_start.delegated_before;
-        sum += self.delegated_now();
-        sum
+    /// Returns the tokens that stayed in the context windows of the subagents of all runs of this project so far.
+    pub fn project_subagent_usage(&self) -> SubagentUsage {
+        let mut total = self.project_at_start.earlier_subagent_usage;
+        total += self.run_subagent_usage();
+        total
     }
 
-    /// Adds what a session took for an item that is still open; what is no longer open is forgotten.
-    pub fn note_begun(&mut self, begun: OpenItemCost) {
-        let open = item_set::set(&self.items.todo_items);
-        self.items.begun.retain(|known| open.contains(known.item.as_str()));
-        match self.items.begun.iter_mut().find(|known| known.item == begun.item) {
-            Some(known) => known.tokens = known.tokens.saturating_add(begun.tokens),
-            None => self.items.begun.push(begun),
+    /// Adds the cost of a session for an item that is still open. Removes the costs of items that are no longer open.
+    pub fn add_open_item_cost(&mut self, open_item_cost: OpenItemCost) {
+        let open_items = item_set::to_text_set(&self.plan_items.todo_items);
+        self.plan_items.open_item_costs.retain(|cost| open_items.contains(cost.item.as_str()));
+        match self.plan_items.open_item_costs.iter_mut().find(|cost| cost.item == open_item_cost.item) {
+            Some(existing_cost) => {
+                existing_cost.tokens = existing_cost.tokens.saturating_add(open_item_cost.tokens);
+            }
+            None => self.plan_items.open_item_costs.push(open_item_cost),
         }
     }
 
-    /// What sessions took for an item before the one that ticks it.
-    pub fn take_begun(&mut self, item: &str) -> u64 {
-        let place = self.items.begun.iter().position(|known| known.item == item);
-        place.map_or(0, |place| self.items.begun.remove(place).tokens)
+    /// Removes the recorded cost of an open item and returns it in tokens: the cost of the sessions before the one that ticks it.
+    pub fn remove_open_item_tokens(&mut self, item: &str) -> u64 {
+        let index = self.plan_items.open_item_costs.iter().position(|cost| cost.item == item);
+        index.map_or(0, |place| self.plan_items.open_item_costs.remove(place).tokens)
     }
 
-    /// Forgets what a measured item took. Returns its tokens, which are charged again.
-    pub fn forget_growth(&mut self, measured: &MeasuredItem) -> u64 {
-        let Some(cost) = measured.cost else { return 0 };
-        // Of two that are the same it does not matter which.
-        if let Some(place) = self.items.growth.iter().rposition(|known| *known == cost) {
-            self.items.growth.remove(place);
+    /// Removes the recorded cost of a measured item. Returns its tokens, so that they can be charged again; 0 if the cost is
+    /// unknown.
+    pub fn remove_item_cost(&mut self, measured_item: &MeasuredItem) -> u64 {
+        let Some(cost) = measured_item.cost else { return 0 };
+        // Equal costs are interchangeable, so any of them may be removed.
+        if let Some(index) = self.plan_items.item_costs.iter().rposition(|known| *known == cost) {
+            self.plan_items.item_costs.remove(index);
         }
         cost.tokens
     }
 
-    /// Remembers what an item took.
-    pub fn note_growth(&mut self, growth: ItemCost) {
-        self.items.growth.push(growth);
-        let too_many = self.items.growth.len().saturating_sub(GROWTH_KEPT);
-        self.items.growth.drain(..too_many);
+    /// Records the cost of an item, and drops the oldest costs above the limit.
+    pub fn record_item_cost(&mut self, item_cost: ItemCost) {
+        self.plan_items.item_costs.push(item_cost);
+        let excess_count = self.plan_items.item_costs.len().saturating_sub(MAX_KEPT_ITEM_COSTS);
+        self.plan_items.item_costs.drain(..excess_count);
     }
 }
 
@@ -311,47 +350,68 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A state of a real run, with what that run did not meet put in.
+    /// The state of a real run, completed with fields that the run did not use.
     const SAMPLE: &str = include_str!("state/sample.json");
 
     #[test]
-    fn a_state_is_written_as_it_was_read() {
+    fn a_state_survives_a_round_trip_through_its_document() {
         let document: Value = serde_json::from_str(SAMPLE).unwrap();
         let state = RunState::from_document(&document).unwrap();
         let mut written = json!({});
-        state.write_into(&mut written);
+        state.merge_into_document(&mut written);
         assert_eq!(written, document, "every field of it is known and keeps its value");
         let mut rewritten = document.clone();
-        state.write_into(&mut rewritten);
+        state.merge_into_document(&mut rewritten);
         assert_eq!(rewritten.to_string(), document.to_string(), "and its place");
     }
 
     #[test]
-    fn a_question_belongs_to_the_session_that_asked_it_and_is_forgotten_once_it_is_answered() {
+    fn a_question_belongs_to_the_session_that_asked_it_until_it_is_answered() {
         let mut state = RunState { iteration: 3, ..RunState::default() };
-        let take = |state: &mut RunState, phase, plan: &str| {
+        let update_in_phase = |state: &mut RunState, phase, plan: &str| {
             state.iteration_record.phase = phase;
-            state.take_items(&TodoList::parse(plan));
-            let found = state.items.parked.iter().map(|one| (one.question.clone(), one.iteration, one.told));
-            found.collect::<Vec<_>>()
+            state.update_items_from_plan(&TodoList::parse(plan));
+            let questions = state
+                .plan_items
+                .parked_questions
+                .iter()
+                .map(|question| (question.question.clone(), question.iteration, question.was_notified));
+            questions.collect::<Vec<_>>()
         };
         let plan = "- [ ] one\n  ? Who?\n- [ ] two\n- [ ] three\n";
-        assert_eq!(take(&mut state, Phase::Judged, plan), [("Who?".to_owned(), 0, false)]);
+        assert_eq!(
+            update_in_phase(&mut state, IterationPhase::Judged, plan),
+            [("Who?".to_owned(), 0, false)]
+        );
         let more = plan.replace("two\n", "two\n  ? Where?\n");
         let both = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 3, false)];
-        assert_eq!(take(&mut state, Phase::Ended, &more), both);
-        assert_eq!(state.asked_now().map(|one| one.item.as_str()).collect::<Vec<_>>(), ["two"]);
-        state.items.parked[1].told = true;
+        assert_eq!(update_in_phase(&mut state, IterationPhase::Ended, &more), both);
+        assert_eq!(
+            state.questions_of_current_iteration().map(|question| question.item.as_str()).collect::<Vec<_>>(),
+            ["two"]
+        );
+        state.plan_items.parked_questions[1].was_notified = true;
         state.iteration = 4;
         let later = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 3, true)];
-        assert_eq!(take(&mut state, Phase::Ended, &more), later, "a known question stays what it was");
-        assert_eq!(state.asked_now().count(), 0);
+        assert_eq!(
+            update_in_phase(&mut state, IterationPhase::Ended, &more),
+            later,
+            "a known question stays what it was"
+        );
+        assert_eq!(state.questions_of_current_iteration().count(), 0);
         let answered = more.replace("Where?\n", "Where?\n  ! Here\n");
-        assert_eq!(take(&mut state, Phase::Judged, &answered), [("Who?".to_owned(), 0, false)]);
+        assert_eq!(
+            update_in_phase(&mut state, IterationPhase::Judged, &answered),
+            [("Who?".to_owned(), 0, false)]
+        );
         let again = answered.replace("Here\n", "Here\n  ? Where?\n");
         let asked = [("Who?".to_owned(), 0, false), ("Where?".to_owned(), 4, false)];
-        assert_eq!(take(&mut state, Phase::Ended, &again), asked, "asked again, it is a new question");
-        take(&mut state, Phase::Ended, "- [ ] one\n  ? Who?\n");
+        assert_eq!(
+            update_in_phase(&mut state, IterationPhase::Ended, &again),
+            asked,
+            "asked again, it is a new question"
+        );
+        update_in_phase(&mut state, IterationPhase::Ended, "- [ ] one\n  ? Who?\n");
     }
 
     #[test]
@@ -365,8 +425,8 @@ mod tests {
         });
         let mut state = RunState::from_document(&document).unwrap();
         state.iteration = 5;
-        state.history_of(2).peak_percent = 62;
-        state.write_into(&mut document);
+        state.history_entry_or_insert(2).peak_percent = 62;
+        state.merge_into_document(&mut document);
         let keys: Vec<_> = document.as_object().unwrap().keys().take(5).cloned().collect();
         assert_eq!(keys, ["zebra", "iteration", "context_history", "context_checkpoint", "status"]);
         assert_eq!(document["zebra"], json!({"b": 1, "a": [1.5, null]}));
@@ -378,24 +438,24 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_became_empty_leaves_the_document_of_somebody_else() {
+    fn a_field_that_became_empty_is_removed_from_a_foreign_document() {
         let mut state = RunState::default();
         state.outcomes.protected_needs_user = true;
-        state.options.protect = vec!["tests".to_owned()];
+        state.options.protected_paths = vec!["tests".to_owned()];
         state.context_checkpoint.earlier_handoff = "old.md".to_owned();
         let mut document = json!({"mine": 1, "context_checkpoint": {"theirs": 2}});
-        state.write_into(&mut document);
+        state.merge_into_document(&mut document);
         assert_eq!(RunState::from_document(&document).unwrap(), state);
         state.outcomes.protected_needs_user = false;
-        state.options.protect.clear();
+        state.options.protected_paths.clear();
         state.context_checkpoint.earlier_handoff.clear();
-        state.write_into(&mut document);
+        state.merge_into_document(&mut document);
         assert_eq!(RunState::from_document(&document).unwrap(), state);
         assert_eq!((&document["mine"], &document["context_checkpoint"]["theirs"]), (&json!(1), &json!(2)));
     }
 
     #[test]
-    fn a_session_owns_a_run_only_by_both_ids_and_never_by_empty_ones() {
+    fn a_session_owns_a_run_only_if_both_ids_match_and_are_not_empty() {
         let mut state =
             RunState { run_id: "r1".into(), session_id: Some("s1".into()), ..RunState::default() };
         assert!(state.is_owned_by(Some(&"r1".into()), Some(&"s1".into())));
@@ -410,9 +470,9 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_that_other_peoples_scripts_read_is_there() {
+    fn the_fields_that_user_scripts_read_are_written() {
         let mut document = json!({});
-        RunState::default().write_into(&mut document);
+        RunState::default().merge_into_document(&mut document);
         for field in [
             "task_name",
             "objective",

@@ -1,4 +1,4 @@
-//! The status of a run, with what is said of each.
+//! The status of a run, with the texts that describe each status.
 
 use crate::exit_status::ExitStatus;
 use serde::{Deserialize, Serialize};
@@ -10,262 +10,261 @@ use strum::{Display, IntoStaticStr, VariantArray};
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Status {
-    /// Going on.
+pub enum RunStatus {
     #[default]
     Running,
-    /// Waiting for a limit, an overload or the user.
+    /// Waiting for the end of a limit or an overload, or for the user.
     Paused,
-    /// Done: promise, items and verify commands agree.
+    /// Done: the promise was made, every item is ticked, and the verify commands pass.
     Completed,
-    /// The agent's honest way out.
+    /// The agent reported that it cannot continue without the user.
     Blocked,
-    /// Out of iterations.
+    /// All allowed iterations are used.
     MaxIterations,
-    /// Out of money.
+    /// The budget in dollars or tokens is used up.
     Budget,
-    /// Out of time.
+    /// The deadline has passed.
     Deadline,
-    /// Stuck.
+    /// The circuit breaker stopped a run that made no progress.
     CircuitBreaker,
-    /// Credentials, billing, model.
+    /// No session can succeed: credentials, billing or the model are wrong.
     FatalError,
-    /// Cancelled by `plimsoll stop`.
-    Cancelled,
+    /// Canceled by `plimsoll stop`.
+    #[serde(rename = "cancelled")]
+    #[strum(serialize = "cancelled")]
+    Canceled,
 }
 
-/// How a status looks on a page: good news, work in progress, something to wait or decide for, or something wrong.
+/// The visual tone of a status on the report page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mood {
+pub enum StatusTone {
     /// The run is done.
     Good,
-    /// It is at work.
-    Going,
-    /// It waits, for a time or for the user.
-    Wait,
-    /// It is stuck or broken.
+    /// The run is in progress.
+    Running,
+    /// The run waits for a time or for the user.
+    Waiting,
+    /// The run is stuck or has failed.
     Bad,
 }
 
-impl Mood {
-    /// Its class on the report's page.
-    pub fn word(self) -> &'static str {
+impl StatusTone {
+    /// Returns the CSS class on the report page.
+    pub fn css_class(self) -> &'static str {
         match self {
-            Mood::Good => "good",
-            Mood::Going => "going",
-            Mood::Wait => "wait",
-            Mood::Bad => "bad",
+            StatusTone::Good => "good",
+            StatusTone::Running => "going",
+            StatusTone::Waiting => "wait",
+            StatusTone::Bad => "bad",
         }
     }
 }
 
-/// What is true of every run with a status.
+/// The properties and texts of a status, the same for every run.
 #[derive(Debug)]
-pub struct StatusTraits {
-    /// How `plimsoll run` ends.
+pub struct RunStatusTraits {
+    /// The exit status of `plimsoll run`.
     pub exit_status: ExitStatus,
-    /// How it looks.
-    pub mood: Mood,
-    /// Its sign, which is enough without a colour.
-    pub sign: &'static str,
-    /// The report's sentence.
+    pub tone: StatusTone,
+    /// A symbol that identifies the status without any color.
+    pub symbol: &'static str,
+    /// The sentence in the report.
     pub sentence: &'static str,
-    /// What is said when it is over; none while it is not.
-    pub over: Option<Over>,
+    /// The texts for a run that has ended; `None` for the status of an open run.
+    pub ended_texts: Option<EndedRunTexts>,
 }
 
-/// What is said of a run that is over, unless figures of the run say more.
+/// The texts for a run that has ended, unless numbers of the run allow a more precise text.
 #[derive(Debug)]
-pub struct Over {
-    /// The heading of `plimsoll status`.
+pub struct EndedRunTexts {
+    /// The heading in `plimsoll status`.
     pub heading: &'static str,
-    /// What the user does next, in one line; none where it is `way_on`.
-    pub next: Option<&'static str>,
-    /// What opens the run again; none if nothing does.
-    pub way_on: Option<&'static str>,
-    /// The options that do; none where only the user can say how much more of something there may be.
-    pub options: Option<&'static str>,
-    /// What the user does now.
+    /// What the user does next, in one line; `None` if that is to reopen the run.
+    pub next_step: Option<&'static str>,
+    /// How to reopen the run; `None` if it cannot be reopened.
+    pub how_to_reopen: Option<&'static str>,
+    /// The options that reopen the run; `None` if the user must choose a new limit for it.
+    pub resume_options: Option<&'static str>,
+    /// Advice about what the user should do now.
     pub advice: &'static str,
-    /// The command for it.
+    /// The command for this advice.
     pub command: &'static str,
 }
 
-/// What continues with a run, unless it needs more.
-const RESUME: &str = "plimsoll run --resume";
+/// The command that continues a run if no other option is needed.
+const RESUME_COMMAND: &str = "plimsoll run --resume";
 
-impl Status {
-    /// All of them.
-    pub const ALL: &[Status] = Status::VARIANTS;
+impl RunStatus {
+    pub const ALL: &[RunStatus] = RunStatus::VARIANTS;
 
-    /// What is true of every run with this status.
-    pub fn traits(self) -> &'static StatusTraits {
+    /// Returns the properties and texts of this status.
+    pub fn traits(self) -> &'static RunStatusTraits {
         match self {
-            Status::Running => &RUNNING,
-            Status::Paused => &PAUSED,
-            Status::Completed => &COMPLETED,
-            Status::Blocked => &BLOCKED,
-            Status::MaxIterations => &MAX_ITERATIONS,
-            Status::Budget => &BUDGET,
-            Status::Deadline => &DEADLINE,
-            Status::CircuitBreaker => &CIRCUIT_BREAKER,
-            Status::FatalError => &FATAL_ERROR,
-            Status::Cancelled => &CANCELLED,
+            RunStatus::Running => &RUNNING,
+            RunStatus::Paused => &PAUSED,
+            RunStatus::Completed => &COMPLETED,
+            RunStatus::Blocked => &BLOCKED,
+            RunStatus::MaxIterations => &MAX_ITERATIONS,
+            RunStatus::Budget => &BUDGET,
+            RunStatus::Deadline => &DEADLINE,
+            RunStatus::CircuitBreaker => &CIRCUIT_BREAKER,
+            RunStatus::FatalError => &FATAL_ERROR,
+            RunStatus::Canceled => &CANCELED,
         }
     }
 
-    /// True when no further session may start.
-    pub fn is_over(self) -> bool {
-        !matches!(self, Status::Running | Status::Paused)
+    /// Returns true if no further session may start.
+    pub fn has_ended(self) -> bool {
+        !matches!(self, RunStatus::Running | RunStatus::Paused)
     }
 
-    /// True when nothing opens the run again.
-    pub fn is_final(self) -> bool {
-        self.traits().over.as_ref().is_some_and(|over| over.way_on.is_none())
+    /// Returns true if the run cannot be reopened.
+    pub fn can_never_reopen(self) -> bool {
+        self.traits().ended_texts.as_ref().is_some_and(|over| over.how_to_reopen.is_none())
     }
 
-    /// The exit code of `plimsoll run`.
+    /// Returns the exit code of `plimsoll run`.
     pub fn exit_code(self) -> u8 {
         self.traits().exit_status.code()
     }
 
-    /// As written in the file.
-    pub fn word(self) -> &'static str {
+    /// Returns the name that is written to the file.
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-static RUNNING: StatusTraits = StatusTraits {
+static RUNNING: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Success,
-    mood: Mood::Going,
-    sign: "▸",
+    tone: StatusTone::Running,
+    symbol: "▸",
     sentence: "Still running.",
-    over: None,
+    ended_texts: None,
 };
 
-static PAUSED: StatusTraits = StatusTraits {
+static PAUSED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Paused,
-    mood: Mood::Wait,
-    sign: "‖",
+    tone: StatusTone::Waiting,
+    symbol: "‖",
     sentence: "Paused.",
-    over: None,
+    ended_texts: None,
 };
 
-static COMPLETED: StatusTraits = StatusTraits {
+static COMPLETED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Success,
-    mood: Mood::Good,
-    sign: "✓",
+    tone: StatusTone::Good,
+    symbol: "✓",
     sentence: "Done.",
-    over: Some(Over {
+    ended_texts: Some(EndedRunTexts {
         heading: "completed",
-        next: Some("nothing: the run is done; see git log and plimsoll report"),
-        way_on: None,
-        options: None,
+        next_step: Some("nothing: the run is done; see git log and plimsoll report"),
+        how_to_reopen: None,
+        resume_options: None,
         advice: "Nothing is left to do. Review what was done:",
         command: "git log --stat",
     }),
 };
 
-static BLOCKED: StatusTraits = StatusTraits {
+static BLOCKED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Blocked,
-    mood: Mood::Wait,
-    sign: "?",
+    tone: StatusTone::Waiting,
+    symbol: "?",
     sentence: "It needs an answer.",
-    over: Some(Over {
+    ended_texts: Some(EndedRunTexts {
         heading: "blocked: the agent cannot continue",
-        next: Some("answer what blocks it, then: plimsoll run --resume"),
-        way_on: Some(RESUME),
-        options: Some("--resume"),
+        next_step: Some("answer what blocks it, then: plimsoll run --resume"),
+        how_to_reopen: Some(RESUME_COMMAND),
+        resume_options: Some("--resume"),
         advice: "Answer in PROMPT.md what blocks it (the agent's message is above), then:",
-        command: RESUME,
+        command: RESUME_COMMAND,
     }),
 };
 
-static MAX_ITERATIONS: StatusTraits = StatusTraits {
+static MAX_ITERATIONS: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::LimitReached,
-    mood: Mood::Wait,
-    sign: "■",
+    tone: StatusTone::Waiting,
+    symbol: "■",
     sentence: "Out of sessions.",
-    over: Some(Over {
+    ended_texts: Some(EndedRunTexts {
         heading: "out of sessions (max_iterations)",
-        next: None,
-        way_on: Some("plimsoll run --resume --max-iterations N, with a larger N"),
-        options: None,
+        next_step: None,
+        how_to_reopen: Some("plimsoll run --resume --max-iterations N, with a larger N"),
+        resume_options: None,
         advice: "All its sessions are used. Allow more:",
-        command: RESUME,
+        command: RESUME_COMMAND,
     }),
 };
 
-static BUDGET: StatusTraits = StatusTraits {
+static BUDGET: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::LimitReached,
-    mood: Mood::Wait,
-    sign: "■",
+    tone: StatusTone::Waiting,
+    symbol: "■",
     sentence: "Out of budget.",
-    over: Some(Over {
+    ended_texts: Some(EndedRunTexts {
         heading: "out of money or tokens (budget)",
-        next: None,
-        way_on: Some("plimsoll run --resume --max-cost USD (or --max-tokens N), with more"),
-        options: None,
+        next_step: None,
+        how_to_reopen: Some("plimsoll run --resume --max-cost USD (or --max-tokens N), with more"),
+        resume_options: None,
         advice: "Its budget is used. Set a larger one:",
-        command: RESUME,
+        command: RESUME_COMMAND,
     }),
 };
 
-static DEADLINE: StatusTraits = StatusTraits {
+static DEADLINE: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::LimitReached,
-    mood: Mood::Wait,
-    sign: "■",
+    tone: StatusTone::Waiting,
+    symbol: "■",
     sentence: "Out of time.",
-    over: Some(Over {
+    ended_texts: Some(EndedRunTexts {
         heading: "out of time (deadline)",
-        next: None,
-        way_on: Some("plimsoll run --resume --deadline TIME, with a later one"),
-        options: None,
+        next_step: None,
+        how_to_reopen: Some("plimsoll run --resume --deadline TIME, with a later one"),
+        resume_options: None,
         advice: "Its deadline has passed. Set a later one:",
         command: "plimsoll run --resume --deadline 8h",
     }),
 };
 
-static CIRCUIT_BREAKER: StatusTraits = StatusTraits {
+static CIRCUIT_BREAKER: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::CircuitBreaker,
-    mood: Mood::Bad,
-    sign: "✕",
+    tone: StatusTone::Bad,
+    symbol: "✕",
     sentence: "Stuck.",
-    over: Some(Over {
+    ended_texts: Some(EndedRunTexts {
         heading: "stuck (circuit_breaker)",
-        next: None,
-        way_on: Some("fix what stopped it, then: plimsoll run --resume --reset-breaker"),
-        options: Some("--resume --reset-breaker"),
+        next_step: None,
+        how_to_reopen: Some("fix what stopped it, then: plimsoll run --resume --reset-breaker"),
+        resume_options: Some("--resume --reset-breaker"),
         advice: "No more progress. Describe the current item more clearly, or split it, then:",
         command: "plimsoll run --resume --reset-breaker",
     }),
 };
 
-static FATAL_ERROR: StatusTraits = StatusTraits {
+static FATAL_ERROR: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::FatalError,
-    mood: Mood::Bad,
-    sign: "✕",
+    tone: StatusTone::Bad,
+    symbol: "✕",
     sentence: "It could not continue.",
-    over: Some(Over {
+    ended_texts: Some(EndedRunTexts {
         heading: "a fatal error (fatal_error)",
-        next: Some("fix the cause, then: plimsoll run --resume"),
-        way_on: Some(RESUME),
-        options: Some("--resume"),
+        next_step: Some("fix the cause, then: plimsoll run --resume"),
+        how_to_reopen: Some(RESUME_COMMAND),
+        resume_options: Some("--resume"),
         advice: "No session can succeed until this is fixed. Find out what is wrong:",
         command: "plimsoll doctor",
     }),
 };
 
-static CANCELLED: StatusTraits = StatusTraits {
+static CANCELED: RunStatusTraits = RunStatusTraits {
     exit_status: ExitStatus::Cancelled,
-    mood: Mood::Wait,
-    sign: "■",
+    tone: StatusTone::Waiting,
+    symbol: "■",
     sentence: "Cancelled.",
-    over: Some(Over {
+    ended_texts: Some(EndedRunTexts {
         heading: "cancelled with `plimsoll stop`",
-        next: Some("start a new run with: plimsoll run"),
-        way_on: None,
-        options: None,
+        next_step: Some("start a new run with: plimsoll run"),
+        how_to_reopen: None,
+        resume_options: None,
         advice: "It was cancelled and cannot be resumed. For the open items, start a new run:",
         command: "plimsoll run",
     }),
@@ -276,12 +275,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_is_over_has_words_for_its_end_and_an_open_one_has_none() {
-        for status in Status::ALL {
-            assert_eq!(status.is_over(), status.traits().over.is_some(), "{status}");
+    fn only_the_status_of_an_ended_run_has_texts_for_its_end() {
+        for status in RunStatus::ALL {
+            assert_eq!(status.has_ended(), status.traits().ended_texts.is_some(), "{status}");
         }
-        let is_final = |status: &&Status| status.is_final();
-        let finals: Vec<&Status> = Status::ALL.iter().filter(is_final).collect();
-        assert_eq!(finals, [&Status::Completed, &Status::Cancelled]);
+        let is_final = |status: &&RunStatus| status.can_never_reopen();
+        let finals: Vec<&RunStatus> = RunStatus::ALL.iter().filter(is_final).collect();
+        assert_eq!(finals, [&RunStatus::Completed, &RunStatus::Canceled]);
     }
 }

@@ -1,12 +1,11 @@
-//! What a user may say of the status line: which segments are in which line, how each is written, and in what
-//! colours.
+//! The settings of the status line: which segments are in which line, and the format and color of each.
 
-mod colour;
+mod color;
 pub mod format;
 mod kind;
 
-pub use colour::{Colour, UnknownColour};
-pub use format::{Format, FormatError};
+pub use color::{Color, UnknownColor};
+pub use format::{SegmentFormat, SegmentFormatError};
 pub use kind::SegmentKind;
 
 use serde::{Deserialize, Serialize};
@@ -67,11 +66,11 @@ pub struct Segment {
     /// `\{` and `\}` for the characters themselves. Your own segments have the field `{value}`.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub format: Option<Format>,
+    pub format: Option<SegmentFormat>,
     /// black, red, green, yellow, blue, magenta, cyan, white, bright- before one of these, a number from 0 to 255, or #rrggbb.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub colour: Option<Colour>,
+    #[serde(rename = "colour", skip_serializing_if = "Option::is_none")]
+    pub color: Option<Color>,
     /// Hide the segment in terminals with fewer columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_columns: Option<usize>,
@@ -93,19 +92,20 @@ pub struct Segment {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
     /// Timeout of the command (for git, of git status), in milliseconds.
-    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = LONGEST_CHILD_MS), extend("default" = CHILD_MS)))]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = MAX_SEGMENT_TIMEOUT_MS), extend("default" = DEFAULT_SEGMENT_TIMEOUT_MS)))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
 
-/// A child may take no longer unless the user says so: the client ends a status line that is slow while others come.
-pub const CHILD_MS: u64 = 200;
-/// Nor longer than this, whatever the user says.
-const LONGEST_CHILD_MS: u64 = 5_000;
+/// Default timeout of a segment's child process. It is short because the client ends a slow status line when the next one is
+/// due.
+pub const DEFAULT_SEGMENT_TIMEOUT_MS: u64 = 200;
+/// Upper limit of a segment's timeout, whatever the settings say.
+const MAX_SEGMENT_TIMEOUT_MS: u64 = 5_000;
 
 impl Default for StatusLine {
     fn default() -> Self {
-        let line = [
+        let default_kinds = [
             SegmentKind::Model,
             SegmentKind::Directory,
             SegmentKind::Git,
@@ -122,68 +122,70 @@ impl Default for StatusLine {
             theme: Theme::default(),
             background: Background::default(),
             separator: None,
-            lines: vec![line.map(|kind| Cow::Borrowed(kind.name())).to_vec()],
+            lines: vec![default_kinds.map(|kind| Cow::Borrowed(kind.name())).to_vec()],
             segments: BTreeMap::new(),
         }
     }
 }
 
 impl StatusLine {
-    /// What the user says of a segment.
-    pub fn of(&self, name: &str) -> Option<&Segment> {
+    /// Returns the user's settings of a segment, if there are any.
+    pub fn segment_settings(&self, name: &str) -> Option<&Segment> {
         self.segments.get(name)
     }
 
-    /// Whether a segment is in any line.
-    pub fn shows(&self, kind: SegmentKind) -> bool {
+    /// Returns true if a segment is in any line.
+    pub fn has_segment(&self, kind: SegmentKind) -> bool {
         self.lines.iter().flatten().any(|name| name == kind.name())
     }
 
-    /// How a segment of ours is written.
-    pub fn writing(&self, kind: SegmentKind) -> &str {
-        let format = self.of(kind.name()).and_then(|segment| segment.format.as_ref());
-        format.map_or(kind.writing(), Format::source)
+    /// Returns the format of a built-in segment: the user's, or the default.
+    pub fn segment_format(&self, kind: SegmentKind) -> &str {
+        let format = self.segment_settings(kind.name()).and_then(|segment| segment.format.as_ref());
+        format.map_or(kind.default_format(), SegmentFormat::as_str)
     }
 
-    /// Whether a segment's writing asks for one of these fields.
-    pub fn asks_for(&self, kind: SegmentKind, fields: &[&str]) -> bool {
-        self.shows(kind) && format::names(self.writing(kind), fields)
+    /// Returns true if a segment is shown and its format contains one of these fields.
+    pub fn uses_any_field(&self, kind: SegmentKind, fields: &[&str]) -> bool {
+        self.has_segment(kind) && format::contains_any_field(self.segment_format(kind), fields)
     }
 
-    /// How long the child of a segment may take.
-    pub fn timeout(&self, name: &str) -> std::time::Duration {
-        let own = self.of(name).and_then(|segment| segment.timeout_ms);
-        std::time::Duration::from_millis(own.unwrap_or(CHILD_MS).min(LONGEST_CHILD_MS))
+    /// Returns the timeout of a segment's child process.
+    pub fn segment_timeout(&self, name: &str) -> std::time::Duration {
+        let configured_ms = self.segment_settings(name).and_then(|segment| segment.timeout_ms);
+        std::time::Duration::from_millis(
+            configured_ms.unwrap_or(DEFAULT_SEGMENT_TIMEOUT_MS).min(MAX_SEGMENT_TIMEOUT_MS),
+        )
     }
 
-    /// Says what is wrong with values that parse and still make no sense.
-    pub fn problem(&self) -> Option<String> {
+    /// Describes the first value that parses but is invalid; `None` if all are valid.
+    pub fn validation_error(&self) -> Option<String> {
         if self.separator.as_ref().is_some_and(|text| text.contains(char::is_control)) {
             return Some(
                 "statusline.separator has a control character, which a terminal may interpret".to_owned(),
             );
         }
-        // Only the names in the default lines are borrowed, and these need no check.
-        let unknown = |name: &&Cow<'static, str>| {
+        // Only the names in the default lines are borrowed, and they are valid.
+        let is_unknown_segment = |name: &&Cow<'static, str>| {
             matches!(name, Cow::Owned(_))
-                && SegmentKind::named(name).is_none()
+                && SegmentKind::from_name(name).is_none()
                 && !self.segments.contains_key(name.as_ref())
         };
-        if let Some(name) = self.lines.iter().flatten().find(unknown) {
+        if let Some(name) = self.lines.iter().flatten().find(is_unknown_segment) {
             return Some(format!(
                 "statusline.lines names {name:?}, which is not a segment: there are {}, and those of statusline.segments",
-                SegmentKind::names()
+                SegmentKind::comma_separated_names()
             ));
         }
         self.segments.iter().find_map(|(name, segment)| {
-            Some(format!("statusline.segments.{name}: {}", segment.problem(name)?))
+            Some(format!("statusline.segments.{name}: {}", segment.validation_error(name)?))
         })
     }
 }
 
 impl Segment {
-    fn problem(&self, name: &str) -> Option<String> {
-        let fields: Vec<&str> = match (SegmentKind::named(name), &self.pointer, &self.command) {
+    fn validation_error(&self, name: &str) -> Option<String> {
+        let fields: Vec<&str> = match (SegmentKind::from_name(name), &self.pointer, &self.command) {
             (Some(kind), None, None) => kind.fields().iter().map(|(field, _)| *field).collect(),
             (Some(_), ..) => {
                 return Some("is a built-in segment: a pointer or a command needs a name of its own".into());
@@ -194,7 +196,7 @@ impl Segment {
             (None, None, None) => {
                 return Some(format!(
                     "is not a built-in segment ({}), and has no pointer and no command",
-                    SegmentKind::names()
+                    SegmentKind::comma_separated_names()
                 ));
             }
             (None, ..) => vec!["value"],
@@ -205,10 +207,10 @@ impl Segment {
         if self.command.as_ref().is_some_and(|command| command.first().is_none_or(String::is_empty)) {
             return Some("command names no program: give a list of the program and its arguments".into());
         }
-        let unknown = format::fields(self.format.as_ref()?.source())
+        let unknown_field = format::field_names(self.format.as_ref()?.as_str())
             .into_iter()
             .find(|field| !fields.contains(field))?;
-        Some(format!("format has {{{unknown}}}, but its fields are {}", fields.join(", ")))
+        Some(format!("format has {{{unknown_field}}}, but its fields are {}", fields.join(", ")))
     }
 }
 
@@ -216,15 +218,15 @@ impl Segment {
 mod tests {
     use super::*;
 
-    fn problem(json: &str) -> Option<String> {
+    fn validation_error_of_json(json: &str) -> Option<String> {
         match serde_json::from_str::<StatusLine>(json) {
-            Ok(line) => line.problem(),
+            Ok(line) => line.validation_error(),
             Err(error) => Some(error.to_string()),
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_named_with_its_place() {
+    fn invalid_settings_are_reported_with_their_place() {
         for (json, words) in [
             (r#"{"lines": [["model", "modell"]]}"#, "\"modell\""),
             (r#"{"segments": {"x": {}}}"#, "segments.x: is not a built-in segment"),
@@ -239,18 +241,18 @@ mod tests {
             (r#"{"separator": "\u001b[2J"}"#, "separator has a control character"),
             (r#"{"segment": {}}"#, "segment"),
         ] {
-            let said = problem(json).unwrap_or_default();
-            assert!(said.contains(words), "{json}: {said:?}");
+            let error_text = validation_error_of_json(json).unwrap_or_default();
+            assert!(error_text.contains(words), "{json}: {error_text:?}");
         }
         let good = r##"{"theme": "powerline", "lines": [["load"], ["x", "git"]], "separator": " ",
             "segments": {"x": {"pointer": "/a/0", "format": "x {value}", "colour": "#ff8800", "warn": 3},
                          "git": {"format": "{branch}[ {modified}]", "colour": "208", "min_columns": 80}}}"##;
-        assert_eq!(problem(good), None);
-        assert_eq!(StatusLine::default().problem(), None);
+        assert_eq!(validation_error_of_json(good), None);
+        assert_eq!(StatusLine::default().validation_error(), None);
     }
 
     #[test]
-    fn settings_are_written_as_they_are_read() {
+    fn settings_survive_a_round_trip() {
         let json = r##"{"theme":"plain","background":"light","separator":null,"lines":[["load"]],"segments":{"git":{"format":"{branch}[ !{modified}]","colour":"#ff8800"},"x":{"command":["date","+%H"],"timeout_ms":50}}}"##;
         let line: StatusLine = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&line).unwrap(), json);

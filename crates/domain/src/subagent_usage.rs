@@ -1,79 +1,83 @@
-//! What stayed with subagents: their reading fills their own windows, and only their last words come back.
+//! Estimates the tokens that stayed in subagents' own context windows. Only the last message of a subagent comes back to the
+//! session.
 
-use crate::log_line::{Header, MAIN, RecordKind, Tokens};
-use crate::text::{counted, tokens};
+use crate::log_line::{MAIN_STREAM, RecordHeader, RecordKind, TokenUsage};
+use crate::text::{count_with_noun, format_tokens};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-/// What stayed with the subagents of a session, or of many.
+/// The tokens that stayed in the context windows of the subagents of one or more sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubagentUsage {
-    /// Subagents that worked.
-    pub agents: u32,
-    /// What filled their windows while they worked, without what they began with and what they handed back.
+    /// The number of subagents that made at least one response.
+    #[serde(rename = "agents")]
+    pub agent_count: u32,
+    /// The tokens that filled their windows, without the tokens they began with and those of their last message.
     pub tokens: u64,
 }
 
 impl SubagentUsage {
-    /// In words; none if nothing stayed with them.
-    pub fn words(self) -> Option<String> {
-        let agents = counted(self.agents as usize, "subagent");
-        (self.tokens > 0).then(|| format!("about {} tokens stayed with {agents}", tokens(self.tokens)))
+    /// Renders the usage as a clause; `None` if it is zero.
+    pub fn render_summary(self) -> Option<String> {
+        let agents_text = count_with_noun(self.agent_count as usize, "subagent");
+        (self.tokens > 0)
+            .then(|| format!("about {} tokens stayed with {agents_text}", format_tokens(self.tokens)))
     }
 }
 
 impl AddAssign for SubagentUsage {
-    fn add_assign(&mut self, more: SubagentUsage) {
-        self.agents = self.agents.saturating_add(more.agents);
-        self.tokens = self.tokens.saturating_add(more.tokens);
+    fn add_assign(&mut self, added: SubagentUsage) {
+        self.agent_count = self.agent_count.saturating_add(added.agent_count);
+        self.tokens = self.tokens.saturating_add(added.tokens);
     }
 }
 
-/// Estimates it from a session's turns, in their order.
+/// Estimates a [`SubagentUsage`] from the turns of a session, in their order.
 #[derive(Debug, Default)]
-pub struct Tally {
-    agents: BTreeMap<String, Agent>,
+pub struct SubagentUsageEstimator {
+    agents: BTreeMap<String, SubagentWindow>,
 }
 
 #[derive(Debug, Default)]
-struct Agent {
-    began_with: u64,
-    fullest: u64,
-    handed_back: u64,
+struct SubagentWindow {
+    first_input_tokens: u64,
+    peak_tokens: u64,
+    last_output_tokens: u64,
 }
 
-impl Tally {
-    /// Takes one record of the session's log.
-    pub fn take(&mut self, header: &Header) {
+impl SubagentUsageEstimator {
+    /// Adds one record of the session's log. Only turns of subagents with a known usage count.
+    pub fn add_record(&mut self, header: &RecordHeader) {
         if header.kind == RecordKind::Turn
-            && header.stream != MAIN
+            && header.stream != MAIN_STREAM
             && let Some(usage) = header.usage
-            && usage.sent() > 0
+            && usage.total_input() > 0
         {
-            self.agents.entry(header.stream.clone()).or_default().answer(usage);
+            self.agents.entry(header.stream.clone()).or_default().add_response(usage);
         }
     }
 
-    /// What it comes to.
-    pub fn total(&self) -> SubagentUsage {
-        let tokens = self.agents.values().map(Agent::kept).fold(0, u64::saturating_add);
-        SubagentUsage { agents: u32::try_from(self.agents.len()).unwrap_or(u32::MAX), tokens }
+    /// Returns the sum over all subagents.
+    pub fn total_usage(&self) -> SubagentUsage {
+        let tokens =
+            self.agents.values().map(SubagentWindow::tokens_kept_in_window).fold(0, u64::saturating_add);
+        SubagentUsage { agent_count: u32::try_from(self.agents.len()).unwrap_or(u32::MAX), tokens }
     }
 }
 
-impl Agent {
-    fn answer(&mut self, usage: Tokens) {
-        if self.fullest == 0 {
-            self.began_with = usage.sent();
+impl SubagentWindow {
+    fn add_response(&mut self, usage: TokenUsage) {
+        if self.peak_tokens == 0 {
+            self.first_input_tokens = usage.total_input();
         }
-        self.fullest = self.fullest.max(usage.sent().saturating_add(usage.output));
-        self.handed_back = usage.output;
+        self.peak_tokens = self.peak_tokens.max(usage.total_input().saturating_add(usage.output));
+        self.last_output_tokens = usage.output;
     }
 
-    fn kept(&self) -> u64 {
-        self.fullest.saturating_sub(self.began_with).saturating_sub(self.handed_back)
+    fn tokens_kept_in_window(&self) -> u64 {
+        self.peak_tokens.saturating_sub(self.first_input_tokens).saturating_sub(self.last_output_tokens)
     }
 }
 
@@ -81,53 +85,69 @@ impl Agent {
 mod tests {
     use super::*;
 
-    fn turn(stream: &str, sent: u64, output: u64) -> Header {
-        Header {
-            v: 1,
-            seq: 1,
-            at: crate::Timestamp::UNKNOWN,
+    fn turn_header(stream: &str, sent: u64, output: u64) -> RecordHeader {
+        RecordHeader {
+            format_version: 1,
+            sequence_number: 1,
+            recorded_at: crate::Timestamp::UNKNOWN,
             kind: RecordKind::Turn,
             stream: stream.to_owned(),
-            number: None,
-            message: None,
-            success: None,
-            reason: None,
-            usage: Some(Tokens { cache_read: sent, output, ..Tokens::default() }),
-            read: None,
-            pending: None,
-            content: String::new(),
+            turn_number: None,
+            message_id: None,
+            succeeded: None,
+            failure_reason: None,
+            usage: Some(TokenUsage { cache_read: sent, output, ..TokenUsage::default() }),
+            transcript_offset: None,
+            pending_file: None,
+            content_hash: String::new(),
         }
     }
 
     #[test]
-    fn what_stayed_is_what_filled_their_windows_without_their_beginning_and_their_last_words() {
+    fn first_input_and_last_output_of_a_subagent_do_not_count() {
         for (turns, expected) in [
             (vec![], (0, 0)),
-            (vec![turn(MAIN, 20_000, 100), turn(MAIN, 90_000, 100)], (0, 0)),
-            // It began with 10,000; 30,000 more came in; it said 500 at the end.
-            (vec![turn("a", 10_000, 100), turn("a", 40_000, 500)], (1, 30_000)),
-            // One that answers at once has read nothing.
-            (vec![turn("a", 10_000, 900)], (1, 0)),
-            // A compaction of its own does not make it smaller, nor does a response without an account.
-            (vec![turn("a", 10_000, 0), turn("a", 90_000, 0), turn("a", 20_000, 0)], (1, 80_000)),
-            (vec![turn("a", 0, 0), turn("a", 10_000, 0), turn("a", 15_000, 0), turn("a", 0, 0)], (1, 5_000)),
+            (vec![turn_header(MAIN_STREAM, 20_000, 100), turn_header(MAIN_STREAM, 90_000, 100)], (0, 0)),
+            // It began with 10,000 tokens, 30,000 more came in, and its last message had 500.
+            (vec![turn_header("a", 10_000, 100), turn_header("a", 40_000, 500)], (1, 30_000)),
+            // A subagent that answers at once has read nothing.
+            (vec![turn_header("a", 10_000, 900)], (1, 0)),
+            // Neither its own compaction nor a response without a usage makes the sum smaller.
             (
-                vec![turn("a", 10_000, 0), turn("b", 10_000, 0), turn("a", 12_000, 0), turn("b", 13_000, 0)],
+                vec![turn_header("a", 10_000, 0), turn_header("a", 90_000, 0), turn_header("a", 20_000, 0)],
+                (1, 80_000),
+            ),
+            (
+                vec![
+                    turn_header("a", 0, 0),
+                    turn_header("a", 10_000, 0),
+                    turn_header("a", 15_000, 0),
+                    turn_header("a", 0, 0),
+                ],
+                (1, 5_000),
+            ),
+            (
+                vec![
+                    turn_header("a", 10_000, 0),
+                    turn_header("b", 10_000, 0),
+                    turn_header("a", 12_000, 0),
+                    turn_header("b", 13_000, 0),
+                ],
                 (2, 5_000),
             ),
         ] {
-            let mut tally = Tally::default();
-            turns.iter().for_each(|turn| tally.take(turn));
-            let SubagentUsage { agents, tokens } = tally.total();
+            let mut estimator = SubagentUsageEstimator::default();
+            turns.iter().for_each(|turn| estimator.add_record(turn));
+            let SubagentUsage { agent_count: agents, tokens } = estimator.total_usage();
             assert_eq!((agents, tokens), expected, "{turns:?}");
         }
     }
 
     #[test]
-    fn nothing_is_said_of_nothing() {
-        assert_eq!(SubagentUsage::default().words(), None);
-        assert_eq!(SubagentUsage { agents: 2, tokens: 0 }.words(), None);
-        let words = SubagentUsage { agents: 1, tokens: 34_000 }.words();
-        assert_eq!(words.as_deref(), Some("about 34k tokens stayed with 1 subagent"));
+    fn the_summary_is_omitted_if_no_tokens_stayed_with_subagents() {
+        assert_eq!(SubagentUsage::default().render_summary(), None);
+        assert_eq!(SubagentUsage { agent_count: 2, tokens: 0 }.render_summary(), None);
+        let summary = SubagentUsage { agent_count: 1, tokens: 34_000 }.render_summary();
+        assert_eq!(summary.as_deref(), Some("about 34k tokens stayed with 1 subagent"));
     }
 }

@@ -1,53 +1,53 @@
-//! A moment as it stands in our files.
+//! Timestamps in Plimsoll's files.
 
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::fmt;
 
-/// A moment in UTC, as RFC 3339 writes it: `2026-01-07T11:45:00Z` in the state and in records, with milliseconds in the
-/// journal and where ages matter. Made by `plimsoll_store::clock` only; what a file says is taken as it stands, so that
-/// a moment that another program wrote is never lost, and has no date if it cannot be read.
+/// A time in UTC in RFC 3339 form: `2026-01-07T11:45:00Z` in the state and in records, with milliseconds in the journal and
+/// where ages matter. Only `plimsoll_store::clock` creates new ones. A text in a file is kept unchanged, so that a time that
+/// another program wrote is never lost, even if it is not a valid date.
 ///
-/// An earlier moment is less than a later one, also where one has milliseconds and the other has none. Empty means that
-/// nobody knows.
+/// An earlier time is less than a later one, even if only one of them has milliseconds. An empty text means that the time is
+/// unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(String);
 
 impl Timestamp {
-    /// The moment that nobody knows.
+    /// An unknown time.
     pub const UNKNOWN: Timestamp = Timestamp(String::new());
 
-    /// As it is written.
+    /// Returns the time as it is written.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// False where nobody knows it.
+    /// Returns false for an unknown time.
     pub fn is_known(&self) -> bool {
         !self.0.is_empty()
     }
 }
 
 impl From<String> for Timestamp {
-    fn from(written: String) -> Timestamp {
-        Timestamp(written)
+    fn from(text: String) -> Timestamp {
+        Timestamp(text)
     }
 }
 
 impl From<&str> for Timestamp {
-    fn from(written: &str) -> Timestamp {
-        Timestamp(written.to_owned())
+    fn from(text: &str) -> Timestamp {
+        Timestamp(text.to_owned())
     }
 }
 
 impl Ord for Timestamp {
     fn cmp(&self, other: &Timestamp) -> Ordering {
-        // Of one form, moments sort as text; "…:05.120Z" sorts behind "…:05Z" only without the letter for UTC.
-        fn digits(moment: &Timestamp) -> &str {
+        // Times of one form sort as text, but "…:05.120Z" sorts after "…:05Z" only without the final Z.
+        fn without_utc_suffix(moment: &Timestamp) -> &str {
             moment.0.trim_end_matches('Z')
         }
-        digits(self).cmp(digits(other)).then_with(|| self.0.cmp(&other.0))
+        without_utc_suffix(self).cmp(without_utc_suffix(other)).then_with(|| self.0.cmp(&other.0))
     }
 }
 
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_earlier_moment_is_less_whether_it_has_milliseconds_or_not() {
+    fn an_earlier_time_is_less_with_or_without_milliseconds() {
         let in_order = [
             "",
             "2026-01-07T11:45:00Z",
@@ -79,18 +79,18 @@ mod tests {
             "2027-01-01T00:00:00.001Z",
         ]
         .map(Timestamp::from);
-        for (place, one) in in_order.iter().enumerate() {
-            for (other_place, other) in in_order.iter().enumerate() {
-                assert_eq!(one.cmp(other), place.cmp(&other_place), "{one} {other}");
+        for (index, first) in in_order.iter().enumerate() {
+            for (other_index, second) in in_order.iter().enumerate() {
+                assert_eq!(first.cmp(second), index.cmp(&other_index), "{first} {second}");
             }
         }
     }
 
     #[test]
-    fn what_a_file_says_is_written_back_as_it_stands() {
-        for written in ["\"2026-01-07T11:45:00+01:00\"", "\"yesterday\"", "\"\""] {
-            let moment: Timestamp = serde_json::from_str(written).unwrap();
-            assert_eq!(serde_json::to_string(&moment).unwrap(), written);
+    fn the_text_of_a_timestamp_is_written_back_unchanged() {
+        for json in ["\"2026-01-07T11:45:00+01:00\"", "\"yesterday\"", "\"\""] {
+            let moment: Timestamp = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&moment).unwrap(), json);
         }
     }
 }

@@ -1,172 +1,188 @@
-//! The plan: `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, what it notes below them, and what it asks
-//! the user there. [`crate::checkbox`] says which lines are items.
+//! The plan: the `- [ ]` and `- [x]` lines of a Markdown file that the agent ticks, with the agent's notes and its questions to
+//! the user below them. [`crate::checkbox`] decides which lines are items.
 
-mod vanished;
+mod missing_items;
 
-use crate::checkbox::{BoxAt, Mark, PlanLine, UnclearLine, UnclearLines, plan_line};
+use crate::checkbox::{
+    CheckboxMark, ParsedBox, PlanLine, UnclearLine, UnclearLineCollector, classify_plan_line,
+};
 use crate::item_set;
 use crate::markdown_lines::{LineKind, MarkdownLine, MarkdownLines};
 use crate::question::{self, Question};
-use crate::text::{is_plain_line, one_line};
+use crate::text::{is_normalized_ascii_line, to_single_line};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// The plan where none is named.
+/// The file name of the plan if none is given.
 pub const DEFAULT_PLAN: &str = "fix_plan.md";
 
 /// The items of a plan file, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TodoList {
-    /// All items.
-    pub items: Vec<Item>,
-    /// Lines that look like items and are none.
-    pub unclear: Vec<UnclearLine>,
+    pub items: Vec<PlanItem>,
+    /// Lines that look like items but are not valid ones.
+    pub unclear_lines: Vec<UnclearLine>,
 }
 
-/// One to-do.
+/// One item of the plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Item {
-    /// The words after the box.
+pub struct PlanItem {
+    /// The text after the checkbox, as one line.
     pub text: String,
-    /// True when it is ticked.
-    pub done: bool,
-    /// The indented `> …` lines below it: what the sessions found out.
+    pub is_ticked: bool,
+    /// The indented `> …` lines below the item: notes of the sessions.
     pub notes: Vec<String>,
-    /// The indented `? …` lines below it, each with its answers.
+    /// The indented `? …` lines below the item, each with its answers.
     pub questions: Vec<Question>,
 }
 
-impl Item {
-    /// The question that it waits for: its last one, while the item is open and nobody has answered.
-    pub fn open_question(&self) -> Option<&str> {
-        let last = self.questions.last().filter(|last| !self.done && last.answers.is_empty())?;
-        Some(&last.text)
+impl PlanItem {
+    /// Returns the question that blocks the item: its last one, if the item is open and the question has no answer.
+    pub fn unanswered_question(&self) -> Option<&str> {
+        let last_question =
+            self.questions.last().filter(|last| !self.is_ticked && last.answers.is_empty())?;
+        Some(&last_question.text)
     }
 
-    /// Takes a line below the item: a note, a question or an answer; any other line is no concern of ours.
-    fn take_line(&mut self, line: &str) {
-        if let Some(note) = note(line) {
+    /// Adds a line below the item if it is a note, a question or an answer. Ignores any other line.
+    fn add_detail_line(&mut self, line: &str) {
+        if let Some(note) = parse_note(line) {
             self.notes.push(note);
-        } else if let Some(text) = question::question(line) {
+        } else if let Some(text) = question::parse_question_line(line) {
             self.questions.push(Question { text, answers: Vec::new() });
-        } else if let Some((last, answer)) = self.questions.last_mut().zip(question::answer(line)) {
+        } else if let Some((last, answer)) = self.questions.last_mut().zip(question::parse_answer_line(line))
+        {
             last.answers.push(answer);
         }
     }
 }
 
 impl TodoList {
-    /// A plan of these items.
-    pub fn from_items(items: Vec<Item>) -> TodoList {
-        TodoList { items, unclear: Vec::new() }
+    /// Creates a plan from these items.
+    pub fn from_items(items: Vec<PlanItem>) -> TodoList {
+        TodoList { items, unclear_lines: Vec::new() }
     }
 
-    /// Reads the items off a Markdown text; boxes in code and in comments are examples, not items.
+    /// Parses the items of a Markdown text. Checkboxes in code and in comments are examples, not items.
     pub fn parse(markdown: &str) -> TodoList {
-        let mut items: Vec<Item> = Vec::new();
+        let mut items: Vec<PlanItem> = Vec::new();
         let mut lines = PlanLines::new(markdown);
-        for (_, entry) in lines.by_ref() {
-            match (entry, items.last_mut()) {
+        for (_, entry_kind) in lines.by_ref() {
+            match (entry_kind, items.last_mut()) {
                 (PlanEntry::Item(item), _) => items.push(item),
-                (PlanEntry::Below(line), Some(last)) => last.take_line(line),
-                (PlanEntry::Below(_) | PlanEntry::Other, _) => {}
+                (PlanEntry::DetailLine(line), Some(last)) => last.add_detail_line(line),
+                (PlanEntry::DetailLine(_) | PlanEntry::Other, _) => {}
             }
         }
-        TodoList { items, unclear: lines.into_unclear() }
+        TodoList { items, unclear_lines: lines.into_unclear() }
     }
 
-    /// Open items.
-    pub fn open(&self) -> Vec<String> {
-        self.items.iter().filter(|item| !item.done).map(|item| item.text.clone()).collect()
+    /// Returns the texts of the open items.
+    pub fn open_items(&self) -> Vec<String> {
+        self.items.iter().filter(|item| !item.is_ticked).map(|item| item.text.clone()).collect()
     }
 
-    /// Ticked items.
-    pub fn done(&self) -> Vec<String> {
-        self.items.iter().filter(|item| item.done).map(|item| item.text.clone()).collect()
+    /// Returns the texts of the ticked items.
+    pub fn ticked_items(&self) -> Vec<String> {
+        self.items.iter().filter(|item| item.is_ticked).map(|item| item.text.clone()).collect()
     }
 
-    /// True if these are its open and its ticked items.
-    pub fn has_exactly(&self, open: &[String], done: &[String]) -> bool {
-        let texts = |done| self.items.iter().filter(move |item| item.done == done).map(|item| &item.text);
-        texts(false).eq(open) && texts(true).eq(done)
+    /// Returns true if the open and the ticked items are exactly these, in this order.
+    pub fn has_exactly_items(&self, open_items: &[String], ticked_items: &[String]) -> bool {
+        let texts =
+            |done| self.items.iter().filter(move |item| item.is_ticked == done).map(|item| &item.text);
+        texts(false).eq(open_items) && texts(true).eq(ticked_items)
     }
 
-    /// Items that are parked: open, with a question that nobody has answered. An item is known by its words, so one that is
-    /// there a second time without a question is free.
-    pub fn parked(&self) -> Vec<(&str, &str)> {
-        let asked = |item: &Item| !item.done && item.open_question().is_some();
-        if !self.items.iter().any(asked) {
+    /// Returns the text and the question of each parked item: open, with an unanswered question. Items are identified by their
+    /// text, so an item is not parked if the plan also has the same open item without a question.
+    pub fn parked_items_with_questions(&self) -> Vec<(&str, &str)> {
+        let is_parked = |item: &PlanItem| !item.is_ticked && item.unanswered_question().is_some();
+        if !self.items.iter().any(is_parked) {
             return Vec::new();
         }
-        let free = self.items.iter().filter(|item| !item.done && !asked(item));
-        let free = item_set::set(free.map(|item| &item.text));
-        let parked = self.items.iter().filter_map(|item| Some((item.text.as_str(), item.open_question()?)));
-        parked.filter(|(text, _)| !free.contains(text)).collect()
+        let unparked_items = self.items.iter().filter(|item| !item.is_ticked && !is_parked(item));
+        let unparked_texts = item_set::to_text_set(unparked_items.map(|item| &item.text));
+        let parked =
+            self.items.iter().filter_map(|item| Some((item.text.as_str(), item.unanswered_question()?)));
+        parked.filter(|(text, _)| !unparked_texts.contains(text)).collect()
     }
 
-    /// Open items that are not parked.
-    pub fn free(&self) -> Vec<String> {
-        let parked: HashSet<&str> = self.parked().into_iter().map(|(text, _)| text).collect();
-        self.open().into_iter().filter(|item| !parked.contains(item.as_str())).collect()
+    /// Returns the texts of the open items that are not parked.
+    pub fn unparked_open_items(&self) -> Vec<String> {
+        let parked_texts: HashSet<&str> =
+            self.parked_items_with_questions().into_iter().map(|(text, _)| text).collect();
+        self.open_items().into_iter().filter(|item| !parked_texts.contains(item.as_str())).collect()
     }
 
-    /// Of the items once known, those that are no longer there in any form. A line that vanishes unticked is
-    /// not a finished item. Words added behind an item (`… (done in abc123)`) do not make it another one.
-    /// A line that has become unclear still has its item.
-    pub fn vanished(&self, known: &[String]) -> Vec<String> {
-        let unclear = self.unclear.iter().map(|line| line.item.as_str());
-        vanished::vanished(self.items.iter().map(|item| item.text.as_str()).chain(unclear), known)
+    /// Returns those of the known items that are no longer in the plan in any form. Removing a line does not finish its item.
+    /// Text added after an item (`… (done in abc123)`) does not make it another item, and a line that has become unclear still
+    /// counts for its item.
+    pub fn find_missing_items(&self, known_items: &[String]) -> Vec<String> {
+        let unclear_items = self.unclear_lines.iter().map(|line| line.item_text.as_str());
+        missing_items::find_missing_items(
+            self.items.iter().map(|item| item.text.as_str()).chain(unclear_items),
+            known_items,
+        )
     }
 
-    /// True when the item is ticked; a line of exactly its words speaks first.
-    pub fn is_ticked(&self, known: &str) -> bool {
-        let exact = self.items.iter().find(|item| plain(&item.text) == plain(known));
-        let found = exact.or_else(|| self.items.iter().find(|item| same_item(&item.text, known)));
-        found.is_some_and(|item| item.done)
+    /// Returns true if the item is ticked. A line with exactly the same text takes precedence over one with added text.
+    pub fn is_ticked(&self, item_text: &str) -> bool {
+        let exact_match =
+            self.items.iter().find(|item| normalize_item_text(&item.text) == normalize_item_text(item_text));
+        let matching_item =
+            exact_match.or_else(|| self.items.iter().find(|item| matches_item_text(&item.text, item_text)));
+        matching_item.is_some_and(|item| item.is_ticked)
     }
 
-    /// The list as a Markdown file, for when the file itself is gone.
-    pub fn render(&self) -> String {
-        let line = |item: &Item| {
+    /// Renders the plan as Markdown, to restore a deleted file.
+    pub fn render_markdown(&self) -> String {
+        let render_item = |item: &PlanItem| {
             let notes: String = item.notes.iter().map(|note| format!("  > {note}\n")).collect();
-            let answers = |one: &Question| {
-                one.answers.iter().map(|answer| format!("  ! {answer}\n")).collect::<String>()
+            let render_answers = |question: &Question| {
+                question.answers.iter().map(|answer| format!("  ! {answer}\n")).collect::<String>()
             };
-            let asked: String =
-                item.questions.iter().map(|one| format!("  ? {}\n{}", one.text, answers(one))).collect();
-            format!("- [{}] {}\n{notes}{asked}", if item.done { 'x' } else { ' ' }, item.text)
+            let questions: String = item
+                .questions
+                .iter()
+                .map(|question| format!("  ? {}\n{}", question.text, render_answers(question)))
+                .collect();
+            format!("- [{}] {}\n{notes}{questions}", if item.is_ticked { 'x' } else { ' ' }, item.text)
         };
-        self.items.iter().map(line).collect()
+        self.items.iter().map(render_item).collect()
     }
 }
 
-/// What a line is to the items of a plan.
+/// The role of a line in a plan.
 #[derive(Debug)]
 pub(crate) enum PlanEntry<'a> {
-    /// An item.
-    Item(Item),
-    /// A line that may belong to the item above it, without the marks of the block quotes that the item is in.
-    Below(&'a str),
-    /// A line of an example or of metadata, or one that looks like an item.
+    Item(PlanItem),
+    /// A line that may belong to the item above it, without the marks of the block quotes that contain the item.
+    DetailLine(&'a str),
+    /// A line of an example or of metadata, or a line that looks like an item but is not a valid one.
     Other,
 }
 
-/// The lines of a plan with what they are to its items.
+/// Iterates over the lines of a plan, each with its role.
 pub(crate) struct PlanLines<'a> {
     lines: MarkdownLines<'a>,
-    unclear: UnclearLines,
-    /// How many block quotes the last item is in; none before the first item.
-    quotes: Option<usize>,
+    unclear: UnclearLineCollector,
+    /// How many block quotes contain the last item; `None` before the first item.
+    item_quote_depth: Option<usize>,
 }
 
 impl<'a> PlanLines<'a> {
     pub(crate) fn new(markdown: &'a str) -> PlanLines<'a> {
-        PlanLines { lines: MarkdownLines::new(markdown), unclear: UnclearLines::default(), quotes: None }
+        PlanLines {
+            lines: MarkdownLines::new(markdown),
+            unclear: UnclearLineCollector::default(),
+            item_quote_depth: None,
+        }
     }
 
-    /// The lines that look like items and are none, once all lines have been read.
+    /// Returns the lines that look like items but are not valid ones. Call it after all lines have been read.
     pub(crate) fn into_unclear(self) -> Vec<UnclearLine> {
-        self.unclear.finish(self.lines.unclosed_block())
+        self.unclear.into_unclear_lines(self.lines.unclosed_block_start())
     }
 }
 
@@ -175,21 +191,24 @@ impl<'a> Iterator for PlanLines<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let line = self.lines.next()?;
-        let own_text = without_quotes(line.text, self.quotes.unwrap_or(0));
-        // A quotation that is indented below an item is a note, whatever it quotes.
-        if line.quote_end > 0 && self.quotes.is_some() && quoted_note(own_text).is_some() {
-            return Some((line, PlanEntry::Below(own_text)));
+        let unquoted_text = strip_quote_marks(line.text, self.item_quote_depth.unwrap_or(0));
+        // An indented quotation below an item is a note, even if the quoted text looks like an item.
+        if line.quote_end > 0
+            && self.item_quote_depth.is_some()
+            && indented_quote_text(unquoted_text).is_some()
+        {
+            return Some((line, PlanEntry::DetailLine(unquoted_text)));
         }
-        let meaning = plan_line(&line);
-        self.unclear.take(&line, &meaning);
-        let entry = match meaning {
-            PlanLine::Checkbox(found) => match item(&found) {
+        let plan_line_kind = classify_plan_line(&line);
+        self.unclear.add_line(&line, &plan_line_kind);
+        let entry = match plan_line_kind {
+            PlanLine::Checkbox(checkbox) => match parse_item(&checkbox) {
                 Some(item) => {
                     let prefix = &line.text.as_bytes()[..line.quote_end];
-                    self.quotes = Some(prefix.iter().filter(|byte| **byte == b'>').count());
+                    self.item_quote_depth = Some(prefix.iter().filter(|byte| **byte == b'>').count());
                     PlanEntry::Item(item)
                 }
-                None => PlanEntry::Below(own_text),
+                None => PlanEntry::DetailLine(unquoted_text),
             },
             PlanLine::Unclear(_) => PlanEntry::Other,
             PlanLine::Other => match line.kind {
@@ -199,58 +218,62 @@ impl<'a> Iterator for PlanLines<'a> {
                 | LineKind::ParagraphContinuation
                 | LineKind::Heading
                 | LineKind::Rule
-                | LineKind::IndentedCode => PlanEntry::Below(own_text),
+                | LineKind::IndentedCode => PlanEntry::DetailLine(unquoted_text),
             },
         };
         Some((line, entry))
     }
 }
 
-/// A line without the marks of so many block quotes, as far as it has them.
-fn without_quotes(line: &str, count: usize) -> &str {
+/// Removes the marks of up to `max_depth` block quotes from the start of a line.
+fn strip_quote_marks(line: &str, max_depth: usize) -> &str {
     let mut text = line;
-    for _ in 0..count {
+    for _ in 0..max_depth {
         let Some(rest) = text.trim_start_matches(' ').strip_prefix('>') else { break };
         text = rest.strip_prefix(' ').unwrap_or(rest);
     }
     text
 }
 
-/// True when a line speaks of the item: the same words, or the same words with something behind them.
-pub fn same_item(line: &str, known: &str) -> bool {
-    let (line, known) = (plain(line), plain(known));
-    line.strip_prefix(&*known).is_some_and(is_rest)
+/// Returns true if a line is about the item: it has the same text, or the same text with something added after it.
+pub fn matches_item_text(line: &str, item_text: &str) -> bool {
+    let (line, known) = (normalize_item_text(line), normalize_item_text(item_text));
+    line.strip_prefix(&*known).is_some_and(can_follow_item_text)
 }
 
-/// True for what may stand behind an item's words without making it another one.
-fn is_rest(text: &str) -> bool {
+/// Returns true if this text may follow an item's text without making it another item: it must not continue the last word.
+fn can_follow_item_text(text: &str) -> bool {
     !text.starts_with(|letter: char| letter.is_alphanumeric())
 }
 
-/// The words without what agents like to add around them: emphasis, strike-through, doubled spaces.
-fn plain(text: &str) -> Cow<'_, str> {
+/// Removes what agents often add to an item's text: emphasis, strike-through and doubled spaces.
+fn normalize_item_text(text: &str) -> Cow<'_, str> {
     let has_marks = text.contains("~~") || text.contains("**");
     match text {
-        text if has_marks => Cow::Owned(one_line(&text.replace("~~", "").replace("**", ""))),
-        // Mostly it has been made one line when it was read.
-        text if is_plain_line(text) => Cow::Borrowed(text),
-        text => Cow::Owned(one_line(text)),
+        text if has_marks => Cow::Owned(to_single_line(&text.replace("~~", "").replace("**", ""))),
+        // Fast path: the text was usually converted to one line when it was parsed.
+        text if is_normalized_ascii_line(text) => Cow::Borrowed(text),
+        text => Cow::Owned(to_single_line(text)),
     }
 }
 
-/// The item of a checkbox; none without words.
-fn item(found: &BoxAt<'_>) -> Option<Item> {
-    let text = one_line(found.rest);
-    (!text.is_empty()).then_some(Item { text, done: found.mark == Mark::Done, ..Item::default() })
+/// Creates the item of a checkbox; `None` if there is no text after the box.
+fn parse_item(checkbox: &ParsedBox<'_>) -> Option<PlanItem> {
+    let text = to_single_line(checkbox.following_text);
+    (!text.is_empty()).then_some(PlanItem {
+        text,
+        is_ticked: checkbox.mark == CheckboxMark::Done,
+        ..PlanItem::default()
+    })
 }
 
-/// A quotation that is not indented is the user's own text.
-fn note(line: &str) -> Option<String> {
-    let text = one_line(quoted_note(line)?);
+/// Parses a note: an indented quotation. A quotation that is not indented belongs to the user's own text.
+fn parse_note(line: &str) -> Option<String> {
+    let text = to_single_line(indented_quote_text(line)?);
     (!text.is_empty()).then_some(text)
 }
 
-fn quoted_note(line: &str) -> Option<&str> {
+fn indented_quote_text(line: &str) -> Option<&str> {
     line.strip_prefix([' ', '\t'])?.trim_start().strip_prefix('>')
 }
 
@@ -258,20 +281,20 @@ fn quoted_note(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn list(markdown: &str) -> (Vec<String>, Vec<String>) {
+    fn open_and_ticked_items(markdown: &str) -> (Vec<String>, Vec<String>) {
         let todo = TodoList::parse(markdown);
-        (todo.open(), todo.done())
+        (todo.open_items(), todo.ticked_items())
     }
 
     #[test]
-    fn a_byte_order_mark_costs_no_item() {
-        let (open, done) = list("\u{feff}- [ ] One\n- [x] Two\n");
+    fn a_byte_order_mark_does_not_hide_the_first_item() {
+        let (open, done) = open_and_ticked_items("\u{feff}- [ ] One\n- [x] Two\n");
         assert_eq!((open, done), (vec!["One".to_owned()], vec!["Two".to_owned()]));
     }
 
     #[test]
     fn boxes_are_items_and_nothing_else_is() {
-        let (open, done) = list(
+        let (open, done) = open_and_ticked_items(
             "# Plan\n- [ ] one\n  * [x] two\n+ [X]  three  words \n- [] no\n- [ ]\n1. no\n```\n- [ ] example\n```\n- [ ] four\n",
         );
         assert_eq!(open, ["one", "four"]);
@@ -280,29 +303,32 @@ mod tests {
 
     #[test]
     fn windows_line_ends_do_not_become_part_of_an_item() {
-        assert_eq!(list("- [ ] one\r\n- [x] two\r\n"), (vec!["one".to_owned()], vec!["two".to_owned()]));
+        assert_eq!(
+            open_and_ticked_items("- [ ] one\r\n- [x] two\r\n"),
+            (vec!["one".to_owned()], vec!["two".to_owned()])
+        );
     }
 
     #[test]
-    fn a_line_that_vanishes_unticked_is_noticed_and_a_note_behind_it_is_not_a_loss() {
+    fn an_item_removed_unticked_is_missing_and_one_with_added_text_is_not() {
         let known = ["Parse dates".to_owned(), "Parse".to_owned(), "Write docs".to_owned()];
         let now = TodoList::parse("- [x] ~~Parse dates~~ (done in abc123)\n- [ ] Parse\n");
-        assert_eq!(now.vanished(&known), ["Write docs"]);
-        assert_eq!(TodoList::parse("- [x] Parser\n").vanished(&known[1..2]), ["Parse"]);
+        assert_eq!(now.find_missing_items(&known), ["Write docs"]);
+        assert_eq!(TodoList::parse("- [x] Parser\n").find_missing_items(&known[1..2]), ["Parse"]);
     }
 
     #[test]
-    fn a_longer_item_does_not_stand_in_for_a_shorter_one() {
-        let known = ["Add tests".to_owned(), "Add tests for the parser".to_owned()];
-        let lost = TodoList::parse("- [x] Add tests for the parser\n");
-        assert_eq!(lost.vanished(&known), ["Add tests"]);
+    fn a_longer_item_does_not_replace_a_shorter_one() {
+        let known_items = ["Add tests".to_owned(), "Add tests for the parser".to_owned()];
+        let shortened = TodoList::parse("- [x] Add tests for the parser\n");
+        assert_eq!(shortened.find_missing_items(&known_items), ["Add tests"]);
         let both = TodoList::parse("- [ ] Add tests\n- [x] Add tests for the parser\n");
         assert!(!both.is_ticked("Add tests") && both.is_ticked("Add tests for the parser"));
-        assert!(both.vanished(&known).is_empty());
+        assert!(both.find_missing_items(&known_items).is_empty());
     }
 
     #[test]
-    fn what_is_noted_below_an_item_belongs_to_it_and_a_quotation_does_not() {
+    fn an_indented_note_belongs_to_its_item_and_a_quotation_does_not() {
         let todo = TodoList::parse(
             "  > nobody's\n- [x] one\n  > the port is 8042\n\t>   and  free \n> said by me\n- [ ] two\n  more\n  >\n",
         );
@@ -311,8 +337,8 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_parked_while_nobody_has_answered_its_last_question() {
-        for (below, parked) in [
+    fn an_item_is_parked_while_its_last_question_is_unanswered() {
+        for (lines_below, parked) in [
             ("", None),
             ("  ? Which port?\n", Some("Which port?")),
             ("\t?  which   port \r\n", Some("which port")),
@@ -321,39 +347,45 @@ mod tests {
             ("  ? Which port?\n  > 80 is taken\n\n  ! 8042\n  ! or 8043\n", None),
             ("  ? Which port?\n  ! 8042\n  ? And which host?\n", Some("And which host?")),
             ("  ? Which port?\n  ? And which host?\n  ! localhost\n", None),
-            // An answer comes below its question.
+            // An answer must be below its question.
             ("  ! 8042\n  ? Which port?\n", Some("Which port?")),
             ("  ? Which port?\n  !\n  ! \n", Some("Which port?")),
             ("  ? Which port?\n  ![picture](a.png)\n", Some("Which port?")),
             ("  ? Which port?\n! not indented\n", Some("Which port?")),
-            // No questions.
+            // These are no questions.
             ("? not indented\n", None),
             ("  ?\n  ? \n  ?x=1\n", None),
             ("  ```\n  ? an example\n  ```\n", None),
             ("  ? Which port?\n  ```\n  ! an example\n  ```\n", Some("Which port?")),
         ] {
-            let todo = TodoList::parse(&format!("- [ ] one\n{below}- [ ] two\n"));
+            let todo = TodoList::parse(&format!("- [ ] one\n{lines_below}- [ ] two\n"));
             let expected: Vec<(&str, &str)> = parked.into_iter().map(|question| ("one", question)).collect();
-            assert_eq!(todo.parked(), expected, "{below:?}");
-            assert_eq!(todo.free().len(), 2 - expected.len(), "{below:?}");
-            assert_eq!(todo.open(), ["one", "two"], "{below:?}");
+            assert_eq!(todo.parked_items_with_questions(), expected, "{lines_below:?}");
+            assert_eq!(todo.unparked_open_items().len(), 2 - expected.len(), "{lines_below:?}");
+            assert_eq!(todo.open_items(), ["one", "two"], "{lines_below:?}");
         }
         let ticked = TodoList::parse("- [x] one\n  ? Which port?\n- [ ] two\n");
-        assert_eq!((ticked.parked(), ticked.free()), (vec![], vec!["two".to_owned()]));
+        assert_eq!(
+            (ticked.parked_items_with_questions(), ticked.unparked_open_items()),
+            (vec![], vec!["two".to_owned()])
+        );
     }
 
     #[test]
-    fn an_item_that_is_there_twice_is_free_while_one_line_of_it_is() {
+    fn a_duplicate_item_is_not_parked_while_one_line_of_it_is_not() {
         let twice = TodoList::parse("- [ ] one\n  ? Which port?\n- [ ] one\n");
-        assert_eq!((twice.parked(), twice.free().len()), (vec![], 2));
+        assert_eq!((twice.parked_items_with_questions(), twice.unparked_open_items().len()), (vec![], 2));
         let both = TodoList::parse("- [ ] one\n  ? Which port?\n- [x] one\n");
-        assert_eq!((both.parked(), both.free()), (vec![("one", "Which port?")], Vec::new()));
+        assert_eq!(
+            (both.parked_items_with_questions(), both.unparked_open_items()),
+            (vec![("one", "Which port?")], Vec::new())
+        );
     }
 
     #[test]
-    fn a_question_belongs_to_the_item_above_it_also_to_a_part_of_one() {
+    fn a_question_belongs_to_the_nearest_item_above_it() {
         let todo = TodoList::parse("  ? nobody's\n- [ ] one\n  - [ ] a part\n    ? Which port?\n  ! 8042?\n");
-        assert!(todo.parked().is_empty());
+        assert!(todo.parked_items_with_questions().is_empty());
         assert_eq!(
             todo.items[1].questions,
             [Question { text: "Which port?".to_owned(), answers: vec!["8042?".to_owned()] }]
@@ -362,8 +394,8 @@ mod tests {
     }
 
     #[test]
-    fn a_rendered_list_reads_back_as_itself() {
+    fn a_rendered_plan_parses_to_the_same_plan() {
         let todo = TodoList::parse("- [ ] a\n  > found\n  ? Why?\n  ! So.\n  ? And how?\n- [x] b\n");
-        assert_eq!(TodoList::parse(&todo.render()), todo);
+        assert_eq!(TodoList::parse(&todo.render_markdown()), todo);
     }
 }

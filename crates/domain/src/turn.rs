@@ -1,22 +1,22 @@
-//! The turn: one response of the model with its tool calls and their results. It is made once, by one of two
-//! constructors, and nothing changes it afterwards: no setter, no default, no second way in.
+//! The turn: one response of the model with its tool calls and their results. It is created by one of two constructors and is
+//! immutable afterwards: there is no setter, no default and no other way to create one.
 //!
-//! ARC-001: the eight fields. ARC-010: the raw response is always there. DBG-001, DBG-002: whole programs, complete
+//! ARC-001: the eight fields. ARC-010: the raw response is always present. DBG-001, DBG-002: whole programs, complete
 //! data.
 
 mod failure;
 mod outline;
 pub mod record;
 
-pub use failure::{CallOutcome, Failure, Reason};
-pub use outline::{Outline, OutlineParts, outline};
+pub use failure::{FailureReason, ToolCallOutcome, TurnFailure};
+pub use outline::{ResponseOutline, ResponseOutlineBuilder, outline_response};
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// One response of the model, with what came of it.
+/// One response of the model, with its tool calls and their results.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Turn {
     number: u64,
@@ -31,9 +31,9 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// A turn whose response came whole and whose calls all returned well.
+    /// Creates a turn whose response is complete and whose calls all succeeded.
     #[expect(clippy::too_many_arguments, reason = "the seven of ARC-001, and what later times add")]
-    pub fn success(
+    pub fn new_success(
         number: u64,
         raw_response: Vec<Block>,
         program: Option<String>,
@@ -46,127 +46,123 @@ impl Turn {
         Turn { number, raw_response, program, result, prints, tool_calls, memory, success: true, ext }
     }
 
-    /// A turn that failed, and why.
+    /// Creates a turn that failed, with the reason as its result.
     #[expect(clippy::too_many_arguments, reason = "the seven of ARC-001, and what later times add")]
-    pub fn failure(
+    pub fn new_failure(
         number: u64,
         raw_response: Vec<Block>,
         program: Option<String>,
-        error: &Failure,
+        failure: &TurnFailure,
         prints: Vec<String>,
         tool_calls: Vec<ToolCall>,
         memory: Map<String, Value>,
         ext: Map<String, Value>,
     ) -> Turn {
-        let result = error.to_value();
+        let result = failure.to_value();
         Turn { number, raw_response, program, result, prints, tool_calls, memory, success: false, ext }
     }
 
-    /// Counts from 1 in its stream, without gaps.
+    /// Returns the number of the turn in its stream, counted from 1 without gaps.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Every block of the response in order, as recorded.
+    /// Returns every block of the response in order, as recorded.
     pub fn raw_response(&self) -> &[Block] {
         &self.raw_response
     }
 
-    /// The tool calls, one a line; none if the response held no action.
+    /// Returns the tool calls as text, one per line; `None` if the response contains no tool call.
     pub fn program(&self) -> Option<&str> {
         self.program.as_deref()
     }
 
-    /// The final text, what came of the calls, or the failure.
+    /// Returns the final text, the results of the calls, or the failure.
     pub fn result(&self) -> &Value {
         &self.result
     }
 
-    /// Why it failed, if it did.
-    pub fn failure_of(&self) -> Option<Failure> {
-        if self.success { None } else { Failure::from_value(&self.result) }
+    /// Returns the reason for the failure; `None` if the turn succeeded.
+    pub fn parsed_failure(&self) -> Option<TurnFailure> {
+        if self.success { None } else { TurnFailure::from_value(&self.result) }
     }
 
-    /// What the calls printed.
+    /// Returns what the calls printed.
     pub fn prints(&self) -> &[String] {
         &self.prints
     }
 
-    /// The calls.
     pub fn tool_calls(&self) -> &[ToolCall] {
         &self.tool_calls
     }
 
-    /// The working memory at the turn's close.
+    /// Returns the working memory at the end of the turn.
     pub fn memory(&self) -> &Map<String, Value> {
         &self.memory
     }
 
-    /// True for a turn made by [`Turn::success`].
+    /// Returns true for a turn created by [`Turn::success`].
     pub fn is_success(&self) -> bool {
         self.success
     }
 
-    /// What else is known: the message's id, the model, usage, times, what the model was told before.
+    /// Returns additional data: the message's id, the model, usage, times, and what the model was told before the response.
     pub fn ext(&self) -> &Map<String, Value> {
         &self.ext
     }
 
-    /// The text blocks, joined.
-    pub fn text(&self) -> String {
-        let text = |block: &Block| outline::text_of(block);
-        self.raw_response.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+    /// Returns the text blocks, joined with line ends.
+    pub fn joined_text(&self) -> String {
+        let text_of_block = |block: &Block| outline::text_of_block(block);
+        self.raw_response.iter().filter_map(text_of_block).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// One call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ToolCall {
-    /// The tool.
     pub name: String,
-    /// What it was asked.
     pub args: Value,
-    /// What the model was given back; null while nothing came.
+    /// The result that the model got back; null until there is one.
     pub result: Value,
-    /// The call's id, how it went, how long it took, which subagent it started.
+    /// Additional data: the call's id, whether it succeeded, its duration, and the subagent that it started.
     pub ext: Map<String, Value>,
 }
 
 impl ToolCall {
-    /// The client's id of the call.
+    /// Returns the client's id of the call; empty if it has none.
     pub fn id(&self) -> &str {
         self.ext.get("id").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// True when it returned well.
+    /// Returns true if the call succeeded.
     pub fn is_ok(&self) -> bool {
         self.ext.get("ok").and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// What the model was given back, as words.
+    /// Returns the result that the model got back, as text.
     pub fn result_text(&self) -> Cow<'_, str> {
-        outline::words(&self.result)
+        outline::render_tool_result(&self.result)
     }
 }
 
-/// One block of a response: JSON, byte for byte as it was recorded.
+/// One block of a response: JSON, kept byte for byte as it was recorded.
 #[derive(Debug, Clone)]
 pub struct Block(Box<RawValue>);
 
 impl Block {
-    /// A block as the client wrote it.
+    /// Creates a block from the JSON that the client wrote.
     pub fn new(json: Box<RawValue>) -> Block {
         Block(json)
     }
 
-    /// The JSON.
     pub fn json(&self) -> &str {
         self.0.get()
     }
 
-    /// The JSON, read; null if nothing can be made of it.
-    pub fn value(&self) -> Value {
-        crate::text::json_value(self.json())
+    /// Parses the JSON; returns null if it is invalid.
+    pub fn parse_value(&self) -> Value {
+        crate::text::parse_json_or_null(self.json())
     }
 }
 

@@ -1,78 +1,75 @@
-//! The gate's answer, and how a session ended.
+//! The verdict of the gate about a run, and how a session ended.
 
 pub use crate::continue_kind::ContinueKind;
 use crate::exit_status::ExitStatus;
-use crate::fatal::Fatal;
+use crate::fatal_error::FatalError;
 use crate::marker::Marker;
-use crate::status::Status;
+use crate::status::RunStatus;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// The gate's answer with its reason.
+/// The gate's decision about a run, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// The run is over.
+    /// The run ends.
     Stop {
-        /// How.
-        status: Status,
-        /// Why.
+        /// The status with which it ends.
+        status: RunStatus,
         reason: String,
     },
     /// The run waits.
     Pause {
-        /// What for.
+        /// What the run waits for.
         #[serde(default)]
         kind: PauseKind,
-        /// Until when (RFC 3339), if that is known.
+        /// The end of the pause (RFC 3339), if it is known.
         until: Option<Timestamp>,
-        /// Why.
         reason: String,
     },
     /// A fresh session continues.
     Continue {
-        /// checkpoint, next or refused.
+        /// Whether a checkpoint is resumed, the next item begins, or a promise was refused.
         kind: ContinueKind,
-        /// Why.
         reason: String,
     },
 }
 
-/// What a run waits for.
+/// The kind of a pause: what the run waits for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PauseKind {
     /// A usage or rate limit ended the session.
     #[default]
     Limit,
-    /// The service is overloaded or out of reach.
+    /// The service is overloaded or unreachable.
     Overload,
     /// The user's own share of a quota is used up; the session itself went well.
     Quota,
     /// The user interrupted it.
     Interrupted,
-    /// Checkpoints follow one another and nothing gets done.
+    /// Checkpoints follow each other quickly without progress.
     Thrash,
-    /// Something of the machine's failed, and continued failing: a program, a disk, a lock.
+    /// Something on this machine failed repeatedly: a program, a disk, a lock.
     Fault,
 }
 
 impl PauseKind {
-    /// True when waiting helps; else the user is needed.
-    pub fn passes(self) -> bool {
+    /// Returns true if waiting resolves the pause. Otherwise the user must act.
+    pub fn resolves_by_waiting(self) -> bool {
         matches!(self, PauseKind::Limit | PauseKind::Overload | PauseKind::Quota)
     }
 
-    /// True when the session that met it is not counted and is planned again under its own number.
-    pub fn repeats(self) -> bool {
+    /// Returns true if the paused session is not counted, and is planned again with the same number.
+    pub fn repeats_iteration(self) -> bool {
         matches!(self, PauseKind::Limit | PauseKind::Overload | PauseKind::Interrupted | PauseKind::Fault)
     }
 }
 
 impl Verdict {
-    /// The marker line.
-    pub fn marker(&self) -> Marker {
+    /// Converts the verdict to its marker line.
+    pub fn to_marker(&self) -> Marker {
         match self.clone() {
             Verdict::Stop { status, reason } => Marker::Stop { status, reason },
             Verdict::Pause { until, reason, .. } => Marker::Pause { until, reason },
@@ -80,7 +77,7 @@ impl Verdict {
         }
     }
 
-    /// How the gate ends: 0 stop, 1 continue, 75 pause.
+    /// Returns the exit status of the gate: 0 stop, 1 continue, 75 pause.
     pub fn gate_exit_status(&self) -> ExitStatus {
         match self {
             Verdict::Stop { .. } => ExitStatus::Success,
@@ -90,126 +87,147 @@ impl Verdict {
     }
 }
 
-/// How a session ended, as far as its evidence goes.
+/// How a session ended, as far as the evidence shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(tag = "ending", content = "detail", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Ending {
+pub enum SessionEnding {
     /// The model ended its turn.
     Completed,
-    /// A hook of ours ended it at a checkpoint.
+    /// A Plimsoll hook ended it at a checkpoint.
     HookStopped,
-    /// The window was full: blocked, prompt too long, or refilled too fast.
+    /// The context window was full: blocked, prompt too long, or refilled too fast.
     WindowFull(String),
     /// `--max-turns` or `--max-budget-usd` of the client.
     ClientLimit(String),
     /// Credentials, billing or the model are wrong: no session can succeed.
-    Fatal(Fatal),
+    Fatal(FatalError),
     /// A usage or rate limit.
     Limit(String),
     /// The service is overloaded or failing.
     Overloaded(String),
-    /// It said nothing for too long, and was ended.
-    Silent(String),
-    /// The run's deadline came, and it was ended.
-    OutOfTime,
+    /// It had no output for too long and was ended.
+    #[serde(rename = "silent")]
+    #[strum(serialize = "silent")]
+    IdleTimeout(String),
+    /// It was ended at the run's deadline.
+    #[serde(rename = "out_of_time")]
+    #[strum(serialize = "out_of_time")]
+    DeadlineReached,
     /// Interrupted by the user.
     Interrupted,
-    /// `plimsoll stop` cancelled the run, and its client was ended.
-    Cancelled,
+    /// `plimsoll stop` canceled the run, and its client was ended.
+    #[serde(rename = "cancelled")]
+    #[strum(serialize = "cancelled")]
+    Canceled,
     /// Ended without a result: a signal or a crash.
     Crashed(String),
     /// Any other error.
     Failed(String),
-    /// No evidence (a shell loop, whose results we do not see).
+    /// No evidence, as in a shell loop, whose results Plimsoll does not see.
     #[default]
     Unknown,
 }
 
-/// What an ending says of a session's course.
+/// Whether a session completed, was stopped from outside, or broke off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Course {
-    /// It came to its own end, as far as is known.
-    Orderly,
-    /// It was stopped from outside, which says nothing about its work: a limit, the service, the user, the deadline.
-    Stopped,
-    /// It broke off in the middle of its work.
-    Broken,
+pub enum EndingCourse {
+    /// It ended by itself in the normal way, as far as is known.
+    Completed,
+    /// It was stopped from outside by a limit, the service, the user or the deadline. That says nothing about its work.
+    StoppedFromOutside,
+    /// It ended abruptly in the middle of its work.
+    BrokenOff,
 }
 
-/// What is true of every ending of a kind.
+/// The properties that all endings of one kind have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EndingTraits {
-    /// The session's course.
-    pub course: Course,
-    /// How it ended, in a clause without a detail.
-    pub how: &'static str,
+pub struct SessionEndingTraits {
+    pub course: EndingCourse,
+    /// A clause that describes the ending without its detail.
+    pub description: &'static str,
 }
 
-impl Ending {
-    /// What is true of every ending of this kind.
-    pub fn traits(&self) -> EndingTraits {
-        let of = |course, how| EndingTraits { course, how };
+impl SessionEnding {
+    /// Returns the properties that all endings of this kind have.
+    pub fn traits(&self) -> SessionEndingTraits {
+        let traits_of = |course, description| SessionEndingTraits { course, description };
         match self {
-            Ending::Completed => of(Course::Orderly, "the model ended its turn"),
-            Ending::HookStopped => of(Course::Orderly, "Plimsoll ended it at a checkpoint"),
-            Ending::WindowFull(_) => of(Course::Broken, "the window was full"),
-            Ending::ClientLimit(_) => of(Course::Broken, "the client's own limit ended it"),
-            Ending::Fatal(_) => of(Course::Broken, "no session can succeed until this is fixed"),
-            Ending::Limit(_) => of(Course::Stopped, "a usage or rate limit ended it"),
-            Ending::Overloaded(_) => of(Course::Stopped, "the service was overloaded or out of reach"),
-            Ending::Silent(_) => of(Course::Broken, "it was silent for too long, and was ended"),
-            Ending::OutOfTime => of(Course::Stopped, "it was ended at the deadline"),
-            Ending::Interrupted => of(Course::Stopped, "you interrupted it"),
-            Ending::Cancelled => of(Course::Stopped, "`plimsoll stop` ended it"),
-            Ending::Crashed(_) => of(Course::Broken, "it broke off without a result"),
-            Ending::Failed(_) => of(Course::Broken, "it ended with an error"),
-            Ending::Unknown => of(Course::Orderly, "how it ended is not known"),
+            SessionEnding::Completed => traits_of(EndingCourse::Completed, "the model ended its turn"),
+            SessionEnding::HookStopped => {
+                traits_of(EndingCourse::Completed, "Plimsoll ended it at a checkpoint")
+            }
+            SessionEnding::WindowFull(_) => traits_of(EndingCourse::BrokenOff, "the window was full"),
+            SessionEnding::ClientLimit(_) => {
+                traits_of(EndingCourse::BrokenOff, "the client's own limit ended it")
+            }
+            SessionEnding::Fatal(_) => {
+                traits_of(EndingCourse::BrokenOff, "no session can succeed until this is fixed")
+            }
+            SessionEnding::Limit(_) => {
+                traits_of(EndingCourse::StoppedFromOutside, "a usage or rate limit ended it")
+            }
+            SessionEnding::Overloaded(_) => {
+                traits_of(EndingCourse::StoppedFromOutside, "the service was overloaded or out of reach")
+            }
+            SessionEnding::IdleTimeout(_) => {
+                traits_of(EndingCourse::BrokenOff, "it was silent for too long, and was ended")
+            }
+            SessionEnding::DeadlineReached => {
+                traits_of(EndingCourse::StoppedFromOutside, "it was ended at the deadline")
+            }
+            SessionEnding::Interrupted => traits_of(EndingCourse::StoppedFromOutside, "you interrupted it"),
+            SessionEnding::Canceled => {
+                traits_of(EndingCourse::StoppedFromOutside, "`plimsoll stop` ended it")
+            }
+            SessionEnding::Crashed(_) => traits_of(EndingCourse::BrokenOff, "it broke off without a result"),
+            SessionEnding::Failed(_) => traits_of(EndingCourse::BrokenOff, "it ended with an error"),
+            SessionEnding::Unknown => traits_of(EndingCourse::Completed, "how it ended is not known"),
         }
     }
 
-    /// True if the session broke off in the middle of its work: the user should know of it.
-    pub fn is_broken(&self) -> bool {
-        self.traits().course == Course::Broken
+    /// Returns true if the session ended abruptly in the middle of its work, so that the user should be informed.
+    pub fn is_broken_off(&self) -> bool {
+        self.traits().course == EndingCourse::BrokenOff
     }
 
-    /// As written in the journal.
-    pub fn word(&self) -> &'static str {
+    /// Returns the name that is written to the journal.
+    pub fn as_str(&self) -> &'static str {
         self.into()
     }
 
-    /// What it says more.
-    pub fn detail(&self) -> Option<&str> {
+    /// Returns the detail of the ending, such as an error message, if it has one.
+    pub fn detail_text(&self) -> Option<&str> {
         match self {
-            Ending::WindowFull(words)
-            | Ending::ClientLimit(words)
-            | Ending::Limit(words)
-            | Ending::Overloaded(words)
-            | Ending::Silent(words)
-            | Ending::Crashed(words)
-            | Ending::Failed(words) => Some(words),
-            Ending::Fatal(fatal) => Some(fatal.words()),
-            Ending::Completed
-            | Ending::HookStopped
-            | Ending::OutOfTime
-            | Ending::Interrupted
-            | Ending::Cancelled
-            | Ending::Unknown => None,
+            SessionEnding::WindowFull(text)
+            | SessionEnding::ClientLimit(text)
+            | SessionEnding::Limit(text)
+            | SessionEnding::Overloaded(text)
+            | SessionEnding::IdleTimeout(text)
+            | SessionEnding::Crashed(text)
+            | SessionEnding::Failed(text) => Some(text),
+            SessionEnding::Fatal(fatal) => Some(fatal.message()),
+            SessionEnding::Completed
+            | SessionEnding::HookStopped
+            | SessionEnding::DeadlineReached
+            | SessionEnding::Interrupted
+            | SessionEnding::Canceled
+            | SessionEnding::Unknown => None,
         }
     }
 
-    /// The words of an ending that counts as a failure: of a session that broke off, unless no other could fare better, because
-    /// that ends the run at once.
-    pub fn failure(&self) -> Option<&str> {
-        let counts = self.is_broken() && !matches!(self, Ending::Fatal(_));
-        self.detail().filter(|_| counts)
+    /// Returns the detail of an ending that counts as a failure: any abrupt ending except [`Ending::Fatal`], which ends the run at
+    /// once.
+    pub fn failure_text(&self) -> Option<&str> {
+        let counts_as_failure = self.is_broken_off() && !matches!(self, SessionEnding::Fatal(_));
+        self.detail_text().filter(|_| counts_as_failure)
     }
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exit {
-    /// Its exit code; unknown of a process that was not our child.
+pub struct ProcessExit {
+    /// Its exit code; `None` if unknown, as for a process that was not our child.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -220,22 +238,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_breaks_off_counts_as_a_failure_unless_it_ends_the_run() {
-        let words = || "words".to_owned();
-        let broken = [
-            (Ending::WindowFull(words()), true),
-            (Ending::ClientLimit(words()), true),
-            (Ending::Silent(words()), true),
-            (Ending::Crashed(words()), true),
-            (Ending::Failed(words()), true),
-            (Ending::Fatal(words().into()), false),
+    fn an_abrupt_ending_is_a_failure_unless_it_ends_the_run() {
+        let detail = || "words".to_owned();
+        let broken_endings = [
+            (SessionEnding::WindowFull(detail()), true),
+            (SessionEnding::ClientLimit(detail()), true),
+            (SessionEnding::IdleTimeout(detail()), true),
+            (SessionEnding::Crashed(detail()), true),
+            (SessionEnding::Failed(detail()), true),
+            (SessionEnding::Fatal(detail().into()), false),
         ];
-        for (ending, counts) in broken {
-            assert!(ending.is_broken(), "{ending:?}");
-            assert_eq!(ending.failure().is_some(), counts, "{ending:?}");
+        for (ending, counts_as_failure) in broken_endings {
+            assert!(ending.is_broken_off(), "{ending:?}");
+            assert_eq!(ending.failure_text().is_some(), counts_as_failure, "{ending:?}");
         }
-        for ending in [Ending::Completed, Ending::Limit(words()), Ending::OutOfTime, Ending::Unknown] {
-            assert!(!ending.is_broken() && ending.failure().is_none(), "{ending:?}");
+        for ending in [
+            SessionEnding::Completed,
+            SessionEnding::Limit(detail()),
+            SessionEnding::DeadlineReached,
+            SessionEnding::Unknown,
+        ] {
+            assert!(!ending.is_broken_off() && ending.failure_text().is_none(), "{ending:?}");
         }
     }
 }

@@ -1,55 +1,61 @@
-//! What a parallel run keeps beside its state, outside the project: the board, where its work comes together, and how far each
-//! item's own run is.
+//! The record of a parallel run, which is stored outside the project in addition to the run's state: the board, the target branch,
+//! and the progress of each item's own run.
 
-use crate::board::{BoardState, Stage};
+use crate::board::{BoardState, ItemStage};
 use crate::cost::CostBasis;
-use crate::format::Format;
+use crate::format::FormatVersion;
 use crate::git_names::{BranchName, CommitId, InvalidBranchName, InvalidCommitId};
 use serde::{Deserialize, Serialize};
 
-/// Where a fleet's database is: for the process that is a member, not for what sessions wrote.
-pub const DATABASE_VARIABLE: &str = "PLIMSOLL_DATABASE_URL";
+/// The environment variable with the URL of a fleet's database. It is only for the process that joined the fleet, and is removed
+/// from the environment of commands that sessions wrote.
+pub const DATABASE_URL_VARIABLE: &str = "PLIMSOLL_DATABASE_URL";
 
-/// Everything that a parallel run decides by.
+/// All data on which a parallel run bases its decisions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Workers {
-    /// The format of the file.
-    pub format: Format,
-    /// Who works on what.
+pub struct WorkersState {
+    pub format: FormatVersion,
+    /// The board, which assigns items to workers.
     pub board: BoardState,
-    /// The branch into which everything is merged.
-    pub target: String,
-    /// The commit at which it began.
-    pub began_at: String,
-    /// The branch that was checked out then.
-    pub users_branch: String,
-    /// The plan, from the project's folder on.
-    pub plan: String,
-    /// True if git follows the plan: then its ticks are committed.
+    /// The target branch, into which all work is merged.
+    #[serde(rename = "target")]
+    pub target_branch_name: String,
+    /// The commit at which the run began.
+    #[serde(rename = "began_at")]
+    pub start_commit_id: String,
+    /// The branch that was checked out when the run began.
+    #[serde(rename = "users_branch")]
+    pub user_branch: String,
+    /// Path of the plan, relative to the project.
+    #[serde(rename = "plan")]
+    pub plan_path: String,
+    /// True if git tracks the plan; then its ticks are committed.
     pub plan_is_tracked: bool,
-    /// Verify commands that have passed on the target: from then on they must.
-    pub passed: Vec<String>,
-    /// True while the board is paused because of what all runs of the user may spend on a day: a resume may allow more.
+    /// Verify commands that have passed on the target branch. From then on they must always pass.
+    #[serde(rename = "passed")]
+    pub passed_verify_commands: Vec<String>,
+    /// True while the board is paused because of the daily limit for all runs of the user. A resume may raise the limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub waits_for_next_day: bool,
-    /// Why no new item starts any more, while the sessions that are running come to their end.
+    /// Why no new item starts while the running sessions finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
-    /// One for each item of the board.
-    pub works: Vec<Work>,
-    /// What else a machine keeps whose board is shared with others: `board` is then what it has last seen of that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub member: Option<Member>,
+    /// The progress of each item on the board.
+    #[serde(rename = "works")]
+    pub item_progress: Vec<ItemProgress>,
+    /// Additional data of a machine that shares its board with a fleet. `board` is then the last known copy of the shared board.
+    #[serde(rename = "member", skip_serializing_if = "Option::is_none")]
+    pub fleet_member: Option<FleetMember>,
 }
 
-/// A text in a record that git must not be told.
+/// A text in a record that must not be passed to git.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
-    /// It stands for a commit.
+    /// It is used as a commit id.
     #[error(transparent)]
     Commit(#[from] InvalidCommitId),
-    /// It stands for a branch.
+    /// It is used as a branch name.
     #[error(transparent)]
     Branch(#[from] InvalidBranchName),
 }
@@ -57,246 +63,282 @@ pub enum InvalidName {
 /// A machine that works on the plan of a fleet.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Member {
-    /// The fleet's name.
+pub struct FleetMember {
     pub fleet: String,
-    /// This machine's own name in it, with which its workers' names begin.
+    /// The name of this machine in the fleet. The names of its workers begin with it.
     pub name: String,
-    /// What the clone calls the remote.
-    pub remote: String,
-    /// What the shared board has still to be told, in its order.
+    /// The name of the remote in this clone.
+    #[serde(rename = "remote")]
+    pub remote_name: String,
+    /// Results that still have to be sent to the shared board, in order.
     pub outbox: Vec<ItemResult>,
-    /// What each worker has cost in runs that are over, from the first worker on, in US dollars.
-    pub spent_usd: Vec<f64>,
-    /// Nothing is begun here before, by this machine's clock: what this machine's user may spend on a day holds up nobody else.
+    /// The cost of each worker in runs that have ended, in US dollars; the first entry is worker 1.
+    #[serde(rename = "spent_usd")]
+    pub ended_run_costs_usd: Vec<f64>,
+    /// No item starts on this machine before this time, by its own clock. A daily limit of this machine's user does not delay other
+    /// machines.
     #[serde(skip_serializing_if = "is_zero")]
     pub paused_until: u64,
 }
 
-/// What serde asks with.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// What has become of an item here: it is told once the branch is on the remote, and again until it is heard.
+/// The result of an item on this machine. It is sent once the branch is on the remote, and again until the board has accepted it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemResult {
-    /// The item's place on the board.
+    /// The index of the item on the board.
     pub item: usize,
-    /// With which it was claimed.
+    /// The epoch with which the item was claimed.
     pub epoch: u64,
-    /// The end of its commits, where the next attempt begins; empty for the target's end.
-    pub start: String,
-    /// Its own commits are those beyond this one.
-    pub beyond: String,
-    /// What its run has used.
-    pub used: Used,
-    /// What has become of it.
+    /// The last of its commits, where the next attempt begins; empty for the tip of the target branch.
+    #[serde(rename = "start")]
+    pub start_commit_id: String,
+    /// The commit before the item's own commits, which are those after this one.
+    #[serde(rename = "beyond")]
+    pub base_commit_id: String,
+    #[serde(rename = "used")]
+    pub usage: WorkUsage,
     pub outcome: ItemOutcome,
 }
 
-/// What has become of an item.
+/// The outcome of an item.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemOutcome {
-    /// Its work is done.
+    /// The work is done and ready to be merged.
     Offered,
-    /// Its run could not do it, for this reason.
+    /// The run could not complete the item, for this reason.
     Failed(String),
-    /// It waits for the user's answer to this question.
-    Asked(String),
-    /// Nobody works on it any more.
-    GivenBack,
-    /// It is somebody else's by now: its branch is kept, and that is all.
+    /// The item waits for the user's answer to this question.
+    #[serde(rename = "asked")]
+    WaitsForAnswer(String),
+    /// This machine no longer works on the item.
+    #[serde(rename = "given_back")]
+    Released,
+    /// Another machine has taken the item; only the branch is kept.
     #[default]
-    Kept,
+    #[serde(rename = "kept")]
+    TakenByOther,
 }
 
-/// What is known of an item's work beside its place on the board.
+/// The progress of an item's work, in addition to its entry on the board.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Work {
-    /// The commit at which its branch begins; empty for the target's end.
-    pub start: String,
-    /// Its own commits are those beyond this one.
-    pub beyond: String,
-    /// The run of an earlier attempt, which had come to its end in the worktree when the present one began there: until that has a
-    /// state of its own, this is what lies there, and it says nothing of the present attempt.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub earlier_run: String,
-    /// The worker, from 1; 0 before the first.
-    pub worker: usize,
-    /// True if the worker waits: for the end of a limit, for money, or for its turn.
+pub struct ItemProgress {
+    /// The commit at which its branch begins; empty for the tip of the target branch.
+    #[serde(rename = "start")]
+    pub start_commit_id: String,
+    /// The commit before the item's own commits, which are those after this one.
+    #[serde(rename = "beyond")]
+    pub base_commit_id: String,
+    /// The run of an earlier attempt that had ended in the worktree when the current attempt began there. Until the current run has
+    /// written its own state, the worktree holds the state of that earlier run, which says nothing about the current attempt.
+    #[serde(rename = "earlier_run", skip_serializing_if = "String::is_empty")]
+    pub earlier_run_id: String,
+    /// The number of the worker, from 1; 0 before the first one.
+    #[serde(rename = "worker")]
+    pub worker_number: usize,
+    /// True if the worker waits for the end of a limit, for budget, or for its turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_waiting: bool,
-    /// With which epoch this machine took it last, where others take items, too.
+    /// The epoch with which this machine last claimed the item, if other machines claim items as well.
     #[serde(skip_serializing_if = "is_zero")]
     pub epoch: u64,
-    /// The process of its run.
+    /// The process id of its run.
     pub pid: Option<u32>,
-    /// When that began, in the system's ticks since boot.
-    pub process_started: u64,
-    /// What its present run may spend, in US dollars.
-    pub allowance_usd: Option<f64>,
-    /// What its present run has used.
-    pub now: Used,
-    /// What its earlier runs have used, and its present one in earlier attempts.
-    pub before: Used,
-    /// What the present run had used in those: it went on where it was.
-    #[serde(skip_serializing_if = "Used::is_nothing")]
-    pub counted: Used,
-    /// The last question that a fleet's sessions asked of it, with the user's answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answered: Option<(String, String)>,
+    /// When that process started, in the system's clock ticks since boot.
+    #[serde(rename = "process_started")]
+    pub process_start_ticks: u64,
+    /// The budget of its current run, in US dollars.
+    #[serde(rename = "allowance_usd")]
+    pub allowed_cost_usd: Option<f64>,
+    /// What its current run has used since the last attempt began.
+    #[serde(rename = "now")]
+    pub current_usage: WorkUsage,
+    /// What its earlier runs have used, and its current run in earlier attempts.
+    #[serde(rename = "before")]
+    pub earlier_usage: WorkUsage,
+    /// What the current run had already used in earlier attempts, because it was continued.
+    #[serde(rename = "counted", skip_serializing_if = "WorkUsage::is_zero")]
+    pub counted_usage: WorkUsage,
+    /// The last question that a fleet's sessions asked about the item, with the user's answer.
+    #[serde(rename = "answered", skip_serializing_if = "Option::is_none")]
+    pub answered_question: Option<(String, String)>,
 }
 
-impl Work {
-    /// The commit at which its branch begins; none for the target's end.
-    pub fn start_commit(&self) -> Option<Result<CommitId, InvalidCommitId>> {
-        (!self.start.is_empty()).then(|| CommitId::parse(&self.start))
+impl ItemProgress {
+    /// Parses the commit at which its branch begins; `None` for the tip of the target branch.
+    pub fn parse_start_commit(&self) -> Option<Result<CommitId, InvalidCommitId>> {
+        (!self.start_commit_id.is_empty()).then(|| CommitId::parse(&self.start_commit_id))
     }
 }
 
-/// What an item's sessions have used.
+/// The cost, tokens and sessions that an item's work has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Used {
-    /// Dollars.
+pub struct WorkUsage {
+    /// US dollars.
     pub cost_usd: f64,
-    /// How far that can be relied on.
+    /// How reliable the cost is.
     #[serde(skip_serializing_if = "CostBasis::is_reported")]
     pub cost_basis: CostBasis,
     /// Tokens of all kinds.
     pub tokens: u64,
-    /// Sessions.
+    /// The number of sessions.
     pub sessions: u32,
 }
 
-impl Used {
-    fn is_nothing(&self) -> bool {
-        *self == Used::default()
+impl WorkUsage {
+    fn is_zero(&self) -> bool {
+        *self == WorkUsage::default()
     }
 
-    /// What was used beyond this.
-    pub fn beyond(self, before: Used) -> Used {
-        Used {
-            cost_usd: (self.cost_usd - before.cost_usd).max(0.0),
+    /// Returns the usage since an earlier total. Never negative.
+    pub fn usage_since(self, earlier: WorkUsage) -> WorkUsage {
+        WorkUsage {
+            cost_usd: (self.cost_usd - earlier.cost_usd).max(0.0),
             cost_basis: self.cost_basis,
-            tokens: self.tokens.saturating_sub(before.tokens),
-            sessions: self.sessions.saturating_sub(before.sessions),
+            tokens: self.tokens.saturating_sub(earlier.tokens),
+            sessions: self.sessions.saturating_sub(earlier.sessions),
         }
     }
 }
 
-impl std::ops::AddAssign for Used {
-    fn add_assign(&mut self, more: Used) {
-        self.cost_usd += more.cost_usd;
-        self.cost_basis = self.cost_basis.max(more.cost_basis);
-        self.tokens = self.tokens.saturating_add(more.tokens);
-        self.sessions = self.sessions.saturating_add(more.sessions);
+impl std::ops::AddAssign for WorkUsage {
+    fn add_assign(&mut self, added: WorkUsage) {
+        self.cost_usd += added.cost_usd;
+        self.cost_basis = self.cost_basis.max(added.cost_basis);
+        self.tokens = self.tokens.saturating_add(added.tokens);
+        self.sessions = self.sessions.saturating_add(added.sessions);
     }
 }
 
-impl Workers {
-    /// Fails on the first text that is no commit or branch: git is told nothing else.
-    pub fn check_names(&self) -> Result<(), InvalidName> {
-        let commits = self.works.iter().flat_map(|work| [&work.start, &work.beyond]);
-        let offered = self.board.items.iter().filter_map(|row| match &row.stage {
-            Stage::Offered { commit } => Some(commit),
-            Stage::Open | Stage::Leased { .. } | Stage::Merged | Stage::Aside { .. } => None,
+impl WorkersState {
+    /// Checks that all commit ids and the target branch are valid, so that nothing else is passed to git. Fails on the first invalid
+    /// one.
+    pub fn validate_commits_and_branches(&self) -> Result<(), InvalidName> {
+        let commits =
+            self.item_progress.iter().flat_map(|work| [&work.start_commit_id, &work.base_commit_id]);
+        let offered_commits = self.board.items.iter().filter_map(|row| match &row.stage {
+            ItemStage::ReadyToMerge { commit } => Some(commit),
+            ItemStage::Open | ItemStage::Leased { .. } | ItemStage::Merged | ItemStage::SetAside { .. } => {
+                None
+            }
         });
-        let landings = self.board.items.iter().flat_map(|row| &row.landings);
-        let all = commits.chain(offered).chain(landings).chain([&self.began_at]);
-        // An empty one stands for the target's end.
-        for commit in all.filter(|commit| !commit.is_empty()) {
+        let landing_commits = self.board.items.iter().flat_map(|row| &row.attempted_merge_commits);
+        let all_commits =
+            commits.chain(offered_commits).chain(landing_commits).chain([&self.start_commit_id]);
+        // An empty one means the tip of the target branch.
+        for commit in all_commits.filter(|commit| !commit.is_empty()) {
             CommitId::parse(commit)?;
         }
-        Ok(self.target_branch().map(drop)?)
+        Ok(self.parse_target_branch().map(drop)?)
     }
 
-    /// The branch into which everything is merged.
-    pub fn target_branch(&self) -> Result<BranchName, InvalidBranchName> {
-        BranchName::parse(&self.target)
+    /// Returns the target branch, into which all work is merged. Fails if the stored name is not a valid branch name.
+    pub fn parse_target_branch(&self) -> Result<BranchName, InvalidBranchName> {
+        BranchName::parse(&self.target_branch_name)
     }
 
-    /// The branch of one attempt at an item.
-    pub fn attempt_branch(&self, item: usize, epoch: u64) -> Result<BranchName, InvalidBranchName> {
-        BranchName::parse(&self.branch(item, epoch))
+    /// Returns the branch of one attempt at an item. Fails if the name is not a valid branch name.
+    pub fn parse_attempt_branch(&self, item: usize, epoch: u64) -> Result<BranchName, InvalidBranchName> {
+        BranchName::parse(&self.attempt_branch_name(item, epoch))
     }
 
-    /// Returns true if a worker of this machine holds an item.
-    pub fn is_held_here(&self, item: usize) -> bool {
-        let Some(Stage::Leased { lease }) = self.board.items.get(item).map(|row| &row.stage) else {
+    /// Returns true if a worker of this machine holds the lease on an item.
+    pub fn is_leased_by_this_machine(&self, item: usize) -> bool {
+        let Some(ItemStage::Leased { lease }) = self.board.items.get(item).map(|row| &row.stage) else {
             return false;
         };
-        let is_ours = |member: &Member| {
+        let is_ours = |member: &FleetMember| {
             lease.holder.strip_prefix(member.name.as_str()).is_some_and(|rest| rest.starts_with('/'))
         };
-        self.member.as_ref().is_none_or(is_ours)
+        self.fleet_member.as_ref().is_none_or(is_ours)
     }
 
-    /// What all items have used together.
-    pub fn used(&self) -> Used {
-        let mut sum = Used::default();
-        self.works.iter().for_each(|work| {
-            sum += work.before;
-            sum += work.now;
+    /// Returns the total usage of all items.
+    pub fn total_usage(&self) -> WorkUsage {
+        let mut total = WorkUsage::default();
+        self.item_progress.iter().for_each(|work| {
+            total += work.earlier_usage;
+            total += work.current_usage;
         });
-        sum
+        total
     }
 
-    /// The branch of one attempt at an item. Not below the target's name: git keeps no branch below another.
-    pub fn branch(&self, item: usize, epoch: u64) -> String {
-        let of_run = || self.target.strip_prefix("plimsoll/").unwrap_or(&self.target);
-        let name = self.member.as_ref().map_or_else(of_run, |member| &member.fleet);
+    /// Returns the branch name of one attempt at an item. It does not begin with the target branch and a slash, because git cannot
+    /// store a branch below another branch.
+    pub fn attempt_branch_name(&self, item: usize, epoch: u64) -> String {
+        let run_name =
+            || self.target_branch_name.strip_prefix("plimsoll/").unwrap_or(&self.target_branch_name);
+        let name = self.fleet_member.as_ref().map_or_else(run_name, |member| &member.fleet);
         format!("plimsoll-items/{name}/{}/{epoch}", item + 1)
     }
 }
 
-impl Workers {
-    /// Keeps what has become of an item for the shared board, if there is one.
-    pub fn tell(&mut self, item: usize, epoch: u64, outcome: ItemOutcome) {
-        let Some(member) = &mut self.member else { return };
-        let work = &self.works[item];
-        // Without a commit of its own the next attempt begins at the target's end as it is then.
-        let is_bare = work.start == work.beyond && outcome != ItemOutcome::Offered;
-        let place = |commit: &String| if is_bare { String::new() } else { commit.clone() };
-        let (start, beyond, used) = (place(&work.start), place(&work.beyond), work.now);
-        member.outbox.push(ItemResult { item, epoch, start, beyond, used, outcome });
+impl WorkersState {
+    /// Queues the outcome of an item for the shared board. Does nothing if the board is not shared.
+    pub fn queue_item_result(&mut self, item: usize, epoch: u64, outcome: ItemOutcome) {
+        let Some(member) = &mut self.fleet_member else { return };
+        let progress = &self.item_progress[item];
+        // Without a commit of its own, the next attempt begins at the tip that the target branch has then.
+        let has_no_own_commits =
+            progress.start_commit_id == progress.base_commit_id && outcome != ItemOutcome::Offered;
+        let commit_id = |commit: &String| if has_no_own_commits { String::new() } else { commit.clone() };
+        let (start, beyond, used) = (
+            commit_id(&progress.start_commit_id),
+            commit_id(&progress.base_commit_id),
+            progress.current_usage,
+        );
+        member.outbox.push(ItemResult {
+            item,
+            epoch,
+            start_commit_id: start,
+            base_commit_id: beyond,
+            usage: used,
+            outcome,
+        });
     }
 
-    /// Keeps which verify commands have passed on the target.
-    pub fn note_passed(&mut self, commands: &[String]) {
+    /// Records verify commands that have passed on the target branch.
+    pub fn record_passed_commands(&mut self, commands: &[String]) {
         for command in commands {
-            if !self.passed.contains(command) {
-                self.passed.push(command.clone());
+            if !self.passed_verify_commands.contains(command) {
+                self.passed_verify_commands.push(command.clone());
             }
         }
     }
 
-    /// What a worker of this machine has cost from its beginning on, in US dollars.
-    pub fn cost_of_worker(&self, worker: usize) -> f64 {
-        let over = self.member.as_ref().and_then(|member| member.spent_usd.get(worker.wrapping_sub(1)));
-        let at_work = self.works.iter().filter(|work| work.worker == worker);
-        over.copied().unwrap_or_default() + at_work.map(|work| work.now.cost_usd).sum::<f64>()
+    /// Returns the total cost of a worker of this machine, in US dollars.
+    pub fn worker_cost_usd(&self, worker: usize) -> f64 {
+        let ended_cost = self
+            .fleet_member
+            .as_ref()
+            .and_then(|member| member.ended_run_costs_usd.get(worker.wrapping_sub(1)));
+        let current_items = self.item_progress.iter().filter(|work| work.worker_number == worker);
+        ended_cost.copied().unwrap_or_default()
+            + current_items.map(|work| work.current_usage.cost_usd).sum::<f64>()
     }
 
-    /// Counts what an item's run has used among its earlier ones, and its worker's: another begins, or this one goes on in another
-    /// attempt.
-    pub fn count_before(&mut self, item: usize, goes_on: bool) {
-        let work = &mut self.works[item];
-        let now = std::mem::take(&mut work.now);
-        work.before += now;
-        match goes_on {
-            true => work.counted += now,
-            false => work.counted = Used::default(),
+    /// Moves the current usage of an item to its earlier usage, and adds its cost to that of the worker. Called before another run
+    /// begins, or before the current run continues in another attempt.
+    pub fn move_current_usage_to_earlier(&mut self, item: usize, continues_run: bool) {
+        let progress = &mut self.item_progress[item];
+        let current_usage = std::mem::take(&mut progress.current_usage);
+        progress.earlier_usage += current_usage;
+        match continues_run {
+            true => progress.counted_usage += current_usage,
+            false => progress.counted_usage = WorkUsage::default(),
         }
-        if let (Some(member), Some(worker)) = (&mut self.member, work.worker.checked_sub(1)) {
-            if member.spent_usd.len() <= worker {
-                member.spent_usd.resize(worker + 1, 0.0);
+        if let (Some(member), Some(worker)) = (&mut self.fleet_member, progress.worker_number.checked_sub(1))
+        {
+            if member.ended_run_costs_usd.len() <= worker {
+                member.ended_run_costs_usd.resize(worker + 1, 0.0);
             }
-            member.spent_usd[worker] += now.cost_usd;
+            member.ended_run_costs_usd[worker] += current_usage.cost_usd;
         }
     }
 }
@@ -306,37 +348,46 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_worker_has_cost_never_becomes_less_whoever_takes_up_its_items() {
-        let used = |cost_usd| Used { cost_usd, ..Used::default() };
-        let cents =
-            |known: &Workers| [1, 2].map(|worker| (known.cost_of_worker(worker) * 100.0).round() as u32);
-        let member = Some(Member { fleet: "night".into(), ..Member::default() });
-        let mut known = Workers { works: vec![Work::default(); 2], member, ..Workers::default() };
-        (known.works[0].worker, known.works[0].now) = (2, used(1.0));
-        (known.works[1].worker, known.works[1].now) = (1, used(0.5));
-        assert_eq!(cents(&known), [50, 100]);
-        known.count_before(0, true);
-        assert_eq!(used(1.5).beyond(known.works[0].counted), used(0.5));
-        known.works[0].worker = 1;
-        known.works[0].now = used(0.25);
-        assert_eq!(cents(&known), [75, 100]);
-        assert_eq!(known.branch(0, 2), "plimsoll-items/night/1/2");
-        (known.works[0].start, known.works[0].beyond) = ("a".into(), "b".into());
-        known.tell(0, 2, ItemOutcome::Offered);
-        let text = serde_json::to_string(&known).expect("JSON");
-        assert_eq!(serde_json::from_str::<Workers>(&text).expect("a record"), known);
+    fn the_cost_of_a_worker_never_decreases_if_another_takes_its_items() {
+        let usage = |cost_usd| WorkUsage { cost_usd, ..WorkUsage::default() };
+        let cents = |state: &WorkersState| {
+            [1, 2].map(|worker| (state.worker_cost_usd(worker) * 100.0).round() as u32)
+        };
+        let member = Some(FleetMember { fleet: "night".into(), ..FleetMember::default() });
+        let mut state = WorkersState {
+            item_progress: vec![ItemProgress::default(); 2],
+            fleet_member: member,
+            ..WorkersState::default()
+        };
+        (state.item_progress[0].worker_number, state.item_progress[0].current_usage) = (2, usage(1.0));
+        (state.item_progress[1].worker_number, state.item_progress[1].current_usage) = (1, usage(0.5));
+        assert_eq!(cents(&state), [50, 100]);
+        state.move_current_usage_to_earlier(0, true);
+        assert_eq!(usage(1.5).usage_since(state.item_progress[0].counted_usage), usage(0.5));
+        state.item_progress[0].worker_number = 1;
+        state.item_progress[0].current_usage = usage(0.25);
+        assert_eq!(cents(&state), [75, 100]);
+        assert_eq!(state.attempt_branch_name(0, 2), "plimsoll-items/night/1/2");
+        (state.item_progress[0].start_commit_id, state.item_progress[0].base_commit_id) =
+            ("a".into(), "b".into());
+        state.queue_item_result(0, 2, ItemOutcome::Offered);
+        let text = serde_json::to_string(&state).expect("JSON");
+        assert_eq!(serde_json::from_str::<WorkersState>(&text).expect("a record"), state);
     }
 
     #[test]
-    fn a_record_is_read_back_and_an_item_has_a_branch_for_each_attempt() {
+    fn a_record_survives_a_round_trip_and_each_attempt_has_a_branch() {
         let text = include_str!("workers/sample.json");
-        let known: Workers = serde_json::from_str(text).expect("a record");
-        assert_eq!(known.branch(1, 3), "plimsoll-items/fix_plan-1a2b3c4d/2/3");
-        assert_eq!(known.used(), Used { cost_usd: 0.75, tokens: 3_000, sessions: 3, ..Used::default() });
-        let again: Workers =
-            serde_json::from_str(&serde_json::to_string(&known).expect("JSON")).expect("same");
-        assert_eq!(again, known);
+        let state: WorkersState = serde_json::from_str(text).expect("a record");
+        assert_eq!(state.attempt_branch_name(1, 3), "plimsoll-items/fix_plan-1a2b3c4d/2/3");
+        assert_eq!(
+            state.total_usage(),
+            WorkUsage { cost_usd: 0.75, tokens: 3_000, sessions: 3, ..WorkUsage::default() }
+        );
+        let read_back: WorkersState =
+            serde_json::from_str(&serde_json::to_string(&state).expect("JSON")).expect("same");
+        assert_eq!(read_back, state);
         let sample: serde_json::Value = serde_json::from_str(text).expect("JSON");
-        assert_eq!(serde_json::to_value(&known).expect("JSON"), sample);
+        assert_eq!(serde_json::to_value(&state).expect("JSON"), sample);
     }
 }

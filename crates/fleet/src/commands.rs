@@ -1,30 +1,30 @@
-//! `plimsoll-fleet`, the program: `plimsoll fleet` becomes it. One file for each verb.
+//! The program `plimsoll-fleet`, which `plimsoll fleet` executes. Each verb has its own file.
 //!
-//! Every answer of the database is waited for with an end ([`crate::within`]).
+//! Every database operation has a timeout ([`crate::within`]).
 
 mod answer;
 mod check;
 mod clone_remote;
 mod create;
-mod event_words;
+mod event_text;
+mod fleet_text;
 mod forget;
 mod join;
 mod log;
 mod report;
 mod status;
 mod steer;
-mod words;
 
 use crate::database::Database;
-use crate::deadline::{ANSWER, within};
-use crate::fault::FleetError;
+use crate::database_fault::FleetError;
+use crate::deadline::{ANSWER_TIMEOUT, run_with_settings_and_timeout};
 use crate::fleet::Fleet;
-use crate::found;
+use crate::settings_loader;
 use clap::Parser;
-use plimsoll_domain::build::Build;
-use plimsoll_terminal::command_line::{asks_for_build, misread};
-use plimsoll_terminal::console::{fail, say};
-use plimsoll_terminal::fleet_line::{FleetArguments, FleetVerb};
+use plimsoll_domain::build::BuildInfo;
+use plimsoll_terminal::command_line::{is_version_json_request, print_clap_error};
+use plimsoll_terminal::console::{fail, print_text};
+use plimsoll_terminal::fleet_command_line::{FleetArguments, FleetCommand};
 use plimsoll_terminal::signals;
 use plimsoll_terminal::standard_input::InputError;
 use std::process::ExitCode;
@@ -37,7 +37,7 @@ struct Program {
     arguments: FleetArguments,
 }
 
-/// Why a command did not do what it was asked for.
+/// An error of a `plimsoll fleet` command.
 #[derive(Debug, thiserror::Error)]
 enum CommandError {
     #[error(transparent)]
@@ -46,64 +46,69 @@ enum CommandError {
     Create(#[from] create::CreateError),
     #[error(transparent)]
     Input(#[from] InputError),
-    #[error("item {number} of the fleet `{name}` {why}; plimsoll fleet status {name} shows the items")]
-    Item { name: String, number: usize, why: &'static str },
+    #[error("item {number} of the fleet `{name}` {reason}; plimsoll fleet status {name} shows the items")]
+    WrongItemState { name: String, number: usize, reason: &'static str },
     #[error("the answer is empty: plimsoll fleet answer {name} {item} TEXT, or - for standard input")]
     EmptyAnswer { name: String, item: usize },
-    #[error("the fleet `{name}` is over ({how}): it goes on no more")]
-    Over { name: String, how: String },
+    #[error("the fleet `{name}` is over ({end_reason}): it goes on no more")]
+    FleetEnded { name: String, end_reason: String },
     #[error("nothing was done")]
-    NotSure,
+    NotConfirmed,
 }
 
-/// Does what the arguments of this process say.
+/// Runs the command of this process's arguments.
 pub fn main() -> ExitCode {
-    signals::survive_file_size_limit();
-    if asks_for_build() {
-        say(Build::own("plimsoll-fleet").to_json());
+    signals::turn_file_size_signal_into_error();
+    if is_version_json_request() {
+        print_text(BuildInfo::for_current_program("plimsoll-fleet").to_json());
         return ExitCode::SUCCESS;
     }
     let program = match Program::try_parse() {
         Ok(program) => program,
-        Err(error) => return misread(&error),
+        Err(error) => return print_clap_error(&error),
     };
-    let done = match &program.arguments.verb {
-        FleetVerb::Join(arguments) => Ok(join::join(arguments)),
-        FleetVerb::Create(arguments) => create::create(arguments),
-        FleetVerb::Status(arguments) => status::status(arguments),
-        FleetVerb::Log(arguments) => log::log(arguments),
-        FleetVerb::Report(arguments) => report::report(arguments),
-        FleetVerb::Answer(arguments) => answer::answer(arguments),
-        FleetVerb::Reopen(arguments) => answer::reopen(arguments),
-        FleetVerb::Drain(arguments) => steer::drain(arguments),
-        FleetVerb::Resume(arguments) => steer::resume(arguments),
-        FleetVerb::Stop(arguments) => steer::stop(arguments),
-        FleetVerb::Forget(arguments) => forget::forget(arguments),
-        FleetVerb::Check(arguments) => check::check(arguments),
+    let result = match &program.arguments.command {
+        FleetCommand::Join(arguments) => Ok(join::join_fleet(arguments)),
+        FleetCommand::Create(arguments) => create::create_fleet(arguments),
+        FleetCommand::Status(arguments) => status::print_status(arguments),
+        FleetCommand::Log(arguments) => log::print_log(arguments),
+        FleetCommand::Report(arguments) => report::print_report(arguments),
+        FleetCommand::Answer(arguments) => answer::answer_question(arguments),
+        FleetCommand::Reopen(arguments) => answer::reopen_item_set_aside(arguments),
+        FleetCommand::Drain(arguments) => steer::drain_fleet(arguments),
+        FleetCommand::Resume(arguments) => steer::resume_fleet(arguments),
+        FleetCommand::Stop(arguments) => steer::stop_fleet(arguments),
+        FleetCommand::Forget(arguments) => forget::forget_fleet(arguments),
+        FleetCommand::Check(arguments) => check::check_fleet(arguments),
     };
-    done.unwrap_or_else(|error| refused(&error))
+    result.unwrap_or_else(|error| fail_with_command_error(&error))
 }
 
-/// Asks the database that the user's environment names.
-fn ask<T: Send + 'static>(
-    doing: &'static str,
-    work: impl FnOnce(Database) -> Result<T, FleetError> + Send + 'static,
+/// Connects to the database of the user's environment and runs `work` on it, with a timeout.
+fn run_on_database<T: Send + 'static>(
+    action: &'static str,
+    operation: impl FnOnce(Database) -> Result<T, FleetError> + Send + 'static,
 ) -> Result<T, FleetError> {
-    within(ANSWER, found::find_settings()?, doing, |settings| work(Database::connect(settings)?))
+    run_with_settings_and_timeout(
+        ANSWER_TIMEOUT,
+        settings_loader::load_settings_from_environment()?,
+        action,
+        |settings| operation(Database::connect(settings)?),
+    )
 }
 
-/// Asks about a fleet in it.
-fn ask_fleet<T: Send + 'static>(
+/// Opens a fleet by name and runs `work` on it, with a timeout.
+fn run_on_fleet<T: Send + 'static>(
     name: &str,
-    doing: &'static str,
-    work: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
+    action: &'static str,
+    operation: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
 ) -> Result<T, FleetError> {
     let name = name.to_owned();
-    ask(doing, move |database| work(&mut Fleet::open(database, &name)?))
+    run_on_database(action, move |database| operation(&mut Fleet::open(database, &name)?))
 }
 
-/// Says what went wrong and what to do: exit code 1.
-fn refused(error: &CommandError) -> ExitCode {
+/// Prints the error and its hint, and returns exit code 1.
+fn fail_with_command_error(error: &CommandError) -> ExitCode {
     match error.hint() {
         Some(hint) => fail(format!("{error}\nhint: {hint}")),
         None => fail(error),
@@ -116,10 +121,10 @@ impl CommandError {
             CommandError::Fleet(error) => error.hint(),
             CommandError::Create(error) => error.hint(),
             CommandError::Input(_)
-            | CommandError::Item { .. }
+            | CommandError::WrongItemState { .. }
             | CommandError::EmptyAnswer { .. }
-            | CommandError::Over { .. }
-            | CommandError::NotSure => None,
+            | CommandError::FleetEnded { .. }
+            | CommandError::NotConfirmed => None,
         }
     }
 }

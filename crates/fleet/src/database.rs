@@ -1,12 +1,14 @@
-//! The connection: made when it is needed, and made anew after it was lost.
+//! The database connection. It is opened on first use and again after it was lost.
 //!
-//! Nothing here relies on the session, so that PgBouncer may give each transaction another one: no prepared statement has a
-//! name, no setting outlives its transaction, and locks are rows' or a transaction's.
+//! Nothing here relies on session state, so PgBouncer may run each transaction on another server connection: there are no named
+//! prepared statements, settings are local to a transaction, and locks are row locks or transaction locks.
 
-use crate::deadline::answered;
-use crate::fault::{Fault, FleetError, connect_fault, fault, was_answered};
-use crate::guarded_stream::Connector;
-use crate::settings::{Server, Settings, SslMode};
+use crate::database_fault::{
+    DatabaseFault, FleetError, classify_connect_error, classify_error, was_rejected_by_server,
+};
+use crate::deadline::run_in_thread_with_timeout;
+use crate::guarded_stream::GuardedConnector;
+use crate::settings::{ConnectionSettings, Server, SslMode};
 use crate::tls;
 use postgres::config::{SslMode as Tls, SslNegotiation};
 use postgres::types::{ToSql, Type};
@@ -15,229 +17,253 @@ use rustls::ClientConfig;
 use std::path::PathBuf;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// A parameter of a statement, with its type: without it the client would ask the server, under a name.
+/// A statement parameter with its type. Without the type, the client would prepare a named statement to ask the server for it.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// How long the server keeps a transaction whose client is silent: one that is frozen with locks holds up all others.
-/// How long a statement waits for such a lock.
-const LIMITS: &str = "set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '30s'";
+/// Limits of each transaction. The server ends a transaction whose client is silent for 10 seconds, because a frozen client would
+/// block all others with its locks. A statement waits at most 30 seconds for a lock.
+const SET_TRANSACTION_TIMEOUTS: &str =
+    "set local idle_in_transaction_session_timeout = '10s'; set local lock_timeout = '30s'";
 
-/// A database, connected or not.
+/// A database with a connection that is opened when needed.
 pub struct Database {
-    settings: Settings,
+    settings: ConnectionSettings,
     tls: ClientConfig,
     client: Option<Client>,
-    /// Where the last connection went.
-    server: String,
+    /// The address of the last connection.
+    last_server: String,
 }
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Database").field("server", &self.server).finish_non_exhaustive()
+        formatter.debug_struct("Database").field("server", &self.last_server).finish_non_exhaustive()
     }
 }
 
-/// One way to speak to a server.
+/// Whether a connection uses TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Attempt {
+enum Transport {
     Plain,
     Tls,
 }
 
-/// The ways that are tried, in their order. As with libpq, a socket has no TLS.
-fn attempts(ssl: SslMode, server: &Server) -> &'static [Attempt] {
+/// Returns the transports to try, in order. As in libpq, a Unix socket has no TLS.
+fn transports_in_order(ssl_mode: SslMode, server: &Server) -> &'static [Transport] {
     if server.socket_folder().is_some() {
-        return &[Attempt::Plain];
+        return &[Transport::Plain];
     }
-    match ssl {
-        SslMode::Disable => &[Attempt::Plain],
-        SslMode::Allow => &[Attempt::Plain, Attempt::Tls],
-        SslMode::Prefer => &[Attempt::Tls, Attempt::Plain],
-        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[Attempt::Tls],
+    match ssl_mode {
+        SslMode::Disable => &[Transport::Plain],
+        SslMode::Allow => &[Transport::Plain, Transport::Tls],
+        SslMode::Prefer => &[Transport::Tls, Transport::Plain],
+        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[Transport::Tls],
     }
 }
 
 impl Database {
-    /// Connects.
-    pub fn connect(settings: Settings) -> Result<Database, FleetError> {
-        let tls = tls::config(&settings.trust)?;
-        let mut database = Database { settings, tls, client: None, server: String::new() };
-        database.connected("connect")?;
+    /// Connects to the first available server.
+    pub fn connect(settings: ConnectionSettings) -> Result<Database, FleetError> {
+        let tls = tls::tls_client_config(&settings.certificate_trust)?;
+        let mut database = Database { settings, tls, client: None, last_server: String::new() };
+        database.client_or_reconnect("connect")?;
         Ok(database)
     }
 
-    /// Where the last connection went.
-    pub(crate) fn server(&self) -> &str {
-        &self.server
+    /// Returns the address of the last connection.
+    pub(crate) fn last_server(&self) -> &str {
+        &self.last_server
     }
 
-    /// True if the last connection went over a network that is not this computer's own.
-    pub(crate) fn is_remote(&self) -> bool {
-        let is_it = |server: &&Server| server.to_string() == self.server;
-        let server = self.settings.servers.iter().find(is_it);
-        let is_own = |name: &str| {
-            name == "localhost" || name.parse().is_ok_and(|at: std::net::IpAddr| at.is_loopback())
+    /// Returns true if the last connection went to another computer.
+    pub(crate) fn is_last_server_remote(&self) -> bool {
+        let is_last_server = |server: &&Server| server.to_string() == self.last_server;
+        let server = self.settings.servers.iter().find(is_last_server);
+        let is_this_computer = |name: &str| {
+            name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
         };
-        server.is_some_and(|server| server.socket_folder().is_none() && !is_own(server.host_name()))
+        server.is_some_and(|server| server.socket_folder().is_none() && !is_this_computer(server.host_name()))
     }
 
-    /// One statement, which is a transaction of its own.
+    /// Runs one statement, which is a transaction of its own.
     pub(crate) fn query(
         &mut self,
-        doing: &'static str,
+        action: &'static str,
         statement: &str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, FleetError> {
-        let rows = self.connected(doing)?.query_typed(statement, parameters);
-        rows.map_err(|error| self.failed(doing, &error))
+        let rows = self.client_or_reconnect(action)?.query_typed(statement, parameters);
+        rows.map_err(|error| self.disconnect_if_broken_and_wrap_error(action, &error))
     }
 
-    /// The same, with what each row says.
-    pub(crate) fn read<T>(
+    /// Runs one statement and maps each row with `row`.
+    pub(crate) fn query_and_map<T>(
         &mut self,
-        doing: &'static str,
+        action: &'static str,
         statement: &str,
         parameters: &[Parameter<'_>],
-        row: impl Fn(&Row) -> Result<T, postgres::Error>,
+        map_row: impl Fn(&Row) -> Result<T, postgres::Error>,
     ) -> Result<Vec<T>, FleetError> {
-        let rows = self.query(doing, statement, parameters)?;
-        let read: Result<_, _> = rows.iter().map(row).collect();
-        read.map_err(|error| self.unreadable(doing, &error))
+        let rows = self.query(action, statement, parameters)?;
+        let values: Result<_, _> = rows.iter().map(map_row).collect();
+        values.map_err(|error| self.unreadable_row_error(action, &error))
     }
 
-    /// Several statements that happen together or not at all. Each sees what was committed before it began, whatever the server's
-    /// default is: after a lock was waited for, the next statement has to see what its holder wrote.
+    /// Runs several statements in one transaction. Its isolation level is read committed whatever the server's default is: after
+    /// waiting for a lock, the next statement must see what the previous holder wrote.
     pub(crate) fn transaction<T>(
         &mut self,
-        doing: &'static str,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Stopped>,
+        action: &'static str,
+        operation: impl FnOnce(&mut Transaction<'_>) -> Result<T, TransactionError>,
     ) -> Result<T, FleetError> {
-        let done = in_transaction(self.connected(doing)?, work);
-        done.map_err(|stopped| match stopped {
-            Stopped::ByDatabase(error) => self.failed(doing, &error),
-            Stopped::ByUs(error) => *error,
+        let result = run_read_committed_transaction(self.client_or_reconnect(action)?, operation);
+        result.map_err(|error| match error {
+            TransactionError::Database(error) => self.disconnect_if_broken_and_wrap_error(action, &error),
+            TransactionError::Fleet(error) => *error,
         })
     }
 
-    /// An answer that is not what was asked for: somebody has changed the tables.
-    pub(crate) fn unreadable(&self, doing: &'static str, error: &postgres::Error) -> FleetError {
-        FleetError::Database { doing, server: self.server.clone(), fault: fault(error) }
+    /// Returns the error for a row that does not have the expected columns, because somebody changed the tables.
+    pub(crate) fn unreadable_row_error(&self, action: &'static str, error: &postgres::Error) -> FleetError {
+        FleetError::Database { action, server: self.last_server.clone(), fault: classify_error(error) }
     }
 
-    fn connected(&mut self, doing: &'static str) -> Result<&mut Client, FleetError> {
+    fn client_or_reconnect(&mut self, action: &'static str) -> Result<&mut Client, FleetError> {
         let client = self.client.take().filter(|client| !client.is_closed());
-        let client = client.map_or_else(|| self.reach(doing), Ok)?;
+        let client = client.map_or_else(|| self.connect_to_first_available_server(action), Ok)?;
         Ok(self.client.insert(client))
     }
 
-    /// The first server that answers; else what the last one said.
-    fn reach(&mut self, doing: &'static str) -> Result<Client, FleetError> {
-        let mut last = Fault::Unreachable("no server is named".to_owned());
+    /// Connects to the first server that answers. If none does, returns the error of the last one.
+    fn connect_to_first_available_server(&mut self, action: &'static str) -> Result<Client, FleetError> {
+        let mut last_fault = DatabaseFault::Unreachable("no server is named".to_owned());
         for server in &self.settings.servers {
-            self.server = server.to_string();
-            match reach_one(&self.settings, &self.tls, server) {
+            self.last_server = server.to_string();
+            match connect_to_server(&self.settings, &self.tls, server) {
                 Ok(client) => return Ok(client),
-                Err(fault) => last = fault,
+                Err(server_fault) => last_fault = server_fault,
             }
         }
-        Err(FleetError::Database { doing, server: self.server.clone(), fault: last })
+        Err(FleetError::Database { action, server: self.last_server.clone(), fault: last_fault })
     }
 
-    /// After an error nothing is known of the connection, unless the server itself said what was wrong.
-    fn failed(&mut self, doing: &'static str, error: &postgres::Error) -> FleetError {
-        let fault = fault(error);
-        if error.as_db_error().is_none() || matches!(fault, Fault::Restarting | Fault::Lost) {
+    /// Converts an error, and drops the connection unless the server itself reported the error: its state is unknown.
+    fn disconnect_if_broken_and_wrap_error(
+        &mut self,
+        action: &'static str,
+        error: &postgres::Error,
+    ) -> FleetError {
+        let fault = classify_error(error);
+        if error.as_db_error().is_none()
+            || matches!(fault, DatabaseFault::Restarting | DatabaseFault::ConnectionLost)
+        {
             self.client = None;
         }
-        FleetError::Database { doing, server: self.server.clone(), fault }
+        FleetError::Database { action, server: self.last_server.clone(), fault }
     }
 }
 
-/// Why a transaction did not come to its end.
+/// The reason why a transaction was rolled back.
 #[derive(Debug)]
-pub(crate) enum Stopped {
-    ByDatabase(postgres::Error),
-    /// Boxed, because it is rare and large.
-    ByUs(Box<FleetError>),
+pub(crate) enum TransactionError {
+    Database(postgres::Error),
+    // Boxed because it is rare and large.
+    Fleet(Box<FleetError>),
 }
 
-impl From<postgres::Error> for Stopped {
-    fn from(error: postgres::Error) -> Stopped {
-        Stopped::ByDatabase(error)
+impl From<postgres::Error> for TransactionError {
+    fn from(error: postgres::Error) -> TransactionError {
+        TransactionError::Database(error)
     }
 }
 
-impl From<FleetError> for Stopped {
-    fn from(error: FleetError) -> Stopped {
-        Stopped::ByUs(Box::new(error))
+impl From<FleetError> for TransactionError {
+    fn from(error: FleetError) -> TransactionError {
+        TransactionError::Fleet(Box::new(error))
     }
 }
 
-fn in_transaction<T>(
+fn run_read_committed_transaction<T>(
     client: &mut Client,
-    work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Stopped>,
-) -> Result<T, Stopped> {
+    operation: impl FnOnce(&mut Transaction<'_>) -> Result<T, TransactionError>,
+) -> Result<T, TransactionError> {
     let mut transaction =
         client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start()?;
-    transaction.batch_execute(LIMITS)?;
-    // On an error it is dropped, which takes everything back.
-    let answer = work(&mut transaction)?;
+    transaction.batch_execute(SET_TRANSACTION_TIMEOUTS)?;
+    // On an error the transaction is dropped, which rolls it back.
+    let value = operation(&mut transaction)?;
     transaction.commit()?;
-    Ok(answer)
+    Ok(value)
 }
 
-fn reach_one(settings: &Settings, tls: &ClientConfig, server: &Server) -> Result<Client, Fault> {
-    let mut first: Option<Fault> = None;
-    // As with libpq, this is the limit of all that belongs to connecting: the next server is asked then.
-    let limit = server.0.get_connect_timeout().copied().unwrap_or_default();
-    for attempt in attempts(settings.ssl, server) {
-        let (server, tls, attempt) = (server.clone(), tls.clone(), *attempt);
-        let error = match answered(limit, move || try_one(server, attempt, &tls)) {
-            None => return Err(Fault::Silent(limit)),
+fn connect_to_server(
+    settings: &ConnectionSettings,
+    tls: &ClientConfig,
+    server: &Server,
+) -> Result<Client, DatabaseFault> {
+    let mut first_fault: Option<DatabaseFault> = None;
+    // As in libpq, the connect timeout covers everything that belongs to connecting to one server.
+    let connect_timeout = server.0.get_connect_timeout().copied().unwrap_or_default();
+    for transport in transports_in_order(settings.ssl_mode, server) {
+        let (server, tls, transport) = (server.clone(), tls.clone(), *transport);
+        let error = match run_in_thread_with_timeout(connect_timeout, move || {
+            connect_with_transport(server, transport, &tls)
+        }) {
+            None => return Err(DatabaseFault::NoAnswer(connect_timeout)),
             Some(Ok(client)) => return Ok(client),
             Some(Err(error)) => error,
         };
-        let said = with_pass_file(connect_fault(&error), settings.open_pass_file.as_ref());
-        let telling = match first {
-            Some(first) => more_telling(first, said),
-            None => said,
+        let latest_fault =
+            add_insecure_pass_file(classify_connect_error(&error), settings.insecure_pass_file.as_ref());
+        let chosen_fault = match first_fault {
+            Some(earlier_fault) => more_informative_fault(earlier_fault, latest_fault),
+            None => latest_fault,
         };
-        if !was_answered(&error) {
-            return Err(telling);
+        if !was_rejected_by_server(&error) {
+            return Err(chosen_fault);
         }
-        first = Some(telling);
+        first_fault = Some(chosen_fault);
     }
-    Err(first.unwrap_or(Fault::Lost))
+    Err(first_fault.unwrap_or(DatabaseFault::ConnectionLost))
 }
 
-/// Of two refusals the one that says more. Where TLS is only preferred, its absence is no refusal; and a server that wants TLS
-/// refuses a connection without it, whatever the password.
-fn more_telling(first: Fault, second: Fault) -> Fault {
+/// Returns the more informative of two faults. If TLS is only preferred, its absence is not an error. A server that requires TLS
+/// refuses a connection without it before it checks the password.
+fn more_informative_fault(first: DatabaseFault, second: DatabaseFault) -> DatabaseFault {
     match (&first, &second) {
-        (_, Fault::NoTls) => first,
-        (Fault::NoTls, _) | (Fault::Refused(_), Fault::Password(_) | Fault::NoPassword { .. }) => second,
+        (_, DatabaseFault::NoTls) => first,
+        (DatabaseFault::NoTls, _)
+        | (
+            DatabaseFault::AccessRefused(_),
+            DatabaseFault::WrongPassword(_) | DatabaseFault::NoPassword { .. },
+        ) => second,
         _ => first,
     }
 }
 
-fn with_pass_file(fault: Fault, open: Option<&PathBuf>) -> Fault {
+fn add_insecure_pass_file(fault: DatabaseFault, insecure_pass_file: Option<&PathBuf>) -> DatabaseFault {
     match fault {
-        Fault::NoPassword { .. } => Fault::NoPassword { open_pass_file: open.cloned() },
+        DatabaseFault::NoPassword { .. } => {
+            DatabaseFault::NoPassword { insecure_pass_file: insecure_pass_file.cloned() }
+        }
         fault => fault,
     }
 }
 
-fn try_one(mut server: Server, attempt: Attempt, tls: &ClientConfig) -> Result<Client, postgres::Error> {
+fn connect_with_transport(
+    mut server: Server,
+    transport: Transport,
+    tls: &ClientConfig,
+) -> Result<Client, postgres::Error> {
     if server.socket_folder().is_some() {
         return server.0.ssl_mode(Tls::Disable).connect(NoTls);
     }
-    let tls = match attempt {
-        Attempt::Plain => None,
-        Attempt::Tls => Some(MakeRustlsConnect::new(tls.clone())),
+    let tls = match transport {
+        Transport::Plain => None,
+        Transport::Tls => Some(MakeRustlsConnect::new(tls.clone())),
     };
-    // To the library the connector is one that begins TLS at once: so it leaves the question for TLS to the connector, and hands
-    // it every stream.
-    server.0.ssl_mode(Tls::Require).ssl_negotiation(SslNegotiation::Direct).connect(Connector { tls })
+    // The library takes the connector for one that starts TLS directly. It therefore sends no TLS request of its own and passes
+    // every stream to the connector.
+    server.0.ssl_mode(Tls::Require).ssl_negotiation(SslNegotiation::Direct).connect(GuardedConnector { tls })
 }
 
 #[cfg(test)]
@@ -248,14 +274,14 @@ mod tests {
     fn tls_is_tried_in_libpqs_order() {
         let server = |text: &str| Server(text.parse().expect("settings"));
         for (ssl, expected) in [
-            (SslMode::Disable, &[Attempt::Plain][..]),
-            (SslMode::Allow, &[Attempt::Plain, Attempt::Tls]),
-            (SslMode::Prefer, &[Attempt::Tls, Attempt::Plain]),
-            (SslMode::Require, &[Attempt::Tls]),
-            (SslMode::VerifyFull, &[Attempt::Tls]),
+            (SslMode::Disable, &[Transport::Plain][..]),
+            (SslMode::Allow, &[Transport::Plain, Transport::Tls]),
+            (SslMode::Prefer, &[Transport::Tls, Transport::Plain]),
+            (SslMode::Require, &[Transport::Tls]),
+            (SslMode::VerifyFull, &[Transport::Tls]),
         ] {
-            assert_eq!(attempts(ssl, &server("host=db")), expected, "{ssl}");
-            assert_eq!(attempts(ssl, &server("host=/tmp")), [Attempt::Plain]);
+            assert_eq!(transports_in_order(ssl, &server("host=db")), expected, "{ssl}");
+            assert_eq!(transports_in_order(ssl, &server("host=/tmp")), [Transport::Plain]);
         }
     }
 }

@@ -1,34 +1,38 @@
-//! An end to every wait for a server. The system's own timeouts see a connection that is gone; one that is there, of a server that
-//! confirms what it is sent and never answers, is seen by nobody else.
+//! A timeout for every wait for a server. The system's own timeouts detect a connection that is gone, but not a server that
+//! acknowledges packets and never answers.
 
-use crate::fault::{Fault, FleetError};
-use crate::settings::Settings;
+use crate::database_fault::{DatabaseFault, FleetError};
+use crate::settings::ConnectionSettings;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Somebody else's lock is waited for, 30 seconds at most, and named as such.
-pub const ANSWER: Duration = Duration::from_secs(40);
+/// Longer than the lock timeout of 30 seconds, so that a lock of somebody else is reported as such.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Does something with a database in a thread of its own, and waits this long for it. What was asked for may happen all the same.
-pub fn within<T: Send + 'static>(
-    limit: Duration,
-    settings: Settings,
-    doing: &'static str,
-    work: impl FnOnce(Settings) -> Result<T, FleetError> + Send + 'static,
+/// Runs `work` in a thread of its own and waits at most `limit` for it. After a timeout the operation may still happen.
+pub fn run_with_settings_and_timeout<T: Send + 'static>(
+    timeout: Duration,
+    settings: ConnectionSettings,
+    action: &'static str,
+    operation: impl FnOnce(ConnectionSettings) -> Result<T, FleetError> + Send + 'static,
 ) -> Result<T, FleetError> {
     let servers: Vec<String> = settings.servers.iter().map(ToString::to_string).collect();
-    let silent = || FleetError::Database { doing, server: servers.join(", "), fault: Fault::Silent(limit) };
-    answered(limit, move || work(settings)).unwrap_or_else(|| Err(silent()))
+    let timeout_error = || FleetError::Database {
+        action,
+        server: servers.join(", "),
+        fault: DatabaseFault::NoAnswer(timeout),
+    };
+    run_in_thread_with_timeout(timeout, move || operation(settings)).unwrap_or_else(|| Err(timeout_error()))
 }
 
-/// What comes of something that is done in a thread of its own, if it comes within the limit.
-pub(crate) fn answered<T: Send + 'static>(
-    limit: Duration,
-    work: impl FnOnce() -> T + Send + 'static,
+/// Runs `work` in a thread of its own. Returns `None` after the timeout.
+pub(crate) fn run_in_thread_with_timeout<T: Send + 'static>(
+    timeout: Duration,
+    operation: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    let (answer, answered) = mpsc::channel();
-    // Left to itself when it is given up: the process ends soon, and nothing waits for it.
-    thread::spawn(move || _ = answer.send(work()));
-    answered.recv_timeout(limit).ok()
+    let (sender, receiver) = mpsc::channel();
+    // The thread is left running after a timeout: the process ends soon, and nothing waits for the thread.
+    thread::spawn(move || _ = sender.send(operation()));
+    receiver.recv_timeout(timeout).ok()
 }

@@ -1,23 +1,26 @@
-//! One plan's board in the database, and how a decision is made on it.
+//! The board of one plan in the database, and how decisions on it are made.
 
+mod budget;
 pub(crate) mod claims;
-pub(crate) mod examined;
-pub(crate) mod joining;
+pub(crate) mod database_facts;
+pub(crate) mod fleet_status;
 pub(crate) mod journal;
 pub(crate) mod machine_board;
 pub(crate) mod members;
-mod merging;
-mod money;
+mod merger;
 pub(crate) mod plan;
-pub(crate) mod standing;
-mod steering;
-pub(crate) mod watched;
+pub(crate) mod reconnecting_fleet;
+pub(crate) mod shared_plan;
+mod user_actions;
 
-use crate::database::{Database, Parameter, Stopped};
-use crate::fault::FleetError;
-use crate::rows::{COLUMNS, Part, Placed, columns, item, moment, number, small, whole};
-use plimsoll_domain::board::{BoardItem, BoardState, Moment, Stage};
-use plimsoll_policy::workers::Fenced;
+use crate::database::{Database, Parameter, TransactionError};
+use crate::database_fault::FleetError;
+use crate::rows::{
+    ITEM_COLUMNS, PartialBoard, PlacedItem, from_i64_or_zero, index_to_i32_saturating, item_from_row,
+    plan_state_from_row, stage_columns, to_i64_saturating,
+};
+use plimsoll_domain::board::{BoardItem, BoardMillis, BoardState, ItemStage};
+use plimsoll_policy::workers::StaleEpoch;
 use postgres::Transaction;
 use postgres::types::Type;
 
@@ -25,15 +28,16 @@ use postgres::types::Type;
 #[derive(Debug)]
 pub struct Fleet {
     database: Database,
-    /// The number of its row.
-    plan: i64,
+    /// The primary key of the plan's row.
+    plan_id: i64,
     name: String,
-    /// Some item states areas.
+    /// True if any item states areas.
     has_areas: bool,
 }
 
-const PLAN: &str = "select paused_until, merger, merger_until, merger_epoch from plimsoll.plan where id = $1";
-const NOW: &str = "select plimsoll.moment()";
+const READ_PLAN: &str =
+    "select paused_until, merger, merger_until, merger_epoch from plimsoll.plan where id = $1";
+const READ_NOW: &str = "select plimsoll.moment()";
 const WRITE_PLAN: &str = "
     update plimsoll.plan set paused_until = $2, merger = $3, merger_until = $4, merger_epoch = $5 where id = $1";
 const WRITE_ITEM: &str = "
@@ -41,181 +45,208 @@ const WRITE_ITEM: &str = "
       note = $11, landings = $12
     where plan = $1 and place = $2";
 
-/// What a decision is about: these rows are locked and loaded.
+/// The rows that a decision locks and loads.
 #[derive(Debug, Clone, Copy)]
-enum Rows {
-    /// One item, whatever becomes of the others.
-    Own(usize),
+enum LockedRows {
+    /// One item, without the plan.
+    Item(usize),
     /// The plan.
     Plan,
     /// The plan and one item.
-    PlanAnd(usize),
-    /// The plan, one item, and all that somebody works on.
-    Leased(usize),
-    /// The plan, and what may have landed.
-    Landing,
+    PlanAndItem(usize),
+    /// The plan, one item, and all leased items.
+    PlanItemAndLeased(usize),
+    /// The plan, and items that may have landed.
+    PlanAndLandings,
 }
 
-impl Rows {
-    fn has_plan(self) -> bool {
-        !matches!(self, Rows::Own(_))
+impl LockedRows {
+    fn includes_plan(self) -> bool {
+        !matches!(self, LockedRows::Item(_))
     }
 
-    fn items(self) -> Option<(&'static str, usize)> {
+    fn item_condition_and_index(self) -> Option<(&'static str, usize)> {
         match self {
-            Rows::Own(item) | Rows::PlanAnd(item) => Some(("place = $2", item)),
-            Rows::Plan => None,
-            Rows::Leased(item) => Some(("(place = $2 or stage = 'leased')", item)),
-            // The second parameter has to be there.
-            Rows::Landing => Some(("stage <> 'merged' and landings <> '{}' and $2 >= 0", 0)),
+            LockedRows::Item(item) | LockedRows::PlanAndItem(item) => Some(("place = $2", item)),
+            LockedRows::Plan => None,
+            LockedRows::PlanItemAndLeased(item) => Some(("(place = $2 or stage = 'leased')", item)),
+            // The condition must use the second parameter, which every query passes.
+            LockedRows::PlanAndLandings => Some(("stage <> 'merged' and landings <> '{}' and $2 >= 0", 0)),
         }
     }
 }
 
-/// A change of the board: what it is called in errors, and in the journal.
+/// A change of the board: its description for errors, and its event for the journal.
 #[derive(Debug, Clone, Copy)]
-struct Change<'a> {
-    doing: &'static str,
-    kind: &'static str,
-    detail: &'a str,
+struct BoardChange<'a> {
+    action: &'static str,
+    event_kind: &'static str,
+    event_detail: &'a str,
 }
 
 impl Fleet {
-    /// The whole board as it is.
-    pub fn board(&mut self) -> Result<BoardState, FleetError> {
-        let Fleet { database, plan, name, .. } = self;
-        let select = format!("select {COLUMNS} from plimsoll.item where plan = $1 order by place");
+    /// Reads the whole board.
+    pub fn read_board(&mut self) -> Result<BoardState, FleetError> {
+        let Fleet { database, plan_id, name, .. } = self;
+        let select = format!("select {ITEM_COLUMNS} from plimsoll.item where plan = $1 order by place");
         database.transaction("read the board", |transaction| {
-            let whole = plan_row(transaction, PLAN, *plan, name)?;
-            let rows = transaction.query_typed(&select, &[(plan, Type::INT8)])?;
-            let items: Vec<Placed> = rows.iter().map(item).collect::<Result<_, _>>()?;
-            Ok(BoardState { items: items.into_iter().map(|(_, item)| item).collect(), ..whole })
+            let plan_state = read_plan_state(transaction, READ_PLAN, *plan_id, name)?;
+            let rows = transaction.query_typed(&select, &[(plan_id, Type::INT8)])?;
+            let items: Vec<PlacedItem> = rows.iter().map(item_from_row).collect::<Result<_, _>>()?;
+            Ok(BoardState { items: items.into_iter().map(|(_, item)| item).collect(), ..plan_state })
         })
     }
 
-    /// Lets the policy decide on some rows, and writes what it changed.
-    fn decide<T>(
+    /// Locks and reads rows, lets the policy decide on them, and writes what it changed and the journal, in one transaction.
+    fn decide_and_write<T>(
         &mut self,
-        change: Change<'_>,
-        rows: Rows,
-        decision: impl FnOnce(&mut Part, Moment) -> Result<T, Fenced>,
+        change: BoardChange<'_>,
+        locked_rows: LockedRows,
+        decision: impl FnOnce(&mut PartialBoard, BoardMillis) -> Result<T, StaleEpoch>,
     ) -> Result<T, FleetError> {
-        self.decide_and(change, rows, decision, |_| Ok(()))
+        self.decide_and_write_with(change, locked_rows, decision, |_| Ok(()))
     }
 
-    /// The same, and writes what goes with it.
-    fn decide_and<T>(
+    /// Decides as [`Fleet::decide`] does, and runs `also` in the same transaction.
+    fn decide_and_write_with<T>(
         &mut self,
-        change: Change<'_>,
-        rows: Rows,
-        decision: impl FnOnce(&mut Part, Moment) -> Result<T, Fenced>,
-        also: impl FnOnce(&mut Transaction<'_>) -> Result<(), postgres::Error>,
+        change: BoardChange<'_>,
+        locked_rows: LockedRows,
+        decision: impl FnOnce(&mut PartialBoard, BoardMillis) -> Result<T, StaleEpoch>,
+        write_more: impl FnOnce(&mut Transaction<'_>) -> Result<(), postgres::Error>,
     ) -> Result<T, FleetError> {
-        let Fleet { database, plan, name, .. } = self;
-        database.transaction(change.doing, |transaction| {
-            let before = locked(transaction, *plan, name, rows)?;
-            // Not before everything is locked: whoever held it may have taken time.
-            let now = now(transaction)?;
+        let Fleet { database, plan_id, name, .. } = self;
+        database.transaction(change.action, |transaction| {
+            let before = lock_and_read_rows(transaction, *plan_id, name, locked_rows)?;
+            // Read only after everything is locked: waiting for a lock may have taken time.
+            let now = read_now(transaction)?;
             let mut after = before.clone();
-            let answer = decision(&mut after, now).map_err(FleetError::from)?;
-            write(transaction, *plan, &before, &after)?;
-            also(transaction)?;
-            journal::write(transaction, *plan, now, change, &before, &after)?;
-            Ok(answer)
+            let value = decision(&mut after, now).map_err(FleetError::from)?;
+            write_changed_rows(transaction, *plan_id, &before, &after)?;
+            write_more(transaction)?;
+            journal::write_event_for_each_change(transaction, *plan_id, now, change, &before, &after)?;
+            Ok(value)
         })
     }
 }
 
-fn now(transaction: &mut Transaction<'_>) -> Result<Moment, Stopped> {
-    Ok(moment(transaction.query_typed_one(NOW, &[])?.try_get(0)?))
+fn read_now(transaction: &mut Transaction<'_>) -> Result<BoardMillis, TransactionError> {
+    Ok(from_i64_or_zero(transaction.query_typed_one(READ_NOW, &[])?.try_get(0)?))
 }
 
-/// What holds for the whole plan, unless somebody has forgotten it.
-fn plan_row(
+/// Reads the state of the plan without its items. Fails if the fleet was removed.
+fn read_plan_state(
     transaction: &mut Transaction<'_>,
-    select: &str,
-    plan: i64,
-    name: &str,
-) -> Result<BoardState, Stopped> {
-    match transaction.query_typed_opt(select, &[(&plan, Type::INT8)])? {
-        Some(row) => Ok(whole(&row)?),
-        None => Err(FleetError::NoPlan(name.to_owned()).into()),
+    query: &str,
+    plan_id: i64,
+    fleet_name: &str,
+) -> Result<BoardState, TransactionError> {
+    match transaction.query_typed_opt(query, &[(&plan_id, Type::INT8)])? {
+        Some(row) => Ok(plan_state_from_row(&row)?),
+        None => Err(FleetError::FleetNotFound(fleet_name.to_owned()).into()),
     }
 }
 
-/// Waits until nobody else decides on the plan.
-fn lock_plan(transaction: &mut Transaction<'_>, plan: i64, name: &str) -> Result<BoardState, Stopped> {
-    plan_row(transaction, &format!("{PLAN} for no key update"), plan, name)
+/// Locks the plan's row until the end of the transaction, and reads it.
+fn lock_and_read_plan(
+    transaction: &mut Transaction<'_>,
+    plan_id: i64,
+    fleet_name: &str,
+) -> Result<BoardState, TransactionError> {
+    read_plan_state(transaction, &format!("{READ_PLAN} for no key update"), plan_id, fleet_name)
 }
 
-fn locked(transaction: &mut Transaction<'_>, plan: i64, name: &str, rows: Rows) -> Result<Part, Stopped> {
-    let whole = if rows.has_plan() { lock_plan(transaction, plan, name)? } else { BoardState::default() };
-    let Some((which, place)) = rows.items() else { return Ok(Part::new(whole, Vec::new())) };
+fn lock_and_read_rows(
+    transaction: &mut Transaction<'_>,
+    plan_id: i64,
+    fleet_name: &str,
+    locked_rows: LockedRows,
+) -> Result<PartialBoard, TransactionError> {
+    let plan_state = if locked_rows.includes_plan() {
+        lock_and_read_plan(transaction, plan_id, fleet_name)?
+    } else {
+        BoardState::default()
+    };
+    let Some((condition, index)) = locked_rows.item_condition_and_index() else {
+        return Ok(PartialBoard::new(plan_state, Vec::new()));
+    };
     let select = format!(
-        "select {COLUMNS} from plimsoll.item where plan = $1 and {which} order by place for no key update"
+        "select {ITEM_COLUMNS} from plimsoll.item where plan = $1 and {condition} order by place for no key update"
     );
-    let rows = transaction.query_typed(&select, &[(&plan, Type::INT8), (&small(place), Type::INT4)])?;
-    let items = rows.iter().map(item).collect::<Result<_, _>>()?;
-    Ok(Part::new(whole, items))
+    let rows = transaction
+        .query_typed(&select, &[(&plan_id, Type::INT8), (&index_to_i32_saturating(index), Type::INT4)])?;
+    let items = rows.iter().map(item_from_row).collect::<Result<_, _>>()?;
+    Ok(PartialBoard::new(plan_state, items))
 }
 
-fn write(transaction: &mut Transaction<'_>, plan: i64, before: &Part, after: &Part) -> Result<(), Stopped> {
-    for (place, row) in changed(before, after) {
-        let parameters: Vec<(Value, Type)> = item_values(plan, place, row);
+fn write_changed_rows(
+    transaction: &mut Transaction<'_>,
+    plan_id: i64,
+    before: &PartialBoard,
+    after: &PartialBoard,
+) -> Result<(), TransactionError> {
+    for (plan_index, item) in changed_items_with_plan_index(before, after) {
+        let parameters: Vec<(BoxedSqlValue, Type)> = item_update_parameters(plan_id, plan_index, item);
         let parameters: Vec<Parameter<'_>> =
-            parameters.iter().map(|(value, kind)| (&**value, kind.clone())).collect();
+            parameters.iter().map(|(value, sql_type)| (&**value, sql_type.clone())).collect();
         transaction.execute_typed(WRITE_ITEM, &parameters)?;
     }
     let (old, new) = (&before.board, &after.board);
-    if (old.paused_until, &old.merger, old.merger_epoch) != (new.paused_until, &new.merger, new.merger_epoch)
+    if (old.paused_until, &old.merger_lease, old.merger_epoch)
+        != (new.paused_until, &new.merger_lease, new.merger_epoch)
     {
         let parameters: [Parameter<'_>; 5] = [
-            (&plan, Type::INT8),
-            (&number(new.paused_until), Type::INT8),
-            (&new.merger.holder, Type::TEXT),
-            (&number(new.merger.until), Type::INT8),
-            (&number(new.merger_epoch), Type::INT8),
+            (&plan_id, Type::INT8),
+            (&to_i64_saturating(new.paused_until), Type::INT8),
+            (&new.merger_lease.holder, Type::TEXT),
+            (&to_i64_saturating(new.merger_lease.expires_at), Type::INT8),
+            (&to_i64_saturating(new.merger_epoch), Type::INT8),
         ];
         transaction.execute_typed(WRITE_PLAN, &parameters)?;
     }
     Ok(())
 }
 
-type Value = Box<dyn postgres::types::ToSql + Sync>;
+type BoxedSqlValue = Box<dyn postgres::types::ToSql + Sync>;
 
-fn item_values(plan: i64, place: usize, row: &BoardItem) -> Vec<(Value, Type)> {
-    let stage = columns(&row.stage);
+fn item_update_parameters(plan_id: i64, plan_index: usize, item: &BoardItem) -> Vec<(BoxedSqlValue, Type)> {
+    let stage = stage_columns(&item.stage);
     vec![
-        (Box::new(plan), Type::INT8),
-        (Box::new(small(place)), Type::INT4),
+        (Box::new(plan_id), Type::INT8),
+        (Box::new(index_to_i32_saturating(plan_index)), Type::INT4),
         (Box::new(stage.stage), Type::TEXT),
-        (Box::new(number(row.epoch)), Type::INT8),
-        (Box::new(i32::try_from(row.tries).unwrap_or(i32::MAX)), Type::INT4),
+        (Box::new(to_i64_saturating(item.epoch)), Type::INT8),
+        (Box::new(i32::try_from(item.failed_merge_count).unwrap_or(i32::MAX)), Type::INT4),
         (Box::new(stage.worker), Type::TEXT),
         (Box::new(stage.lease_until), Type::INT8),
         (Box::new(stage.sha), Type::TEXT),
         (Box::new(stage.aside), Type::TEXT),
-        (Box::new(stage.reason.as_deref().map(storable)), Type::TEXT),
-        (Box::new(storable(&row.note)), Type::TEXT),
-        (Box::new(row.landings.clone()), Type::TEXT_ARRAY),
+        (Box::new(stage.reason.as_deref().map(remove_nul_characters)), Type::TEXT),
+        (Box::new(remove_nul_characters(&item.next_session_note)), Type::TEXT),
+        (Box::new(item.attempted_merge_commits.clone()), Type::TEXT_ARRAY),
     ]
 }
 
-/// The items that a decision changed, by their places in the plan.
-fn changed<'a>(before: &'a Part, after: &'a Part) -> impl Iterator<Item = (usize, &'a BoardItem)> {
-    let pairs = before.board.items.iter().zip(&after.board.items).zip(&after.places);
-    pairs.filter(|((old, new), _)| old != new).map(|((_, new), place)| (*place, new))
+/// Returns the items that a decision changed, with their indices in the plan.
+fn changed_items_with_plan_index<'a>(
+    before: &'a PartialBoard,
+    after: &'a PartialBoard,
+) -> impl Iterator<Item = (usize, &'a BoardItem)> {
+    let pairs = before.board.items.iter().zip(&after.board.items).zip(&after.plan_indices);
+    pairs.filter(|((old, new), _)| old != new).map(|((_, new), plan_index)| (*plan_index, new))
 }
 
-/// A text without what PostgreSQL cannot keep in one.
-fn storable(text: &str) -> String {
+/// Removes NUL characters, which PostgreSQL cannot store in a text.
+fn remove_nul_characters(text: &str) -> String {
     text.replace('\0', "")
 }
 
-/// Who works on an item.
-fn holder(row: &BoardItem) -> Option<&str> {
-    match &row.stage {
-        Stage::Leased { lease } => Some(&lease.holder),
-        Stage::Open | Stage::Offered { .. } | Stage::Merged | Stage::Aside { .. } => None,
+/// Returns the worker that holds the item's lease.
+fn lease_holder(item: &BoardItem) -> Option<&str> {
+    match &item.stage {
+        ItemStage::Leased { lease } => Some(&lease.holder),
+        ItemStage::Open | ItemStage::ReadyToMerge { .. } | ItemStage::Merged | ItemStage::SetAside { .. } => {
+            None
+        }
     }
 }

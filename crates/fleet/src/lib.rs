@@ -1,39 +1,40 @@
-//! RULE: the only crate that speaks to PostgreSQL, and `plimsoll-fleet`, the optional program that is made of it. Nothing else links it.
+//! RULE: the only crate that connects to PostgreSQL. It builds `plimsoll-fleet`, an optional program; nothing else links it.
 //!
-//! A fleet is one plan on several machines: its board is in a database, and the work itself travels by git. [`Fleet`] has the
-//! operations of [`plimsoll_policy::workers`] under the same names. Where one row or the plan decides, rows are locked, the policy
-//! decides on them, and what it changed is written, in one transaction. [`Fleet::claim`] and [`Fleet::renew`] are single
-//! statements; the tests hold them to the policy.
+//! A fleet is one plan on several machines: the board is in a database, and the work itself travels by git. [`Fleet`] has the same
+//! operations as [`plimsoll_policy::workers`]. Where a decision depends on one row or on the plan, an operation locks the rows, lets
+//! the policy decide, and writes the changes, all in one transaction. [`Fleet::claim`] and [`Fleet::renew`] are single statements;
+//! tests check that they decide as the policy does.
 //!
-//! The order of locks is: the plan's row, then items' by their places. Moments are the database's: no machine's clock counts.
+//! Locks are taken in this order: the plan's row, then items by their places. All timestamps come from the database, so the clocks
+//! of the machines do not matter.
 //!
-//! Limits: an operation whose connection is cut may have happened. All of them can be asked for again: a claim that nobody knows of
-//! ends with its lease, an offer that has arrived is fenced when it is repeated, everything else changes nothing twice. An answer
-//! that never comes, from a server that still confirms what it is sent, is waited for without end by [`Fleet`]; [`within`] ends that
-//! wait, and the commands use it.
+//! Limits: an operation whose connection is cut may have happened. Every operation can be repeated: a claim that nobody knows about
+//! expires with its lease, repeating an offer that has arrived fails with a stale epoch, and no other operation has an effect twice.
+//! [`Fleet`] waits without limit for a server that acknowledges packets and never answers; [`within`] sets a timeout, and the
+//! commands use it.
 
 mod commands;
 mod database;
+mod database_fault;
 mod deadline;
-mod fault;
 mod fleet;
-mod found;
 mod guarded_stream;
 mod rows;
 mod schema;
 pub mod settings;
+mod settings_loader;
 mod tls;
 
 pub use commands::main;
 pub use database::Database;
-pub use deadline::{ANSWER, within};
-pub use fault::{Fault, FleetError};
+pub use database_fault::{DatabaseFault, FleetError};
+pub use deadline::{ANSWER_TIMEOUT, run_with_settings_and_timeout};
 pub use fleet::Fleet;
-pub use fleet::examined::examine;
-pub use fleet::journal::Event;
+pub use fleet::database_facts::read_database_facts;
+pub use fleet::fleet_status::{FleetStatus, ItemCounts, ItemStatus, WorkerStatus, read_all_statuses};
+pub use fleet::journal::FleetEvent;
 pub use fleet::members::WorkerReport;
-pub use fleet::plan::{NewPlan, objective_hash, prepare};
-pub use fleet::standing::{Counts, ItemStanding, Standing, WorkerStanding, standings};
-pub use found::{URL, find_settings, find_settings_by};
-pub use schema::VERSION;
+pub use fleet::plan::{NewPlan, hash_objective, migrate_and_refuse_taken_name};
+pub use schema::SCHEMA_VERSION;
+pub use settings_loader::{URL_VARIABLE, load_settings_from_environment, load_settings_with};
 pub use tls::TrustError;

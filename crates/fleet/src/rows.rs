@@ -1,7 +1,7 @@
-//! Rows of the database as items of a board, and back. The board may be a part of the plan's: what is not in it counts as merged,
-//! as everything does that a plan names and does not have.
+//! Converts between rows of the database and items of a board. A board may have only some items of a plan; a dependency on an item
+//! that is not on the board counts as merged.
 
-use plimsoll_domain::board::{Aside, BoardItem, BoardState, Lease, Moment, Stage};
+use plimsoll_domain::board::{BoardItem, BoardMillis, BoardState, ItemStage, Lease, SetAsideReason};
 use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
 use postgres::Row;
 use postgres::types::{FromSql, Type};
@@ -9,39 +9,39 @@ use std::collections::HashMap;
 use std::error::Error;
 
 /// The columns that [`item`] reads.
-pub(crate) const COLUMNS: &str =
+pub(crate) const ITEM_COLUMNS: &str =
     "place, text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, reason, note, landings";
 
-/// An item with its place in the plan.
-pub(crate) type Placed = (usize, BoardItem);
+/// An item with its index in the plan.
+pub(crate) type PlacedItem = (usize, BoardItem);
 
 /// Some items of a plan as a board of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct PartialBoard {
     pub(crate) board: BoardState,
-    /// The place in the plan of each item of the board.
-    pub(crate) places: Vec<usize>,
+    /// The index in the plan of each item of the board.
+    pub(crate) plan_indices: Vec<usize>,
 }
 
-impl Part {
-    /// The part that these items are, with what holds for the whole plan.
-    pub(crate) fn new(whole: BoardState, items: Vec<Placed>) -> Part {
-        let (places, mut items): (Vec<usize>, Vec<BoardItem>) = items.into_iter().unzip();
-        let part: HashMap<usize, usize> =
-            places.iter().enumerate().map(|(place, of_plan)| (*of_plan, place)).collect();
-        for need in items.iter_mut().flat_map(|item| &mut item.needs) {
-            *need = part.get(need).copied().unwrap_or(usize::MAX);
+impl PartialBoard {
+    /// Makes a board of these items. Dependencies are converted to indices of this board; one that is missing becomes `usize::MAX`.
+    pub(crate) fn new(plan_state: BoardState, items: Vec<PlacedItem>) -> PartialBoard {
+        let (plan_indices, mut items): (Vec<usize>, Vec<BoardItem>) = items.into_iter().unzip();
+        let index_in_part: HashMap<usize, usize> =
+            plan_indices.iter().enumerate().map(|(index, plan_index)| (*plan_index, index)).collect();
+        for dependency in items.iter_mut().flat_map(|item| &mut item.dependency_indices) {
+            *dependency = index_in_part.get(dependency).copied().unwrap_or(usize::MAX);
         }
-        Part { board: BoardState { items, ..whole }, places }
+        PartialBoard { board: BoardState { items, ..plan_state }, plan_indices }
     }
 
-    /// The place in this part of an item of the plan; for one that is not in it a place that no board has.
-    pub(crate) fn place_of(&self, item: usize) -> usize {
-        self.places.iter().position(|place| *place == item).unwrap_or(usize::MAX)
+    /// Returns the index on this board of an item of the plan, or `usize::MAX` if it is not on this board.
+    pub(crate) fn index_in_part_or_max(&self, plan_index: usize) -> usize {
+        self.plan_indices.iter().position(|index| *index == plan_index).unwrap_or(usize::MAX)
     }
 }
 
-/// What the columns of a stage hold.
+/// The values of the columns of a stage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct StageColumns {
     pub(crate) stage: &'static str,
@@ -52,146 +52,151 @@ pub(crate) struct StageColumns {
     pub(crate) reason: Option<String>,
 }
 
-/// A stage as its columns.
-pub(crate) fn columns(stage: &Stage) -> StageColumns {
-    let of = |name| StageColumns { stage: name, ..StageColumns::default() };
+/// Converts a stage into its columns.
+pub(crate) fn stage_columns(stage: &ItemStage) -> StageColumns {
+    let named_stage = |name| StageColumns { stage: name, ..StageColumns::default() };
     match stage {
-        Stage::Open => of("open"),
-        Stage::Leased { lease } => StageColumns {
+        ItemStage::Open => named_stage("open"),
+        ItemStage::Leased { lease } => StageColumns {
             worker: Some(lease.holder.clone()),
-            lease_until: Some(number(lease.until)),
-            ..of("leased")
+            lease_until: Some(to_i64_saturating(lease.expires_at)),
+            ..named_stage("leased")
         },
-        Stage::Offered { commit } => StageColumns { sha: Some(commit.clone()), ..of("offered") },
-        Stage::Merged => of("merged"),
-        Stage::Aside { reason } => {
-            let (aside, reason) = match reason {
-                Aside::Tries => ("tries", None),
-                Aside::Question(question) => ("question", Some(question.clone())),
-                Aside::Ended(why) => ("ended", Some(why.clone())),
+        ItemStage::ReadyToMerge { commit } => {
+            StageColumns { sha: Some(commit.clone()), ..named_stage("offered") }
+        }
+        ItemStage::Merged => named_stage("merged"),
+        ItemStage::SetAside { reason } => {
+            let (kind, reason) = match reason {
+                SetAsideReason::TooManyFailedMerges => ("tries", None),
+                SetAsideReason::Question(question) => ("question", Some(question.clone())),
+                SetAsideReason::RunEnded(end_reason) => ("ended", Some(end_reason.clone())),
             };
-            StageColumns { aside: Some(aside), reason, ..of("aside") }
+            StageColumns { aside: Some(kind), reason, ..named_stage("aside") }
         }
     }
 }
 
-/// A column whose text is parsed where it is read: a row may have been written by anybody who may write the database.
+/// A text column that is parsed when it is read: everybody with write access to the database may have written it.
 #[derive(Debug)]
-pub(crate) struct Parsed<T>(pub(crate) T);
+pub(crate) struct ParsedColumn<T>(pub(crate) T);
 
-impl<'a, T> FromSql<'a> for Parsed<T>
+impl<'a, T> FromSql<'a> for ParsedColumn<T>
 where
     T: TryFrom<String>,
     T::Error: Into<Box<dyn Error + Sync + Send>>,
 {
-    fn from_sql(of: &Type, bytes: &'a [u8]) -> Result<Parsed<T>, Box<dyn Error + Sync + Send>> {
-        T::try_from(String::from_sql(of, bytes)?).map(Parsed).map_err(Into::into)
+    fn from_sql(sql_type: &Type, bytes: &'a [u8]) -> Result<ParsedColumn<T>, Box<dyn Error + Sync + Send>> {
+        T::try_from(String::from_sql(sql_type, bytes)?).map(ParsedColumn).map_err(Into::into)
     }
 
-    fn accepts(of: &Type) -> bool {
-        <String as FromSql>::accepts(of)
+    fn accepts(sql_type: &Type) -> bool {
+        <String as FromSql>::accepts(sql_type)
     }
 }
 
-/// A commit, or nothing for the target's end.
+/// A commit, or an empty text for the head of the target branch.
 #[derive(Debug)]
-pub(crate) struct CommitOrNone(String);
+pub(crate) struct CommitOrEmpty(String);
 
-impl TryFrom<String> for CommitOrNone {
+impl TryFrom<String> for CommitOrEmpty {
     type Error = InvalidCommitId;
 
-    fn try_from(text: String) -> Result<CommitOrNone, InvalidCommitId> {
+    fn try_from(text: String) -> Result<CommitOrEmpty, InvalidCommitId> {
         if !text.is_empty() {
             CommitId::parse(&text)?;
         }
-        Ok(CommitOrNone(text))
+        Ok(CommitOrEmpty(text))
     }
 }
 
-/// The text of a column that names a commit, or is empty.
-pub(crate) fn commit_or_none(row: &Row, column: &str) -> Result<String, postgres::Error> {
-    row.try_get::<_, Option<Parsed<CommitOrNone>>>(column)
+/// Reads a column with a commit, empty text or null. Returns an empty text if there is no commit.
+pub(crate) fn read_commit_or_empty(row: &Row, column: &str) -> Result<String, postgres::Error> {
+    row.try_get::<_, Option<ParsedColumn<CommitOrEmpty>>>(column)
         .map(|known| known.map_or(String::new(), |known| known.0.0))
 }
 
-/// The commit that a column names.
-pub(crate) fn commit(row: &Row, column: &str) -> Result<String, postgres::Error> {
-    row.try_get::<_, Parsed<CommitId>>(column).map(|known| known.0.into())
+/// Reads a column with a commit.
+pub(crate) fn read_commit(row: &Row, column: &str) -> Result<String, postgres::Error> {
+    row.try_get::<_, ParsedColumn<CommitId>>(column).map(|parsed| parsed.0.into())
 }
 
-/// The commits that a column names.
-pub(crate) fn commits(row: &Row, column: &str) -> Result<Vec<String>, postgres::Error> {
-    let known = row.try_get::<_, Vec<Parsed<CommitId>>>(column)?;
-    Ok(known.into_iter().map(|known| known.0.into()).collect())
+/// Reads a column with a list of commits.
+pub(crate) fn read_commits(row: &Row, column: &str) -> Result<Vec<String>, postgres::Error> {
+    let parsed = row.try_get::<_, Vec<ParsedColumn<CommitId>>>(column)?;
+    Ok(parsed.into_iter().map(|commit| commit.0.into()).collect())
 }
 
-/// An item of a row.
-pub(crate) fn item(row: &Row) -> Result<Placed, postgres::Error> {
-    let text = |name: &str| row.try_get::<_, Option<String>>(name).map(Option::unwrap_or_default);
+/// Converts a row into an item with its index in the plan.
+pub(crate) fn item_from_row(row: &Row) -> Result<PlacedItem, postgres::Error> {
+    let text_or_empty = |name: &str| row.try_get::<_, Option<String>>(name).map(Option::unwrap_or_default);
     let lease = Lease {
-        holder: text("worker")?,
-        until: moment(row.try_get::<_, Option<i64>>("lease_until")?.unwrap_or_default()),
+        holder: text_or_empty("worker")?,
+        expires_at: from_i64_or_zero(row.try_get::<_, Option<i64>>("lease_until")?.unwrap_or_default()),
     };
-    let stage = match text("stage")?.as_str() {
-        "open" => Stage::Open,
-        "leased" => Stage::Leased { lease },
-        "offered" => Stage::Offered { commit: commit(row, "sha")? },
-        "merged" => Stage::Merged,
-        // The table has no other.
-        _ => Stage::Aside { reason: aside(&text("aside")?, text("reason")?) },
+    let stage = match text_or_empty("stage")?.as_str() {
+        "open" => ItemStage::Open,
+        "leased" => ItemStage::Leased { lease },
+        "offered" => ItemStage::ReadyToMerge { commit: read_commit(row, "sha")? },
+        "merged" => ItemStage::Merged,
+        // The table allows no other value.
+        _ => ItemStage::SetAside {
+            reason: set_aside_reason(&text_or_empty("aside")?, text_or_empty("reason")?),
+        },
     };
     let needs: Vec<i32> = row.try_get("needs")?;
-    let item = BoardItem {
-        text: text("text")?,
-        needs: needs.into_iter().map(place).collect(),
-        areas: row.try_get("areas")?,
-        // Only on a board of one machine.
-        conflicts: Vec::new(),
-        writes: Vec::new(),
+    let board_item = BoardItem {
+        text: text_or_empty("text")?,
+        dependency_indices: needs.into_iter().map(index_from_i32_or_max).collect(),
+        stated_areas: row.try_get("areas")?,
+        // Used only on the board of a single machine.
+        conflict_files: Vec::new(),
+        changed_files: Vec::new(),
         stage,
-        epoch: moment(row.try_get("epoch")?),
-        tries: u32::try_from(row.try_get::<_, i32>("tries")?).unwrap_or_default(),
-        note: text("note")?,
-        landings: commits(row, "landings")?,
+        epoch: from_i64_or_zero(row.try_get("epoch")?),
+        failed_merge_count: u32::try_from(row.try_get::<_, i32>("tries")?).unwrap_or_default(),
+        next_session_note: text_or_empty("note")?,
+        attempted_merge_commits: read_commits(row, "landings")?,
     };
-    Ok((place(row.try_get("place")?), item))
+    Ok((index_from_i32_or_max(row.try_get("place")?), board_item))
 }
 
-fn aside(kind: &str, reason: String) -> Aside {
+fn set_aside_reason(kind: &str, reason: String) -> SetAsideReason {
     match kind {
-        "question" => Aside::Question(reason),
-        "ended" => Aside::Ended(reason),
-        _ => Aside::Tries,
+        "question" => SetAsideReason::Question(reason),
+        "ended" => SetAsideReason::RunEnded(reason),
+        _ => SetAsideReason::TooManyFailedMerges,
     }
 }
 
-/// What holds for the whole plan: the board without its items.
-pub(crate) fn whole(row: &Row) -> Result<BoardState, postgres::Error> {
-    let merger = Lease { holder: row.try_get("merger")?, until: moment(row.try_get("merger_until")?) };
+/// Converts a plan's row into a board without items.
+pub(crate) fn plan_state_from_row(row: &Row) -> Result<BoardState, postgres::Error> {
+    let merger =
+        Lease { holder: row.try_get("merger")?, expires_at: from_i64_or_zero(row.try_get("merger_until")?) };
     Ok(BoardState {
         items: Vec::new(),
-        paused_until: moment(row.try_get("paused_until")?),
-        merger,
-        merger_epoch: moment(row.try_get("merger_epoch")?),
+        paused_until: from_i64_or_zero(row.try_get("paused_until")?),
+        merger_lease: merger,
+        merger_epoch: from_i64_or_zero(row.try_get("merger_epoch")?),
     })
 }
 
-/// A count or moment as the database has it. It has no numbers without a sign: the last moment of all is its last number.
-pub(crate) fn number(moment: Moment) -> i64 {
-    i64::try_from(moment).unwrap_or(i64::MAX)
+/// Converts a count or timestamp for a `bigint` column. Values above `i64::MAX` become `i64::MAX`.
+pub(crate) fn to_i64_saturating(value: BoardMillis) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// A count or moment of the database.
-pub(crate) fn moment(number: i64) -> Moment {
+/// Converts a `bigint` column into a count or timestamp. Negative values become 0.
+pub(crate) fn from_i64_or_zero(number: i64) -> BoardMillis {
     u64::try_from(number).unwrap_or_default()
 }
 
-/// A place on the board as the database has it; none of those that it cannot hold is on any board.
-pub(crate) fn small(place: usize) -> i32 {
-    i32::try_from(place).unwrap_or(i32::MAX)
+/// Converts an index for an `integer` column. An index that does not fit becomes `i32::MAX`, which no item has.
+pub(crate) fn index_to_i32_saturating(index: usize) -> i32 {
+    i32::try_from(index).unwrap_or(i32::MAX)
 }
 
-fn place(number: i32) -> usize {
+fn index_from_i32_or_max(number: i32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
@@ -200,18 +205,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_plan_is_a_board_in_which_the_rest_is_merged() {
-        let item = |needs: &[usize]| BoardItem { needs: needs.to_vec(), ..BoardItem::default() };
-        let part =
-            Part::new(BoardState::default(), vec![(2, item(&[1])), (5, item(&[2, 9])), (7, item(&[5]))]);
-        let needs: Vec<&[usize]> = part.board.items.iter().map(|item| item.needs.as_slice()).collect();
-        assert_eq!(needs, [&[usize::MAX][..], &[0, usize::MAX], &[1]]);
-        assert_eq!((part.place_of(5), part.place_of(1)), (1, usize::MAX));
+    fn dependencies_outside_a_partial_board_count_as_merged() {
+        let item = |needs: &[usize]| BoardItem { dependency_indices: needs.to_vec(), ..BoardItem::default() };
+        let partial_board = PartialBoard::new(
+            BoardState::default(),
+            vec![(2, item(&[1])), (5, item(&[2, 9])), (7, item(&[5]))],
+        );
+        let dependencies: Vec<&[usize]> =
+            partial_board.board.items.iter().map(|item| item.dependency_indices.as_slice()).collect();
+        assert_eq!(dependencies, [&[usize::MAX][..], &[0, usize::MAX], &[1]]);
+        assert_eq!(
+            (partial_board.index_in_part_or_max(5), partial_board.index_in_part_or_max(1)),
+            (1, usize::MAX)
+        );
     }
 
     #[test]
-    fn what_the_database_cannot_hold_is_its_last_number() {
-        assert_eq!((number(7), number(u64::MAX), small(usize::MAX)), (7, i64::MAX, i32::MAX));
-        assert_eq!((moment(-1), moment(7), place(7)), (0, 7, 7));
+    fn numbers_that_the_database_cannot_store_become_its_largest_number() {
+        assert_eq!(
+            (to_i64_saturating(7), to_i64_saturating(u64::MAX), index_to_i32_saturating(usize::MAX)),
+            (7, i64::MAX, i32::MAX)
+        );
+        assert_eq!((from_i64_or_zero(-1), from_i64_or_zero(7), index_from_i32_or_max(7)), (0, 7, 7));
     }
 }

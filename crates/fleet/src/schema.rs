@@ -1,67 +1,74 @@
-//! The tables and their versions. They are brought up to date by whoever creates a fleet; everybody else only looks.
+//! The tables and their versions. Creating a fleet migrates them; every other command only checks the version.
 
-use crate::database::{Database, Stopped};
-use crate::fault::FleetError;
+use crate::database::{Database, TransactionError};
+use crate::database_fault::FleetError;
 use postgres::Transaction;
 use postgres::types::Type;
 
-/// What makes each version of the one before it.
+/// Statements that migrate from each version to the next.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/1.sql")];
-/// The version that this program works with.
-pub const VERSION: i32 = 1;
+/// The schema version of this program.
+pub const SCHEMA_VERSION: i32 = 1;
 
-/// So that two who create a fleet at the same time do not make the tables at the same time. It ends with the transaction, also
+/// Prevents two commands that create a fleet at the same time from both making the tables. The lock ends with the transaction, also
 /// behind PgBouncer. The number is "plimsoll" in ASCII.
-const LOCK: &str = "select pg_advisory_xact_lock(8100965748541713516)";
-const IS_THERE: &str = "select to_regclass('plimsoll.migration') is not null";
-// The right to create a schema is asked for before it is looked whether there is one.
-const BEGIN: &str = "
+const LOCK_MIGRATIONS: &str = "select pg_advisory_xact_lock(8100965748541713516)";
+const MIGRATION_TABLE_EXISTS: &str = "select to_regclass('plimsoll.migration') is not null";
+// No `if not exists`: it would require the right to create a schema even if the schema exists.
+const CREATE_SCHEMA: &str = "
     create schema plimsoll;
     create table plimsoll.migration (version integer primary key, at timestamptz not null default now())";
-const READ: &str = "select max(version) from plimsoll.migration";
-const WRITE: &str = "insert into plimsoll.migration (version) values ($1)";
+const READ_VERSION: &str = "select max(version) from plimsoll.migration";
+const RECORD_VERSION: &str = "insert into plimsoll.migration (version) values ($1)";
 
-/// Brings the tables up to date.
-pub(crate) fn migrate(database: &mut Database) -> Result<(), FleetError> {
-    let server = database.server().to_owned();
+/// Migrates the tables to the current version. Fails if they are newer.
+pub(crate) fn migrate_to_current_version(database: &mut Database) -> Result<(), FleetError> {
+    let server = database.last_server().to_owned();
     database.transaction("prepare the tables", |transaction| {
-        transaction.batch_execute(LOCK)?;
-        if !transaction.query_typed_one(IS_THERE, &[])?.get::<_, bool>(0) {
-            transaction.batch_execute(BEGIN)?;
+        transaction.batch_execute(LOCK_MIGRATIONS)?;
+        if !transaction.query_typed_one(MIGRATION_TABLE_EXISTS, &[])?.get::<_, bool>(0) {
+            transaction.batch_execute(CREATE_SCHEMA)?;
         }
-        let found = read(transaction)?;
-        if found > VERSION {
-            return Err(FleetError::OtherSchema { server, found, known: VERSION }.into());
+        let actual_version = read_latest_version(transaction)?;
+        if actual_version > SCHEMA_VERSION {
+            return Err(FleetError::SchemaMismatch {
+                server,
+                actual_version,
+                supported_version: SCHEMA_VERSION,
+            }
+            .into());
         }
         for (version, migration) in (1..).zip(MIGRATIONS) {
-            if version > found {
+            if version > actual_version {
                 transaction.batch_execute(migration)?;
-                transaction.execute_typed(WRITE, &[(&version, Type::INT4)])?;
+                transaction.execute_typed(RECORD_VERSION, &[(&version, Type::INT4)])?;
             }
         }
         Ok(())
     })
 }
 
-/// The version of the tables that are there.
-pub(crate) fn found(database: &mut Database) -> Result<Option<i32>, FleetError> {
+/// Reads the version of the tables, or `None` if there are none.
+pub(crate) fn read_schema_version(database: &mut Database) -> Result<Option<i32>, FleetError> {
     database.transaction("look at the tables", |transaction| {
-        let is_there = transaction.query_typed_one(IS_THERE, &[])?.get::<_, bool>(0);
-        if is_there { read(transaction).map(Some) } else { Ok(None) }
+        let has_migration_table = transaction.query_typed_one(MIGRATION_TABLE_EXISTS, &[])?.get::<_, bool>(0);
+        if has_migration_table { read_latest_version(transaction).map(Some) } else { Ok(None) }
     })
 }
 
-/// Refuses tables of another version.
-pub(crate) fn check(database: &mut Database) -> Result<(), FleetError> {
-    let found = found(database)?;
-    let server = database.server().to_owned();
-    match found {
-        Some(VERSION) => Ok(()),
-        Some(found) => Err(FleetError::OtherSchema { server, found, known: VERSION }),
+/// Fails if the tables are missing or have another version.
+pub(crate) fn check_schema_version(database: &mut Database) -> Result<(), FleetError> {
+    let version = read_schema_version(database)?;
+    let server = database.last_server().to_owned();
+    match version {
+        Some(SCHEMA_VERSION) => Ok(()),
+        Some(actual_version) => {
+            Err(FleetError::SchemaMismatch { server, actual_version, supported_version: SCHEMA_VERSION })
+        }
         None => Err(FleetError::NoSchema(server)),
     }
 }
 
-fn read(transaction: &mut Transaction<'_>) -> Result<i32, Stopped> {
-    Ok(transaction.query_typed_one(READ, &[])?.get::<_, Option<i32>>(0).unwrap_or(0))
+fn read_latest_version(transaction: &mut Transaction<'_>) -> Result<i32, TransactionError> {
+    Ok(transaction.query_typed_one(READ_VERSION, &[])?.get::<_, Option<i32>>(0).unwrap_or(0))
 }

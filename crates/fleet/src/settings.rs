@@ -1,7 +1,7 @@
-//! How the database is reached, as the users of libpq say it: `PLIMSOLL_DATABASE_URL` first, then a section of the service file,
-//! then libpq's variables. Pure; [`crate::found`] reads the files and variables.
+//! How to connect to the database, as with libpq: `PLIMSOLL_DATABASE_URL` first, then a section of the service file, then libpq's
+//! variables. This module does no I/O; [`crate::found`] reads files and variables.
 //!
-//! No error repeats a value: a password that was not encoded can be a part of any of them.
+//! No error repeats a value, because any value may contain a part of a password that was not encoded.
 
 mod connection_string;
 pub(crate) mod libpq;
@@ -10,7 +10,7 @@ pub(crate) mod service_file;
 
 pub(crate) use connection_string::parse as of_connection_string;
 
-use libpq::{HONORED, IGNORED, REFUSED};
+use libpq::{IGNORED_PARAMETERS, REJECTED_PARAMETERS, SUPPORTED_PARAMETERS};
 use postgres::Config;
 use postgres::config::{ChannelBinding, Host, TargetSessionAttrs};
 use std::collections::BTreeMap;
@@ -19,115 +19,104 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Values by libpq's keywords.
+/// Values by libpq keyword.
 pub(crate) type Parameters = BTreeMap<&'static str, String>;
 
-/// libpq waits without end; nobody is there to end that.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// libpq's least: one second is often too short.
-const SHORTEST_TIMEOUT: Duration = Duration::from_secs(2);
-const PORT: u16 = 5432;
+/// libpq waits forever by default; here nobody may be there to interrupt it.
+const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// libpq's minimum, because one second is often too short.
+const MIN_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const DEFAULT_PORT: u16 = 5432;
 
-/// Sent data that is never confirmed ends a connection after this time, and a silent connection is probed after this time.
-const UNCONFIRMED: Duration = Duration::from_secs(30);
-const KEEPALIVE: Duration = Duration::from_secs(30);
+/// A connection ends if sent data is not acknowledged for this time, and a silent connection is probed after this time.
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(30);
+const KEEPALIVE_IDLE_TIME: Duration = Duration::from_secs(30);
 
-/// What is wrong with what was said about the connection.
+/// An error in the connection settings.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
-    /// No address at all.
     #[error("the address of the database is neither postgresql://… nor a list of keyword=value")]
     NoAddress,
-    /// The address cannot be read.
     #[error(
         "the address of the database cannot be read: in postgresql://… encode `@`, `/`, `:`, `?` and `%` in a name or password as %40, %2F, %3A, %3F and %25; in a list put quotes around a value with blanks"
     )]
-    Malformed,
-    /// A keyword that we cannot obey.
+    MalformedAddress,
     #[error(
         "the address of the database or the service file holds a connection parameter that is not known here"
     )]
     UnknownParameter,
-    /// A setting of libpq's that is not obeyed here.
     #[error(
         "{0} is set, which is not supported: unset it, or state in PLIMSOLL_DATABASE_URL what is done here (docs/fleet.md)"
     )]
-    Unsupported(String),
-    /// A way to log in that cannot be insisted on.
+    UnsupportedSetting(String),
     #[error(
         "`require_auth` (PGREQUIREAUTH) can only be scram-sha-256 here, which is then tied to TLS as by channel_binding=require: with channel_binding=disable, without TLS and for every other method it cannot be ensured"
     )]
-    RequireAuth,
-    /// A value that means nothing.
+    UnsupportedRequireAuth,
     #[error("a connection parameter cannot be used: {0}")]
-    Value(String),
-    /// Lists of servers that do not fit each other.
+    InvalidValue(String),
     #[error("the connection parameter `{0}` has more or fewer elements than there are servers")]
-    Lists(&'static str),
-    /// The service is in no file.
+    ListLengthMismatch(&'static str),
     #[error("the service that PGSERVICE names is not in {0}")]
-    NoService(String),
-    /// A line of the service file.
+    ServiceNotFound(String),
     #[error("line {line} of {path} is neither [a section] nor keyword=value")]
-    ServiceLine {
-        /// The file.
+    InvalidServiceLine {
         path: String,
         /// Counted from 1.
         line: usize,
     },
-    /// A server is to be proved, and there is nothing to prove it by.
+    /// The mode requires a root certificate, and there is none.
     #[error(
         "sslmode={0} needs the certificate that the server's is checked against: name its file in PGSSLROOTCERT, or put it at ~/.postgresql/root.crt"
     )]
-    NoRoot(SslMode),
-    /// The certificates of this computer prove whom we talk to only with the name.
+    NoRootCertificate(SslMode),
+    /// The certificates of this computer are trusted only together with a check of the host name.
     #[error("sslrootcert=system needs sslmode=verify-full")]
-    WeakSystem,
-    /// The user has no name.
+    SystemRootsNeedVerifyFull,
     #[error("no user is named (PGUSER), and the system does not say who runs this")]
     NoUser,
 }
 
-/// How much TLS, with libpq's meaning.
+/// The TLS mode, with libpq's meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, strum::EnumString)]
 #[strum(serialize_all = "kebab-case")]
 pub enum SslMode {
-    /// Never.
+    /// No TLS.
     Disable,
-    /// Only if the server takes no connection without.
+    /// TLS only if the server refuses a connection without it.
     Allow,
-    /// If the server has it.
+    /// TLS if the server has it.
     Prefer,
-    /// Always, from whomever.
+    /// TLS, with any certificate.
     Require,
-    /// Always, and the certificate is from whom we trust.
+    /// TLS, with a certificate of a trusted authority.
     VerifyCa,
-    /// Always, and the certificate is that host's.
+    /// TLS, with a trusted certificate for this host.
     VerifyFull,
 }
 
-/// Whose certificate is accepted.
+/// Which certificates are accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Trust {
-    /// Anybody's: it keeps listeners out, not impostors.
-    Anyone,
-    /// One from those in this file; with the host's name in it, if that is asked for.
+pub enum CertificateTrust {
+    /// Any certificate: protects against eavesdropping, not against impersonation.
+    Any,
+    /// Certificates signed by those in this file.
     File {
-        /// PEM.
+        /// A PEM file.
         path: PathBuf,
-        /// The name counts.
-        by_name: bool,
+        /// Whether the certificate must be for the host's name.
+        checks_host_name: bool,
     },
-    /// One from those whom this computer trusts, with the host's name in it.
+    /// Certificates signed by those that this computer trusts, for the host's name.
     System,
 }
 
-/// One of the servers, with everything that the client library is told.
+/// One server with the complete configuration of the client library.
 #[derive(Debug, Clone)]
 pub struct Server(pub(crate) Config);
 
 impl Server {
-    /// Returns the folder of its socket, if it listens on one.
+    /// Returns the folder of the Unix socket, or `None` for TCP.
     pub(crate) fn socket_folder(&self) -> Option<&Path> {
         match self.0.get_hosts().first()? {
             Host::Unix(folder) => Some(folder),
@@ -135,7 +124,7 @@ impl Server {
         }
     }
 
-    /// Returns the name that its certificate is for; empty for a socket.
+    /// Returns the host name that the certificate must have; empty for a socket.
     pub(crate) fn host_name(&self) -> &str {
         match self.0.get_hosts().first() {
             Some(Host::Tcp(name)) => name,
@@ -157,74 +146,80 @@ impl fmt::Display for Server {
     }
 }
 
-/// How the database is reached.
+/// How to connect to the database.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ConnectionSettings {
     /// Tried in this order.
     pub servers: Vec<Server>,
-    /// How much TLS.
-    pub ssl: SslMode,
-    /// Whom to trust.
-    pub trust: Trust,
-    /// A password file that counts for nothing, because others may read it.
-    pub open_pass_file: Option<PathBuf>,
+    pub ssl_mode: SslMode,
+    pub certificate_trust: CertificateTrust,
+    /// A password file that is ignored because others may read it.
+    pub insecure_pass_file: Option<PathBuf>,
 }
 
-/// What is true of this computer where nothing else is said.
+/// Defaults of this computer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Here {
-    /// Who runs this.
-    pub(crate) user: Option<String>,
-    /// Where servers have their sockets.
+pub(crate) struct LocalDefaults {
+    /// The name of the current user.
+    pub(crate) system_user: Option<String>,
+    /// Folder of Unix sockets.
     pub(crate) socket_folder: PathBuf,
-    /// `~/.postgresql/root.crt`, if it is there.
-    pub(crate) root: Option<PathBuf>,
+    /// `~/.postgresql/root.crt`, if it exists.
+    pub(crate) root_certificate: Option<PathBuf>,
     /// The text of the password file, unless others may read it.
-    pub(crate) passwords: String,
-    /// That file, if they may.
-    pub(crate) open_pass_file: Option<PathBuf>,
+    pub(crate) pass_file_text: String,
+    /// The path of the password file if others may read it.
+    pub(crate) insecure_pass_file: Option<PathBuf>,
 }
 
-/// The keyword of libpq by this name.
-pub(crate) fn keyword(name: &str) -> Option<&'static str> {
-    let honored = HONORED.iter().map(|(keyword, _)| *keyword);
-    let refused = REFUSED.iter().map(|(keyword, ..)| *keyword);
-    honored.chain(refused).chain(IGNORED).find(|keyword| *keyword == name)
+/// Returns the static keyword for a name, or `None` if libpq has no such keyword.
+pub(crate) fn find_keyword(name: &str) -> Option<&'static str> {
+    let honored = SUPPORTED_PARAMETERS.iter().map(|(keyword, _)| *keyword);
+    let refused = REJECTED_PARAMETERS.iter().map(|(keyword, ..)| *keyword);
+    honored.chain(refused).chain(IGNORED_PARAMETERS).find(|keyword| *keyword == name)
 }
 
-/// What libpq's variables say.
-pub(crate) fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Parameters {
-    let refused = REFUSED.iter().map(|(keyword, name, _)| (*keyword, *name));
-    let stated = HONORED.iter().copied().chain(refused).filter_map(|(keyword, name)| {
-        let value = variable(name).filter(|value| !name.is_empty() && !value.is_empty())?;
+/// Reads parameters from libpq's environment variables.
+pub(crate) fn parameters_from_environment(lookup: impl Fn(&str) -> Option<String>) -> Parameters {
+    let refused = REJECTED_PARAMETERS.iter().map(|(keyword, name, _)| (*keyword, *name));
+    let stated = SUPPORTED_PARAMETERS.iter().copied().chain(refused).filter_map(|(keyword, name)| {
+        let value = lookup(name).filter(|value| !name.is_empty() && !value.is_empty())?;
         Some((keyword, value))
     });
     stated.collect()
 }
 
-/// The settings that these parameters mean.
-pub(crate) fn settings(parameters: &Parameters, here: Here) -> Result<Settings, SettingsError> {
-    if let Some(name) = libpq::refused_setting(parameters) {
-        return Err(SettingsError::Unsupported(name));
+/// Builds the connection settings. Fails if a parameter is not supported or a value is invalid.
+pub(crate) fn settings_from_parameters(
+    parameters: &Parameters,
+    defaults: LocalDefaults,
+) -> Result<ConnectionSettings, SettingsError> {
+    if let Some(name) = libpq::first_rejected_setting(parameters) {
+        return Err(SettingsError::UnsupportedSetting(name));
     }
-    let value = |name: &str| parameters.get(name).map(String::as_str).filter(|value| !value.is_empty());
-    // As with libpq, the older name counts where the newer one is not set.
-    let ssl = match (value("sslmode"), value("requiressl")) {
-        (Some(mode), _) => {
-            mode.parse().map_err(|_| SettingsError::Value("invalid value for option `sslmode`".to_owned()))?
-        }
+    let non_empty_value =
+        |name: &str| parameters.get(name).map(String::as_str).filter(|value| !value.is_empty());
+    // As in libpq, the older `requiressl` counts only if `sslmode` is not set.
+    let ssl_mode = match (non_empty_value("sslmode"), non_empty_value("requiressl")) {
+        (Some(mode), _) => mode
+            .parse()
+            .map_err(|_| SettingsError::InvalidValue("invalid value for option `sslmode`".to_owned()))?,
         (None, Some(required)) if required.starts_with('1') => SslMode::Require,
         (None, _) => SslMode::Prefer,
     };
-    Ok(Settings {
-        servers: servers(parameters, ssl, &here)?,
-        ssl,
-        trust: trust(ssl, value("sslrootcert"), here.root)?,
-        open_pass_file: here.open_pass_file,
+    Ok(ConnectionSettings {
+        servers: servers_from_lists(parameters, ssl_mode, &defaults)?,
+        ssl_mode,
+        certificate_trust: certificate_trust(
+            ssl_mode,
+            non_empty_value("sslrootcert"),
+            defaults.root_certificate,
+        )?,
+        insecure_pass_file: defaults.insecure_pass_file,
     })
 }
 
-/// The keywords that PostgreSQL's client library for Rust reads by itself.
+/// The keywords that the PostgreSQL client library for Rust parses itself.
 const READ_BY_LIBRARY: [&str; 11] = [
     "application_name",
     "channel_binding",
@@ -239,59 +234,74 @@ const READ_BY_LIBRARY: [&str; 11] = [
     "user",
 ];
 
-/// The servers of lists such as `host=a,b port=5432,5433`.
-fn servers(parameters: &Parameters, ssl: SslMode, here: &Here) -> Result<Vec<Server>, SettingsError> {
-    let list = |name: &str| -> Vec<&str> {
+/// Splits lists such as `host=a,b port=5432,5433` into servers.
+fn servers_from_lists(
+    parameters: &Parameters,
+    ssl_mode: SslMode,
+    defaults: &LocalDefaults,
+) -> Result<Vec<Server>, SettingsError> {
+    let list_values = |name: &str| -> Vec<&str> {
         let value = parameters.get(name).filter(|value| !value.is_empty());
         value.map(|value| value.split(',').map(str::trim).collect()).unwrap_or_default()
     };
-    let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
+    let (hosts, addresses, ports) = (list_values("host"), list_values("hostaddr"), list_values("port"));
     let count = hosts.len().max(addresses.len()).max(1);
     for (name, length) in [("host", hosts.len()), ("hostaddr", addresses.len()), ("port", ports.len())] {
-        let is_for_all = length == 0 || name == "port" && length == 1;
-        if !is_for_all && length != count {
-            return Err(SettingsError::Lists(name));
+        let is_shared_by_all = length == 0 || name == "port" && length == 1;
+        if !is_shared_by_all && length != count {
+            return Err(SettingsError::ListLengthMismatch(name));
         }
     }
-    let at = |list: &[&str], place: usize| list.get(place).copied().unwrap_or_default().to_owned();
-    let server = |place: usize| {
-        let address = at(&addresses, place);
-        let host = Some(at(&hosts, place)).filter(|host| !host.is_empty()).unwrap_or_else(|| address.clone());
-        let port = at(&ports, if ports.len() > 1 { place } else { 0 });
+    let element_or_empty =
+        |list: &[&str], index: usize| list.get(index).copied().unwrap_or_default().to_owned();
+    let server_at = |index: usize| {
+        let address = element_or_empty(&addresses, index);
+        let host = Some(element_or_empty(&hosts, index))
+            .filter(|host| !host.is_empty())
+            .unwrap_or_else(|| address.clone());
+        let port = element_or_empty(&ports, if ports.len() > 1 { index } else { 0 });
         let mut parameters = parameters.clone();
         parameters.extend([("host", host), ("hostaddr", address), ("port", port)]);
-        Ok(Server(client_config(&parameters, ssl, here)?))
+        Ok(Server(client_config(&parameters, ssl_mode, defaults)?))
     };
-    (0..count).map(server).collect()
+    (0..count).map(server_at).collect()
 }
 
 /// Returns the configuration of the client library for one server.
-fn client_config(parameters: &Parameters, ssl: SslMode, here: &Here) -> Result<Config, SettingsError> {
-    let stated = |name: &str| parameters.get(name).filter(|value| !value.is_empty());
-    let pair = |name: &&str| {
-        // A board is of no use on a standby: both words mean that it can be written to.
-        let value = match stated(name)?.as_str() {
+fn client_config(
+    parameters: &Parameters,
+    ssl_mode: SslMode,
+    defaults: &LocalDefaults,
+) -> Result<Config, SettingsError> {
+    let non_empty_value = |name: &str| parameters.get(name).filter(|value| !value.is_empty());
+    let keyword_and_value = |name: &&str| {
+        // A board must be writable, so `primary` and `read-write` mean the same here.
+        let value = match non_empty_value(name)?.as_str() {
             "primary" if *name == "target_session_attrs" => "read-write",
             value => value,
         };
         Some(format!("{name}='{}' ", value.replace('\\', r"\\").replace('\'', r"\'")))
     };
-    let text: String = READ_BY_LIBRARY.iter().filter_map(pair).collect();
-    // The library's reason names the parameter without its value.
-    let reason = |error: postgres::Error| error.source().map_or_else(String::new, ToString::to_string);
-    let mut config: Config = text.parse().map_err(|error| SettingsError::Value(reason(error)))?;
+    let text: String = READ_BY_LIBRARY.iter().filter_map(keyword_and_value).collect();
+    // The library's error names the parameter without its value.
+    let error_reason = |error: postgres::Error| error.source().map_or_else(String::new, ToString::to_string);
+    let mut config: Config =
+        text.parse().map_err(|error| SettingsError::InvalidValue(error_reason(error)))?;
     if config.get_target_session_attrs() == TargetSessionAttrs::ReadOnly {
-        return Err(SettingsError::Value(
+        return Err(SettingsError::InvalidValue(
             "a board is written to, `target_session_attrs` excludes that".to_owned(),
         ));
     }
     if config.get_hosts().is_empty() {
-        config.host_path(&here.socket_folder);
+        config.host_path(&defaults.socket_folder);
     }
     if config.get_ports().is_empty() {
-        config.port(PORT);
+        config.port(DEFAULT_PORT);
     }
-    let user = stated("user").cloned().or_else(|| here.user.clone()).ok_or(SettingsError::NoUser)?;
+    let user = non_empty_value("user")
+        .cloned()
+        .or_else(|| defaults.system_user.clone())
+        .ok_or(SettingsError::NoUser)?;
     if config.get_dbname().is_none() {
         config.dbname(&user);
     }
@@ -299,56 +309,66 @@ fn client_config(parameters: &Parameters, ssl: SslMode, here: &Here) -> Result<C
     if config.get_application_name().is_none() {
         config.application_name("plimsoll-fleet");
     }
-    let connect_timeout = config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT);
-    let binding = binding(config.get_channel_binding(), stated("require_auth"), ssl)?;
+    let connect_timeout = config.get_connect_timeout().copied().unwrap_or(DEFAULT_CONNECT_TIMEOUT);
+    let channel_binding = channel_binding_for_required_auth(
+        config.get_channel_binding(),
+        non_empty_value("require_auth"),
+        ssl_mode,
+    )?;
     config
-        .connect_timeout(connect_timeout.max(SHORTEST_TIMEOUT))
-        .tcp_user_timeout(UNCONFIRMED)
-        .keepalives_idle(KEEPALIVE)
-        .channel_binding(binding);
-    if stated("password").is_none() {
+        .connect_timeout(connect_timeout.max(MIN_CONNECT_TIMEOUT))
+        .tcp_user_timeout(TCP_USER_TIMEOUT)
+        .keepalives_idle(KEEPALIVE_IDLE_TIME)
+        .channel_binding(channel_binding);
+    if non_empty_value("password").is_none() {
         let server = Server(config.clone());
         let host = match server.socket_folder() {
-            Some(folder) if folder == here.socket_folder => "localhost".to_owned(),
+            Some(folder) if folder == defaults.socket_folder => "localhost".to_owned(),
             Some(folder) => folder.display().to_string(),
             None => server.host_name().to_owned(),
         };
         let database = config.get_dbname().unwrap_or_default();
-        let known = pass_file::password(&here.passwords, &host, server.port(), database, &user);
-        known.iter().for_each(|password| _ = config.password(password));
+        let password =
+            pass_file::find_password(&defaults.pass_file_text, &host, server.port(), database, &user);
+        password.iter().for_each(|password| _ = config.password(password));
     }
     Ok(config)
 }
 
-/// How strongly a password is tied to TLS. PostgreSQL's client library for Rust can insist on no method of logging in, but
-/// on this tie, which only SCRAM has: then no password is sent by any other method, and no server that asks for none is
-/// accepted.
-fn binding(
-    stated: ChannelBinding,
-    required: Option<&String>,
-    ssl: SslMode,
+/// Returns the channel binding mode. The PostgreSQL client library for Rust cannot require a login method, but it can require
+/// channel binding, which only SCRAM has. It then sends no password by another method, and accepts no server that asks for none.
+fn channel_binding_for_required_auth(
+    configured: ChannelBinding,
+    required_auth: Option<&String>,
+    ssl_mode: SslMode,
 ) -> Result<ChannelBinding, SettingsError> {
-    match required.map(String::as_str) {
-        None => Ok(stated),
-        Some("scram-sha-256") if stated != ChannelBinding::Disable && ssl != SslMode::Disable => {
+    match required_auth.map(String::as_str) {
+        None => Ok(configured),
+        Some("scram-sha-256") if configured != ChannelBinding::Disable && ssl_mode != SslMode::Disable => {
             Ok(ChannelBinding::Require)
         }
-        Some(_) => Err(SettingsError::RequireAuth),
+        Some(_) => Err(SettingsError::UnsupportedRequireAuth),
     }
 }
 
-/// Whose certificate is accepted. As with libpq, a root that is there is used, whatever the mode.
-fn trust(ssl: SslMode, stated: Option<&str>, default: Option<PathBuf>) -> Result<Trust, SettingsError> {
-    let by_name = ssl == SslMode::VerifyFull;
-    match stated {
-        _ if ssl == SslMode::Disable => Ok(Trust::Anyone),
-        Some("system") if by_name => Ok(Trust::System),
-        Some("system") => Err(SettingsError::WeakSystem),
-        Some(path) => Ok(Trust::File { path: path.into(), by_name }),
-        None => match default {
-            Some(path) => Ok(Trust::File { path, by_name }),
-            None if matches!(ssl, SslMode::VerifyCa | SslMode::VerifyFull) => Err(SettingsError::NoRoot(ssl)),
-            None => Ok(Trust::Anyone),
+/// Returns which certificates are accepted. As in libpq, an existing root certificate is used in every mode.
+fn certificate_trust(
+    ssl_mode: SslMode,
+    root_certificate: Option<&str>,
+    default_root_certificate: Option<PathBuf>,
+) -> Result<CertificateTrust, SettingsError> {
+    let checks_host_name = ssl_mode == SslMode::VerifyFull;
+    match root_certificate {
+        _ if ssl_mode == SslMode::Disable => Ok(CertificateTrust::Any),
+        Some("system") if checks_host_name => Ok(CertificateTrust::System),
+        Some("system") => Err(SettingsError::SystemRootsNeedVerifyFull),
+        Some(path) => Ok(CertificateTrust::File { path: path.into(), checks_host_name }),
+        None => match default_root_certificate {
+            Some(path) => Ok(CertificateTrust::File { path, checks_host_name }),
+            None if matches!(ssl_mode, SslMode::VerifyCa | SslMode::VerifyFull) => {
+                Err(SettingsError::NoRootCertificate(ssl_mode))
+            }
+            None => Ok(CertificateTrust::Any),
         },
     }
 }

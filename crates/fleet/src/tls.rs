@@ -1,7 +1,7 @@
-//! Whose certificate a connection accepts. libpq has weaker answers than browsers do: anybody's, or that of any server of the
-//! right authority.
+//! Which server certificates a connection accepts. Some modes of libpq are weaker than a browser: any certificate, or that of any
+//! server with the right authority.
 
-use crate::settings::Trust;
+use crate::settings::CertificateTrust;
 use plimsoll_store::{StoreError, disk};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -13,75 +13,77 @@ use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, Signatur
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why no certificate can be checked.
+/// An error while preparing the certificate check.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// The file is not there.
     #[error("the file of root certificates {0} is not there (sslrootcert)")]
     NoFile(PathBuf),
-    /// It is something else.
+    /// The file contains no PEM certificate.
     #[error("{0} holds no certificate (PEM)")]
-    NotPem(PathBuf),
-    /// It cannot be read.
+    NoPemCertificate(PathBuf),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// This computer trusts nobody.
     #[error("no root certificates were found on this computer (sslrootcert=system)")]
     NoSystemRoots,
-    /// The library refused.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] Error),
 }
 
-/// What TLS connections are made with.
-pub(crate) fn config(trust: &Trust) -> Result<ClientConfig, TrustError> {
+/// Returns the configuration of TLS connections.
+pub(crate) fn tls_client_config(trust: &CertificateTrust) -> Result<ClientConfig, TrustError> {
     let provider = Arc::new(ring::default_provider());
     let authorities = match trust {
-        Trust::Anyone => None,
-        Trust::File { path, by_name } => Some(Authorities::new(named(path)?, *by_name)),
-        Trust::System => Some(Authorities::new(native()?, true)),
+        CertificateTrust::Any => None,
+        CertificateTrust::File { path, checks_host_name } => {
+            Some(TrustedAuthorities::new(read_root_certificates(path)?, *checks_host_name))
+        }
+        CertificateTrust::System => Some(TrustedAuthorities::new(load_system_certificates()?, true)),
     };
-    let verifier = Arc::new(Verifier { authorities, provider: Arc::clone(&provider) });
+    let verifier = Arc::new(CertificateVerifier { authorities, provider: Arc::clone(&provider) });
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-fn named(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
+fn read_root_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TrustError> {
     let pem = disk::read(path)?.ok_or_else(|| TrustError::NoFile(path.to_owned()))?;
-    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
-    if found.is_empty() { Err(TrustError::NotPem(path.to_owned())) } else { Ok(found) }
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok).collect();
+    if certificates.is_empty() {
+        Err(TrustError::NoPemCertificate(path.to_owned()))
+    } else {
+        Ok(certificates)
+    }
 }
 
-fn native() -> Result<Vec<CertificateDer<'static>>, TrustError> {
-    let found = rustls_native_certs::load_native_certs().certs;
-    if found.is_empty() { Err(TrustError::NoSystemRoots) } else { Ok(found) }
+fn load_system_certificates() -> Result<Vec<CertificateDer<'static>>, TrustError> {
+    let certificates = rustls_native_certs::load_native_certs().certs;
+    if certificates.is_empty() { Err(TrustError::NoSystemRoots) } else { Ok(certificates) }
 }
 
 #[derive(Debug)]
-struct Authorities {
+struct TrustedAuthorities {
     roots: RootCertStore,
-    /// The same, to compare: PostgreSQL's manual makes a server's certificate that is its own authority, and by the rules of the
-    /// web an authority's certificate is no server's.
+    /// Also kept for comparison: PostgreSQL's manual suggests a self-signed server certificate, which is accepted if it is one of these,
+    /// although an authority's certificate is not valid for a server by the rules of the web.
     certificates: Vec<CertificateDer<'static>>,
-    by_name: bool,
+    checks_host_name: bool,
 }
 
-impl Authorities {
-    fn new(certificates: Vec<CertificateDer<'static>>, by_name: bool) -> Authorities {
+impl TrustedAuthorities {
+    fn new(certificates: Vec<CertificateDer<'static>>, checks_host_name: bool) -> TrustedAuthorities {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certificates.iter().cloned());
-        Authorities { roots, certificates, by_name }
+        TrustedAuthorities { roots, certificates, checks_host_name }
     }
 }
 
 #[derive(Debug)]
-struct Verifier {
-    /// None for anybody's.
-    authorities: Option<Authorities>,
+struct CertificateVerifier {
+    /// `None` accepts any certificate.
+    authorities: Option<TrustedAuthorities>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Verifier {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -94,16 +96,22 @@ impl ServerCertVerifier for Verifier {
         let certificate = ParsedCertificate::try_from(end_entity)?;
         if !authorities.certificates.iter().any(|known| known == end_entity) {
             let algorithms = self.provider.signature_verification_algorithms.all;
-            let (roots, others) = (&authorities.roots, intermediates);
-            verify_server_cert_signed_by_trust_anchor(&certificate, roots, others, now, algorithms)?;
+            let (roots, intermediate_certificates) = (&authorities.roots, intermediates);
+            verify_server_cert_signed_by_trust_anchor(
+                &certificate,
+                roots,
+                intermediate_certificates,
+                now,
+                algorithms,
+            )?;
         }
-        if authorities.by_name {
+        if authorities.checks_host_name {
             verify_server_name(&certificate, server_name)?;
         }
         Ok(ServerCertVerified::assertion())
     }
 
-    // Whoever is accepted has to have the key of what it shows, in any mode.
+    // In every mode, the server must have the key of its certificate.
     fn verify_tls12_signature(
         &self,
         message: &[u8],

@@ -1,21 +1,21 @@
-//! The checkpoint: facts gathered without a lock (git takes time), the handoff written, the state committed
-//! under its lock.
+//! The checkpoint: gathers the facts without a lock (git takes time), writes the handoff, and stores the
+//! checkpoint in the run's state under its lock.
 
 pub mod facts;
 pub(crate) mod handoff;
-pub(crate) mod work;
+pub(crate) mod item_work;
 
 use crate::linear::notes;
 use crate::run_context::RunContext;
-use facts::Asked;
-use plimsoll_domain::handoff::{Handoff, HandoffSummary, Notes, RunFacts, VerifyFact};
+use facts::FactsInput;
+use plimsoll_domain::handoff::{Handoff, HandoffNotes, HandoffSummary, RunFacts, VerifyCommandFact};
 use plimsoll_domain::journal::{CheckpointWritten, JournalEntry, JournalEvent};
 use plimsoll_domain::level::Level;
-use plimsoll_domain::memory::render::summary;
+use plimsoll_domain::memory::render::render_summary_lines;
 use plimsoll_domain::state::checkpoint::{NOT_BEGUN, UNKNOWN};
-use plimsoll_domain::state::{Cause, Checkpoint, EarlierNotes};
-use plimsoll_domain::text::clip;
-use plimsoll_domain::{Reading, RunState, SessionId, SessionRecord, Settings, Thresholds};
+use plimsoll_domain::state::{Checkpoint, CheckpointCause, EarlierNotes};
+use plimsoll_domain::text::truncate_end;
+use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings, Thresholds, UsageReading};
 use plimsoll_protocol::tool::ToolCall;
 use plimsoll_store::{
     Durability, HandoffIndex, Project, StoreError, TurnLog, clock, disk, journal, records, sessions,
@@ -24,416 +24,458 @@ use plimsoll_store::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What to checkpoint, and why.
+/// Input of a checkpoint.
 #[derive(Debug)]
-pub struct Request<'a> {
-    /// The project.
+pub struct CheckpointRequest<'a> {
     pub project: &'a Project,
-    /// The settings in force.
     pub settings: &'a Settings,
-    /// The session.
     pub session_id: &'a SessionId,
-    /// Its transcript.
-    pub transcript: Option<PathBuf>,
-    /// The run that owns it.
+    /// Path of the session's transcript.
+    pub transcript_path: Option<PathBuf>,
+    /// The run that owns the session.
     pub run: Option<&'a RunState>,
-    /// Why.
-    pub cause: Cause,
-    /// The level at this moment.
+    pub cause: CheckpointCause,
+    /// The level when the checkpoint was triggered.
     pub level: Level,
-    /// The reading at this moment.
-    pub reading: Option<&'a Reading>,
-    /// Where the levels begin, where that is known.
+    /// The usage reading when the checkpoint was triggered.
+    pub reading: Option<&'a UsageReading>,
+    /// The thresholds, if the size of the context window is known.
     pub thresholds: Option<&'a Thresholds>,
-    /// How long the client's transcript writer was waited for.
-    pub waited: Option<Duration>,
-    /// The tool calls of the message at hand: not yet in the transcript.
-    pub calls: &'a [ToolCall],
-    /// What the session says about it, if it was asked.
-    pub notes: Notes,
+    /// How long the hook waited for the client to write the transcript.
+    pub transcript_wait: Option<Duration>,
+    /// Tool calls of the current message, which are not in the transcript yet.
+    pub pending_calls: &'a [ToolCall],
+    /// The notes that the session gave, if it was asked for any.
+    pub notes: HandoffNotes,
 }
 
-/// A lock that a writer of ours holds for a millisecond; after this long something is wrong, and at a
-/// checkpoint we act all the same.
-const TIMEOUT: Duration = Duration::from_secs(2);
-/// For the turn log's, which another hook may hold while it reads.
-const TURNS_TIMEOUT: Duration = Duration::from_millis(50);
+/// Our writers hold a lock for about a millisecond. After this long something is wrong, and the checkpoint
+/// proceeds without the lock where it may.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Short because another hook may hold the turn log's lock while it reads the transcript, and the transcript
+/// has the turns anyway.
+const TURN_LOG_LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Writes handoff and state; answers with the handoff's path relative to the project.
-pub fn write(request: &Request<'_>) -> Result<String, StoreError> {
-    let record = sessions::load(request.project, request.session_id);
-    // Before git is asked, which may take long.
-    make_turns_durable(request);
-    write_gathered(request, &record, gather_facts(request, &record))
+/// Writes the handoff and the run's state. Returns the path of the handoff, relative to the project.
+pub fn write_checkpoint(request: &CheckpointRequest<'_>) -> Result<String, StoreError> {
+    let record = sessions::load_session_record(request.project, request.session_id);
+    // Before git runs, which may take long.
+    sync_turn_log(request);
+    write_handoff_and_state(request, &record, gather_session_facts(request, &record))
 }
 
-/// Writes handoff and state like [`write`], for a caller that has gathered the facts.
-pub(crate) fn write_facts(
-    request: &Request<'_>,
+/// Writes the handoff and the run's state like [`write`], from facts that the caller has already gathered.
+pub(crate) fn write_checkpoint_from_facts(
+    request: &CheckpointRequest<'_>,
     record: &SessionRecord,
     facts: Handoff,
 ) -> Result<String, StoreError> {
-    make_turns_durable(request);
-    write_gathered(request, record, facts)
+    sync_turn_log(request);
+    write_handoff_and_state(request, record, facts)
 }
 
-/// The turns that the checkpoint is about. If they cannot be, the transcript has them, and the handoff is what matters.
-fn make_turns_durable(request: &Request<'_>) {
-    if let Some(log) = TurnLog::of(request.project, request.session_id) {
-        let _ = log.make_durable(TURNS_TIMEOUT);
+/// Flushes the turns that the checkpoint is about to disk. Errors are ignored: the transcript also has the
+/// turns, and the handoff matters more.
+fn sync_turn_log(request: &CheckpointRequest<'_>) {
+    if let Some(log) = TurnLog::for_session(request.project, request.session_id) {
+        let _ = log.make_durable(TURN_LOG_LOCK_TIMEOUT);
     }
 }
 
-fn write_gathered(
-    request: &Request<'_>,
+fn write_handoff_and_state(
+    request: &CheckpointRequest<'_>,
     record: &SessionRecord,
     facts: Handoff,
 ) -> Result<String, StoreError> {
-    let handoff = complete(request, facts);
-    // The handoff first: the state names it, and must not name a file that a kill has left out.
-    let (file, text) = write_handoff(request, record, &handoff)?;
-    let committed = commit(request, &handoff, &file, &Notes::parse(&text));
+    let handoff = add_measurement_and_run(request, facts);
+    // The handoff first: the state names its file, and a kill in between must not leave a name without a
+    // file.
+    let (handoff_file, document) = create_or_refresh_handoff(request, record, &handoff)?;
+    let commit_result =
+        save_checkpoint_in_run_state(request, &handoff, &handoff_file, &HandoffNotes::parse(&document));
     if request.run.is_none() {
-        // What is announced is on the disk, its name too. In a run the state's folder is put there after it, and with it what was
-        // named before.
-        disk::sync_folder(&request.project.handoffs());
-        offer_later(request, &file);
+        // The handoff is about to be announced, so its name must be on disk, too. In a run the state is
+        // written durably afterwards, which covers what was named before.
+        disk::sync_folder(&request.project.handoffs_folder());
+        add_to_handoff_index(request, &handoff_file);
     }
-    // The claim goes last: a kill before that brings a second line into the journal, never none.
-    note(request, &handoff, &file, committed.as_ref().err());
-    // If this fails the claim stays, and a later event writes the checkpoint once more.
-    let _ = sessions::update(request.project, request.session_id, TIMEOUT, |record| {
-        record.checkpoint.handoff = Some(file.clone());
-        if committed.is_ok() {
-            record.checkpoint.claim = None;
+    // The claim is cleared last: a kill before that repeats a line of the journal, but never loses one.
+    record_in_journal(request, &handoff, &handoff_file, commit_result.as_ref().err());
+    // If this fails, the claim stays and a later event writes the checkpoint once more.
+    let _ = sessions::update_session_record(request.project, request.session_id, LOCK_TIMEOUT, |record| {
+        record.checkpoint_progress.last_handoff = Some(handoff_file.clone());
+        if commit_result.is_ok() {
+            record.checkpoint_progress.open_claim = None;
         }
     });
-    // An agent may have removed our folder since: what is named by now must be there.
-    let path = request.project.root().join(&file);
+    // An agent may have removed our folder in the meantime, but the handoff has been announced and must
+    // exist.
+    let path = request.project.root().join(&handoff_file);
     if !disk::is_file(&path) {
-        disk::replace(&path, text.as_bytes(), Durability::Durable)?;
+        disk::replace(&path, document.as_bytes(), Durability::Durable)?;
     }
-    committed.map(|()| file)
+    commit_result.map(|()| handoff_file)
 }
 
-/// Writes the handoff of an ordinary session again at its end, so that it holds the last requests and words. A session that
-/// has none gets none.
-pub fn renew_at_end(
+/// Rewrites the handoff of a session outside a run when it ends, so that it has the last requests and
+/// messages. Does nothing if the session has no handoff.
+pub fn refresh_handoff_at_session_end(
     project: &Project,
     settings: &Settings,
     record: &SessionRecord,
-    transcript: Option<PathBuf>,
+    transcript_path: Option<PathBuf>,
 ) -> Result<(), StoreError> {
-    if recorded_handoff(project, &record.session_id, record).is_none() {
+    if recorded_own_handoff(project, &record.session_id, record).is_none() {
         return Ok(());
     }
-    let request = Request {
+    let request = CheckpointRequest {
         project,
         settings,
         session_id: &record.session_id,
-        transcript,
+        transcript_path,
         run: None,
-        cause: Cause::Manual,
-        level: record.announced.level,
-        reading: record.usage.reading.as_ref(),
+        cause: CheckpointCause::Manual,
+        level: record.highest_announcement.level,
+        reading: record.usage.last_reading.as_ref(),
         thresholds: None,
-        waited: None,
-        calls: &[],
-        notes: Notes::default(),
+        transcript_wait: None,
+        pending_calls: &[],
+        notes: HandoffNotes::default(),
     };
-    let handoff = complete(&request, gather_facts(&request, record));
-    let (file, _) = write_handoff(&request, record, &handoff)?;
-    offer_later(&request, &file);
+    let handoff = add_measurement_and_run(&request, gather_session_facts(&request, record));
+    let (handoff_file, _) = create_or_refresh_handoff(&request, record, &handoff)?;
+    add_to_handoff_index(&request, &handoff_file);
     Ok(())
 }
 
-/// The next session is offered it. After the handoff: a kill in between leaves one that is offered to nobody, and
-/// `plimsoll handoffs` lists it all the same. So does a state folder that cannot be written.
-fn offer_later(request: &Request<'_>, file: &str) {
-    let name = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
-    let _ = HandoffIndex::of(request.project).add(&name, request.session_id);
+/// Adds the handoff to the index, so that the next session is offered it. Runs after the handoff is written:
+/// if a kill or an unwritable state folder prevents it, `plimsoll handoffs` still lists the file.
+fn add_to_handoff_index(request: &CheckpointRequest<'_>, handoff_file: &str) {
+    let file_name = Path::new(handoff_file).file_name().unwrap_or_default().to_string_lossy();
+    let _ = HandoffIndex::for_project(request.project).mark_unread(&file_name, request.session_id);
 }
 
-/// Gathers the facts of the session that a checkpoint is about.
-pub(crate) fn gather_facts(request: &Request<'_>, record: &SessionRecord) -> Handoff {
-    facts::of_session(&Asked {
+/// Gathers the facts about the session.
+pub(crate) fn gather_session_facts(request: &CheckpointRequest<'_>, record: &SessionRecord) -> Handoff {
+    facts::gather_facts(&FactsInput {
         project: request.project,
-        transcript: request.transcript.as_deref(),
+        transcript_path: request.transcript_path.as_deref(),
         record,
         run: request.run,
         cause: request.cause,
-        calls: request.calls,
+        pending_calls: request.pending_calls,
     })
 }
 
 /// Adds the measurement, the run and the working memory to the facts.
-fn complete(request: &Request<'_>, facts: Handoff) -> Handoff {
-    let found = Handoff {
+fn add_measurement_and_run(request: &CheckpointRequest<'_>, facts: Handoff) -> Handoff {
+    let measured_facts = Handoff {
         level: request.level,
-        percent: request.reading.and_then(Reading::percent),
-        percent_used: request.reading.and_then(Reading::percent_used),
-        transcript: request.transcript.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        usage_percent: request.reading.and_then(UsageReading::projected_percent),
+        client_usage_percent: request.reading.and_then(UsageReading::percent_used_by_client),
+        transcript_path: request.transcript_path.as_ref().map(|path| path.to_string_lossy().into_owned()),
         ..facts
     };
-    with_run(request.project, request.run, request.session_id, found)
+    add_run_and_memory(request.project, request.run, request.session_id, measured_facts)
 }
 
-/// What was found in a session, with its run and the working memory.
-pub(crate) fn with_run(
+/// Adds the facts of the run and the working memory to a session's facts.
+pub(crate) fn add_run_and_memory(
     project: &Project,
     run: Option<&RunState>,
     session_id: &SessionId,
-    found: Handoff,
+    facts: Handoff,
 ) -> Handoff {
     Handoff {
-        run: run.map(|run| RunFacts {
+        run_facts: run.map(|run| RunFacts {
             run_id: run.run_id.clone(),
             task_name: run.options.task_name.clone(),
             iteration: run.iteration,
         }),
-        verify: run.map(verify_facts).unwrap_or_default(),
-        earlier_notes: run.and_then(|run| earlier_notes(run, &found)),
+        verify_facts: run.map(verify_command_facts).unwrap_or_default(),
+        earlier_notes: run.and_then(|run| earlier_notes_on_current_item(run, &facts)),
         session_id: session_id.to_owned(),
-        written_at: clock::stamp(clock::now()),
-        memory: plimsoll_store::memory::load(project).map(|memory| summary(&memory)).unwrap_or_default(),
-        ..found
+        written_at: clock::to_timestamp(clock::now()),
+        memory_lines: plimsoll_store::memory::load_memory(project)
+            .map(|memory| render_summary_lines(&memory))
+            .unwrap_or_default(),
+        ..facts
     }
 }
 
-/// Returns what an earlier session said of the item that a handoff is about.
-fn earlier_notes(run: &RunState, found: &Handoff) -> Option<EarlierNotes> {
-    let before = &run.context_checkpoint;
-    let item = found.current_item.as_deref().filter(|_| found.work.is_begun)?;
-    before.is_half_done(item).then(|| before.notes_before(run.iteration)).flatten()
+/// Returns the notes of an earlier session on the item that a handoff is about.
+fn earlier_notes_on_current_item(run: &RunState, facts: &Handoff) -> Option<EarlierNotes> {
+    let previous_checkpoint = &run.context_checkpoint;
+    let item = facts.current_item.as_deref().filter(|_| facts.item_work.is_begun)?;
+    previous_checkpoint
+        .has_work_on_item(item)
+        .then(|| previous_checkpoint.latest_notes_before(run.iteration))
+        .flatten()
 }
 
-/// Returns what the run knows of each of its verify commands.
-fn verify_facts(run: &RunState) -> Vec<VerifyFact> {
-    let last = |command: &String| run.outcomes.verify_runs.iter().find(|known| known.command == *command);
-    let fact = |command: String| VerifyFact { last: last(&command).cloned(), command };
-    run.options.commands().into_iter().map(fact).collect()
+/// Returns the last result of each of the run's verify commands.
+fn verify_command_facts(run: &RunState) -> Vec<VerifyCommandFact> {
+    let last_run =
+        |command: &String| run.outcomes.verify_runs.iter().find(|verify_run| verify_run.command == *command);
+    let to_fact = |command: String| VerifyCommandFact { last_run: last_run(&command).cloned(), command };
+    run.options.all_verify_commands().into_iter().map(to_fact).collect()
 }
 
-/// Writes the handoff and returns its path relative to the project, and its text. A session has one handoff: later checkpoints
-/// renew its generated part and leave the session's notes.
-fn write_handoff(
-    request: &Request<'_>,
+/// Writes the handoff. Returns its path relative to the project, and its text. A session has one handoff:
+/// later checkpoints replace its generated part and keep the session's notes.
+fn create_or_refresh_handoff(
+    request: &CheckpointRequest<'_>,
     record: &SessionRecord,
     handoff: &Handoff,
 ) -> Result<(String, String), StoreError> {
-    if let Some(file) = recorded_handoff(request.project, request.session_id, record) {
-        return renew_handoff(request, handoff, file);
+    if let Some(handoff_file) = recorded_own_handoff(request.project, request.session_id, record) {
+        return refresh_handoff_file(request, handoff, handoff_file);
     }
-    // Several events may come at once, and each has read the record before the first handoff was there: who finds or creates it
-    // holds the record's lock, and the name is in the record before the lock is released.
-    let mut placed = None;
-    let recorded = sessions::update(request.project, request.session_id, TIMEOUT, |record| {
-        let handoff = find_or_create_handoff(request, record, handoff);
-        record.checkpoint.handoff = handoff.as_ref().ok().map(|handoff| handoff.file.clone());
-        placed = Some(handoff);
-    });
-    let placed = match (placed, recorded) {
-        // A record that could not be written does not matter: the next event finds the handoff by what it says.
-        (Some(placed), _) => placed,
-        // A checkpoint is written even if the lock is not available.
+    // Several events may arrive at once, each with a record from before the first handoff was written. The
+    // lock on the record is held while the handoff is found or created, and its name is recorded before the
+    // lock is released.
+    let mut placement = None;
+    let update_result =
+        sessions::update_session_record(request.project, request.session_id, LOCK_TIMEOUT, |record| {
+            let new_placement = find_or_create_handoff(request, record, handoff);
+            record.checkpoint_progress.last_handoff =
+                new_placement.as_ref().ok().map(|handoff| handoff.handoff_file.clone());
+            placement = Some(new_placement);
+        });
+    let placement = match (placement, update_result) {
+        // A failed write of the record does no harm: the next event finds the handoff by the session id in
+        // its text.
+        (Some(placement), _) => placement,
+        // The checkpoint is written even if the lock is not available.
         (None, _) => {
-            let record = sessions::load(request.project, request.session_id);
+            let record = sessions::load_session_record(request.project, request.session_id);
             find_or_create_handoff(request, &record, handoff)
         }
     };
-    match placed? {
-        PlacedHandoff { file, text: Some(text) } => Ok((file, text)),
-        PlacedHandoff { file, text: None } => renew_handoff(request, handoff, file),
+    match placement? {
+        PlacedHandoff { handoff_file, new_document: Some(document) } => Ok((handoff_file, document)),
+        PlacedHandoff { handoff_file, new_document: None } => {
+            refresh_handoff_file(request, handoff, handoff_file)
+        }
     }
 }
 
-/// The handoff of a session, relative to the project.
 struct PlacedHandoff {
-    file: String,
-    /// What was just written; `None` if the file was there already.
-    text: Option<String>,
+    handoff_file: String,
+    /// The text if the file was just created; `None` if it already existed.
+    new_document: Option<String>,
 }
 
 fn find_or_create_handoff(
-    request: &Request<'_>,
+    request: &CheckpointRequest<'_>,
     record: &SessionRecord,
     handoff: &Handoff,
 ) -> Result<PlacedHandoff, StoreError> {
-    let known = recorded_handoff(request.project, request.session_id, record)
-        .or_else(|| unrecorded_handoff(request.project, request.session_id));
-    if let Some(file) = known {
-        return Ok(PlacedHandoff { file, text: None });
+    let existing_file = recorded_own_handoff(request.project, request.session_id, record)
+        .or_else(|| find_unrecorded_handoff(request.project, request.session_id));
+    if let Some(handoff_file) = existing_file {
+        return Ok(PlacedHandoff { handoff_file, new_document: None });
     }
-    let text = handoff::document(handoff, &request.notes, request.settings.handoff_bytes);
-    let file = create_handoff(request.project, &text)?;
-    Ok(PlacedHandoff { file, text: Some(text) })
+    let document = handoff::render_without_secrets(handoff, &request.notes, request.settings.handoff_bytes);
+    let handoff_file = create_handoff_file(request.project, &document)?;
+    Ok(PlacedHandoff { handoff_file, new_document: Some(document) })
 }
 
-/// Creates a handoff with this text, and returns its path relative to the project.
-fn create_handoff(project: &Project, text: &str) -> Result<String, StoreError> {
-    let stem = clock::wall_clock(clock::now());
+/// Creates a handoff file with this text. Returns its path relative to the project.
+fn create_handoff_file(project: &Project, text: &str) -> Result<String, StoreError> {
+    let file_stem = clock::format_local_date_and_minute(clock::now());
     let mut number = 1;
     loop {
-        let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };
-        let path = project.handoffs().join(name);
-        // Never over another session's handoff: two may checkpoint in the same second.
+        let file_name =
+            if number == 1 { format!("{file_stem}.md") } else { format!("{file_stem}-{number}.md") };
+        let path = project.handoffs_folder().join(file_name);
+        // Never overwrites the handoff of another session: two sessions may checkpoint in the same second.
         if disk::create_new(&path, text.as_bytes())? {
-            return Ok(project.relative(&path));
+            return Ok(project.relative_to_root(&path));
         }
         number += 1;
     }
 }
 
-/// The handoff that a record names, if it is there and says that it is this session's. An agent in Claude Code's sandbox can write the
-/// record, but not the handoffs of other sessions among the user's state; and the author of a clone can write both, but knows no
-/// session's id. Whatever else stands there comes into no sentence of ours.
-pub(crate) fn recorded_handoff(
+/// Returns the handoff that a record names, if the file exists and its text names this session. The check is
+/// for safety: an agent in Claude Code's sandbox can write the record, but not the handoffs of other sessions
+/// in the user's state folder; the author of a clone can write both, but does not know any session id. No
+/// other name reaches our messages.
+pub(crate) fn recorded_own_handoff(
     project: &Project,
     session_id: &SessionId,
     record: &SessionRecord,
 ) -> Option<String> {
-    let is_own =
-        |file: &String| project.handoff_path(file).is_some_and(|path| is_of_session(&path, session_id));
-    record.checkpoint.handoff.clone().filter(is_own)
+    let is_own = |handoff_file: &String| {
+        project
+            .resolve_handoff(handoff_file)
+            .is_some_and(|path| handoff_belongs_to_session(&path, session_id))
+    };
+    record.checkpoint_progress.last_handoff.clone().filter(is_own)
 }
 
-fn is_of_session(handoff: &Path, session_id: &SessionId) -> bool {
-    let text = if disk::is_link(handoff) { None } else { disk::read_text(handoff).ok().flatten() };
+fn handoff_belongs_to_session(path: &Path, session_id: &SessionId) -> bool {
+    let text = if disk::is_link(path) { None } else { disk::read_text(path).ok().flatten() };
     text.is_some_and(|text| HandoffSummary::parse(&text).session_id == *session_id)
 }
 
-/// So many of the newest handoffs are looked into for one that no record names.
+/// Number of the newest handoffs that are searched for one that no record names.
 const MAX_HANDOFFS_SEARCHED: usize = 64;
 
-/// The handoff that says it is this session's: an event that was killed, or that the disk refused something, has written it and
-/// not its name into the record.
-fn unrecorded_handoff(project: &Project, session_id: &SessionId) -> Option<String> {
-    let mut names = records::handoffs(project);
-    names.sort_unstable_by(|one, other| other.cmp(one));
-    let paths = names.into_iter().take(MAX_HANDOFFS_SEARCHED).map(|name| project.handoffs().join(name));
-    let mut paths = paths.filter(|path| is_of_session(path, session_id));
-    paths.next().map(|path| project.relative(&path))
+/// Finds a handoff that names this session in its text but is missing from the record, because the event that
+/// wrote it was killed or could not write the record.
+fn find_unrecorded_handoff(project: &Project, session_id: &SessionId) -> Option<String> {
+    let mut file_names = records::handoff_names(project);
+    file_names.sort_unstable_by(|left, right| right.cmp(left));
+    let paths =
+        file_names.into_iter().take(MAX_HANDOFFS_SEARCHED).map(|name| project.handoffs_folder().join(name));
+    let mut paths = paths.filter(|path| handoff_belongs_to_session(path, session_id));
+    paths.next().map(|path| project.relative_to_root(&path))
 }
 
-fn renew_handoff(
-    request: &Request<'_>,
+fn refresh_handoff_file(
+    request: &CheckpointRequest<'_>,
     handoff: &Handoff,
-    file: String,
+    handoff_file: String,
 ) -> Result<(String, String), StoreError> {
-    let path = request.project.root().join(&file);
-    let limit = request.settings.handoff_bytes;
-    let text = match disk::read_text(&path).ok().flatten() {
-        Some(old) => handoff::renewed(handoff, &request.notes, &old, limit),
-        None => handoff::document(handoff, &request.notes, limit),
+    let path = request.project.root().join(&handoff_file);
+    let max_bytes = request.settings.handoff_bytes;
+    let document = match disk::read_text(&path).ok().flatten() {
+        Some(old_document) => {
+            handoff::refresh_without_secrets(handoff, &request.notes, &old_document, max_bytes)
+        }
+        None => handoff::render_without_secrets(handoff, &request.notes, max_bytes),
     };
-    match disk::replace(&path, text.as_bytes(), Durability::Durable) {
-        Ok(()) => Ok((file, text)),
-        // The session's files have moved into the project since, because Claude Code's sandbox lets a command write nothing else.
-        Err(_) if !path.starts_with(request.project.handoffs()) => {
-            create_handoff(request.project, &text).map(|file| (file, text))
+    match disk::replace(&path, document.as_bytes(), Durability::Durable) {
+        Ok(()) => Ok((handoff_file, document)),
+        // The session's files have moved into the project since, because Claude Code's sandbox allows writes
+        // nowhere else.
+        Err(_) if !path.starts_with(request.project.handoffs_folder()) => {
+            create_handoff_file(request.project, &document).map(|file| (file, document))
         }
         Err(error) => Err(error),
     }
 }
 
-fn commit(request: &Request<'_>, handoff: &Handoff, file: &str, notes: &Notes) -> Result<(), StoreError> {
+fn save_checkpoint_in_run_state(
+    request: &CheckpointRequest<'_>,
+    handoff: &Handoff,
+    handoff_file: &str,
+    notes: &HandoffNotes,
+) -> Result<(), StoreError> {
     let Some(run) = request.run else { return Ok(()) };
-    if let Some(state) = commit_state(request, run, handoff, file, notes)? {
-        let Request { project, settings, .. } = *request;
-        notes::note_checkpoint(&RunContext { project, settings, run_id: &run.run_id }, &state);
+    if let Some(state) = update_run_state(request, run, handoff, handoff_file, notes)? {
+        let CheckpointRequest { project, settings, .. } = *request;
+        notes::queue_checkpoint_note(&RunContext { project, settings, run_id: &run.run_id }, &state);
     }
     Ok(())
 }
 
-/// Returns the state if others must be notified.
-fn commit_state(
-    request: &Request<'_>,
+/// Stores the checkpoint in the run's state. Returns the new state if a Linear issue is set, so that a note
+/// has to be queued.
+fn update_run_state(
+    request: &CheckpointRequest<'_>,
     run: &RunState,
     handoff: &Handoff,
-    file: &str,
-    notes: &Notes,
+    handoff_file: &str,
+    notes: &HandoffNotes,
 ) -> Result<Option<RunState>, StoreError> {
-    let lock = state_file::lock(request.project, TIMEOUT);
-    // At L3 it acts even if the lock is not available.
-    let _lock = if request.level == Level::L3 { lock.ok() } else { Some(lock?) };
-    let change = |state: &mut RunState| {
-        // A hook that outlived its iteration has nothing to say about the next one.
+    let lock_result = state_file::lock_state(request.project, LOCK_TIMEOUT);
+    // At L3 the checkpoint proceeds even if the lock is not available.
+    let _lock = if request.level == Level::L3 { lock_result.ok() } else { Some(lock_result?) };
+    let apply_checkpoint = |state: &mut RunState| {
+        // A hook that outlived its iteration must not change the state of the next one.
         if state.run_id != run.run_id || state.iteration != run.iteration {
             return None;
         }
-        let mut checkpoint = checkpoint(request, handoff, file, notes, run);
-        checkpoint.keep_earlier(&state.context_checkpoint);
+        let mut checkpoint = build_checkpoint(request, handoff, handoff_file, notes, run);
+        checkpoint.keep_earlier_notes_and_handoff(&state.context_checkpoint);
         state.context_checkpoint = checkpoint;
-        state.items.todo_items.clone_from(&handoff.open);
-        state.items.completed_items.clone_from(&handoff.done);
-        let entry = state.history_of(run.iteration);
-        entry.peak_percent = entry.peak_percent.max(handoff.percent.unwrap_or(0));
-        entry.checkpoint |= matches!(request.cause, Cause::Level | Cause::Step | Cause::Budget);
+        state.plan_items.todo_items.clone_from(&handoff.open_items);
+        state.plan_items.completed_items.clone_from(&handoff.done_items);
+        let history_entry = state.history_entry_or_insert(run.iteration);
+        history_entry.peak_percent = history_entry.peak_percent.max(handoff.usage_percent.unwrap_or(0));
+        history_entry.ended_at_checkpoint |=
+            matches!(request.cause, CheckpointCause::Level | CheckpointCause::Step | CheckpointCause::Budget);
         request.settings.linear.issue.is_some().then(|| state.clone())
     };
-    let changed = state_file::update_locked(request.project, Some(&run.run_id), Durability::Durable, change)?;
-    Ok(changed.flatten())
+    let state_to_report = state_file::update_state_under_lock(
+        request.project,
+        Some(&run.run_id),
+        Durability::Durable,
+        apply_checkpoint,
+    )?;
+    Ok(state_to_report.flatten())
 }
 
-fn checkpoint(
-    request: &Request<'_>,
+fn build_checkpoint(
+    request: &CheckpointRequest<'_>,
     handoff: &Handoff,
-    file: &str,
-    notes: &Notes,
+    handoff_file: &str,
+    notes: &HandoffNotes,
     run: &RunState,
 ) -> Checkpoint {
-    let claimed = |claim: &str| if claim.is_empty() { UNKNOWN.to_owned() } else { claim.to_owned() };
-    let last_words =
-        handoff.last_words.as_deref().map(|words| clip(&plimsoll_domain::text::one_line(words), 600));
+    let or_unknown = |text: &str| if text.is_empty() { UNKNOWN.to_owned() } else { text.to_owned() };
+    let last_message = handoff
+        .last_message
+        .as_deref()
+        .map(|text| truncate_end(&plimsoll_domain::text::to_single_line(text), 600));
     let summary = match notes.summary.as_str() {
-        "" => last_words.unwrap_or_default(),
+        "" => last_message.unwrap_or_default(),
         summary => summary.to_owned(),
     };
-    let is_begun = handoff.work.is_begun;
+    let is_begun = handoff.item_work.is_begun;
     Checkpoint {
         active: true,
         cause: request.cause,
         level: request.level,
-        percent_at_checkpoint: handoff.percent,
-        percent_used: handoff.percent_used,
+        percent_at_checkpoint: handoff.usage_percent,
+        percent_used: handoff.client_usage_percent,
         timestamp: handoff.written_at.clone(),
-        handoff_file: file.to_owned(),
-        resume_summary: claimed(&summary),
-        files_in_progress: handoff.files.clone(),
+        handoff_file: handoff_file.to_owned(),
+        resume_summary: or_unknown(&summary),
+        files_in_progress: handoff.changed_files.clone(),
         current_todo_item: handoff.current_item.clone().unwrap_or_default(),
-        progress_on_item: if is_begun { claimed(&notes.progress) } else { NOT_BEGUN.to_owned() },
-        next_step: if is_begun { notes.next.clone() } else { String::new() },
-        item_work: handoff.work.clone(),
+        progress_on_item: if is_begun { or_unknown(&notes.progress) } else { NOT_BEGUN.to_owned() },
+        next_step: if is_begun { notes.next_step.clone() } else { String::new() },
+        item_work: handoff.item_work.clone(),
         iteration: run.iteration,
-        head: handoff.git.as_ref().and_then(|git| git.head.clone()),
+        head: handoff.git.as_ref().and_then(|git| git.head_commit.clone()),
         ..Checkpoint::default()
     }
 }
 
-/// The item that a checkpoint is credited to: the session's own.
-fn item_of(handoff: &Handoff) -> Option<String> {
-    let own = Some(&handoff.work.own_item).filter(|own| !own.is_empty());
-    own.or(handoff.current_item.as_ref()).cloned()
+/// Returns the item that the checkpoint is credited to: the session's assigned item, otherwise the current
+/// one.
+fn credited_item(handoff: &Handoff) -> Option<String> {
+    let own_item = Some(&handoff.item_work.session_item).filter(|own| !own.is_empty());
+    own_item.or(handoff.current_item.as_ref()).cloned()
 }
 
-fn note(request: &Request<'_>, handoff: &Handoff, file: &str, trouble: Option<&StoreError>) {
-    let run = request.run.map(|run| (&run.run_id, run.iteration));
+fn record_in_journal(
+    request: &CheckpointRequest<'_>,
+    handoff: &Handoff,
+    handoff_file: &str,
+    commit_error: Option<&StoreError>,
+) {
+    let run_iteration = request.run.map(|run| (&run.run_id, run.iteration));
     let reading = request.reading;
-    let written = CheckpointWritten {
+    let event = CheckpointWritten {
         cause: Some(request.cause),
         level: request.level,
-        percent: reading.and_then(Reading::percent),
-        percent_used: reading.and_then(Reading::percent_used),
-        handoff: file.to_owned(),
-        files: Some(handoff.files.iter().map(|file| file.path.clone()).collect()),
-        item: item_of(handoff),
-        finished: Some(handoff.work.finished.clone()),
+        percent: reading.and_then(UsageReading::projected_percent),
+        percent_used: reading.and_then(UsageReading::percent_used_by_client),
+        handoff_path: handoff_file.to_owned(),
+        files: Some(handoff.changed_files.iter().map(|file| file.path.clone()).collect()),
+        item: credited_item(handoff),
+        finished_items: Some(handoff.item_work.ticked_items.clone()),
         reading: reading.cloned(),
         thresholds: request.thresholds.copied(),
-        waited_ms: request.waited.map(|waited| waited.as_millis() as u64),
-        trouble: trouble.map(ToString::to_string),
+        waited_ms: request.transcript_wait.map(|wait| wait.as_millis() as u64),
+        state_write_error: commit_error.map(ToString::to_string),
     };
-    let entry =
-        JournalEntry::new(JournalEvent::Checkpoint(written)).run(run).session(Some(request.session_id));
-    let _ = journal::note(request.project, entry);
+    let entry = JournalEntry::new(JournalEvent::Checkpoint(event))
+        .with_run(run_iteration)
+        .with_session(Some(request.session_id));
+    let _ = journal::append_entry(request.project, entry);
 }

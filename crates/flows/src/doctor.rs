@@ -1,5 +1,5 @@
-//! `plimsoll doctor`: the facts about programs, client, settings, disk, window and run, gathered without writing
-//! anything; `plimsoll_policy::doctor` judges them.
+//! `plimsoll doctor`: gathers the facts about programs, client, settings, disk, context window and run
+//! without writing anything; `plimsoll_policy::doctor` judges them.
 
 mod disk;
 mod memory;
@@ -11,148 +11,176 @@ mod window;
 use plimsoll_domain::{SessionRecord, Timestamp};
 use plimsoll_policy::doctor::{
     ClientFacts, ClientFault, FaultFacts, LinearFacts, LinearProgram, PreferenceFacts, ReadFailure, RunFacts,
-    SettingsFile, StopHook, Work,
+    RunProcess, SettingsFile, StopHook,
 };
 pub use plimsoll_policy::doctor::{
-    Facts, Finding, ProgramFacts, Section, Severity, Standing, examine, has_problem, verdict,
+    DoctorFacts, Finding, ProgramFacts, ProgramStatus, Section, Severity, examine, has_problem,
+    render_verdict_line,
 };
 use plimsoll_store::{
     Project, StoreError, clock, config, environment, faults, lock, outbox, state_file, tail,
 };
 use std::path::{Path, PathBuf};
 
-/// What the doctor examines.
 #[derive(Debug)]
-pub struct Patient<'a> {
-    /// The project.
+pub struct DoctorInput<'a> {
     pub project: &'a Project,
-    /// The client, where the user names one.
-    pub client: Option<&'a Path>,
-    /// What is remembered of the current session.
-    pub record: &'a SessionRecord,
+    /// The client's program, if the user named one.
+    pub client_path: Option<&'a Path>,
+    /// The record of the current session.
+    pub session_record: &'a SessionRecord,
 }
 
-/// Hooks that failed in the current session are looked for in this much of its transcript's end.
-const TRANSCRIPT_END: u64 = 1024 * 1024;
+/// The end of the session's transcript that is searched for failed hooks.
+const MAX_TRANSCRIPT_TAIL_BYTES: u64 = 1024 * 1024;
 
-/// Gathers the facts.
-pub fn gather(patient: &Patient<'_>) -> Facts {
-    let project = patient.project;
-    let client = client(patient.client);
-    let found = settings::find(project, client.era());
-    let all = plugins::find(&found);
-    let plugin = plugins::ours(project, &found, &all);
-    let settings = settings::facts(&found, &client, plugin.as_ref().map(|plugin| plugin.name.clone()));
-    Facts {
-        programs: programs::facts(project, &found),
+/// Gathers all facts.
+pub fn gather_facts(input: &DoctorInput<'_>) -> DoctorFacts {
+    let project = input.project;
+    let client = find_client(input.client_path);
+    let settings_files = settings::read_settings_files(project, client.hook_support());
+    let enabled_plugins = plugins::find_enabled_plugins(&settings_files);
+    let plugin = plugins::find_own_plugin(project, &settings_files, &enabled_plugins);
+    let settings = settings::gather_settings_facts(
+        &settings_files,
+        &client,
+        plugin.as_ref().map(|plugin| plugin.name.clone()),
+    );
+    DoctorFacts {
+        programs: programs::gather_program_facts(project, &settings_files),
         plugin,
-        memory: memory::facts(project, &found),
-        linear: linear(project),
-        stop_hooks: stop_hooks(project, &found, &all),
-        disk: disk::facts(project, &found),
-        window: window::facts(patient, &found, &client),
-        preferences: preferences(project),
-        faults: faults_of(patient),
-        run: run(project),
+        memory: memory::gather_memory_facts(project, &settings_files),
+        linear: gather_linear_facts(project),
+        stop_hooks: find_other_stop_hooks(project, &settings_files, &enabled_plugins),
+        disk: disk::gather_disk_facts(project, &settings_files),
+        window: window::gather_window_facts(input, &settings_files, &client),
+        preferences: gather_preferences(project),
+        faults: gather_faults(input),
+        run: gather_run_facts(project),
         client,
         settings,
     }
 }
 
-/// Hooks at Stop that are not ours, in settings and in plugins.
-fn stop_hooks(project: &Project, found: &Files, all: &[plugins::Plugin]) -> Vec<StopHook> {
-    let of_file = |file: &SettingsFile| {
-        let commands = file.said().map(|survey| survey.foreign_stop.clone()).unwrap_or_default();
-        let hook = |command| StopHook { file: file.path.clone(), plugin: None, command };
-        commands.into_iter().map(hook).collect::<Vec<_>>()
+/// Returns the Stop hooks in settings and plugins that are not ours.
+fn find_other_stop_hooks(
+    project: &Project,
+    settings_files: &SettingsFiles,
+    enabled_plugins: &[plugins::EnabledPlugin],
+) -> Vec<StopHook> {
+    let hooks_of_file = |file: &SettingsFile| {
+        let commands =
+            file.readable_survey().map(|survey| survey.foreign_stop_commands.clone()).unwrap_or_default();
+        let to_stop_hook = |command| StopHook { file: file.path.clone(), plugin: None, command };
+        commands.into_iter().map(to_stop_hook).collect::<Vec<_>>()
     };
-    found.iter().flat_map(of_file).chain(plugins::stop_hooks(project, all)).collect()
+    settings_files
+        .iter()
+        .flat_map(hooks_of_file)
+        .chain(plugins::stop_hooks_of_plugins(project, enabled_plugins))
+        .collect()
 }
 
-fn client(named: Option<&Path>) -> ClientFacts {
-    let program = match named {
+fn find_client(requested_client: Option<&Path>) -> ClientFacts {
+    let program = match requested_client {
         Some(path) => environment::find_program(&path.to_string_lossy()),
         None => environment::find_program("claude"),
     };
     ClientFacts {
-        named: named.map(|path| path.display().to_string()),
-        version: program.as_deref().and_then(plimsoll_launcher::client_version),
+        requested_program: requested_client.map(|path| path.display().to_string()),
+        version_text: program.as_deref().and_then(plimsoll_launcher::query_client_version),
         path: program.map(|path| path.display().to_string()),
     }
 }
 
-fn faults_of(patient: &Patient<'_>) -> FaultFacts {
-    let transcript = patient.record.start.transcript_path.as_ref().map(PathBuf::from);
-    let troubles = transcript.map(|path| tail::hook_troubles(&path, TRANSCRIPT_END).unwrap_or_default());
-    let ours =
-        troubles.into_iter().flatten().filter(|one| plimsoll_protocol::settings::starts_ours(&one.command));
+fn gather_faults(input: &DoctorInput<'_>) -> FaultFacts {
+    let transcript = input.session_record.start.transcript_path.as_ref().map(PathBuf::from);
+    let hook_failures =
+        transcript.map(|path| tail::read_hook_failures(&path, MAX_TRANSCRIPT_TAIL_BYTES).unwrap_or_default());
+    let own_failures = hook_failures
+        .into_iter()
+        .flatten()
+        .filter(|failure| plimsoll_protocol::settings::runs_our_program_in_any_form(&failure.command));
     FaultFacts {
-        own: faults::all(patient.project),
-        of_client: ours
-            .map(|one| ClientFault { at: Timestamp::from(one.at), command: one.command, what: one.what })
+        own_faults: faults::all_faults(input.project),
+        client_faults: own_failures
+            .map(|failure| ClientFault {
+                occurred_at: Timestamp::from(failure.timestamp),
+                command: failure.command,
+                error: failure.description,
+            })
             .collect(),
-        since: clock::fine_stamp(clock::now() - chrono::Duration::days(1)),
+        recent_since: clock::to_millis_timestamp(clock::now() - chrono::Duration::days(1)),
     }
 }
 
-fn run(project: &Project) -> RunFacts {
-    let state = state_file::load(project, None).map(|state| state.map(Box::new));
-    let work = if lock::is_run_held(project) {
-        Work::Run(lock::run_holder(project))
+fn gather_run_facts(project: &Project) -> RunFacts {
+    let state = state_file::load_state(project, None).map(|state| state.map(Box::new));
+    let process = if lock::is_run_locked(project) {
+        RunProcess::PlimsollRun(lock::run_lock_holder_pid(project))
     } else {
-        let alive = state.as_ref().ok().and_then(Option::as_ref).filter(|state| !state.lifecycle.is_over());
-        match alive.and_then(|state| crate::run::lifecycle::orphan(state)) {
-            Some(client) => Work::Client(client.pid),
-            None => Work::Nobody,
+        let open_run =
+            state.as_ref().ok().and_then(Option::as_ref).filter(|state| !state.lifecycle.is_over());
+        match open_run.and_then(|state| crate::run::lifecycle::find_orphaned_client(state)) {
+            Some(client) => RunProcess::OnlyClient(client.pid),
+            None => RunProcess::NoProcess,
         }
     };
     RunFacts {
-        is_newer: matches!(state, Err(StoreError::Newer { .. })),
+        is_newer_format: matches!(state, Err(StoreError::NewerFormat { .. })),
         state: state.map_err(|error| ReadFailure::new(&error)),
-        file: project.relative(project.state()),
-        work,
+        state_file: project.relative_to_root(project.state_path()),
+        process,
     }
 }
 
-/// None if no issue is set.
-fn linear(project: &Project) -> Option<LinearFacts> {
-    let settings = config::load_of_files(project).settings;
+/// Returns `None` if no Linear issue is set.
+fn gather_linear_facts(project: &Project) -> Option<LinearFacts> {
+    let settings = config::load_from_current_files(project).settings;
     Some(LinearFacts {
         issue: settings.linear.issue?,
-        program: linear_program(project),
+        program: find_linear_program(project),
         has_key: settings.linear.key_command.is_some() || environment::variable("LINEAR_API_KEY").is_some(),
-        undelivered: outbox::all_undelivered(project),
-        trouble: outbox::wait(project).map(|wait| wait.trouble),
+        undelivered_count: outbox::undelivered_note_count_of_all_runs(project),
+        last_error: outbox::load_backoff(project).map(|wait| wait.last_error),
     })
 }
 
-fn linear_program(project: &Project) -> LinearProgram {
-    match crate::optional_program::find(project, crate::optional_program::LINEAR) {
-        Err(error) => LinearProgram::Missing { what: error.to_string(), todo: error.hint().to_owned() },
-        Ok(path) if path.parent() == environment::own_directory().as_deref() => LinearProgram::Beside,
-        Ok(path) => {
-            LinearProgram::OnPath { standing: programs::standing(&path), path: path.display().to_string() }
+fn find_linear_program(project: &Project) -> LinearProgram {
+    match crate::optional_program::find_program(project, crate::optional_program::LINEAR) {
+        Err(error) => {
+            LinearProgram::Missing { message: error.to_string(), advice: error.install_hint().to_owned() }
         }
+        Ok(path) if path.parent() == environment::executable_folder().as_deref() => {
+            LinearProgram::NextToPlimsoll
+        }
+        Ok(path) => LinearProgram::OnPath {
+            status: programs::program_status(&path),
+            path: path.display().to_string(),
+        },
     }
 }
 
-fn preferences(project: &Project) -> PreferenceFacts {
-    let ignored = config::load_of_files(project).ignored;
+fn gather_preferences(project: &Project) -> PreferenceFacts {
+    let ignored = config::load_from_current_files(project).ignored;
     PreferenceFacts {
-        ignored: ignored.into_iter().map(|(file, one)| (shown(project, &file), one)).collect(),
-        user_file: config::user_file().map(|file| shown(project, &file)),
-        project: project.root().display().to_string(),
+        ignored_keys: ignored
+            .into_iter()
+            .map(|(file, ignored_key)| (shorten_path(project, &file), ignored_key))
+            .collect(),
+        user_file: config::user_settings_path().map(|file| shorten_path(project, &file)),
+        project_folder: project.root().display().to_string(),
     }
 }
 
-/// A path as short as it can be said here.
-fn shown(project: &Project, path: &Path) -> String {
-    if let Ok(inside) = path.strip_prefix(project.root()) {
-        return inside.display().to_string();
+/// Shortens a path: relative to the project, or to the home folder with `~`.
+fn shorten_path(project: &Project, path: &Path) -> String {
+    if let Ok(path_in_project) = path.strip_prefix(project.root()) {
+        return path_in_project.display().to_string();
     }
-    let home = environment::home().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
-    home.map_or_else(|| path.display().to_string(), |below| format!("~/{}", below.display()))
+    let home = environment::home_folder().and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
+    home.map_or_else(|| path.display().to_string(), |path_in_home| format!("~/{}", path_in_home.display()))
 }
 
-/// The settings files that are there; the first rules over the others.
-type Files = [SettingsFile];
+/// The settings files that exist, the one with the highest precedence first.
+type SettingsFiles = [SettingsFile];

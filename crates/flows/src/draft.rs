@@ -1,145 +1,137 @@
-//! Asks the client for a draft of a plan, in a session of its own that can only read. It belongs to no run.
+//! Asks the client for a draft of a plan, in a separate read-only session that belongs to no run.
 
 use crate::hook_invocation::RUN_VARIABLE;
-use crate::read_only::{ReadOnlySession, failure};
-use crate::run::{ClientError, check_can_confine, check_client};
+use crate::read_only::{ReadOnlySession, describe_failure};
+use crate::run::{ClientError, check_client_can_confine, check_client_version};
 use crate::session_result::SessionResult;
-use plimsoll_domain::text::{clip, one_line};
-use plimsoll_domain::{Ending, Exit};
-use plimsoll_launcher::Outcome;
-use plimsoll_launcher::client::{Query, ask as ask_client};
-use plimsoll_policy::read_only::split_arguments;
-use plimsoll_protocol::result::RunResult;
+use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::{ProcessExit, SessionEnding};
+use plimsoll_launcher::CommandOutcome;
+use plimsoll_launcher::client::{ClientQuery, run_client_query as ask_client};
+use plimsoll_policy::read_only::split_harmless_arguments;
+use plimsoll_protocol::result::ClientResult;
 use plimsoll_store::Project;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longer than a session needs that reads a project and answers once.
-pub const TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// More than a session needs that reads a project and responds once.
+pub const DRAFT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// One answer is all that is wanted of it.
-const ONE_ANSWER: [&str; 3] = ["-p", "--output-format", "json"];
+const SINGLE_RESPONSE_OPTIONS: [&str; 3] = ["-p", "--output-format", "json"];
 
-/// What to ask, and whom.
 #[derive(Debug)]
-pub struct Request<'a> {
-    /// The project.
+pub struct DraftRequest<'a> {
     pub project: &'a Project,
-    /// The client.
-    pub client: &'a Path,
-    /// What the user passes on to it.
+    pub client_path: &'a Path,
+    /// Arguments that the user passes on to the client.
     pub client_arguments: &'a [String],
-    /// The prompt.
     pub prompt: &'a [u8],
 }
 
-/// The answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
-    /// Its text.
+pub struct Draft {
     pub text: String,
-    /// What it cost, US dollars, as reported by the client.
+    /// Cost in US dollars, as reported by the client.
     pub cost_usd: f64,
 }
 
 /// Why there is no draft.
 #[derive(Debug, thiserror::Error)]
 pub enum DraftError {
-    /// The client cannot be used.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// An argument that is not known to leave the session as it is.
+    /// An argument that might change the session.
     #[error(
         "`{0}` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`"
     )]
-    Argument(String),
-    /// The client could not be started.
+    RejectedArgument(String),
     #[error("cannot start {program}: {why}")]
-    NotStarted {
-        /// The client.
-        program: String,
-        /// Why.
-        why: String,
-    },
-    /// It gave no answer in time.
-    #[error("the client gave no answer within {} minutes, and was ended", TIMEOUT.as_secs() / 60)]
-    TooLate,
-    /// The user.
+    NotStarted { program: String, why: String },
+    /// The client gave no answer in time.
+    #[error("the client gave no answer within {} minutes, and was ended", DRAFT_TIMEOUT.as_secs() / 60)]
+    TimedOut,
+    /// The user interrupted it.
     #[error("interrupted: the client was ended")]
     Interrupted,
-    /// It ended without an answer.
-    #[error("the client gave no answer: {why}{}", paid(*.cost_usd))]
+    /// The session ended without an answer.
+    #[error("the client gave no answer: {why}{}", cost_suffix(*.cost_usd))]
     Failed {
-        /// Why.
         why: String,
-        /// What it cost.
+        /// Cost of the session in US dollars.
         cost_usd: f64,
     },
 }
 
-fn paid(cost_usd: f64) -> String {
+fn cost_suffix(cost_usd: f64) -> String {
     if cost_usd > 0.0 { format!(" (${cost_usd:.2})") } else { String::new() }
 }
 
-/// A request that can be made.
+/// A request that has been checked by [`check`].
 #[derive(Debug)]
-pub struct Checked<'a>(Request<'a>);
+pub struct CheckedDraftRequest<'a>(DraftRequest<'a>);
 
-/// Could the client be asked? Nothing is started but `claude --version`.
-pub fn check(request: Request<'_>) -> Result<Checked<'_>, DraftError> {
-    let refused = split_arguments(request.client_arguments).refused;
-    if let Some(argument) = refused.into_iter().next() {
-        return Err(DraftError::Argument(clip(&one_line(&argument), 80)));
+/// Checks whether the client can be asked. Starts nothing but `claude --version`.
+pub fn check_draft_request(request: DraftRequest<'_>) -> Result<CheckedDraftRequest<'_>, DraftError> {
+    let rejected_arguments = split_harmless_arguments(request.client_arguments).refused;
+    if let Some(argument) = rejected_arguments.into_iter().next() {
+        return Err(DraftError::RejectedArgument(truncate_end(&to_single_line(&argument), 80)));
     }
-    let version = check_client(request.client)?;
-    check_can_confine("plan --draft", request.client, &version)?;
-    Ok(Checked(request))
+    let version = check_client_version(request.client_path)?;
+    check_client_can_confine("plan --draft", request.client_path, &version)?;
+    Ok(CheckedDraftRequest(request))
 }
 
-/// Asks, and waits for the answer; `is_interrupted` is asked a few times a second.
-pub fn ask(checked: &Checked<'_>, is_interrupted: &dyn Fn() -> bool) -> Result<Answer, DraftError> {
-    let Checked(request) = checked;
+/// Asks the client and waits for the answer. `is_interrupted` is called a few times a second.
+pub fn request_draft(
+    checked: &CheckedDraftRequest<'_>,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<Draft, DraftError> {
+    let CheckedDraftRequest(request) = checked;
     let ReadOnlySession { arguments, environment } = ReadOnlySession::from_user_settings();
-    let arguments: Vec<String> = ONE_ANSWER
+    let arguments: Vec<String> = SINGLE_RESPONSE_OPTIONS
         .into_iter()
         .map(str::to_owned)
         .chain(request.client_arguments.iter().cloned())
         .chain(arguments)
         .collect();
-    let outcome = ask_client(&Query {
-        program: request.client,
+    let outcome = ask_client(&ClientQuery {
+        program: request.client_path,
         arguments: &arguments,
         folder: request.project.root(),
         environment: &environment,
-        // A session with the variable would be taken for one of a run.
-        without: &[RUN_VARIABLE],
+        // With this variable, the session would be taken for one of a run.
+        removed_variables: &[RUN_VARIABLE],
         input: request.prompt,
-        deadline: TIMEOUT,
-        give_up: is_interrupted,
+        timeout: DRAFT_TIMEOUT,
+        should_cancel: is_interrupted,
     });
-    answer(request.client, &outcome)
+    parse_draft(request.client_path, &outcome)
 }
 
-fn answer(client: &Path, outcome: &Outcome) -> Result<Answer, DraftError> {
-    if outcome.given_up {
+fn parse_draft(client_path: &Path, outcome: &CommandOutcome) -> Result<Draft, DraftError> {
+    if outcome.was_canceled {
         return Err(DraftError::Interrupted);
     }
     if outcome.timed_out {
-        return Err(DraftError::TooLate);
+        return Err(DraftError::TimedOut);
     }
-    if let Some(why) = &outcome.trouble {
-        return Err(DraftError::NotStarted { program: client.display().to_string(), why: why.clone() });
+    if let Some(why) = &outcome.start_error {
+        return Err(DraftError::NotStarted { program: client_path.display().to_string(), why: why.clone() });
     }
-    let result = RunResult::find(&outcome.stdout);
-    let ended = SessionResult::of_result(result.as_ref(), Exit { code: outcome.code, signal: None }, None);
-    let cost_usd = ended.cost.map_or(0.0, |cost| cost.usd);
-    let text = ended.result_text.unwrap_or_default();
-    match ended.ending {
-        Ending::Completed if !text.trim().is_empty() => Ok(Answer { text, cost_usd }),
+    let client_result = ClientResult::find_last(&outcome.stdout);
+    let session_result = SessionResult::from_client_result(
+        client_result.as_ref(),
+        ProcessExit { code: outcome.exit_code, signal: None },
+        None,
+    );
+    let cost_usd = session_result.cost.map_or(0.0, |cost| cost.usd);
+    let text = session_result.result_text.unwrap_or_default();
+    match session_result.ending {
+        SessionEnding::Completed if !text.trim().is_empty() => Ok(Draft { text, cost_usd }),
         ending => {
-            let why = [&failure(&ending), &last_line(&outcome.stderr)]
+            let why = [&describe_failure(&ending), &last_nonempty_line(&outcome.stderr)]
                 .into_iter()
-                .filter(|words| !words.is_empty())
+                .filter(|text| !text.is_empty())
                 .cloned()
                 .collect::<Vec<_>>()
                 .join(": ");
@@ -148,8 +140,8 @@ fn answer(client: &Path, outcome: &Outcome) -> Result<Answer, DraftError> {
     }
 }
 
-fn last_line(stderr: &[u8]) -> String {
+fn last_nonempty_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
-    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    clip(&one_line(last), 300)
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    truncate_end(&to_single_line(line), 300)
 }

@@ -1,132 +1,132 @@
-//! One call of a hook: its session and project, and whether the session belongs to a run.
+//! One invocation of a hook: its session, its project, and whether the session belongs to a run.
 
 use crate::run_context::RunContext;
 use plimsoll_domain::{RunState, SessionId, SessionRecord, Settings};
-use plimsoll_protocol::event::Event;
-use plimsoll_protocol::{Hook, Malformed};
-use plimsoll_store::memory::Standing;
+use plimsoll_protocol::event::HookEvent;
+use plimsoll_protocol::{HookPayload, MalformedJson};
+use plimsoll_store::memory::MemoryHead;
 use plimsoll_store::{Project, StoreError, config, ledger, sessions, state_file, tail};
 use std::cell::OnceCell;
 use std::path::Path;
 
-/// One call of a hook.
+/// One invocation of a hook.
 #[derive(Debug)]
 pub struct HookInvocation {
-    /// What the client said.
-    pub hook: Hook,
-    /// The session; empty when the client named none, and then it owns nothing and has no record.
+    /// The client's input.
+    pub payload: HookPayload,
+    /// The session id. Empty if the client named none; such a session owns nothing and has no record.
     pub session_id: SessionId,
-    /// The project.
     pub project: Project,
-    /// The settings in force.
     pub settings: Settings,
-    /// Why the settings could not be read, if so.
-    pub complaint: Option<StoreError>,
+    /// Why the settings could not be read.
+    pub settings_error: Option<StoreError>,
     record: OnceCell<SessionRecord>,
-    memory: OnceCell<Standing>,
+    memory_head: OnceCell<MemoryHead>,
 }
 
-/// The variable by which a session knows its run.
+/// The variable that names a session's run.
 pub use plimsoll_store::ledger::RUN_VARIABLE;
 /// The variable in which the client passes the session's id to tools and hooks.
 pub const SESSION_VARIABLE: &str = "CLAUDE_CODE_SESSION_ID";
 
-/// The variable by which our hooks know a session that reviews the work of a run, and by which it is found after a kill. Its
-/// value is the run.
+/// The variable that marks a session that reviews the work of a run. Our hooks recognize the session by it,
+/// and it is found by it after a kill. Its value is the run.
 pub const REVIEW_VARIABLE: &str = "PLIMSOLL_REVIEW_OF";
 
-/// True inside a session that reviews: it works on nothing and belongs to no run, so our hooks have no part in it. Where a run is
-/// named, too, the variable comes from elsewhere, such as the settings of a project, and switches off no hook of a run.
-pub fn is_in_review() -> bool {
+/// Returns true inside a review session. It works on nothing and belongs to no run, so our hooks ignore it.
+/// If a run is named as well, the variable comes from elsewhere, such as a project's settings, and must not
+/// switch off the hooks of a run.
+pub fn is_review_session() -> bool {
     let is_set = |name| plimsoll_store::environment::variable(name).is_some_and(|value| !value.is_empty());
     is_set(REVIEW_VARIABLE) && !is_set(RUN_VARIABLE)
 }
 
-/// Why an event cannot be handled: one line for the user.
+/// Why an event cannot be handled, as one line for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// Nothing came.
     #[error("standard input is empty: expected one JSON object from Claude Code")]
     Empty,
-    /// Something else came.
+    /// The input is not a valid event.
     #[error("standard input is {0}")]
-    NotAnEvent(#[from] Malformed),
+    InvalidJson(#[from] MalformedJson),
     /// Another client has started the hook.
     #[error("the event is of another client than Claude Code")]
-    OtherClient {
-        /// True if a session begins.
-        is_session_start: bool,
-    },
+    OtherClient { is_session_start: bool },
     /// The project cannot be used.
     #[error("{0}; {hint}", hint = .0.hint())]
     Project(#[from] StoreError),
 }
 
 impl HookInvocation {
-    /// Reads standard input; the error is one clear line.
-    pub fn read(input: &[u8]) -> Result<HookInvocation, InputError> {
+    /// Parses standard input and loads the project and its settings. The error is one clear line.
+    pub fn from_input(input: &[u8]) -> Result<HookInvocation, InputError> {
         if input.iter().all(u8::is_ascii_whitespace) {
             return Err(InputError::Empty);
         }
-        let hook = Hook::parse(input)?;
-        if hook.is_of_other_client {
+        let payload = HookPayload::parse(input)?;
+        if payload.is_from_other_client {
             return Err(InputError::OtherClient {
-                is_session_start: matches!(hook.event, Event::SessionStart(_)),
+                is_session_start: matches!(payload.event, HookEvent::SessionStart(_)),
             });
         }
-        let project = Project::of_hook(hook.cwd.as_deref())?;
-        let (settings, complaint) = config::load(&project);
+        let project = Project::for_hook(payload.cwd.as_deref())?;
+        let (settings, settings_error) = config::load_settings(&project);
         Ok(HookInvocation {
-            session_id: SessionId::from(hook.session_id.clone().unwrap_or_default()),
-            hook,
+            session_id: SessionId::from(payload.session_id.clone().unwrap_or_default()),
+            payload,
             project,
             settings,
-            complaint,
+            settings_error,
             record: OnceCell::new(),
-            memory: OnceCell::new(),
+            memory_head: OnceCell::new(),
         })
     }
 
-    /// The session's record as this hook found it first, for those who do not change it: whoever does, reads it under its lock.
+    /// The session's record as it was when this hook first read it. Code that changes the record reads it
+    /// again under its lock.
     pub fn record(&self) -> &SessionRecord {
-        self.record.get_or_init(|| sessions::load(&self.project, &self.session_id))
+        self.record.get_or_init(|| sessions::load_session_record(&self.project, &self.session_id))
     }
 
-    /// How far the working memory goes, as this hook found it first.
-    pub fn memory(&self) -> &Standing {
-        self.memory.get_or_init(|| Standing::of(&self.project))
+    /// The head of the working memory as it was when this hook first read it.
+    pub fn memory_head(&self) -> &MemoryHead {
+        self.memory_head.get_or_init(|| MemoryHead::load(&self.project))
     }
 
-    /// Looks for the session's project elsewhere if the present one has no record of it. The client was seen to move
-    /// `CLAUDE_PROJECT_DIR` with a session that changes its folder; then the record is where the session was started. And a
-    /// project that cannot be written has its sessions' files among the user's state, unless the session belongs to a run, whose
-    /// state must be in the project. A session with a record costs nothing here.
-    pub(crate) fn find_project_of_session(&mut self) {
-        let is_known =
-            |record: &SessionRecord| record.start.started_at.is_some() || record.usage.reading.is_some();
-        if self.session_id.is_empty() || is_known(self.record()) {
+    /// Switches to the project that has the session's record, if the present one has none. The client was
+    /// seen to move `CLAUDE_PROJECT_DIR` with a session that changes its folder; the record is then where the
+    /// session was started. A read-only project has its sessions' files in the user's state folder, unless
+    /// the session belongs to a run, whose state must be in the project. Costs nothing for a session with a
+    /// record.
+    pub(crate) fn switch_to_project_of_session(&mut self) {
+        let is_recorded =
+            |record: &SessionRecord| record.start.started_at.is_some() || record.usage.last_reading.is_some();
+        if self.session_id.is_empty() || is_recorded(self.record()) {
             return;
         }
-        let Some(project) = self.started_elsewhere().or_else(|| self.outside_read_only_project()) else {
+        let Some(project) =
+            self.project_where_session_started().or_else(|| self.external_project_if_read_only())
+        else {
             return;
         };
-        (self.settings, self.complaint) = config::load(&project);
+        (self.settings, self.settings_error) = config::load_settings(&project);
         self.project = project;
-        (self.record, self.memory) = (OnceCell::new(), OnceCell::new());
+        (self.record, self.memory_head) = (OnceCell::new(), OnceCell::new());
     }
 
     #[inline(never)]
-    fn started_elsewhere(&self) -> Option<Project> {
-        let root = tail::first_directory(self.transcript()?).filter(|root| *root != self.project.root())?;
-        Project::of_recorded_session(&root, &self.session_id)
+    fn project_where_session_started(&self) -> Option<Project> {
+        let root = tail::find_start_directory(self.transcript_path()?)
+            .filter(|root| *root != self.project.root())?;
+        Project::find_with_session_record(&root, &self.session_id)
     }
 
     #[inline(never)]
-    fn outside_read_only_project(&self) -> Option<Project> {
-        if ledger::run_of_environment().is_some() || !self.project.is_read_only() {
+    fn external_project_if_read_only(&self) -> Option<Project> {
+        if ledger::run_id_from_environment().is_some() || !self.project.is_read_only() {
             return None;
         }
-        self.project.outside()
+        self.project.with_external_files()
     }
 
     /// The context of a run to which the session belongs.
@@ -134,32 +134,31 @@ impl HookInvocation {
         RunContext { project: &self.project, settings: &self.settings, run_id: &run.run_id }
     }
 
-    /// The event.
-    pub fn event(&self) -> &Event {
-        &self.hook.event
+    pub fn event(&self) -> &HookEvent {
+        &self.payload.event
     }
 
-    /// The transcript.
-    pub fn transcript(&self) -> Option<&Path> {
-        self.hook.transcript_path.as_deref().map(Path::new)
+    pub fn transcript_path(&self) -> Option<&Path> {
+        self.payload.transcript_path.as_deref().map(Path::new)
     }
 
-    /// True when this session belongs to the run that its environment names. Its record says so since
-    /// SessionStart; where that is gone, the state does.
-    pub fn is_of_run(&self, record: &SessionRecord) -> Result<bool, StoreError> {
-        let Some(run_id) = ledger::run_of_environment() else { return Ok(false) };
+    /// Returns true if this session belongs to the run that its environment names. The record says so since
+    /// SessionStart; if the record is gone, the state does.
+    pub fn belongs_to_run(&self, record: &SessionRecord) -> Result<bool, StoreError> {
+        let Some(run_id) = ledger::run_id_from_environment() else { return Ok(false) };
         if record.start.run_id.as_ref() == Some(&run_id) {
             return Ok(true);
         }
         Ok(self.owned_run()?.is_some_and(|run| !run.lifecycle.is_over()))
     }
 
-    /// The run named by the environment that this session owns. A nested session inherits the variable and has
-    /// another id; a session outside a run has no variable, and the state is not even read. Its history is left out.
+    /// Returns the run that the environment names, if this session owns it. A nested session inherits the
+    /// variable but has another id. Outside a run the variable is missing, and the state is not even read.
+    /// The state's history is left out.
     #[inline(never)]
     pub fn owned_run(&self) -> Result<Option<RunState>, StoreError> {
-        let Some(run_id) = ledger::run_of_environment() else { return Ok(None) };
-        let state = state_file::load_without_history(&self.project, Some(&run_id))?;
+        let Some(run_id) = ledger::run_id_from_environment() else { return Ok(None) };
+        let state = state_file::load_state_without_history(&self.project, Some(&run_id))?;
         Ok(state.filter(|state| state.is_owned_by(Some(&run_id), Some(&self.session_id))))
     }
 }

@@ -1,114 +1,114 @@
-//! A hook's answer to its three readers: one JSON object for the client and the model, the marker in it for
-//! people and scripts, the exit code for a shell. Never exit code 2: that means "block" to the client.
+//! A hook's response to its three readers: one JSON object for the client and the model, a marker in it for
+//! people and scripts, and the exit code for a shell. The exit code is never 2, which means "block" to the
+//! client.
 
 use crate::hook_invocation::InputError;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_domain::memory::render::ENTRY_UNITS;
-use plimsoll_protocol::Reply;
+use plimsoll_domain::memory::render::MAX_ENTRY_UTF16_UNITS;
+use plimsoll_protocol::HookReply;
 
-/// What a hook prints.
+/// The output of a hook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Output {
-    /// Nothing.
+enum HookOutput {
     #[default]
     Nothing,
-    /// Plain text: only PreCompact's output and the status line are read so.
+    /// Plain text: the client reads only PreCompact's output and the status line as text.
     Text(String),
-    /// One JSON object.
-    Reply(Box<Reply>),
+    Reply(Box<HookReply>),
 }
 
-/// What a hook prints, and how it exits.
+/// The output of a hook and its exit status.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookResponse {
-    output: Output,
-    /// Lines for standard error.
-    pub complaints: Vec<String>,
-    /// 0 or 1.
-    pub exit: ExitStatus,
+    output: HookOutput,
+    pub stderr_lines: Vec<String>,
+    /// Success or failure; never 2.
+    pub exit_status: ExitStatus,
 }
 
 impl HookResponse {
-    /// Says nothing and changes nothing.
-    pub fn quiet() -> HookResponse {
-        HookResponse::reply(&Reply::default())
+    /// A response that shows nothing and changes nothing.
+    pub fn empty() -> HookResponse {
+        HookResponse::from_reply(&HookReply::default())
     }
 
-    /// One JSON object.
-    pub fn reply(reply: &Reply) -> HookResponse {
-        HookResponse { output: Output::Reply(Box::new(reply.clone())), ..HookResponse::default() }
+    /// A response with one JSON object.
+    pub fn from_reply(reply: &HookReply) -> HookResponse {
+        HookResponse { output: HookOutput::Reply(Box::new(reply.clone())), ..HookResponse::default() }
     }
 
-    /// Plain text: only PreCompact's output and the status line are read so.
-    pub fn text(text: Option<String>) -> HookResponse {
-        HookResponse { output: text.map_or(Output::Nothing, Output::Text), ..HookResponse::default() }
+    /// A response with plain text: the client reads only PreCompact's output and the status line as text.
+    pub fn from_text(text: Option<String>) -> HookResponse {
+        HookResponse { output: text.map_or(HookOutput::Nothing, HookOutput::Text), ..HookResponse::default() }
     }
 
-    /// Standard output.
     pub fn stdout(&self) -> Option<String> {
         match &self.output {
-            Output::Nothing => None,
-            Output::Text(text) => Some(text.clone()),
-            // Nothing but the object: one line before or after it makes the client take all of it for plain text (2.1.329).
-            Output::Reply(reply) => Some(reply.to_line()),
+            HookOutput::Nothing => None,
+            HookOutput::Text(text) => Some(text.clone()),
+            // Nothing but the object: with one line before or after it, the client treats all of it as plain
+            // text (2.1.329).
+            HookOutput::Reply(reply) => Some(reply.to_json_line()),
         }
     }
 
-    /// True if it says nothing, to nobody.
-    pub fn is_quiet(&self) -> bool {
+    /// Returns true if the response has no effect on the client.
+    pub fn is_empty(&self) -> bool {
         match &self.output {
-            Output::Nothing => true,
-            Output::Text(_) => false,
-            Output::Reply(reply) => **reply == Reply::default(),
+            HookOutput::Nothing => true,
+            HookOutput::Text(_) => false,
+            HookOutput::Reply(reply) => **reply == HookReply::default(),
         }
     }
 
-    /// True if it ends the session.
     pub fn ends_session(&self) -> bool {
-        matches!(&self.output, Output::Reply(reply) if reply.continues == Some(false))
+        matches!(&self.output, HookOutput::Reply(reply) if reply.should_continue == Some(false))
     }
 
-    /// How much may be added for the model, in UTF-16 units: of more than one reply may say the client shows a preview only.
-    pub fn room(&self) -> usize {
-        let Output::Reply(reply) = &self.output else { return ENTRY_UNITS };
-        let said = reply.context().map_or(0, |text| text.encode_utf16().count() + 1);
-        ENTRY_UNITS.saturating_sub(said)
+    /// Returns how many UTF-16 units may still be added for the model. The client shows only a preview of a
+    /// longer text.
+    pub fn remaining_context_units(&self) -> usize {
+        let HookOutput::Reply(reply) = &self.output else { return MAX_ENTRY_UTF16_UNITS };
+        let used_units = reply.model_context().map_or(0, |text| text.encode_utf16().count() + 1);
+        MAX_ENTRY_UTF16_UNITS.saturating_sub(used_units)
     }
 
-    /// Adds text for the model behind what is there. An empty text adds nothing.
-    pub fn also_telling(self, event: &str, text: &str) -> HookResponse {
+    /// Appends text for the model. An empty text adds nothing.
+    pub fn append_model_context(self, event_name: &str, text: &str) -> HookResponse {
         let reply = match self.output {
-            Output::Reply(reply) => *reply,
-            Output::Nothing | Output::Text(_) => Reply::default(),
+            HookOutput::Reply(reply) => *reply,
+            HookOutput::Nothing | HookOutput::Text(_) => HookReply::default(),
         };
-        HookResponse { output: Output::Reply(Box::new(reply.also_tell_model(event, text))), ..self }
+        HookResponse {
+            output: HookOutput::Reply(Box::new(reply.append_model_context(event_name, text))),
+            ..self
+        }
     }
 
-    /// A fault of our own: one line for the user, a reply that changes nothing.
-    pub fn fault(complaint: impl std::fmt::Display) -> HookResponse {
-        HookResponse::quiet().with_complaint(Some(complaint.to_string()))
+    /// A response for a fault of our own: one line on standard error, and an object that changes nothing.
+    pub fn from_fault(error: impl std::fmt::Display) -> HookResponse {
+        HookResponse::empty().with_stderr_line(Some(error.to_string()))
     }
 
-    /// Answers to an input that is not an event of a session that Plimsoll measures. Another client's is no fault, and nothing is
-    /// recorded of it.
+    /// Returns the response to an input that is not an event of a session that Plimsoll measures. An event of
+    /// another client is not a fault, and nothing is recorded.
     pub fn for_input_error(error: &InputError) -> HookResponse {
         match error {
-            InputError::OtherClient { .. } => HookResponse::quiet(),
-            other => HookResponse::fault(other),
+            InputError::OtherClient { .. } => HookResponse::empty(),
+            other => HookResponse::from_fault(other),
         }
     }
 
-    /// Sets the exit code.
-    pub fn exit(mut self, status: ExitStatus) -> HookResponse {
-        // For shells only: valid JSON is honoured with exit code 1 too (seen on 1.0.128 to 2.1.329).
-        self.exit = status;
+    pub fn with_exit_status(mut self, status: ExitStatus) -> HookResponse {
+        // For shells only: valid JSON is honored with exit code 1 too (seen on 1.0.128 to 2.1.329).
+        self.exit_status = status;
         self
     }
 
-    /// Adds a line for the user.
-    pub fn with_complaint(mut self, complaint: Option<impl std::fmt::Display>) -> HookResponse {
-        self.complaints
-            .extend(complaint.map(|complaint| plimsoll_domain::text::one_line(&complaint.to_string())));
+    /// Adds a line to standard error.
+    pub fn with_stderr_line(mut self, message: Option<impl std::fmt::Display>) -> HookResponse {
+        self.stderr_lines
+            .extend(message.map(|message| plimsoll_domain::text::to_single_line(&message.to_string())));
         self
     }
 }

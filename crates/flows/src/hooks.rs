@@ -1,14 +1,14 @@
-//! What each hook program does, one file per program: read the event, decide, write, respond. [`PROGRAMS`] has them by their
-//! names.
+//! The hook programs, one file per program: each reads the event, decides, writes and responds. [`PROGRAMS`]
+//! lists them by name.
 //!
-//! `subagent` is what several of them do when a frame of the working memory is pushed or popped around a subagent;
-//! `offer` is what SessionStart says of an unread handoff; `pack` is the Stop hook's question whether the session has room
-//! for the next item.
+//! `subagent` is shared by several programs and handles frames of the working memory that are pushed or
+//! popped around a subagent; `handoff_offer` is SessionStart's message about an unread handoff;
+//! `item_packing` decides at Stop whether the session has room for the next item.
 
 pub mod faults;
+pub(crate) mod handoff_offer;
+pub(crate) mod item_packing;
 pub mod memory;
-pub(crate) mod offer;
-pub(crate) mod pack;
 pub mod post_tool;
 pub mod pre_compact;
 pub mod session_end;
@@ -19,65 +19,66 @@ pub mod subagent;
 
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::install::plugin::{Halves, HookOrigin};
-use memory::with_memory;
+use crate::install::hook_precedence::{EntryParts, HookOrigin};
+use memory::run_with_memory;
 
 /// How a hook was started.
-pub struct Started<'a> {
-    /// Its standard input.
+pub struct HookStart<'a> {
     pub input: &'a [u8],
     /// The arguments of its entry.
     pub arguments: &'a [String],
-    /// What of it runs.
-    pub halves: Halves,
-    /// Keeps an answer that is complete: it is printed if there is a panic after it.
-    pub keep: &'a dyn Fn(&HookResponse),
+    /// The parts of the entry that run.
+    pub parts: EntryParts,
+    /// Saves a complete response, which is printed if a later part panics.
+    pub save_response: &'a dyn Fn(&HookResponse),
 }
 
-/// A hook from its start to its answer.
-pub type Program = fn(&Started<'_>) -> HookResponse;
+/// A function that runs a hook and returns its response.
+pub type HookProgram = fn(&HookStart<'_>) -> HookResponse;
 
-/// The hook programs by their names, in the order of `programs.txt`, and what each of them does.
-pub const PROGRAMS: [(&str, Program); 8] = [
+/// The hook programs by name, in the order of `programs.txt`.
+pub const PROGRAMS: [(&str, HookProgram); 8] = [
     // The frames of the working memory and their subagents: PreToolUse, PostToolUse, SubagentStart.
-    ("plimsoll-frame", subagent::frames),
-    // The working memory as the model sees it: UserPromptSubmit, and what one output of SessionStart does not hold.
-    ("plimsoll-memory", memory::memory),
-    // The monitor: PostToolBatch, and PostToolUse where the client is too old for it; then, where the entry says so, what is
-    // new in the memory.
-    ("plimsoll-post-tool", |started| with_memory(started, post_tool::post_tool)),
-    // A checkpoint before the client forgets: PreCompact and PostCompact.
-    ("plimsoll-pre-compact", |started| pre_compact::pre_compact(started.input)),
-    // The end of a session: SessionEnd.
-    ("plimsoll-session-end", |started| session_end::session_end(started.input)),
-    // The briefing: SessionStart; then the memory's first part.
-    ("plimsoll-session-start", |started| {
-        let origin = HookOrigin::of(started.arguments);
-        with_memory(started, |call| session_start::session_start(call, origin))
+    ("plimsoll-frame", subagent::run_frame_hook),
+    // The working memory as the model sees it: UserPromptSubmit, and the rest of what one output of
+    // SessionStart cannot hold.
+    ("plimsoll-memory", memory::run_memory_hook),
+    // The monitor: PostToolBatch, or PostToolUse on clients that are too old for it. Then, if the entry says
+    // so, the changes in the memory.
+    ("plimsoll-post-tool", |start| run_with_memory(start, post_tool::run_post_tool_hook)),
+    // A checkpoint before the client compacts: PreCompact and PostCompact.
+    ("plimsoll-pre-compact", |start| pre_compact::run_compact_hook(start.input)),
+    ("plimsoll-session-end", |start| session_end::run_session_end_hook(start.input)),
+    // The briefing at SessionStart, then the first part of the memory.
+    ("plimsoll-session-start", |start| {
+        let origin = HookOrigin::from_arguments(start.arguments);
+        run_with_memory(start, |invocation| session_start::run_session_start_hook(invocation, origin))
     }),
-    // The status line; or, with `--wrap COMMAND`, another one that we measure for.
-    ("plimsoll-statusline", |started| match started.arguments.split_first() {
-        Some((option, command)) if option == "--wrap" => statusline::wrap(started.input, command),
-        _ => statusline::statusline(started.input),
+    // The status line; with `--wrap COMMAND`, another status line for which this one measures.
+    ("plimsoll-statusline", |start| match start.arguments.split_first() {
+        Some((option, command)) if option == "--wrap" => {
+            statusline::run_wrapped_status_line(start.input, command)
+        }
+        _ => statusline::run_status_line(start.input),
     }),
-    // The gate: Stop and StopFailure; then, at Stop and SubagentStop, the end of a frame.
-    ("plimsoll-stop-gate", |started| with_memory(started, stop::stop_gate)),
+    // The gate: Stop and StopFailure. Then, at Stop and SubagentStop, the end of a frame.
+    ("plimsoll-stop-gate", |start| run_with_memory(start, stop::run_stop_hook)),
 ];
 
-/// What a hook's program answers to an event that somebody else hands over.
-pub fn answer(input: &[u8], program: fn(&HookInvocation) -> HookResponse) -> HookResponse {
-    match HookInvocation::read(input) {
-        Ok(mut call) => {
-            call.find_project_of_session();
-            program(&call)
+/// Runs a hook on an event that another program passes on.
+pub fn run_hook_on_input(input: &[u8], program: fn(&HookInvocation) -> HookResponse) -> HookResponse {
+    match HookInvocation::from_input(input) {
+        Ok(mut invocation) => {
+            invocation.switch_to_project_of_session();
+            program(&invocation)
         }
         Err(error) => HookResponse::for_input_error(&error),
     }
 }
 
-/// The hook program of a name.
-pub fn program_of(name: &str) -> Option<Program> {
-    PROGRAMS.iter().find(|(known, _)| *known == name).map(|(_, program)| *program)
+/// Finds a hook program by its name.
+pub fn find_program(name: &str) -> Option<HookProgram> {
+    PROGRAMS.iter().find(|(program_name, _)| *program_name == name).map(|(_, program)| *program)
 }
 
 #[cfg(test)]
@@ -85,7 +86,7 @@ mod tests {
     use plimsoll_protocol::settings;
 
     #[test]
-    fn the_names_that_the_settings_and_the_scripts_know_are_the_programs() {
-        assert_eq!(*settings::PROGRAMS, super::PROGRAMS.map(|(name, _)| name));
+    fn program_names_match_the_settings() {
+        assert_eq!(*settings::PROGRAM_NAMES, super::PROGRAMS.map(|(name, _)| name));
     }
 }

@@ -1,5 +1,5 @@
-//! Notes for Linear on their way out. Nothing here opens a connection: `plimsoll-linear` does, one of the optional programs that link
-//! a network client. This module says what it is started for, and what became of it.
+//! Delivery of notes to Linear. Nothing here opens a connection: `plimsoll-linear` does, one of the optional
+//! programs that link a network client. This module starts it and handles the result.
 
 pub mod command;
 pub mod delivery;

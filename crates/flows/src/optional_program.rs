@@ -1,7 +1,8 @@
-//! Where an optional program of ours is: beside the running program, else on the PATH, as git and cargo find theirs. Never in
-//! the project: it finds keys in its environment, and a clone could have brought a program of that name.
+//! Finds the optional programs of Plimsoll: next to the running program, else on the PATH, as git and cargo
+//! find theirs. Never in the project: such a program finds keys in its environment, and a clone could contain
+//! a program of that name.
 
-use plimsoll_store::layout::repository;
+use plimsoll_store::layout::find_repository;
 use plimsoll_store::{Project, disk, environment};
 use std::fmt::{Display, Formatter};
 use std::path::{Path, PathBuf};
@@ -15,94 +16,97 @@ pub const OTEL: &str = "plimsoll-otel";
 /// The program that talks to PostgreSQL.
 pub const FLEET: &str = "plimsoll-fleet";
 
-/// All of them: an installation without one of them lacks nothing else.
+/// All optional programs. An installation without one of them lacks only its feature.
 pub const ALL: [&str; 3] = [FLEET, LINEAR, OTEL];
 
-/// It is not installed, or only where nobody may trust it.
+/// The program is not installed, or only where it cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name} is neither next to plimsoll (in {}) nor on the PATH{ignored}", folder.display())]
-pub struct NoProgram {
-    /// Its name.
+pub struct ProgramNotFound {
     name: &'static str,
     /// The folder of the running program.
     folder: PathBuf,
-    /// What has its name and is not started.
+    /// Programs of that name that were found and are not trusted.
     ignored: IgnoredPrograms,
 }
 
 /// Why a program on the PATH is not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ignored {
-    /// Its entry of the PATH is relative: another folder in each working directory.
+pub(crate) enum IgnoredProgramReason {
+    /// Its entry of the PATH is relative, and so names another folder in each working directory.
     Relative,
-    /// It is in the project.
     InProject,
 }
 
-impl NoProgram {
-    /// What the user can do about it.
-    pub fn hint(&self) -> &'static str {
+impl ProgramNotFound {
+    /// Returns how the user can install the program.
+    pub fn install_hint(&self) -> &'static str {
         "install all programs of one build together (`scripts/install.sh`, or install.sh of a release archive)"
     }
 }
 
-/// Programs on the PATH that are not started, with the reasons. Displayed as the end of a sentence; as nothing if there is none.
+/// Programs on the PATH that are not started, with the reasons. Displayed as the end of a sentence; as
+/// nothing if there are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct IgnoredPrograms(Vec<(PathBuf, Ignored)>);
+pub struct IgnoredPrograms(Vec<(PathBuf, IgnoredProgramReason)>);
 
 impl Display for IgnoredPrograms {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|(path, why)| {
-            let why = match why {
-                Ignored::Relative => "a relative entry of the PATH",
-                Ignored::InProject => "inside the project",
+        self.0.iter().try_for_each(|(path, reason)| {
+            let reason_text = match reason {
+                IgnoredProgramReason::Relative => "a relative entry of the PATH",
+                IgnoredProgramReason::InProject => "inside the project",
             };
-            write!(formatter, "; {} is ignored: {why}", path.display())
+            write!(formatter, "; {} is ignored: {reason_text}", path.display())
         })
     }
 }
 
-/// Where it is.
-pub fn find(project: &Project, name: &'static str) -> Result<PathBuf, NoProgram> {
-    let folder = environment::own_directory().unwrap_or_default();
-    // Also where that is inside the project: whoever could put it there could have replaced the program that runs.
-    let beside = folder.join(name);
-    if folder.is_absolute() && environment::is_executable(&beside) {
-        return Ok(beside);
+/// Finds an optional program next to the running program, else on the PATH.
+pub fn find_program(project: &Project, name: &'static str) -> Result<PathBuf, ProgramNotFound> {
+    let folder = environment::executable_folder().unwrap_or_default();
+    // Accepted even if that folder is inside the project: anybody who can write there could also have
+    // replaced the running program.
+    let sibling_path = folder.join(name);
+    if folder.is_absolute() && environment::is_executable(&sibling_path) {
+        return Ok(sibling_path);
     }
-    find_on_path(project, name).map_err(|ignored| NoProgram { name, folder, ignored })
+    find_trusted_on_path(project, name).map_err(|ignored| ProgramNotFound { name, folder, ignored })
 }
 
-/// Finds a program by an absolute entry of the PATH, outside the project; else returns those that are not trusted.
-pub(crate) fn find_on_path(project: &Project, name: &str) -> Result<PathBuf, IgnoredPrograms> {
-    let places = places_of(project);
+/// Finds a program through an absolute entry of the PATH, outside the project. Otherwise returns the programs
+/// that are not trusted.
+pub(crate) fn find_trusted_on_path(project: &Project, name: &str) -> Result<PathBuf, IgnoredPrograms> {
+    let project_folders = project_folders(project);
     let mut ignored = Vec::new();
-    for path in environment::find_programs(name) {
-        match why_ignored(&path, &places) {
+    for path in environment::find_all_programs(name) {
+        match reason_to_ignore(&path, &project_folders) {
             None => return Ok(path),
-            Some(why) => ignored.push((path, why)),
+            Some(reason) => ignored.push((path, reason)),
         }
     }
     Err(IgnoredPrograms(ignored))
 }
 
-/// The project's folder, and the working tree that it is in: a clone brings both.
-pub(crate) fn places_of(project: &Project) -> Vec<PathBuf> {
-    let root = disk::canonical(project.root());
-    let tree = repository(&root).map(|(tree, _)| tree.to_owned());
-    tree.into_iter().chain([root]).collect()
+/// Returns the project's folder and the working tree that contains it: a clone brings both.
+pub(crate) fn project_folders(project: &Project) -> Vec<PathBuf> {
+    let root = disk::canonicalize_or_keep(project.root());
+    let working_tree = find_repository(&root).map(|(tree, _)| tree.to_owned());
+    working_tree.into_iter().chain([root]).collect()
 }
 
-/// Returns why nobody may trust a program at this path, if there is a reason.
-pub(crate) fn why_ignored(path: &Path, places: &[PathBuf]) -> Option<Ignored> {
+/// Returns the reason not to trust a program at this path, if there is one.
+pub(crate) fn reason_to_ignore(path: &Path, project_folders: &[PathBuf]) -> Option<IgnoredProgramReason> {
     if !path.is_absolute() {
-        return Some(Ignored::Relative);
+        return Some(IgnoredProgramReason::Relative);
     }
-    // Both ends of a link: one from outside into the project, and one in the project that leads outside.
-    let folder = path.parent().map(disk::canonical);
-    let ends = [Some(disk::canonical(path)), folder];
-    let is_inside = |end: &PathBuf| places.iter().any(|place| end.starts_with(place));
-    ends.iter().flatten().any(is_inside).then_some(Ignored::InProject)
+    // Both ends of a link count: one from outside into the project, and one in the project that leads
+    // outside.
+    let folder = path.parent().map(disk::canonicalize_or_keep);
+    let resolved_paths = [Some(disk::canonicalize_or_keep(path)), folder];
+    let is_in_project =
+        |resolved_path: &PathBuf| project_folders.iter().any(|place| resolved_path.starts_with(place));
+    resolved_paths.iter().flatten().any(is_in_project).then_some(IgnoredProgramReason::InProject)
 }
 
 #[cfg(test)]
@@ -110,50 +114,54 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_a_clone_can_have_brought_is_ignored() {
+    fn a_program_that_a_clone_can_contain_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
-        let at = |relative: &str| folder.path().join(relative);
+        let path_in = |relative_path: &str| folder.path().join(relative_path);
         for file in
             ["clone/.git/HEAD", "clone/bin/plimsoll-linear", "clone/below/x", "outside/plimsoll-linear"]
         {
-            disk::replace(&at(file), b"x", plimsoll_store::Durability::Lazy).unwrap();
+            disk::replace(&path_in(file), b"x", plimsoll_store::Durability::Lazy).unwrap();
         }
         for below in ["clone/.git/objects", "clone/.git/refs"] {
-            disk::create_folder(&at(below)).unwrap();
+            disk::create_folder(&path_in(below)).unwrap();
         }
-        let link = |from: &str, to: &str| std::os::unix::fs::symlink(at(from), at(to)).unwrap();
+        let link = |from: &str, to: &str| std::os::unix::fs::symlink(path_in(from), path_in(to)).unwrap();
         link("clone/bin", "linked");
         link("outside/plimsoll-linear", "clone/below/plimsoll-linear");
-        disk::create_folder(&at("links")).unwrap();
+        disk::create_folder(&path_in("links")).unwrap();
         link("clone/bin/plimsoll-linear", "links/plimsoll-linear");
-        let inside = Some(Ignored::InProject);
+        let in_project = Some(IgnoredProgramReason::InProject);
         for (path, expected) in [
-            ("clone/bin", inside),
-            ("clone/below", inside),
-            ("linked", inside),
-            ("links", inside),
-            ("clone/../clone/bin", inside),
+            ("clone/bin", in_project),
+            ("clone/below", in_project),
+            ("linked", in_project),
+            ("links", in_project),
+            ("clone/../clone/bin", in_project),
             ("outside", None),
         ] {
             for root in ["clone", "clone/below"] {
-                let places = places_of(&Project::at(&at(root)));
-                assert_eq!(why_ignored(&at(path).join(LINEAR), &places), expected, "{path} of {root}");
+                let places = project_folders(&Project::with_local_files(&path_in(root)));
+                assert_eq!(
+                    reason_to_ignore(&path_in(path).join(LINEAR), &places),
+                    expected,
+                    "{path} of {root}"
+                );
             }
         }
-        let places = places_of(&Project::at(&at("clone")));
+        let places = project_folders(&Project::with_local_files(&path_in("clone")));
         for relative in ["plimsoll-linear", "./plimsoll-linear", "../outside/plimsoll-linear"] {
-            assert_eq!(why_ignored(Path::new(relative), &places), Some(Ignored::Relative));
+            assert_eq!(reason_to_ignore(Path::new(relative), &places), Some(IgnoredProgramReason::Relative));
         }
     }
 
     #[test]
-    fn what_is_ignored_is_named_with_the_reason() {
-        let error = NoProgram {
+    fn ignored_programs_are_listed_with_their_reasons() {
+        let error = ProgramNotFound {
             name: LINEAR,
             folder: "/opt/bin".into(),
             ignored: IgnoredPrograms(vec![
-                ("bin/plimsoll-linear".into(), Ignored::Relative),
-                ("/p/plimsoll-linear".into(), Ignored::InProject),
+                ("bin/plimsoll-linear".into(), IgnoredProgramReason::Relative),
+                ("/p/plimsoll-linear".into(), IgnoredProgramReason::InProject),
             ]),
         };
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Which files of a project are ours.
+//! Recognizes the files that Plimsoll itself writes in a project.
 
-/// Our own files are never work in progress.
-pub(crate) fn is_ours(path: &str) -> bool {
-    let ours = [
+/// Returns true for a file of Plimsoll's own, which is never work in progress.
+pub(crate) fn is_plimsoll_file(path: &str) -> bool {
+    let prefixes = [
         ".claude/plimsoll",
         ".claude/handoffs/",
         ".claude/ralph-state.json",
@@ -12,6 +12,6 @@ pub(crate) fn is_ours(path: &str) -> bool {
         ".claude/agents/frame.md",
         ".claude/mcp.json.plimsoll-backup",
     ];
-    ours.iter().any(|start| path.starts_with(start))
+    prefixes.iter().any(|start| path.starts_with(start))
         || matches!(path, "PROMPT.md" | "progress.txt" | ".mcp.json")
 }

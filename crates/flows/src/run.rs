@@ -1,5 +1,6 @@
-//! `plimsoll run`: one headless session after another, until the gate says stop. It survives its own death: what is
-//! done is in the state, and a client that was started and not yet noted there is found by its ids.
+//! `plimsoll run`: starts one headless session after another until the gate stops the run. It can be killed
+//! at any time: what is done is in the state, and a client that was started but not yet recorded there is
+//! found by its ids.
 
 mod apply_verdict;
 pub(crate) mod archive;
@@ -9,12 +10,11 @@ pub mod branch;
 pub(crate) mod changed_checks;
 mod client_error;
 pub mod close;
-pub(crate) mod day;
+pub(crate) mod daily_spending;
 mod ended_session;
 pub mod evidence;
+mod fingerprint;
 pub mod finish;
-mod footing;
-pub mod foreign;
 pub(crate) mod labels;
 pub mod lifecycle;
 pub mod notify;
@@ -31,6 +31,7 @@ mod retry;
 pub(crate) mod review;
 pub mod sandbox;
 pub(crate) mod save_work;
+pub mod shell_loop;
 mod start_error;
 mod stream_reader;
 mod supervise;
@@ -38,341 +39,369 @@ mod ticks;
 pub(crate) mod verify;
 mod watchdog;
 
-pub use client_error::{ClientError, SettingsFault};
-pub use observer::{Interrupt, Interrupts, Progress, RunObserver};
-pub use preflight::{Preflight, prepare};
-pub(crate) use preflight::{check_can_confine, check_client};
+pub use client_error::{ClientError, ClientSettingsError};
+pub use observer::{Interrupt, InterruptCounter, RunEvent, RunObserver};
+pub use preflight::{Preflight, check_and_lock_run};
+pub(crate) use preflight::{check_client_can_confine, check_client_version};
 
 use crate::checkpoint::facts;
-use crate::context::running_sessions::FiguresReader;
-use crate::context::session_usage::complete_cost;
+use crate::context::running_sessions::RunFiguresReader;
+use crate::context::session_usage::add_missing_cost;
 use crate::hook_invocation::RUN_VARIABLE;
-use crate::install::plugin;
+use crate::install::hook_precedence;
 use crate::run::lifecycle::StartError;
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
-use baseline::Known;
-use finish::{Finished, not_run_words};
+use baseline::BaselineResult;
+use finish::{FinishedIteration, describe_check_not_run};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
-use plimsoll_domain::state::Phase;
-use plimsoll_domain::status::Status;
+use plimsoll_domain::state::IterationPhase;
+use plimsoll_domain::status::RunStatus;
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{Ending, RunState, SessionId, Verdict};
-use plimsoll_launcher::client::{self, Client, Launch};
+use plimsoll_domain::{RunState, SessionEnding, SessionId, Verdict};
+use plimsoll_launcher::client::{self, ClientLaunch, LaunchedClient};
 use plimsoll_launcher::process;
 use plimsoll_policy::models;
-use plimsoll_protocol::settings::{HookSupport, Parts};
+use plimsoll_protocol::settings::{EntryOptions, HookSupport};
 use plimsoll_store::{Durability, Project, StoreError, clock, disk, environment, outbox, sessions};
-use retry::Faults;
+use retry::FaultCounter;
 use review::Reviewer;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use stream_reader::StreamReader;
-use supervise::GRACE_PERIOD;
-use watchdog::{Terms, Watchdog};
+use supervise::SHORT_GRACE_PERIOD;
+use watchdog::{Watchdog, WatchdogTerms};
 
-/// What `plimsoll run` was asked beside the task.
+/// The options of `plimsoll run` that do not describe the task.
 #[derive(Debug, Clone)]
-pub struct Options {
-    /// The client.
+pub struct LaunchOptions {
+    /// The client program.
     pub client: PathBuf,
-    /// What the user passes on to it.
+    /// The arguments that the user passes on to the client.
     pub client_arguments: Vec<String>,
-    /// True when the sessions have the working memory.
-    pub memory: bool,
+    /// True if the sessions have the working memory.
+    pub uses_working_memory: bool,
     /// False with `--no-wait`: a pause ends the program.
-    pub wait: bool,
-    /// True if the run's own spans are exported: then those of its sessions are below them.
+    pub should_wait: bool,
+    /// True if the run's own spans are exported: the spans of its sessions are then their children.
     pub has_spans: bool,
 }
 
 /// Why a run could not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Planning.
+    /// The run cannot be planned, started or resumed.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Another `plimsoll run` works here.
     #[error("another `plimsoll run` is active in this project{0}")]
     Busy(String),
-    /// The hook programs are missing.
+    /// A hook program is missing.
     #[error(
         "the hook program {0} is neither next to plimsoll nor on the PATH: install all programs of Plimsoll together, in one of the ways of docs/start.md"
     )]
-    NoHooks(String),
-    /// The client cannot be used as it is, or as it was called.
+    HookProgramMissing(String),
+    /// The client cannot be used as it is, or with its arguments.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The client cannot be started.
     #[error(transparent)]
-    NotStarted(#[from] client::NotStarted),
-    /// An argument for the client that we set ourselves.
+    ClientNotStarted(#[from] client::ClientStartError),
+    /// An argument for the client that Plimsoll sets itself.
     #[error("`{0}` is set by plimsoll run itself: leave it out after `--`")]
-    Argument(String),
+    ReservedArgument(String),
 }
 
-/// Runs a run to its end (or its pause); answers with the exit code.
-pub fn run(
+/// Runs sessions until the run ends or pauses, and returns the exit code.
+pub fn run_sessions(
     context: RunContext<'_>,
-    options: &Options,
-    ready: Preflight,
+    options: &LaunchOptions,
+    preflight: Preflight,
     run: &RunState,
-    watcher: &mut dyn RunObserver,
+    observer: &mut dyn RunObserver,
 ) -> Result<u8, RunError> {
     let project = context.project;
-    let Preflight { hooks, memory_arguments, client_arguments, model, era, hook_parts, version, _only } =
-        ready;
-    let claude = project.root().join(".claude");
-    for folder in [project.root(), &claude, &project.handoffs(), &project.copies(), &outbox::folder(project)]
-    {
-        disk::sweep_drafts(folder, |pid| process::life_of(pid).is_gone());
+    let Preflight {
+        hook_settings,
+        memory_arguments,
+        client_arguments,
+        user_model,
+        hook_support,
+        entry_options,
+        client_version,
+        _run_lock,
+    } = preflight;
+    let claude_folder = project.root().join(".claude");
+    for folder in [
+        project.root(),
+        &claude_folder,
+        &project.handoffs_folder(),
+        &project.copies_folder(),
+        &outbox::outbox_folder(project),
+    ] {
+        disk::remove_dead_drafts(folder, |pid| process::liveness_of_pid(pid).is_gone());
     }
-    // A plan elsewhere lies in a folder of the user's.
+    // A plan outside the project's own folders lies in a folder of the user's.
     if let Some(plan) = &run.options.todo_file {
-        disk::sweep_drafts_of(&project.root().join(plan));
+        disk::remove_dead_drafts_of_file(&project.root().join(plan));
     }
-    let watchdog = Watchdog::start(last_resort(run, watcher.interrupts().clone()));
+    let watchdog = Watchdog::start(watchdog_terms(run, observer.interrupts().clone()));
     let mut runner = Runner {
         context,
         options,
-        hooks,
+        hook_settings,
         memory_arguments,
         client_arguments,
-        model,
+        user_model,
         ignored_models: BTreeSet::new(),
-        era,
-        hook_parts,
-        version,
-        watcher,
+        hook_support,
+        entry_options,
+        client_version,
+        observer,
         watchdog,
-        faults: Faults::default(),
-        figures: FiguresReader::default(),
-        last: run.clone(),
+        fault_counter: FaultCounter::default(),
+        figures: RunFiguresReader::default(),
+        last_state: run.clone(),
     };
-    runner.watcher.tell(&Progress::Run { state: run });
+    runner.observer.on_event(&RunEvent::RunStarted { state: run });
     loop {
-        let left = match runner.go_on() {
-            Ok(left) => {
-                runner.faults = Faults::default();
-                left
+        let exit_code = match runner.run_round() {
+            Ok(exit_code) => {
+                runner.fault_counter = FaultCounter::default();
+                exit_code
             }
-            Err(error) => runner.retry(error)?,
+            Err(error) => runner.retry_or_leave(error)?,
         };
-        if let Some(code) = left {
-            return Ok(runner.over(code));
+        if let Some(code) = exit_code {
+            return Ok(runner.report_end(code));
         }
     }
 }
 
-/// The loop looks many times a second, and asks politely first: where it has not ended the client by then, it is stuck.
-/// The system kills a program 90 s after it asked it to end.
+/// Returns the limits after which the watchdog takes over. The loop checks many times a second and first asks
+/// the client to end; if it has not ended the client by these limits, the loop is stuck. The system kills a
+/// program 90 s after it asked it to end.
 #[expect(clippy::exit, reason = "the thread that would return an exit code is the one that is held up")]
-fn last_resort(run: &RunState, interrupts: Interrupts) -> Terms {
-    Terms {
+fn watchdog_terms(run: &RunState, interrupts: InterruptCounter) -> WatchdogTerms {
+    WatchdogTerms {
         interrupts,
-        deadline: run.options.limits.deadline.as_ref().and_then(clock::moment),
-        after_interrupt: Duration::from_secs(2),
-        after_deadline: Duration::from_secs(15),
-        grace_period: GRACE_PERIOD,
-        to_leave: Duration::from_secs(60),
-        // Whatever the loop has not written is made good by the next `--resume`.
-        leave: || std::process::exit(ExitStatus::Interrupted.code().into()),
+        deadline: run.options.limits.deadline.as_ref().and_then(clock::parse_timestamp),
+        interrupt_timeout: Duration::from_secs(2),
+        deadline_timeout: Duration::from_secs(15),
+        client_grace_period: SHORT_GRACE_PERIOD,
+        exit_timeout: Duration::from_secs(60),
+        // The next `--resume` recovers whatever the loop has not written.
+        exit_program: || std::process::exit(ExitStatus::Interrupted.code().into()),
     }
 }
 
-/// What comes after the commands that run before a session.
-enum Learned {
-    /// A session.
-    GoOn,
-    /// Nothing now: they were given up.
+/// How a round continues after the commands that run before a session.
+enum BaselineStep {
+    /// A session follows.
+    Proceed,
+    /// The commands were given up, and the run is paused.
     Paused(Verdict),
-    /// Nothing at all: the run is over.
-    Over(u8),
+    /// The run has ended, with this exit code.
+    RunEnded(u8),
 }
 
 struct Runner<'a> {
     context: RunContext<'a>,
-    options: &'a Options,
-    hooks: String,
+    options: &'a LaunchOptions,
+    hook_settings: String,
     memory_arguments: Vec<String>,
     client_arguments: Vec<String>,
     /// The model that the user passes on to the client.
-    model: Option<String>,
-    /// Models of items that do not count and have been reported.
+    user_model: Option<String>,
+    /// Models of items that were ignored and have been reported.
     ignored_models: BTreeSet<String>,
-    era: HookSupport,
-    hook_parts: Parts,
-    version: String,
-    watcher: &'a mut dyn RunObserver,
+    hook_support: HookSupport,
+    entry_options: EntryOptions,
+    client_version: String,
+    observer: &'a mut dyn RunObserver,
     watchdog: Watchdog,
-    faults: Faults,
-    figures: FiguresReader,
-    /// The state as it was read last: what is known where it cannot be read.
-    last: RunState,
+    fault_counter: FaultCounter,
+    figures: RunFiguresReader,
+    /// The state as it was read last, used while it cannot be read.
+    last_state: RunState,
 }
 
 impl Runner<'_> {
-    /// One round, from the run's status in the state: what was begun is finished first. None means
-    /// another round.
-    fn go_on(&mut self) -> Result<Option<u8>, RunError> {
-        let gone = || StartError::NoRun(self.context.project.root().display().to_string());
-        // Read anew each round: hooks and `plimsoll stop` write it, too.
-        let state = self.context.load_state()?.ok_or_else(gone)?;
-        self.last = state.clone();
-        self.leave_pause(&state)?;
-        // Also those that a killed process did not come to tell.
-        self.tell_questions(&state)?;
-        let verdict = match self.recover(&state)? {
+    /// Runs one round, from the run's status in the state; what was begun is finished first. Returns the exit
+    /// code, or `None` if another round follows.
+    fn run_round(&mut self) -> Result<Option<u8>, RunError> {
+        let no_run_error = || StartError::NoRun(self.context.project.root().display().to_string());
+        // Read again in each round: hooks and `plimsoll stop` also write it.
+        let state = self.context.load_newest_state()?.ok_or_else(no_run_error)?;
+        self.last_state = state.clone();
+        self.clear_pause(&state)?;
+        // Includes questions that a killed process did not report.
+        self.report_new_questions(&state)?;
+        let verdict = match self.recover_iteration(&state)? {
             Some(verdict) => verdict,
-            None => match self.learn_what_passes()? {
-                Learned::Paused(paused) => paused,
-                Learned::Over(code) => return Ok(Some(code)),
-                Learned::GoOn => self.iterate()?,
+            None => match self.check_baseline()? {
+                BaselineStep::Paused(paused) => paused,
+                BaselineStep::RunEnded(code) => return Ok(Some(code)),
+                BaselineStep::Proceed => self.run_iteration()?,
             },
         };
-        self.apply(&verdict)
+        self.apply_verdict(&verdict)
     }
 
-    /// The state of a resumed run says what the process before it left: that it is paused. This one works, unless it waits for the same
-    /// moment.
-    fn leave_pause(&self, run: &RunState) -> Result<(), StoreError> {
-        let waits_on = run.iteration_record.phase == Phase::Judged && pause_that_lasts(run).is_some();
-        if run.lifecycle.status() == Status::Paused && !waits_on {
-            self.context.update_lazily(|state| {
-                state.lifecycle.go_on();
+    /// Clears the paused status that an earlier process left in the state of a resumed run, unless this one
+    /// waits for the same time.
+    fn clear_pause(&self, run: &RunState) -> Result<(), StoreError> {
+        let keeps_waiting =
+            run.iteration_record.phase == IterationPhase::Judged && unexpired_pause(run).is_some();
+        if run.lifecycle.status() == RunStatus::Paused && !keeps_waiting {
+            self.context.update_state_without_sync(|state| {
+                state.lifecycle.mark_running_if_open();
             })?;
         }
         Ok(())
     }
 
-    /// What an earlier `run` left behind: a client that still works is followed to its end, one that has ended
-    /// is judged; nothing is started twice.
-    fn recover(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
+    /// Recovers what an earlier `run` left behind: a client that still runs is followed to its end, and one
+    /// that has ended is judged. No session is started twice.
+    fn recover_iteration(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
         let record = &run.iteration_record;
-        if record.phase == Phase::Judged {
-            return match pause_that_lasts(run) {
+        if record.phase == IterationPhase::Judged {
+            return match unexpired_pause(run) {
                 Some(paused) => Ok(Some(paused)),
-                None => self.wait_for_next_day(run),
+                None => self.pause_if_daily_limit_spent(run),
             };
         }
-        if let Some(orphan) = lifecycle::orphan(run) {
-            self.watchdog.watch(orphan, lifecycle::settings_of(run));
-            self.context.note(run, JournalEvent::Adopted { pid: orphan.pid })?;
-            self.watcher.tell(&Progress::Note(format!(
+        if let Some(orphan) = lifecycle::find_orphaned_client(run) {
+            self.watchdog.watch_client(orphan, lifecycle::session_environment_markers(run));
+            self.context.record_session_event(run, JournalEvent::ClientAdopted { pid: orphan.pid })?;
+            self.observer.on_event(&RunEvent::Notice(format!(
                 "adopted the client of iteration {} (pid {})",
                 run.iteration, orphan.pid
             )));
-            self.record_process(orphan)?;
-            return self.follow(run, Client::Adopted(orphan)).map(Some);
+            self.record_client_process(orphan)?;
+            return self.follow_client(run, LaunchedClient::Adopted(orphan)).map(Some);
         }
-        // The file outlives both processes: how a dead client ended is read from what it wrote.
-        let mut follower = StreamReader::new(self.output(run, "jsonl"), &self.version);
-        follower.read_on();
-        if record.phase == Phase::Planned && !record.hooks_seen && !follower.has_spoken() {
-            // Planned and never started: it is planned again, under its own number.
-            return self.wait_for_next_day(run);
+        // The output file outlives both processes: it shows how a dead client ended.
+        let mut reader = StreamReader::new(self.output_path(run, "jsonl"), &self.client_version);
+        reader.read_new_events();
+        if record.phase == IterationPhase::Planned
+            && !record.has_hooks_running
+            && !reader.has_reported_session()
+        {
+            // It was planned and never started, so it is planned again under its own number.
+            return self.pause_if_daily_limit_spent(run);
         }
-        let ended = follower.ended(plimsoll_domain::Exit::default());
-        self.finish(run, &ended).map(Some)
+        let result = reader.session_result(plimsoll_domain::ProcessExit::default());
+        self.finish_iteration(run, &result).map(Some)
     }
 
-    /// What all runs may spend on a day is spent before this one begins a session: it waits as after one.
-    fn wait_for_next_day(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
-        let Some(paused) = day::is_spent(self.context.project, run) else { return Ok(None) };
-        let state = self.context.update(|state| {
+    /// Pauses the run before a session, as after one, if all runs together have spent the daily limit.
+    fn pause_if_daily_limit_spent(&mut self, run: &RunState) -> Result<Option<Verdict>, RunError> {
+        let Some(paused) = daily_spending::daily_limit_pause(self.context.project, run) else {
+            return Ok(None);
+        };
+        let state = self.context.update_state(|state| {
             if !state.lifecycle.is_over() {
-                state.lifecycle.take(&paused);
+                state.lifecycle.apply_verdict(&paused);
             }
             state.clone()
         })?;
         if let Some(state) = state.filter(|state| !state.lifecycle.is_over()) {
-            self.context.note(&state, JournalEvent::Verdict(Box::new(VerdictReached::of(&paused))))?;
-            self.watcher.tell(&Progress::Judged { state: &state, verdict: &paused });
+            self.context.record_session_event(
+                &state,
+                JournalEvent::Verdict(Box::new(VerdictReached::from_verdict(&paused))),
+            )?;
+            self.observer.on_event(&RunEvent::Judged { state: &state, verdict: &paused });
         }
         Ok(Some(paused))
     }
 
-    fn iterate(&mut self) -> Result<Verdict, RunError> {
-        // Chosen here and planned before the client starts, so that a client without a noted pid can still be found.
+    fn run_iteration(&mut self) -> Result<Verdict, RunError> {
+        // The id is chosen here and planned before the client starts, so that a client whose pid was not
+        // recorded can still be found.
         let session_id = uuid::Uuid::new_v4().to_string();
-        let state =
-            lifecycle::plan(self.context.project, self.context.run_id, Some(SessionId::from(session_id)))?;
+        let state = lifecycle::plan_iteration(
+            self.context.project,
+            self.context.run_id,
+            Some(SessionId::from(session_id)),
+        )?;
         if state.lifecycle.is_over() {
-            return Ok(self.over_before_it_began(&state));
+            return Ok(self.verdict_without_session(&state));
         }
-        let model = self.choose_model(&state);
-        let unusual = model.as_deref().filter(|_| model != self.model);
-        self.watcher.tell(&Progress::Iteration { state: &state, model: unusual });
-        let client = self.spawn(&state, model)?;
-        self.follow(&state, client)
+        let model = self.choose_item_model(&state);
+        let changed_model = model.as_deref().filter(|_| model != self.user_model);
+        self.observer.on_event(&RunEvent::IterationStarted { state: &state, model: changed_model });
+        let client = self.start_client(&state, model)?;
+        self.follow_client(&state, client)
     }
 
-    /// Runs commands of which it is not known whether they pass before the next session.
-    fn learn_what_passes(&mut self) -> Result<Learned, RunError> {
-        if !self.last.lifecycle.is_over() {
-            self.last.outcomes.changed_protected = protect::check_before_session(&self.context, &self.last)?;
+    /// Runs, before the next session, the commands whose result is not known yet.
+    fn check_baseline(&mut self) -> Result<BaselineStep, RunError> {
+        if !self.last_state.lifecycle.is_over() {
+            self.last_state.outcomes.protected_changes =
+                protect::update_changes_before_session(&self.context, &self.last_state)?;
         }
-        let commands = baseline::unknown(self.context.project, &self.last);
+        let commands = baseline::commands_to_check(self.context.project, &self.last_state);
         if commands.is_empty() {
-            return Ok(Learned::GoOn);
+            return Ok(BaselineStep::Proceed);
         }
-        self.watcher.tell(&Progress::Note(baseline::words(&self.last, &commands)));
-        // No session is at work: the first Ctrl-C is enough.
-        let known = baseline::learn(&self.context, &self.last, &commands, &|| {
-            self.watcher.interrupts().has_asked(Interrupt::Once) || self.context.is_cancelled()
+        self.observer.on_event(&RunEvent::Notice(baseline::render_notice(&self.last_state, &commands)));
+        // No session is running, so the first Ctrl-C is enough.
+        let result = baseline::run_baseline(&self.context, &self.last_state, &commands, &|| {
+            self.observer.interrupts().has_requested(Interrupt::AfterSession) || self.context.is_canceled()
         })?;
-        match known {
-            Known::Paused(paused) => Ok(Learned::Paused(paused)),
-            Known::Said(said) => {
-                if !said.is_empty() {
-                    self.watcher.tell(&Progress::Verified { outcomes: &said });
+        match result {
+            BaselineResult::Paused(paused) => Ok(BaselineStep::Paused(paused)),
+            BaselineResult::Outcomes(outcomes) => {
+                if !outcomes.is_empty() {
+                    self.observer.on_event(&RunEvent::Verified { outcomes: &outcomes });
                 }
-                // They may have taken long: until after the deadline, or until the user cancelled the run.
-                Ok(self.over_meanwhile()?.map_or(Learned::GoOn, Learned::Over))
+                // The commands may have run past the deadline, or the user may have canceled the run
+                // meanwhile.
+                Ok(self.exit_code_if_ended()?.map_or(BaselineStep::Proceed, BaselineStep::RunEnded))
             }
         }
     }
 
-    /// A run that was cancelled meanwhile, or in which everything waits for an answer.
-    fn over_before_it_began(&mut self, state: &RunState) -> Verdict {
+    /// Returns the verdict on a run that ended before its session began: canceled meanwhile, or every item
+    /// waits for an answer.
+    fn verdict_without_session(&mut self, state: &RunState) -> Verdict {
         let status = state.lifecycle.status();
-        match state.lifecycle.last_verdict().filter(|_| status == Status::Blocked) {
+        match state.lifecycle.last_verdict().filter(|_| status == RunStatus::Blocked) {
             Some(verdict) => {
-                self.watcher.tell(&Progress::Judged { state, verdict });
+                self.observer.on_event(&RunEvent::Judged { state, verdict });
                 verdict.clone()
             }
             None => Verdict::Stop { status, reason: String::new() },
         }
     }
 
-    /// The model for the item of this iteration. One that does not count is told once.
-    fn choose_model(&mut self, state: &RunState) -> Option<String> {
+    /// Chooses the model for the item of this iteration. A model that is ignored is reported once.
+    fn choose_item_model(&mut self, state: &RunState) -> Option<String> {
         let item = state.iteration_record.item.as_deref().unwrap_or_default();
-        let chosen = models::choose(item, &self.context.settings.models, self.model.as_deref());
-        if let Some(ignored) = chosen.ignored
+        let choice = models::choose_model(item, &self.context.settings.models, self.user_model.as_deref());
+        if let Some(ignored) = choice.ignored_model
             && self.ignored_models.insert(ignored.to_owned())
         {
-            self.watcher.tell(&Progress::Note(models::ignored_words(ignored)));
+            self.observer.on_event(&RunEvent::Notice(models::render_ignored_model(ignored)));
         }
-        chosen.model.map(str::to_owned)
+        choice.model.map(str::to_owned)
     }
 
-    fn spawn(&mut self, state: &RunState, model: Option<String>) -> Result<Client, RunError> {
-        let prompt = self.output(state, "prompt.md");
+    fn start_client(&mut self, state: &RunState, model: Option<String>) -> Result<LaunchedClient, RunError> {
+        let prompt_path = self.output_path(state, "prompt.md");
         disk::replace(
-            &prompt,
-            &disk::read(&self.context.project.prompt())?.unwrap_or_default(),
+            &prompt_path,
+            &disk::read(&self.context.project.prompt_path())?.unwrap_or_default(),
             Durability::Lazy,
         )?;
-        // Only for order's sake: it must not end the run.
-        let _ = prompt::put_back(self.context.project, state);
+        // Only tidies up: a failure must not end the run.
+        let _ = prompt::remove_block_from_prompt(self.context.project, state);
         let session_id = state.session_id.clone().unwrap_or_default();
-        let ours = [
+        let fixed_arguments = [
             "-p",
             "--output-format",
             "stream-json",
@@ -380,231 +409,254 @@ impl Runner<'_> {
             "--session-id",
             &session_id,
             "--settings",
-            &self.hooks,
+            &self.hook_settings,
         ];
-        let arguments: Vec<String> = ours
+        let arguments: Vec<String> = fixed_arguments
             .map(str::to_owned)
             .into_iter()
             .chain(self.memory_arguments.clone())
-            .chain(budget_left(&self.context, state, self.era, &self.client_arguments))
-            .chain(model.iter().flat_map(|model| [models::OPTION.to_owned(), model.clone()]))
+            .chain(remaining_budget_arguments(
+                &self.context,
+                state,
+                self.hook_support,
+                &self.client_arguments,
+            ))
+            .chain(model.iter().flat_map(|model| [models::MODEL_OPTION.to_owned(), model.clone()]))
             .chain(self.client_arguments.clone())
             .collect();
-        // Files and no pipes: a client whose reader has died works on to its end (2.1.329); its output is read later.
-        // A kill before the pid is written leaves a client that `lifecycle::orphan` finds by its ids.
-        let client = client::start(Launch {
+        // Files instead of pipes: a client whose reader has died works on to its end (2.1.329), and its
+        // output is read later. A kill before the pid is written leaves a client that
+        // `lifecycle::find_orphaned_client` finds by its ids.
+        let client = client::start_client(ClientLaunch {
             program: &self.options.client,
             arguments: &arguments,
             folder: self.context.project.root(),
-            environment: &self.environment(state, &session_id),
-            without: &[],
-            stdin: disk::open(&prompt)?,
-            stdout: disk::open_to_append(&self.output(state, "jsonl"))?,
-            stderr: disk::open_to_append(&self.output(state, "err"))?,
+            environment: &self.session_environment(state, &session_id),
+            removed_variables: &[],
+            stdin: disk::open(&prompt_path)?,
+            stdout: disk::open_for_append(&self.output_path(state, "jsonl"))?,
+            stderr: disk::open_for_append(&self.output_path(state, "err"))?,
         })?;
-        // None if the client has already ended: it was a session all the same.
+        // `None` if the client has already ended: it still was a session.
         let identity = client.identity();
         if let Some(identity) = identity {
-            // Before the write: if the disk refuses it, the client is known here and can be ended.
-            self.watchdog.watch(identity, lifecycle::settings_of(state));
-            self.record_process(identity)?;
+            // Before the write: if the disk refuses it, the watchdog knows the client and can end it.
+            self.watchdog.watch_client(identity, lifecycle::session_environment_markers(state));
+            self.record_client_process(identity)?;
         }
-        self.context
-            .note(state, JournalEvent::Spawned { pid: identity.map(|identity| identity.pid), model })?;
+        self.context.record_session_event(
+            state,
+            JournalEvent::ClientStarted { pid: identity.map(|identity| identity.pid), model },
+        )?;
         Ok(client)
     }
 
-    /// What the client finds in its environment; how deep frames may lie, unless the user has said it.
-    fn environment(&self, state: &RunState, session_id: &SessionId) -> Vec<(String, String)> {
-        let given = plugin::given(session_id, self.hook_parts);
-        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.context.run_id.to_string()), given];
-        variables.extend(labels::of_session(state, session_id, self.options.has_spans));
+    /// Returns the environment of the client, with the nesting depth of frames unless the user has set it.
+    fn session_environment(&self, state: &RunState, session_id: &SessionId) -> Vec<(String, String)> {
+        let plugin_variable = hook_precedence::run_hooks_variable(session_id, self.entry_options);
+        let mut variables = vec![(RUN_VARIABLE.to_owned(), self.context.run_id.to_string()), plugin_variable];
+        variables.extend(labels::session_labels(state, session_id, self.options.has_spans));
         let (name, value) = plimsoll_protocol::settings::memory_variable();
-        if self.options.memory && environment::variable(&name).is_none() {
+        if self.options.uses_working_memory && environment::variable(&name).is_none() {
             variables.push((name, value));
         }
         variables
     }
 
-    fn record_process(&self, identity: process::Identity) -> Result<(), StoreError> {
-        self.context.update(|state| {
+    fn record_client_process(&self, identity: process::ProcessIdentity) -> Result<(), StoreError> {
+        self.context.update_state(|state| {
             let record = &mut state.iteration_record;
-            if matches!(record.phase, Phase::Planned | Phase::Spawned) {
-                record.phase = Phase::Spawned;
+            if matches!(record.phase, IterationPhase::Planned | IterationPhase::Spawned) {
+                record.phase = IterationPhase::Spawned;
             }
             record.pid = Some(identity.pid);
-            record.process_started = Some(identity.started);
-            record.started_at.get_or_insert(clock::stamp(clock::now()));
+            record.process_start_ticks = Some(identity.start_time);
+            record.started_at.get_or_insert(clock::to_timestamp(clock::now()));
         })?;
         Ok(())
     }
 
-    fn finish(&mut self, state: &RunState, ended: &SessionResult) -> Result<Verdict, RunError> {
-        // First: the observer prints the cost.
-        let ended = &self.with_cost(state, ended);
-        // SIGKILL to the client leaves its running Bash tool working (2.1.329): into the next session's files. What a session leaves
-        // working could change protected files between the comparisons.
-        if matches!(ended.ending, Ending::Crashed(_)) || !state.options.protect.is_empty() {
-            lifecycle::end_left_behind(state);
+    fn finish_iteration(&mut self, state: &RunState, result: &SessionResult) -> Result<Verdict, RunError> {
+        // First, because the observer prints the cost.
+        let result = &self.with_complete_cost(state, result);
+        // SIGKILL to the client leaves its running Bash tool alive (2.1.329), which would write into the next
+        // session's files. Surviving processes could also change protected files between the comparisons.
+        if matches!(result.ending, SessionEnding::Crashed(_)) || !state.options.protected_paths.is_empty() {
+            lifecycle::end_surviving_processes(state);
         }
-        // A hook may have ended it, on its way or at once: it was ended all the same.
-        let cancelled = SessionResult { ending: Ending::Cancelled, ..ended.clone() };
-        let was_cancelled =
-            matches!(ended.ending, Ending::HookStopped | Ending::Crashed(_)) && self.context.is_cancelled();
-        let ended = if was_cancelled { &cancelled } else { ended };
-        let open = facts::todo(self.context.project, state).map(|todo| todo.open());
-        let item = state.iteration_record.item.as_deref().zip(open.as_ref());
+        // A hook may have ended the session, gracefully or at once: it still counts as canceled.
+        let cancelled_result = SessionResult { ending: SessionEnding::Canceled, ..result.clone() };
+        let was_canceled = matches!(result.ending, SessionEnding::HookStopped | SessionEnding::Crashed(_))
+            && self.context.is_canceled();
+        let result = if was_canceled { &cancelled_result } else { result };
+        let open_items = facts::load_plan(self.context.project, state).map(|todo| todo.open_items());
+        let item = state.iteration_record.item.as_deref().zip(open_items.as_ref());
         let item = item.map(|(item, open)| (item, open.iter().any(|text| text == item)));
-        self.watcher.tell(&Progress::Ended { iteration: state.iteration, ended, item });
-        let finished = self.judge(ended)?;
-        let gone = || StartError::NoRun(self.context.project.root().display().to_string());
-        let Finished { verdict, verify, review, taken_back, not_run } = finished.ok_or_else(gone)?;
-        self.note_left_behind(state);
+        self.observer.on_event(&RunEvent::IterationEnded { iteration: state.iteration, result, item });
+        let finished_iteration = self.finish_and_judge(result)?;
+        let no_run_error = || StartError::NoRun(self.context.project.root().display().to_string());
+        let FinishedIteration {
+            verdict,
+            verify_outcomes: verify,
+            review_outcome: review,
+            reverted_ticks: taken_back,
+            skipped_checks: not_run,
+        } = finished_iteration.ok_or_else(no_run_error)?;
+        self.record_surviving_processes(state);
         if !verify.is_empty() {
-            self.watcher.tell(&Progress::Verified { outcomes: &verify });
+            self.observer.on_event(&RunEvent::Verified { outcomes: &verify });
         }
         for check in &not_run {
-            self.watcher.tell(&Progress::Note(not_run_words(check)));
+            self.observer.on_event(&RunEvent::Notice(describe_check_not_run(check)));
         }
         if let Some(reviewed) = &review {
-            self.watcher.tell(&Progress::Reviewed { reviewed });
+            self.observer.on_event(&RunEvent::Reviewed { reviewed });
         }
         if let Some(taken) = &taken_back {
-            self.watcher.tell(&Progress::TakenBack { taken });
+            self.observer.on_event(&RunEvent::TicksReverted { reverted: taken });
         }
-        let now = self.context.load_state()?;
-        self.watcher.tell(&Progress::Judged { state: now.as_ref().unwrap_or(state), verdict: &verdict });
+        let newest_state = self.context.load_newest_state()?;
+        self.observer
+            .on_event(&RunEvent::Judged { state: newest_state.as_ref().unwrap_or(state), verdict: &verdict });
         Ok(verdict)
     }
 
     /// Completes the cost of a session that ended without a report.
-    fn with_cost(&self, state: &RunState, ended: &SessionResult) -> SessionResult {
+    fn with_complete_cost(&self, state: &RunState, result: &SessionResult) -> SessionResult {
         let session_id = state.session_id.clone().unwrap_or_default();
-        let record = sessions::load(self.context.project, &session_id);
-        complete_cost(self.context.project, &session_id, &record, ended.clone())
+        let record = sessions::load_session_record(self.context.project, &session_id);
+        add_missing_cost(self.context.project, &session_id, &record, result.clone())
     }
 
-    fn judge(&mut self, ended: &SessionResult) -> Result<Option<Finished>, StoreError> {
-        let (context, interrupts) = (self.context, self.watcher.interrupts().clone());
-        let give_up = || interrupts.has_asked(Interrupt::Twice) || context.is_cancelled();
+    fn finish_and_judge(&mut self, result: &SessionResult) -> Result<Option<FinishedIteration>, StoreError> {
+        let (context, interrupts) = (self.context, self.observer.interrupts().clone());
+        let should_give_up = || interrupts.has_requested(Interrupt::EndSession) || context.is_canceled();
         let mut reviewer = Reviewer {
-            client: &self.options.client,
+            client_program: &self.options.client,
             client_arguments: &self.options.client_arguments,
-            model: self.model.as_deref(),
-            version: &self.version,
-            era: self.era,
-            linger: Duration::from_secs(self.context.settings.end_wait_seconds),
+            session_model: self.user_model.as_deref(),
+            client_version: &self.client_version,
+            hook_support: self.hook_support,
+            linger_timeout: Duration::from_secs(self.context.settings.end_wait_seconds),
             watchdog: &self.watchdog,
-            observer: &mut *self.watcher,
+            observer: &mut *self.observer,
         };
-        finish::finish_unless(&context, ended, &give_up, Some(&mut reviewer))
+        finish::finish_iteration_unless(&context, result, &should_give_up, Some(&mut reviewer))
     }
 
-    /// What a session has started and left at work: a server, or a long job whose result the next one wants. It is not
-    /// ended, but the user should know of it.
-    fn note_left_behind(&self, state: &RunState) {
-        let Some([run, session]) = lifecycle::settings_of(state) else { return };
-        let name = |left: process::Identity| {
-            let command = plimsoll_domain::text::clip(
-                &plimsoll_domain::text::one_line(&process::command_of(left.pid)),
+    /// Records the processes that a session has started and left running: a server, or a long job whose
+    /// result the next session needs. They are not ended, but the user should know about them.
+    fn record_surviving_processes(&self, state: &RunState) {
+        let Some([run, session]) = lifecycle::session_environment_markers(state) else { return };
+        let describe_process = |identity: process::ProcessIdentity| {
+            let command = plimsoll_domain::text::truncate_end(
+                &plimsoll_domain::text::to_single_line(&process::command_line_text(identity.pid)),
                 80,
             );
-            format!("{} {command}", left.pid)
+            format!("{} {command}", identity.pid)
         };
-        let left: Vec<String> = process::left_behind([&run, &session]).into_iter().map(name).collect();
-        if !left.is_empty() {
-            let _ = self.context.note(state, JournalEvent::LeftBehind { processes: left });
+        let processes: Vec<String> =
+            process::find_surviving_processes([&run, &session]).into_iter().map(describe_process).collect();
+        if !processes.is_empty() {
+            let _ = self.context.record_session_event(state, JournalEvent::ProcessesLeftBehind { processes });
         }
     }
 
-    fn over(&mut self, code: u8) -> u8 {
-        let state = self.context.load_state().ok().flatten();
-        self.watcher.tell(&Progress::Over { state: state.as_ref(), code });
+    fn report_end(&mut self, code: u8) -> u8 {
+        let state = self.context.load_newest_state().ok().flatten();
+        self.observer.on_event(&RunEvent::ProgramEnded { state: state.as_ref(), exit_code: code });
         code
     }
 
-    /// Where a session's output is: a limit may bring several sessions under one number.
-    fn output(&self, state: &RunState, kind: &str) -> PathBuf {
-        session_output(self.context.project, state, kind)
+    /// Returns the path of a session's output. It contains the session's id, because a limit may cause
+    /// several sessions under one number.
+    fn output_path(&self, state: &RunState, extension: &str) -> PathBuf {
+        session_output_path(self.context.project, state, extension)
     }
 }
 
 /// Returns the path of a session's output.
-fn session_output(project: &Project, state: &RunState, kind: &str) -> PathBuf {
+fn session_output_path(project: &Project, state: &RunState, extension: &str) -> PathBuf {
     let session: String = state.session_id.as_deref().unwrap_or("none").chars().take(8).collect();
-    project.run_folder(&state.run_id).join(format!("iteration-{:04}-{session}.{kind}", state.iteration))
+    project.run_folder(&state.run_id).join(format!("iteration-{:04}-{session}.{extension}", state.iteration))
 }
 
-/// The client itself stops a session that would spend more than is left; clients that are too old for it
-/// are stopped between sessions.
-fn budget_left(
+/// Returns the client's budget option for what is left: the client itself then stops a session that would
+/// spend more. Runs with clients that are too old for the option are stopped between sessions.
+fn remaining_budget_arguments(
     context: &RunContext<'_>,
     state: &RunState,
-    era: HookSupport,
-    arguments: &[String],
+    hook_support: HookSupport,
+    client_arguments: &[String],
 ) -> Vec<String> {
-    const FLAG: &str = "--max-budget-usd";
-    let is_set = arguments.iter().any(|argument| argument.starts_with(FLAG));
-    let of_run = state.options.limits.max_cost_usd.map(|most| most - state.spent.cost_usd);
-    let left = of_run.into_iter().chain(day::left(context.project, state)).reduce(f64::min);
-    match left.map(|left| left.max(0.01)) {
-        Some(left) if !is_set && era == HookSupport::Modern => vec![FLAG.to_owned(), format!("{left:.2}")],
+    const BUDGET_OPTION: &str = "--max-budget-usd";
+    let is_set_by_user = client_arguments.iter().any(|argument| argument.starts_with(BUDGET_OPTION));
+    let run_remaining = state.options.limits.max_cost_usd.map(|limit| limit - state.spending.cost_usd);
+    let remaining = run_remaining
+        .into_iter()
+        .chain(daily_spending::remaining_today(context.project, state))
+        .reduce(f64::min);
+    match remaining.map(|remaining| remaining.max(0.01)) {
+        Some(left) if !is_set_by_user && hook_support == HookSupport::Modern => {
+            vec![BUDGET_OPTION.to_owned(), format!("{left:.2}")]
+        }
         _ => Vec::new(),
     }
 }
 
-/// A run that was paused until a known moment continues waiting for it when it is resumed; for its share of a
-/// quota only as far as the share that it has now says so.
-fn pause_that_lasts(run: &RunState) -> Option<Verdict> {
+/// Returns the pause that a resumed run continues to wait for, if its time has not come. A pause for the
+/// share of a quota continues only if the current share still requires it.
+fn unexpired_pause(run: &RunState) -> Option<Verdict> {
     let Some(Verdict::Pause { kind, until: Some(until), .. }) = run.lifecycle.last_verdict() else {
         return None;
     };
     let now = clock::now();
     if *kind == PauseKind::Quota {
-        let bound = plimsoll_policy::bounds::reached(run, &clock::stamp(now));
-        return bound.filter(|bound| matches!(bound, Verdict::Pause { .. }));
+        let limit_verdict = plimsoll_policy::bounds::reached_limit_verdict(run, &clock::to_timestamp(now));
+        return limit_verdict.filter(|bound| matches!(bound, Verdict::Pause { .. }));
     }
-    let lasts = kind.passes() && clock::parse(until.as_str()).is_some_and(|until| until > now);
-    if lasts { run.lifecycle.last_verdict().cloned() } else { None }
+    let is_unexpired =
+        kind.resolves_by_waiting() && clock::parse_rfc3339(until.as_str()).is_some_and(|until| until > now);
+    if is_unexpired { run.lifecycle.last_verdict().cloned() } else { None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::limits::{Limits, Quota, QuotaWindow};
-    use plimsoll_domain::state::{Lifecycle, RunOptions, Spent};
+    use plimsoll_domain::limits::{QuotaWindow, RunLimits, SubscriptionQuotas};
+    use plimsoll_domain::state::{Lifecycle, RunOptions, RunSpending};
 
-    fn waiting(kind: PauseKind, until: plimsoll_domain::Timestamp) -> Lifecycle {
-        Lifecycle::after(&Verdict::Pause { kind, until: Some(until), reason: String::new() })
+    fn paused_lifecycle(kind: PauseKind, until: plimsoll_domain::Timestamp) -> Lifecycle {
+        Lifecycle::from_verdict(&Verdict::Pause { kind, until: Some(until), reason: String::new() })
     }
 
     #[test]
-    fn a_pause_for_the_quota_lasts_as_long_as_the_share_says_so_and_a_limit_until_its_reset() {
-        let reset = clock::stamp(clock::now() + chrono::Duration::hours(2));
-        let paused = |kind, share| RunState {
+    fn a_quota_pause_lasts_while_the_share_requires_it() {
+        let reset = clock::to_timestamp(clock::now() + chrono::Duration::hours(2));
+        let paused_run = |kind, share| RunState {
             options: RunOptions {
                 max_iterations: 50,
-                limits: Limits { stop_at_limit_percent: share, ..Limits::default() },
+                limits: RunLimits { stop_at_limit_percent: share, ..RunLimits::default() },
                 ..RunOptions::default()
             },
-            spent: Spent {
-                quota: Quota {
-                    five_hour: Some(QuotaWindow { percent: 85.0, resets_at: Some(reset.clone()) }),
+            spending: RunSpending {
+                quota: SubscriptionQuotas {
+                    five_hour: Some(QuotaWindow { used_percent: 85.0, resets_at: Some(reset.clone()) }),
                     seven_day: None,
                 },
-                ..Spent::default()
+                ..RunSpending::default()
             },
-            lifecycle: waiting(kind, reset.clone()),
+            lifecycle: paused_lifecycle(kind, reset.clone()),
             ..RunState::default()
         };
-        for (kind, share, lasts) in [
+        for (kind, share, is_paused) in [
             (PauseKind::Quota, Some(80), true),
             (PauseKind::Quota, Some(100), false),
             (PauseKind::Quota, None, false),
             (PauseKind::Limit, Some(100), true),
             (PauseKind::Interrupted, Some(80), false),
         ] {
-            assert_eq!(pause_that_lasts(&paused(kind, share)).is_some(), lasts, "{kind:?} {share:?}");
+            assert_eq!(unexpired_pause(&paused_run(kind, share)).is_some(), is_paused, "{kind:?} {share:?}");
         }
     }
 }

@@ -1,117 +1,125 @@
-//! Reads the figures of a run ([`RunFigures`]) off its files: for the screen of `plimsoll run`, for `plimsoll status` and the report.
+//! Reads the figures of a run ([`RunFigures`]) from its files: for the screen of `plimsoll run`, for
+//! `plimsoll status` and the report.
 //!
-//! Sessions that are running are in nobody's sums yet. Their transcripts say what they have used; whoever looks again and again keeps
-//! the reader, which reads only what is new.
+//! Running sessions are not in any sum yet, so their usage is read from their transcripts. A caller that
+//! reads repeatedly keeps the reader, which reads only what is new.
 //!
-//! A [`RunSnapshot`] has them beside the run's state and its activity, all of one moment.
+//! A [`RunSnapshot`] combines the figures with the run's state and its activity at one moment.
 
-pub use crate::context::running_sessions::FiguresReader;
+pub use crate::context::running_sessions::RunFiguresReader;
 
-use crate::context::running_sessions::living_client;
-use crate::workers::item_figures::read_items;
-use crate::workers::table;
+use crate::context::running_sessions::live_client_pid;
+use crate::workers::item_figures::read_item_run_facts;
+use crate::workers::workers_file;
 use plimsoll_domain::run_figures::{RunFigures, WorkerActivity, WorkerFigures};
-use plimsoll_domain::workers::Workers;
+use plimsoll_domain::workers::WorkersState;
 use plimsoll_domain::{RunId, RunState};
-use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, run_activity};
-use plimsoll_policy::run_figures::{figures_of_sessions, figures_of_workers};
+use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, determine_activity};
+use plimsoll_policy::run_figures::{figures_of_parallel_run, figures_of_sequential_run};
 use plimsoll_store::{Project, StoreError, lock, state_file};
 
-/// A run at one moment.
+/// The state, figures and activity of a run at one moment.
 #[derive(Debug, Clone)]
 pub struct RunSnapshot {
-    /// Its state.
     pub state: RunState,
-    /// Its figures.
     pub figures: RunFigures,
-    /// What it does.
+    /// The current activity of the run.
     pub activity: RunActivity,
-    /// Why no new session or item starts; none if they do.
+    /// Why no new session or item starts; `None` if they do.
     pub stop_reason: Option<String>,
     /// True while a `plimsoll run` works on it or waits.
     pub is_run_active: bool,
 }
 
-/// How often a run is looked at again whose process has begun or ended meanwhile: what the state says is then of another moment.
-const LOOKS: usize = 5;
+/// How often a run is read again if its process has started or ended meanwhile, because the state is then of
+/// another moment.
+const MAX_SNAPSHOT_ATTEMPTS: usize = 5;
 
-/// Reads the run of a project, or the one with this id; none if there is none.
-pub fn read_snapshot(
+/// Reads a snapshot of the project's run, or of the run with this id; returns `None` if there is none.
+pub fn read_run_snapshot(
     project: &Project,
     run_id: Option<&RunId>,
-    reader: &mut FiguresReader,
+    reader: &mut RunFiguresReader,
 ) -> Result<Option<RunSnapshot>, StoreError> {
-    let mut is_run_active = lock::is_run_held(project);
-    let mut looks = 0;
+    let mut is_run_active = lock::is_run_locked(project);
+    let mut attempts = 0;
     loop {
-        let Some(state) = state_file::load(project, run_id)? else { return Ok(None) };
-        let figures = read_figures(project, &state, reader)?;
-        let is_active_now = lock::is_run_held(project);
-        looks += 1;
-        if is_active_now == is_run_active || looks == LOOKS {
-            return Ok(Some(snapshot(project, state, figures, is_active_now)));
+        let Some(state) = state_file::load_state(project, run_id)? else { return Ok(None) };
+        let figures = read_run_figures(project, &state, reader)?;
+        let is_active_now = lock::is_run_locked(project);
+        attempts += 1;
+        if is_active_now == is_run_active || attempts == MAX_SNAPSHOT_ATTEMPTS {
+            return Ok(Some(build_snapshot(project, state, figures, is_active_now)));
         }
         is_run_active = is_active_now;
     }
 }
 
-/// Completes a state that was read before. Of an earlier run of the project nothing is running.
-pub fn complete_snapshot(
+/// Builds a snapshot from a state that was already read. An earlier run of the project has no running
+/// session.
+pub fn snapshot_from_state(
     project: &Project,
     state: &RunState,
-    is_present: bool,
+    is_newest_run: bool,
 ) -> Result<RunSnapshot, StoreError> {
-    if is_present {
-        let figures = read_figures(project, state, &mut FiguresReader::default())?;
-        return Ok(snapshot(project, state.clone(), figures, lock::is_run_held(project)));
+    if is_newest_run {
+        let figures = read_run_figures(project, state, &mut RunFiguresReader::default())?;
+        return Ok(build_snapshot(project, state.clone(), figures, lock::is_run_locked(project)));
     }
     Ok(RunSnapshot {
-        figures: figures_of_sessions(state, None),
-        activity: run_activity(&ActivityEvidence::from_state(state, false)),
+        figures: figures_of_sequential_run(state, None),
+        activity: determine_activity(&ActivityEvidence::from_state(state, false)),
         stop_reason: None,
         is_run_active: false,
         state: state.clone(),
     })
 }
 
-fn snapshot(project: &Project, state: RunState, figures: RunFigures, is_run_active: bool) -> RunSnapshot {
-    let workers = table::load(project, &state.run_id).ok().flatten();
-    let of_session = state.iteration_record.stops_after.then(|| "Ctrl-C".to_owned());
-    let stop_reason = workers.and_then(|workers| workers.stop_reason).or(of_session);
+fn build_snapshot(
+    project: &Project,
+    state: RunState,
+    figures: RunFigures,
+    is_run_active: bool,
+) -> RunSnapshot {
+    let workers = workers_file::load_workers_state(project, &state.run_id).ok().flatten();
+    let session_stop_reason = state.iteration_record.stops_run_after_session.then(|| "Ctrl-C".to_owned());
+    let stop_reason = workers.and_then(|workers| workers.stop_reason).or(session_stop_reason);
     let is_working = |worker: &&WorkerFigures| worker.activity == WorkerActivity::Working;
-    let activity = run_activity(&ActivityEvidence {
+    let activity = determine_activity(&ActivityEvidence {
         is_stop_requested: stop_reason.is_some(),
-        client: living_client(&state),
-        is_api_failing: state.iteration_record.api_trouble.is_some() || figures.api_trouble().is_some(),
-        items_at_work: figures.workers.iter().filter(is_working).count(),
+        client_pid: live_client_pid(&state),
+        is_api_failing: state.iteration_record.api_retry.is_some()
+            || figures.api_trouble_of_all_workers().is_some(),
+        running_item_count: figures.workers.iter().filter(is_working).count(),
         ..ActivityEvidence::from_state(&state, is_run_active)
     });
     RunSnapshot { state, figures, activity, stop_reason, is_run_active }
 }
 
-/// How often the record of a parallel run is read again if it has changed meanwhile: then an item may have been counted nowhere.
-const ATTEMPTS: usize = 5;
+/// How often the record of a parallel run is read again if it has changed meanwhile, because an item may then
+/// have been counted nowhere.
+const MAX_READ_ATTEMPTS: usize = 5;
 
-/// Reads the figures of a run as its files have them now.
-fn read_figures(
+/// Reads the current figures of a run from its files.
+fn read_run_figures(
     project: &Project,
     run: &RunState,
-    reader: &mut FiguresReader,
+    reader: &mut RunFiguresReader,
 ) -> Result<RunFigures, StoreError> {
-    let Some(mut record) = table::load(project, &run.run_id)? else {
-        return Ok(reader.read_sessions(project, run));
+    let Some(mut record) = workers_file::load_workers_state(project, &run.run_id)? else {
+        return Ok(reader.read_sequential_run(project, run));
     };
-    let mut read = |record: &Workers| {
-        let facts = read_items(reader, project, run, record);
-        figures_of_workers(record, &facts, lock::is_run_held(project))
+    let mut compute_figures = |record: &WorkersState| {
+        let facts = read_item_run_facts(reader, project, run, record);
+        figures_of_parallel_run(record, &facts, lock::is_run_locked(project))
     };
-    for _ in 1..ATTEMPTS {
-        let figures = read(&record);
-        let now = table::load(project, &run.run_id)?.unwrap_or_default();
-        if now == record {
+    for _ in 1..MAX_READ_ATTEMPTS {
+        let figures = compute_figures(&record);
+        let newest_record = workers_file::load_workers_state(project, &run.run_id)?.unwrap_or_default();
+        if newest_record == record {
             return Ok(figures);
         }
-        record = now;
+        record = newest_record;
     }
-    Ok(read(&record))
+    Ok(compute_figures(&record))
 }

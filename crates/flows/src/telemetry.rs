@@ -1,8 +1,9 @@
-//! A run's own spans and logs on their way to the user's collector. Nothing here opens a connection: `plimsoll-otel` does, an
-//! optional program. It is started with a run, told each event as `plimsoll run --json` prints it, and never waited for.
+//! Sends a run's own spans and logs to the user's collector. This module opens no connection:
+//! `plimsoll-otel`, an optional program, does. It is started with a run, receives each event as `plimsoll run
+//! --json` prints it, and is never waited for.
 //!
-//! What it is told comes from the run's process, not from a file in the project, so a session cannot forge a span; the journal it
-//! reads by itself, for the logs.
+//! Its events come from the run's process, not from a file in the project, so a session cannot forge a span.
+//! It reads the journal itself, for the logs.
 
 pub mod command;
 
@@ -10,113 +11,139 @@ use crate::optional_program::{self, OTEL};
 use command::follow_arguments;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, StreamEntry};
 use plimsoll_domain::{RunId, RunState};
-use plimsoll_launcher::Listener;
-use plimsoll_policy::telemetry::exporter::{Exporter, UnfitVariable};
-use plimsoll_policy::telemetry::{self, trace::Trace};
+use plimsoll_launcher::BackgroundHelper;
+use plimsoll_policy::telemetry::exporter::{ExporterConfig, InvalidVariable};
+use plimsoll_policy::telemetry::{self, trace::TraceContext};
 use plimsoll_store::{Project, disk, environment, journal};
 use std::io::Write;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
 use std::time::Duration;
 
-/// Lines that wait for the exporter: it reads at once, so only one that was stopped has so many.
-const WAITING: usize = 1_000;
-/// The last line is on its way at once; a stopped exporter must not keep the user waiting.
-const LAST_LINE: Duration = Duration::from_millis(200);
+/// How many lines may wait for the exporter. It reads at once, so only a stopped exporter accumulates so
+/// many.
+const MAX_WAITING_LINES: usize = 1_000;
+/// How long to wait for the last line to be written: normally no time at all, and a stopped exporter must not
+/// keep the user waiting.
+const LAST_LINE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// What came of looking for a way to the collector.
+/// The outcome of starting the exporter.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// The exporter; none if nothing is exported.
-    pub feed: Option<Feed>,
-    /// True if it exports spans.
+pub struct StartedTelemetry {
+    /// The exporter; `None` if nothing is exported.
+    pub feed: Option<ExporterFeed>,
+    /// True if spans are exported.
     pub has_spans: bool,
-    /// What the user should hear.
-    pub trouble: Vec<Trouble>,
+    /// Problems that the user should know about.
+    pub errors: Vec<TelemetryError>,
 }
 
 /// Why something is not exported.
 #[derive(Debug, thiserror::Error)]
-pub enum Trouble {
-    /// The environment asks for what cannot be done.
+pub enum TelemetryError {
+    /// A variable of the environment has an unsupported value.
     #[error("telemetry: {0}")]
-    Unfit(UnfitVariable),
-    /// The system did not start the program.
+    InvalidVariable(InvalidVariable),
+    /// The system could not start the program.
     #[error("telemetry: {OTEL} cannot be started: {0}")]
     NotStarted(std::io::Error),
 }
 
-/// Starts the exporter of a run if the user's environment has the client's telemetry on and names a collector. A program that is
-/// not installed is no trouble: it is optional.
-pub fn start(project: &Project, run: &RunState) -> Found {
-    let exporter = Exporter::of(environment::variable);
-    let trouble = exporter.unfit.iter().cloned().map(Trouble::Unfit).collect();
-    let mut found = Found { trouble, ..Found::default() };
-    if !exporter.is_on() {
-        return found;
+/// Starts the exporter of a run if the user's environment turns the client's telemetry on and names a
+/// collector. It is not an error if the optional program is not installed.
+pub fn start_exporter(project: &Project, run: &RunState) -> StartedTelemetry {
+    let config = ExporterConfig::from_variables(environment::variable);
+    let errors = config.invalid_variables.iter().cloned().map(TelemetryError::InvalidVariable).collect();
+    let mut started = StartedTelemetry { errors, ..StartedTelemetry::default() };
+    if !config.has_target() {
+        return started;
     }
-    let Ok(program) = optional_program::find(project, OTEL) else { return found };
-    // From here on: what was before belongs to an earlier process.
-    let from = disk::size(&project.journal()).unwrap_or(0);
-    match plimsoll_launcher::start_listener(&program, &follow_arguments(from), project.root()) {
+    let Ok(program) = optional_program::find_program(project, OTEL) else { return started };
+    // Only entries from here on: earlier ones belong to an earlier process.
+    let journal_offset = disk::file_size(&project.journal_path()).unwrap_or(0);
+    match plimsoll_launcher::start_background_helper(
+        &program,
+        &follow_arguments(journal_offset),
+        project.root(),
+    ) {
         Ok(listener) => {
-            let trace = Trace::of(&run.run_id, environment::variable(telemetry::PARENT).as_deref());
-            found.has_spans = exporter.traces.is_some() && trace.is_recorded();
-            found.feed = Some(Feed::of(listener, project, &run.run_id));
+            let trace = TraceContext::for_run(
+                &run.run_id,
+                environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref(),
+            );
+            started.has_spans = config.traces.is_some() && trace.is_recorded();
+            started.feed = Some(ExporterFeed::start(listener, project, &run.run_id));
         }
-        Err(error) => found.trouble.push(Trouble::NotStarted(error)),
+        Err(error) => started.errors.push(TelemetryError::NotStarted(error)),
     }
-    found
+    started
 }
 
-/// The way to the exporter: what it does not take at once waits, within bounds, and then is lost.
+/// Sends lines to the exporter. Lines that it does not read at once wait, up to a limit, and are then
+/// dropped.
 #[derive(Debug)]
-pub struct Feed {
-    lines: Option<SyncSender<String>>,
-    /// Told when the last line has been written: how many could not be, because the exporter has ended.
-    written: Receiver<u64>,
-    /// Lines that found no place.
-    lost: u64,
+pub struct ExporterFeed {
+    line_sender: Option<SyncSender<String>>,
+    /// Receives, after the last line, how many lines could not be written because the exporter has ended.
+    unwritten_receiver: Receiver<u64>,
+    /// Lines that were dropped because too many were waiting.
+    dropped_count: u64,
     project: Project,
     run_id: RunId,
 }
 
-impl Feed {
-    fn of(mut listener: Listener, project: &Project, run_id: &RunId) -> Feed {
-        let (lines, waiting) = sync_channel::<String>(WAITING);
-        let (done, written) = channel();
+impl ExporterFeed {
+    fn start(mut listener: BackgroundHelper, project: &Project, run_id: &RunId) -> ExporterFeed {
+        let (line_sender, line_receiver) = sync_channel::<String>(MAX_WAITING_LINES);
+        let (unwritten_sender, unwritten_receiver) = channel();
         std::thread::spawn(move || {
-            let (mut is_there, mut unheard) = (true, 0);
-            for line in waiting {
-                is_there = is_there && listener.write_all(line.as_bytes()).is_ok();
-                unheard += u64::from(!is_there);
+            let (mut is_exporter_alive, mut unwritten_count) = (true, 0);
+            for line in line_receiver {
+                is_exporter_alive = is_exporter_alive && listener.write_all(line.as_bytes()).is_ok();
+                unwritten_count += u64::from(!is_exporter_alive);
             }
             drop(listener);
-            // Nobody may wait for it any more.
-            let _ = done.send(unheard);
+            // Nobody may be waiting for the count any more.
+            let _ = unwritten_sender.send(unwritten_count);
         });
-        Feed { lines: Some(lines), written, lost: 0, project: project.clone(), run_id: run_id.clone() }
+        ExporterFeed {
+            line_sender: Some(line_sender),
+            unwritten_receiver,
+            dropped_count: 0,
+            project: project.clone(),
+            run_id: run_id.clone(),
+        }
     }
 
-    /// Tells an event; never waits.
-    pub fn tell(&mut self, entry: &StreamEntry) {
-        let Some(lines) = &self.lines else { return };
-        if let Err(TrySendError::Full(_)) = lines.try_send(format!("{}\n", entry.to_line())) {
-            self.lost += 1;
+    /// Sends an event without ever waiting.
+    pub fn send(&mut self, entry: &StreamEntry) {
+        let Some(line_sender) = &self.line_sender else { return };
+        if let Err(TrySendError::Full(_)) = line_sender.try_send(format!("{}\n", entry.to_line())) {
+            self.dropped_count += 1;
         }
     }
 }
 
-impl Drop for Feed {
+impl Drop for ExporterFeed {
     fn drop(&mut self) {
-        self.lines = None;
-        // A timeout: it is stopped, and what is in its pipe may still be read.
-        let unheard = self.written.recv_timeout(LAST_LINE).unwrap_or(0);
-        let lost = self.lost + unheard;
-        if lost > 0 {
-            let what = if unheard > 0 { "ended before the run did" } else { "did not read what it was told" };
-            let event =
-                JournalEvent::TelemetryLost { spans: lost, logs: 0, trouble: format!("{OTEL} {what}") };
-            let _ = journal::note(&self.project, JournalEntry::new(event).run(Some((&self.run_id, 0))));
+        self.line_sender = None;
+        // A timeout means that the exporter is stopped; it may still read what is in its pipe.
+        let unwritten_count = self.unwritten_receiver.recv_timeout(LAST_LINE_TIMEOUT).unwrap_or(0);
+        let lost_count = self.dropped_count + unwritten_count;
+        if lost_count > 0 {
+            let reason = if unwritten_count > 0 {
+                "ended before the run did"
+            } else {
+                "did not read what it was told"
+            };
+            let event = JournalEvent::TelemetryLost {
+                span_count: lost_count,
+                log_count: 0,
+                last_error: format!("{OTEL} {reason}"),
+            };
+            let _ = journal::append_entry(
+                &self.project,
+                JournalEntry::new(event).with_run(Some((&self.run_id, 0))),
+            );
         }
     }
 }

@@ -1,136 +1,137 @@
-//! Reading the turn logs of a project: records with their turns put together again.
+//! Reads the turn logs of a project, and decodes the records with their complete turns.
 
 pub mod capture;
 pub mod catch_up;
-mod find;
+pub mod rendering;
 mod selection;
-pub mod words;
+mod turn_lookup;
 
-pub use find::find;
-pub use selection::{Selection, files, places};
+pub use selection::{TurnSelection, file_paths_in_calls, labeled_texts};
+pub use turn_lookup::find_turn_by_name;
 
-use plimsoll_domain::log_line::{Header, LogLine, MAIN, RecordKind};
-use plimsoll_domain::turn::record::{DecodeError, decode, decode_fields};
+use plimsoll_domain::log_line::{LogLine, MAIN_STREAM, RecordHeader, RecordKind};
+use plimsoll_domain::turn::record::{DecodeError, decode_fields, decode_turn};
 use plimsoll_domain::{SessionId, Turn};
 use plimsoll_store::turn_log::RawLine;
 use plimsoll_store::{Project, StoreError, TurnLog};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// One record of a session's log.
+/// One decoded record of a session's log.
 #[derive(Debug, Clone)]
-pub struct Recorded {
-    /// The session.
+pub struct LoggedRecord {
     pub session_id: SessionId,
-    /// What is known without the content.
-    pub header: Header,
-    /// The content.
-    pub body: Body,
+    /// The metadata that is known without the content.
+    pub header: RecordHeader,
+    pub body: RecordBody,
 }
 
 /// The content of a record.
 #[derive(Debug, Clone)]
-pub enum Body {
-    /// A turn.
+pub enum RecordBody {
     Turn(Box<Turn>),
-    /// Anything else.
+    /// An event that is not a turn.
     Event(Map<String, Value>),
-    /// It was erased for good.
+    /// The content was erased for good.
     Erased,
-    /// It cannot be read; why.
+    /// The content cannot be decoded, with the reason.
     DecodeError(String),
 }
 
-impl Recorded {
-    /// The turn, if it is a sound one.
+impl LoggedRecord {
+    /// Returns the turn; `None` for other records, and if the turn is erased or damaged.
     pub fn turn(&self) -> Option<&Turn> {
         match &self.body {
-            Body::Turn(turn) => Some(turn),
+            RecordBody::Turn(turn) => Some(turn),
             _ => None,
         }
     }
 
-    /// As people type it: `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`; for what is no turn `SESSION#RECORD`.
-    pub fn name(&self) -> String {
+    /// Returns the name that users type: `SESSION:NUMBER` or `SESSION/AGENT:NUMBER` for a turn, else
+    /// `SESSION#RECORD`.
+    pub fn display_name(&self) -> String {
         let session: String = self.session_id.chars().take(8).collect();
         let stream: String = self.header.stream.chars().take(6).collect();
-        match self.header.number {
-            Some(number) if self.header.stream == MAIN => format!("{session}:{number}"),
+        match self.header.turn_number {
+            Some(number) if self.header.stream == MAIN_STREAM => format!("{session}:{number}"),
             Some(number) => format!("{session}/{stream}:{number}"),
-            None => format!("{session}#{}", self.header.seq),
+            None => format!("{session}#{}", self.header.sequence_number),
         }
     }
 
-    /// True for a record of a turn, sound or not.
-    pub fn is_turn(&self) -> bool {
+    /// Returns true for a record of a turn, even if it is erased or damaged.
+    pub fn is_turn_record(&self) -> bool {
         self.header.kind == RecordKind::Turn
     }
 }
 
-/// What a line's header says; none if it is no record.
-pub fn header(line: &RawLine) -> Option<Header> {
-    parsed(line).map(|parsed| parsed.header)
+/// Returns the header of a line; `None` if the line is no record.
+pub fn record_header(line: &RawLine) -> Option<RecordHeader> {
+    parse_complete_line(line).map(|log_line| log_line.header)
 }
 
-/// A line that was written to its end.
-fn parsed(line: &RawLine) -> Option<LogLine<'_>> {
-    if line.is_ended { LogLine::parse(&line.bytes) } else { None }
+/// Parses a line that was written completely.
+fn parse_complete_line(line: &RawLine) -> Option<LogLine<'_>> {
+    if line.has_newline { LogLine::parse(&line.bytes) } else { None }
 }
 
-/// Puts a line together. None if it is no record; `verify` names those.
-pub fn recorded(log: &TurnLog, line: &RawLine) -> Option<Recorded> {
-    let parsed = parsed(line)?;
-    let fetch = |hash: &str| log.blob(hash);
-    let body = if parsed.is_erased() {
-        Ok(Body::Erased)
-    } else if parsed.header.kind == RecordKind::Turn {
-        let (number, success) = (parsed.header.number.unwrap_or(0), parsed.header.success.unwrap_or(false));
-        decode(number, success, parsed.content, &fetch).map(|turn| Body::Turn(Box::new(turn)))
+/// Decodes the record of a line, with its blobs from the log. Returns `None` if the line is no record;
+/// `verify` reports such lines.
+pub fn decode_record(log: &TurnLog, line: &RawLine) -> Option<LoggedRecord> {
+    let log_line = parse_complete_line(line)?;
+    let read_blob = |hash: &str| log.read_blob(hash);
+    let body = if log_line.is_erased() {
+        Ok(RecordBody::Erased)
+    } else if log_line.header.kind == RecordKind::Turn {
+        let (number, success) =
+            (log_line.header.turn_number.unwrap_or(0), log_line.header.succeeded.unwrap_or(false));
+        decode_turn(number, success, log_line.content, &read_blob)
+            .map(|turn| RecordBody::Turn(Box::new(turn)))
     } else {
-        decode_fields(parsed.content, &fetch).map(Body::Event)
+        decode_fields(log_line.content, &read_blob).map(RecordBody::Event)
     };
-    let body = body.unwrap_or_else(|unsound| match unsound {
-        DecodeError::Erased => Body::Erased,
-        unsound => Body::DecodeError(unsound.to_string()),
+    let body = body.unwrap_or_else(|error| match error {
+        DecodeError::Erased => RecordBody::Erased,
+        error => RecordBody::DecodeError(error.to_string()),
     });
-    Some(Recorded { session_id: log.session_id().to_owned(), header: parsed.header, body })
+    Some(LoggedRecord { session_id: log.session_id().to_owned(), header: log_line.header, body })
 }
 
-/// The records of a log from its beginning; lines that are none are left out.
-pub fn forwards(log: &TurnLog) -> Result<impl Iterator<Item = Result<Recorded, StoreError>>, StoreError> {
-    let lines = log.forwards()?;
-    Ok(lines.filter_map(|line| line.map(|line| recorded(log, &line)).transpose()))
+/// Returns the records of a log from its beginning. Lines that are no records are left out.
+pub fn records_from_start(
+    log: &TurnLog,
+) -> Result<impl Iterator<Item = Result<LoggedRecord, StoreError>>, StoreError> {
+    let lines = log.forward_lines()?;
+    Ok(lines.filter_map(|line| line.map(|line| decode_record(log, &line)).transpose()))
 }
 
-/// The records of a log from its end.
-pub fn backwards(log: &TurnLog) -> Result<impl Iterator<Item = Result<Recorded, StoreError>>, StoreError> {
-    let lines = log.backwards()?;
-    Ok(lines.filter_map(|line| line.map(|line| recorded(log, &line)).transpose()))
+/// Returns the records of a log from its end. Lines that are no records are left out.
+pub fn records_from_end(
+    log: &TurnLog,
+) -> Result<impl Iterator<Item = Result<LoggedRecord, StoreError>>, StoreError> {
+    let lines = log.backward_lines()?;
+    Ok(lines.filter_map(|line| line.map(|line| decode_record(log, &line)).transpose()))
 }
 
-/// The log of the session whose id begins so; of several the one that was written last.
-pub fn log_of(project: &Project, beginning: &str) -> Option<TurnLog> {
-    TurnLog::all(project).into_iter().rfind(|log| log.session_id().starts_with(beginning))
+/// Returns the log of the session whose id starts with this prefix; of several the one that was written last.
+pub fn find_log_by_id_prefix(project: &Project, id_prefix: &str) -> Option<TurnLog> {
+    TurnLog::all_sessions(project).into_iter().rfind(|log| log.session_id().starts_with(id_prefix))
 }
 
-/// Why it could not be done.
+/// Why turns could not be read or shown.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnsError {
-    /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no log.
     #[error(
         "no turn has been recorded in {0} yet: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`"
     )]
     NoLog(PathBuf),
-    /// There is no such session.
     #[error("no session here begins with \"{0}\": see `plimsoll turns list`")]
     NoSession(String),
-    /// There is no such turn.
     #[error("there is no turn {0}: name it as `plimsoll turns list` does, SESSION:NUMBER")]
     NoTurn(String),
-    /// Something that was typed.
+    /// The user's input is invalid; contains the complete message.
     #[error("{0}")]
-    Typed(String),
+    InvalidInput(String),
 }

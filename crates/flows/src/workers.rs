@@ -1,274 +1,347 @@
-//! `plimsoll run --workers N`: several workers share a plan. Each item is a run of its own in a worktree of its own, a child of
-//! this process; what they have done comes together on one branch.
+//! `plimsoll run --workers N`: several workers share a plan. Each item is a run of its own in its own
+//! worktree, started as a child of this process. The results are merged into one branch.
 //!
-//! This process schedules and merges, and decides through `plimsoll_policy::workers` alone. Its record ([`table`]) is outside the
-//! project and written before whatever follows from it: a claim before its worktree, a process before it is followed, a landing's
-//! commit before the branch moves. A kill between two steps leaves what the next `--resume` finds by the record, by the
-//! processes' pids and start times, and by the commits on the branch.
+//! This process schedules and merges, and all decisions are made by `plimsoll_policy::workers`. Its record
+//! ([`table`]) is outside the project and is written before each step that depends on it: a claim before its
+//! worktree, a process before it is followed, a landing's commit before the branch moves. After a kill
+//! between two steps, the next `--resume` recovers from the record, from the pids and start times of the
+//! processes, and from the commits on the branch.
 
 mod board;
-mod child;
-mod closing;
+mod closing_reason;
 pub mod connection;
 mod context;
 mod error;
-pub mod ground;
+mod item_budget;
 pub(crate) mod item_figures;
-mod means;
+mod item_run;
 mod merger;
 mod new_record;
 pub mod pending_items;
-mod records;
+pub mod project_checkout;
+mod record_transfer;
 pub mod repository_copy;
 mod retry;
-mod returned;
+mod returned_work_store;
 mod scheduler;
 mod session_notes;
 mod shown_plan;
 mod slot;
-pub mod table;
 mod target;
-pub(crate) mod tree;
+pub mod workers_file;
+pub(crate) mod worktrees;
 
 pub use error::{BoardError, WorkersError};
 pub use target::RemoteTarget;
 
 use crate::install::git_exclude::exclude_run_files;
-use crate::run::day;
+use crate::run::daily_spending;
 use crate::run::sandbox::CommandScope;
-use crate::run::{Interrupt, Options, Preflight, Progress, RunObserver};
+use crate::run::{Interrupt, LaunchOptions, Preflight, RunEvent, RunObserver};
 use crate::run_context::RunContext;
 use board::{Board, FleetBoard, LocalBoard};
 use connection::BoardConnection;
 use context::ParallelRun;
-use ground::ITEM_PLAN;
-use new_record::{new_record, record_of_member};
+use new_record::{new_fleet_member_state, new_workers_state};
 use plimsoll_domain::RunState;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_launcher::own_repository::OwnRepository;
 use plimsoll_launcher::worktree::PlanFiles;
 use plimsoll_launcher::{git, process, worktree};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment, layout, ledger, lock};
-use repository_copy::announce_copy;
+use project_checkout::ITEM_PLAN_FILE;
+use repository_copy::copy_with_announcement;
 use scheduler::Scheduler;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use table::Table;
 use target::{FleetTarget, LocalTarget};
-use tree::{Setup, Trees};
+use workers_file::WorkersFile;
+use worktrees::{SetupCommand, Worktrees};
 
-/// What a machine that joins a fleet knows of it beside the board.
+/// The facts about a fleet that a joining machine has besides the board.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FleetPlan {
-    /// The fleet's name.
-    pub name: String,
-    /// This machine's own name in it.
-    pub member: String,
-    /// What the clone calls the remote.
-    pub remote: String,
-    /// The words of all items.
-    pub items: Vec<String>,
-    /// The branch of the remote into which everything is merged.
-    pub target: String,
-    /// The commit at which it began.
-    pub began_at: String,
-    /// The plan, from the project on, if git follows it.
-    pub tracked_plan: Option<String>,
+pub struct FleetDescription {
+    pub fleet_name: String,
+    /// This machine's name in the fleet.
+    pub member_name: String,
+    /// The name of the remote in the clone.
+    pub remote_name: String,
+    /// The texts of all items.
+    pub item_texts: Vec<String>,
+    /// The branch of the remote into which all work is merged.
+    pub target_branch: String,
+    /// The commit at which the fleet began.
+    pub start_commit_id: String,
+    /// The path of the plan below the project, if git tracks it.
+    pub tracked_plan_path: Option<String>,
 }
 
-/// A fleet that is joined, with two connections to its board.
-pub struct Joining {
-    /// What is known of it.
-    pub plan: FleetPlan,
-    /// For claims, and for what workers and the merger say.
-    pub board: Box<dyn BoardConnection>,
-    /// For what keeps leases.
-    pub heartbeat: Box<dyn BoardConnection>,
-    /// Where results come together.
+/// A fleet that this machine joins, with two connections to its board.
+pub struct FleetJoin {
+    pub fleet: FleetDescription,
+    /// The connection for claims, and for reports of workers and the merger.
+    pub board_connection: Box<dyn BoardConnection>,
+    /// The connection that renews leases.
+    pub heartbeat_connection: Box<dyn BoardConnection>,
+    /// The branch of the remote into which results are merged.
     pub target: RemoteTarget,
-    /// How long this machine waits while the board or the remote is away.
-    pub patience: Duration,
+    /// How long this machine waits while the board or the remote is unreachable.
+    pub outage_timeout: Duration,
 }
 
-/// True in the run of one item: the run of the whole plan reports for it.
+/// Returns true in the run of a single item, which leaves reporting to the run of the whole plan.
 pub fn is_item_run() -> bool {
-    environment::variable(tree::WORKER_VARIABLE).is_some()
+    environment::variable(worktrees::WORKER_VARIABLE).is_some()
 }
 
-/// Runs a parallel run to its end (or its pause); answers with the exit code. `reopen` opens again what was set aside.
-pub fn run(
+/// Runs a parallel run until it ends or pauses. Returns the exit code. With `reopen_set_aside`, items that
+/// were set aside are opened again.
+pub fn run_parallel_plan(
     context: RunContext<'_>,
-    options: &Options,
-    ready: Preflight,
-    run: &RunState,
-    reopen: bool,
-    watcher: &mut dyn RunObserver,
+    launch_options: &LaunchOptions,
+    preflight: Preflight,
+    initial_state: &RunState,
+    reopen_set_aside: bool,
+    observer: &mut dyn RunObserver,
 ) -> Result<u8, WorkersError> {
-    // Its lock is held as long as this process works.
-    let _ready = ready;
+    // Keeps the run's lock until this function returns.
+    let _preflight = preflight;
     let project = context.project;
-    let (table, trees) = open(project, run, watcher)?;
-    let run = context.load_state()?.unwrap_or_else(|| run.clone());
-    if reopen {
-        table.change(|workers| shown_plan::reopen_all(&mut workers.board))?;
+    let (workers_file, worktrees) = open_workers_file_and_worktrees(project, initial_state, observer)?;
+    let state = context.load_newest_state()?.unwrap_or_else(|| initial_state.clone());
+    if reopen_set_aside {
+        workers_file.update(|workers| shown_plan::reopen_failed_items(&mut workers.board))?;
     }
-    // A resume may allow more, and other runs may be over.
-    if table.now().waits_for_next_day && day::is_spent(project, &run).is_none() {
-        table.change(|workers| (workers.board.paused_until, workers.waits_for_next_day) = (0, false))?;
+    // A resume may raise the daily limit, and other runs may have ended since.
+    if workers_file.workers_state().waits_for_next_day
+        && daily_spending::daily_limit_pause(project, &state).is_none()
+    {
+        workers_file
+            .update(|workers| (workers.board.paused_until, workers.waits_for_next_day) = (0, false))?;
     }
-    let board = LocalBoard::new(table, project, trees.ground.repository.clone());
-    let target = LocalTarget::new(board.table(), project, &run, &trees);
-    let work = ParallelRun { context, options, state: &run, board: &board, target: &target, trees: &trees };
-    std::thread::scope(|scope| Scheduler::new(scope, work, watcher, true).run())
+    let board = LocalBoard::new(workers_file, project, worktrees.checkout.repository_root.clone());
+    let target = LocalTarget::new(board.workers_file(), project, &state, &worktrees);
+    let parallel_run = ParallelRun {
+        context,
+        launch_options,
+        initial_state: &state,
+        board: &board,
+        target: &target,
+        worktrees: &worktrees,
+    };
+    std::thread::scope(|scope| Scheduler::new(scope, parallel_run, observer, true).run())
 }
 
-/// The file that shows a member its plan, from the project on.
-pub const SHOWN_PLAN: &str = shown_plan::SHOWN;
+/// The path below the project of the file that shows a fleet member its plan.
+pub const SHOWN_PLAN_PATH: &str = shown_plan::SHOWN_PLAN_FILE;
 
-/// This machine's name in the fleet for which a run works.
-pub fn member_of(project: &Project, run: &RunState) -> Result<Option<String>, StoreError> {
-    Ok(table::load(project, &run.run_id)?.and_then(|workers| workers.member).map(|member| member.name))
+/// Returns this machine's name in the fleet that a run works for. Returns `None` for a run without a fleet.
+pub fn fleet_member_name(project: &Project, run_state: &RunState) -> Result<Option<String>, StoreError> {
+    Ok(workers_file::load_workers_state(project, &run_state.run_id)?
+        .and_then(|workers| workers.fleet_member)
+        .map(|fleet_member| fleet_member.name))
 }
 
-/// Where this clone keeps what it fetches of a fleet: outside of where sessions write. None without a home.
-pub fn fetched_folder(project: &Project, fleet: &str) -> Option<std::path::PathBuf> {
-    let clone = plimsoll_domain::digest::sha256(&[project.root().as_os_str().as_encoded_bytes()]);
-    let name = format!("{fleet}-{}.git", clone.get(..12)?);
-    Some(ledger::all_records(project)?.parent()?.join("fleets").join(name))
+/// Returns the git folder for what this clone fetches of a fleet; it is outside of where sessions write.
+/// Returns `None` without a home folder.
+pub fn fleet_fetch_folder(project: &Project, fleet_name: &str) -> Option<std::path::PathBuf> {
+    let clone_digest = plimsoll_domain::digest::sha256_hex(&[project.root().as_os_str().as_encoded_bytes()]);
+    let name = format!("{fleet_name}-{}.git", clone_digest.get(..12)?);
+    Some(ledger::records_folder(project)?.parent()?.join("fleets").join(name))
 }
 
-/// Works on the plan of a fleet until nothing of it is left for this machine; answers with the exit code.
-pub fn join(
+/// Works on the plan of a fleet until no item is left for this machine. Returns the exit code.
+pub fn run_fleet_member(
     context: RunContext<'_>,
-    options: &Options,
-    ready: Preflight,
-    run: &RunState,
-    joining: Joining,
-    watcher: &mut dyn RunObserver,
+    launch_options: &LaunchOptions,
+    preflight: Preflight,
+    initial_state: &RunState,
+    fleet_join: FleetJoin,
+    observer: &mut dyn RunObserver,
 ) -> Result<u8, WorkersError> {
-    // Its lock is held as long as this process works.
-    let _ready = ready;
-    let Joining { plan, board, heartbeat, target: remote, patience } = joining;
+    // Keeps the run's lock until this function returns.
+    let _preflight = preflight;
+    let FleetJoin { fleet, board_connection, heartbeat_connection, target: remote_target, outage_timeout } =
+        fleet_join;
     let project = context.project;
-    let ground = ground::look(project)?;
-    let table = Table::open(project, context.run_id, || Ok(record_of_member(&plan, &ground)))?;
-    let board = FleetBoard::new(table, board, heartbeat, remote.clone(), patience);
-    let (interrupts, ends) = (watcher.interrupts().clone(), AtomicBool::new(false));
-    let is_interrupted = || interrupts.has_asked(Interrupt::Once);
-    retry::retry(retry::BEGINNING, &is_interrupted, BoardError::is_away, || board.look())?;
-    let trees = settle_in(project, run, board.table(), ground, remote.own().clone(), true)?;
-    let run = context.load_state()?.unwrap_or_else(|| run.clone());
-    let target = FleetTarget::new(&remote, board.table(), &trees);
-    let work = ParallelRun { context, options, state: &run, board: &board, target: &target, trees: &trees };
-    let give_up = || interrupts.has_asked(Interrupt::Again) || ends.load(Ordering::Relaxed);
+    let checkout = project_checkout::read_checkout(project)?;
+    let workers_file = WorkersFile::open_or_create(project, context.run_id, || {
+        Ok(new_fleet_member_state(&fleet, &checkout))
+    })?;
+    let board = FleetBoard::new(
+        workers_file,
+        board_connection,
+        heartbeat_connection,
+        remote_target.clone(),
+        outage_timeout,
+    );
+    let (interrupts, should_stop) = (observer.interrupts().clone(), AtomicBool::new(false));
+    let is_interrupted = || interrupts.has_requested(Interrupt::AfterSession);
+    retry::retry_while_transient(retry::START_TIMEOUT, &is_interrupted, BoardError::is_unreachable, || {
+        board.refresh_from_board()
+    })?;
+    let worktrees = prepare_plan_and_worktrees(
+        project,
+        initial_state,
+        board.workers_file(),
+        checkout,
+        remote_target.merge_repository().clone(),
+        true,
+    )?;
+    let state = context.load_newest_state()?.unwrap_or_else(|| initial_state.clone());
+    let target = FleetTarget::new(&remote_target, board.workers_file(), &worktrees);
+    let parallel_run = ParallelRun {
+        context,
+        launch_options,
+        initial_state: &state,
+        board: &board,
+        target: &target,
+        worktrees: &worktrees,
+    };
+    let give_up = || interrupts.has_requested(Interrupt::Immediately) || should_stop.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
-        scope.spawn(|| board.beat(&ends));
-        scope.spawn(|| board.deliver_results(&ends, &give_up, &|item| merger::notes(&trees, item)));
-        // Of a fleet each machine would tell Linear its own part.
-        let code = Scheduler::new(scope, work, watcher, false).run();
-        ends.store(true, Ordering::Relaxed);
-        code
+        scope.spawn(|| board.run_heartbeat(&should_stop));
+        scope.spawn(|| {
+            board.run_result_delivery(&should_stop, &give_up, &|item| {
+                merger::notes_of_item_sessions(&worktrees, item)
+            });
+        });
+        // Not to Linear: each machine of a fleet would report only its own part.
+        let exit_code = Scheduler::new(scope, parallel_run, observer, false).run();
+        should_stop.store(true, Ordering::Relaxed);
+        exit_code
     })
 }
 
-/// Ends what the workers of a run that was cancelled have at work, where its own process is gone: what was written down as theirs,
-/// by pid and start time.
-pub fn end_left(project: &Project, run: &RunState) -> Result<(), StoreError> {
-    // A process that lives ends them itself; and while this is held, none begins.
-    let Ok(_only) = lock::acquire_run(project, DYING) else { return Ok(()) };
-    for work in table::load(project, &run.run_id)?.unwrap_or_default().works {
-        if let Some(pid) = work.pid {
-            process::ask_to_end(process::Identity { pid, started: work.process_started }, true);
+/// Ends the processes that workers of a canceled run have left, if the run's own process is gone. They are
+/// identified by the recorded pid and start time.
+pub fn end_orphaned_item_runs(project: &Project, run_state: &RunState) -> Result<(), StoreError> {
+    // A live process ends them itself. While this lock is held, none can start.
+    let Ok(_run_lock) = lock::acquire_run_lock(project, PROCESS_EXIT_TIMEOUT) else { return Ok(()) };
+    for item_progress in
+        workers_file::load_workers_state(project, &run_state.run_id)?.unwrap_or_default().item_progress
+    {
+        if let Some(pid) = item_progress.pid {
+            process::request_end(
+                process::ProcessIdentity { pid, start_time: item_progress.process_start_ticks },
+                true,
+            );
         }
     }
     Ok(())
 }
 
-/// One that was killed takes a moment to let go of its lock.
-const DYING: Duration = Duration::from_millis(500);
+/// How long to wait for the lock of a process that was just killed.
+const PROCESS_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The record and the branch of a run, made where a kill has left none.
-fn open(
+/// Opens the record, the branch and the worktrees of a run. Creates the record and the branch if they do not
+/// exist, for example after a kill.
+fn open_workers_file_and_worktrees(
     project: &Project,
-    run: &RunState,
-    watcher: &mut dyn RunObserver,
-) -> Result<(Table, Trees), WorkersError> {
-    let ground = ground::look(project)?;
-    let table = Table::open(project, &run.run_id, || new_record(project, run, &ground))?;
-    let now = table.now();
-    let repository = &ground.repository;
-    let (Ok(target), Ok(began_at)) = (now.target_branch(), CommitId::parse(&now.began_at)) else {
-        return Err(WorkersError::NoTarget(now.target));
+    run_state: &RunState,
+    observer: &mut dyn RunObserver,
+) -> Result<(WorkersFile, Worktrees), WorkersError> {
+    let checkout = project_checkout::read_checkout(project)?;
+    let workers_file = WorkersFile::open_or_create(project, &run_state.run_id, || {
+        new_workers_state(project, run_state, &checkout)
+    })?;
+    let workers_state = workers_file.workers_state();
+    let repository = &checkout.repository_root;
+    let (Ok(target_branch), Ok(start_commit)) =
+        (workers_state.parse_target_branch(), CommitId::parse(&workers_state.start_commit_id))
+    else {
+        return Err(WorkersError::CannotCreateTarget(workers_state.target_branch_name));
     };
-    let is_there = worktree::end_of(repository, &target).is_some();
-    if !is_there && !worktree::move_branch(repository, &target, None, &began_at) {
-        return Err(WorkersError::NoTarget(now.target));
+    let branch_exists = worktree::tip_of_branch(repository, &target_branch).is_some();
+    if !branch_exists && !worktree::move_branch_if_at(repository, &target_branch, None, &start_commit) {
+        return Err(WorkersError::CannotCreateTarget(workers_state.target_branch_name));
     }
-    let own = copy_repository(project, run, repository, watcher)?;
-    let trees = settle_in(project, run, &table, ground, own, false)?;
-    Ok((table, trees))
+    let merge_repository = open_merge_repository_copy(project, run_state, repository, observer)?;
+    let worktrees =
+        prepare_plan_and_worktrees(project, run_state, &workers_file, checkout, merge_repository, false)?;
+    Ok((workers_file, worktrees))
 }
 
-/// The repository of ours in which the results of a run are merged, made before the first session. The user is told if that takes
-/// long.
-fn copy_repository(
+/// Opens our own repository, in which the results of a run are merged, and copies it first if necessary. The
+/// user is told if that takes long.
+fn open_merge_repository_copy(
     project: &Project,
-    run: &RunState,
+    run_state: &RunState,
     repository: &std::path::Path,
-    watcher: &mut dyn RunObserver,
+    observer: &mut dyn RunObserver,
 ) -> Result<OwnRepository, WorkersError> {
-    let home = || StoreError::NoHome { project: project.root().to_owned() };
-    let folder = tree::merge_git_folder(project, &run.run_id).ok_or_else(home)?;
+    let no_home_error = || StoreError::NoHome { project: project.root().to_owned() };
+    let folder = worktrees::merge_git_folder(project, &run_state.run_id).ok_or_else(no_home_error)?;
     let is_new = !disk::exists(&folder);
-    let print = &mut |words| watcher.tell(&Progress::Note(words));
-    let own = announce_copy(repository, is_new, print, || OwnRepository::open(repository, &folder));
-    own.map_err(|error| WorkersError::NoMerger(error.to_string()))
+    let print = &mut |message| observer.on_event(&RunEvent::Notice(message));
+    let merge_repository = copy_with_announcement(repository, is_new, print, || {
+        OwnRepository::open_or_copy(repository, &folder)
+    });
+    merge_repository.map_err(|error| WorkersError::CannotPrepareMergeWorktree(error.to_string()))
 }
 
-/// Where the worktrees are, and what is there before the first of them.
-fn settle_in(
+/// Prepares everything that is needed before the first worktree: the shown plan, the task file and the ignore
+/// patterns. Returns the worktrees.
+fn prepare_plan_and_worktrees(
     project: &Project,
-    run: &RunState,
-    table: &Table,
-    ground: ground::Ground,
-    own: OwnRepository,
-    keeps_repository: bool,
-) -> Result<Trees, WorkersError> {
-    let now = table.now();
-    let item_plan =
-        ground.repo_path(ITEM_PLAN).ok_or(WorkersError::NoMerger("no item can have a plan".to_owned()))?;
-    // What a fleet shows of a plan that git does not track lies among our own files.
-    let has_plan = now.member.is_none() || now.plan_is_tracked;
-    let plan = has_plan.then(|| ground.repo_path(&now.plan)).flatten();
+    run_state: &RunState,
+    workers_file: &WorkersFile,
+    checkout: project_checkout::ProjectCheckout,
+    merge_repository: OwnRepository,
+    keeps_merge_repository: bool,
+) -> Result<Worktrees, WorkersError> {
+    let workers_state = workers_file.workers_state();
+    let item_plan = checkout
+        .repo_path(ITEM_PLAN_FILE)
+        .ok_or(WorkersError::CannotPrepareMergeWorktree("no item can have a plan".to_owned()))?;
+    // A fleet shows a plan that git does not track in one of our own files, which is in no worktree.
+    let is_plan_in_worktrees = workers_state.fleet_member.is_none() || workers_state.plan_is_tracked;
+    let plan = is_plan_in_worktrees.then(|| checkout.repo_path(&workers_state.plan_path)).flatten();
     let plan_files = PlanFiles { plan, item_plan };
-    let setup = run.options.workers.as_ref().and_then(|workers| workers.setup.clone());
-    let setup = setup.map(|command| Setup { command, scope: CommandScope::of_run(run) });
-    let trees = Trees::open(project, run, ground, plan_files, setup, own, keeps_repository);
-    let trees = trees.map_err(|error| WorkersError::NoMerger(error.to_string()))?;
-    shown_plan::show(project, run, table)?;
-    keep_task(project, run)?;
-    // All worktrees share this file: written before any of their runs begins, so that none of them has anything to add.
+    let setup = run_state.options.workers.as_ref().and_then(|workers| workers.setup_command.clone());
+    let setup = setup.map(|command| SetupCommand { command, scope: CommandScope::for_run(run_state) });
+    let worktrees = Worktrees::open_merge_repository(
+        project,
+        run_state,
+        checkout,
+        plan_files,
+        setup,
+        merge_repository,
+        keeps_merge_repository,
+    );
+    let worktrees = worktrees.map_err(|error| WorkersError::CannotPrepareMergeWorktree(error.to_string()))?;
+    shown_plan::update_shown_plan_and_state(project, run_state, workers_file)?;
+    write_task_file(project, run_state)?;
+    // All worktrees share this file. It is written before any of their runs begins, so that none of them has
+    // to add anything.
     let is_prompt_tracked = git::is_tracked(project.root(), "PROMPT.md");
-    let extra: &[&str] = if is_prompt_tracked { &[ITEM_PLAN] } else { &[ITEM_PLAN, "/PROMPT.md"] };
-    exclude_run_files(project.root(), extra)?;
-    Ok(trees)
+    let extra_patterns: &[&str] =
+        if is_prompt_tracked { &[ITEM_PLAN_FILE] } else { &[ITEM_PLAN_FILE, "/PROMPT.md"] };
+    exclude_run_files(project.root(), extra_patterns)?;
+    Ok(worktrees)
 }
 
-/// The task as the items' runs are given it, outside of where sessions write.
-fn keep_task(project: &Project, run: &RunState) -> Result<(), StoreError> {
-    let Some(path) = task_path(project, run) else { return Ok(()) };
-    disk::replace(&path, run.options.objective.as_bytes(), Durability::Lazy)
+/// Writes the task for the items' runs to a file outside of where sessions write.
+fn write_task_file(project: &Project, run_state: &RunState) -> Result<(), StoreError> {
+    let Some(path) = task_file_path(project, run_state) else { return Ok(()) };
+    disk::replace(&path, run_state.options.objective.as_bytes(), Durability::Lazy)
 }
 
-/// The project in the worktree of an item, by the item's number in the plan; none if there is none (any more).
-pub fn project_of_item(project: &Project, run: &RunState, number: usize) -> Option<Project> {
-    let tree = tree::folder(project, &run.run_id)?.join(number.to_string());
-    let (top, _) = layout::repository(project.root())?;
-    let below = project.root().strip_prefix(top).ok()?;
-    let root = if below.as_os_str().is_empty() { tree } else { tree.join(below) };
-    disk::is_folder(&root).then(|| Project::at(&root))
+/// Returns the project in the worktree of an item, by the item's number in the plan. Returns `None` if there
+/// is no such worktree.
+pub fn project_in_item_worktree(
+    project: &Project,
+    run_state: &RunState,
+    item_number: usize,
+) -> Option<Project> {
+    let worktree = worktrees::worktrees_folder(project, &run_state.run_id)?.join(item_number.to_string());
+    let (repository_root, _) = layout::find_repository(project.root())?;
+    let project_path = project.root().strip_prefix(repository_root).ok()?;
+    let item_project_root =
+        if project_path.as_os_str().is_empty() { worktree } else { worktree.join(project_path) };
+    disk::is_folder(&item_project_root).then(|| Project::with_local_files(&item_project_root))
 }
 
-fn task_path(project: &Project, run: &RunState) -> Option<std::path::PathBuf> {
-    ledger::folder(project, &run.run_id).map(|folder| folder.join("task.md"))
+fn task_file_path(project: &Project, run_state: &RunState) -> Option<std::path::PathBuf> {
+    ledger::run_record_folder(project, &run_state.run_id).map(|folder| folder.join("task.md"))
 }

@@ -1,12 +1,13 @@
-//! What a working tree holds that its HEAD does not, as git sees it; every name as the bytes it has on the disk.
+//! The differences between a working tree and its HEAD as git reports them. Paths are the bytes on disk.
 
-use crate::child::{self, Terms};
-use crate::git::question::{
-    Filtered, MOST_LIST, answer, as_answer, parse_filters, run_question, zero_terminated,
+use crate::child::{self, ChildOptions};
+use crate::git::list_query::{
+    FilteredPath, MAX_LIST_BYTES, into_list_output, join_nul_terminated, parse_filtered_paths,
+    run_list_command, run_list_query,
 };
 use crate::git::{self, GitWriter};
 use crate::git_error::GitError;
-use crate::git_output::names;
+use crate::git_output::split_nul_terminated;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_store::disk;
@@ -15,161 +16,181 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A path that differs from HEAD, from the project folder on. An untracked repository ends with a slash.
+/// A path that differs from HEAD, relative to the project folder. The path of an untracked repository ends
+/// with a slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
+pub(crate) struct ChangedPath {
     pub(crate) path: Vec<u8>,
-    /// The mode git would commit; none if there is nothing on the disk or git does not follow the file.
+    /// The mode that git would commit; `None` if the file is missing on disk or untracked.
     pub(crate) mode: Option<String>,
     pub(crate) is_tracked: bool,
 }
 
-impl Change {
-    pub(crate) fn name(&self) -> String {
+impl ChangedPath {
+    pub(crate) fn path_text(&self) -> String {
         String::from_utf8_lossy(&self.path).into_owned()
     }
 }
 
-/// Where a folder is in its working tree.
+/// The position of a folder in its working tree.
 #[derive(Debug)]
 pub(crate) struct FolderInTree {
     pub(crate) root: PathBuf,
-    /// From the root to the folder, with a slash at its end; empty at the root.
+    /// The path from the root to the folder, with a slash at its end; empty at the root.
     pub(crate) prefix: Vec<u8>,
 }
 
 impl FolderInTree {
-    /// None outside a working tree.
-    pub(crate) fn of(folder: &Path, limit: TimeLimit) -> Result<Option<FolderInTree>, GitError> {
-        let question = ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--show-prefix"];
-        let command = git::asking(folder, &question, limit);
-        let outcome = command.map_or_else(|outcome| outcome, |command| crate::run(command, limit.left()));
+    /// Finds the working tree of `folder`. Returns `None` outside a working tree.
+    pub(crate) fn locate(folder: &Path, limit: TimeLimit) -> Result<Option<FolderInTree>, GitError> {
+        let arguments = ["rev-parse", "--is-inside-work-tree", "--show-cdup", "--show-prefix"];
+        let command = git::read_only_command(folder, &arguments, limit);
+        let outcome = command
+            .map_or_else(|outcome| outcome, |command| crate::run_without_stdin(command, limit.remaining()));
         if outcome.timed_out {
-            return Err(GitError::TookTooLong);
+            return Err(GitError::TimedOut);
         }
         Ok(if outcome.succeeded() { FolderInTree::parse(folder, &outcome.stdout) } else { None })
     }
 
-    fn parse(folder: &Path, answer: &[u8]) -> Option<FolderInTree> {
-        let rest = answer.strip_prefix(b"true\n")?;
+    fn parse(folder: &Path, output: &[u8]) -> Option<FolderInTree> {
+        let rest = output.strip_prefix(b"true\n")?;
         let end = rest.iter().position(|byte| *byte == b'\n')?;
         let prefix = rest.get(end + 1..)?.strip_suffix(b"\n")?;
         Some(FolderInTree { root: folder.join(OsStr::from_bytes(&rest[..end])), prefix: prefix.to_owned() })
     }
 }
 
-/// Which of some paths are under a filter.
+/// The paths that are under a filter, with its name.
 #[derive(Debug, Default)]
-pub(crate) struct Filters {
-    /// By the attributes that a commit of the changed files will have.
-    pub(crate) future: Vec<Filtered>,
-    /// By the attributes of HEAD.
-    pub(crate) former: Vec<Filtered>,
+pub(crate) struct PathFilters {
+    /// According to the attributes that a commit of the changed files will have.
+    pub(crate) after_commit: Vec<FilteredPath>,
+    /// According to the attributes of HEAD.
+    pub(crate) at_head: Vec<FilteredPath>,
 }
 
-/// Returns which of these paths are under a filter now, and by the attributes of HEAD. Nothing is run to find out. An error means that
-/// it is not known.
+/// Returns which of `paths` are under a filter according to the present attributes and to those of HEAD. Runs
+/// no filter. An error means that this is unknown.
 ///
-/// `git check-attr --source` exists since 2.40 only, so HEAD is read into an index of its own, which any git can ask. For a file with
-/// attributes that is missing in the working tree git takes that of the index. If it is among the changed files, the commit
-/// removes it.
-pub(crate) fn filters_since(
+/// `git check-attr --source` exists only since git 2.40, so HEAD is read into an index of its own, which
+/// works with any git. If an attributes file is missing in the working tree, git reads it from the index.
+/// Attributes files among the changed files are therefore removed from that index: the commit deletes the
+/// missing ones.
+pub(crate) fn filters_after_commit_and_at_head(
     folder: &Path,
     head: &CommitId,
-    changed: &[Vec<u8>],
+    changed_paths: &[Vec<u8>],
     paths: &[Vec<u8>],
     limit: TimeLimit,
-) -> Result<Filters, GitError> {
-    let input = zero_terminated(&mut paths.iter().map(Vec::as_slice));
+) -> Result<PathFilters, GitError> {
+    let input = join_nul_terminated(&mut paths.iter().map(Vec::as_slice));
     if input.is_empty() {
-        return Ok(Filters::default());
+        return Ok(PathFilters::default());
     }
-    let index = TemporaryIndex::of_commit(folder, head, limit)?;
-    index.check_attribute_files(limit)?;
-    let question = ["check-attr", "--cached", "-z", "--stdin", "filter"];
-    let former = index.answer_without_info(&question, input.clone(), limit)?;
-    let is_attributes = |path: &&[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes");
-    let changed = zero_terminated(&mut changed.iter().map(Vec::as_slice).filter(is_attributes));
-    index.answer(&["update-index", "--force-remove", "-z", "--stdin"], Some(changed), limit)?;
-    let future = index.answer(&["check-attr", "-z", "--stdin", "filter"], Some(input), limit)?;
-    Ok(Filters { future: parse_filters(&future), former: parse_filters(&former) })
+    let index = TemporaryIndex::from_commit(folder, head, limit)?;
+    index.require_readable_attribute_files(limit)?;
+    let arguments = ["check-attr", "--cached", "-z", "--stdin", "filter"];
+    let output_at_head = index.query_without_info_attributes(&arguments, input.clone(), limit)?;
+    let is_attributes_file =
+        |path: &&[u8]| path.rsplit(|byte| *byte == b'/').next() == Some(b".gitattributes");
+    let changed_attributes_files =
+        join_nul_terminated(&mut changed_paths.iter().map(Vec::as_slice).filter(is_attributes_file));
+    index.query(
+        &["update-index", "--force-remove", "-z", "--stdin"],
+        Some(changed_attributes_files),
+        limit,
+    )?;
+    let output_after_commit = index.query(&["check-attr", "-z", "--stdin", "filter"], Some(input), limit)?;
+    Ok(PathFilters {
+        after_commit: parse_filtered_paths(&output_after_commit),
+        at_head: parse_filtered_paths(&output_at_head),
+    })
 }
 
-/// An index of a commit beside the repository's own, until it is dropped.
+/// An index of a commit in a file beside the repository's own index. Deleted when dropped.
 struct TemporaryIndex<'a> {
     folder: &'a Path,
     file: PathBuf,
 }
 
-/// What could make git read other files than those of the commit, or write other files than this index.
-const WHOLE_INDEX: [&str; 3] = ["core.sparseCheckout=false", "index.sparse=false", "core.splitIndex=false"];
+/// Settings without which git could read files other than the commit's, or write files other than this index.
+const FULL_INDEX_SETTINGS: [&str; 3] =
+    ["core.sparseCheckout=false", "index.sparse=false", "core.splitIndex=false"];
 
 impl<'a> TemporaryIndex<'a> {
-    fn of_commit(
+    fn from_commit(
         folder: &'a Path,
         commit: &CommitId,
         limit: TimeLimit,
     ) -> Result<TemporaryIndex<'a>, GitError> {
-        // Git would follow a link of that name, so nobody may guess it.
-        let number = RandomState::new().hash_one(0);
-        let name = format!("plimsoll-{}-{number:016x}.index", std::process::id());
-        let index = TemporaryIndex { folder, file: git_path(folder, &name, limit)? };
-        index.answer(&["read-tree", commit.as_str()], None, limit)?;
+        // Git would follow a symbolic link of this name, so the name must not be guessable.
+        let random_number = RandomState::new().hash_one(0);
+        let name = format!("plimsoll-{}-{random_number:016x}.index", std::process::id());
+        let index = TemporaryIndex { folder, file: path_in_git_folder(folder, &name, limit)? };
+        index.query(&["read-tree", commit.as_str()], None, limit)?;
         Ok(index)
     }
 
-    fn answer(
+    fn query(
         &self,
         arguments: &[&str],
         input: Option<Vec<u8>>,
         limit: TimeLimit,
     ) -> Result<Vec<u8>, GitError> {
-        let command = git::asking_with(self.folder, &WHOLE_INDEX, arguments).map(|mut command| {
-            command.env("GIT_INDEX_FILE", &self.file);
-            command
-        });
-        run_question(command, input, limit)
+        let command = git::read_only_command_with_settings(self.folder, &FULL_INDEX_SETTINGS, arguments).map(
+            |mut command| {
+                command.env("GIT_INDEX_FILE", &self.file);
+                command
+            },
+        );
+        run_list_command(command, input, limit)
     }
 
-    /// Answers as [`TemporaryIndex::answer`] does, without the attributes in `.git/info/attributes`, which a session can write and which
-    /// count more than those of any commit. No setting switches them off, so git is given a folder without them in place of the
-    /// repository's common one.
-    fn answer_without_info(
+    /// Runs a query as [`TemporaryIndex::answer`] does, without the attributes in `.git/info/attributes`. A
+    /// session can write that file, and it takes precedence over the attributes of any commit. No setting
+    /// disables it, so git gets another common folder, which lacks the file.
+    fn query_without_info_attributes(
         &self,
         arguments: &[&str],
         input: Vec<u8>,
         limit: TimeLimit,
     ) -> Result<Vec<u8>, GitError> {
-        let [config, objects] = ["config", "objects"].map(|name| git_path(self.folder, name, limit));
+        let [config, objects] =
+            ["config", "objects"].map(|name| path_in_git_folder(self.folder, name, limit));
         let (config, objects, common) = (config?, objects?, self.common_folder());
-        let made = disk::create_folder(&common.join("refs"))
+        let created = disk::create_folder(&common.join("refs"))
             .and_then(|()| disk::read(&config))
             .and_then(|config| disk::create_new(&common.join("config"), &config.unwrap_or_default()));
-        made.map_err(|error| GitError::Failed(error.to_string()))?;
-        let command = git::asking_with(self.folder, &WHOLE_INDEX, arguments).map(|mut command| {
-            command.env("GIT_INDEX_FILE", &self.file);
-            command.env("GIT_COMMON_DIR", common).env("GIT_OBJECT_DIRECTORY", objects);
-            command
-        });
-        run_question(command, Some(input), limit)
+        created.map_err(|error| GitError::Failed(error.to_string()))?;
+        let command = git::read_only_command_with_settings(self.folder, &FULL_INDEX_SETTINGS, arguments).map(
+            |mut command| {
+                command.env("GIT_INDEX_FILE", &self.file);
+                command.env("GIT_COMMON_DIR", common).env("GIT_OBJECT_DIRECTORY", objects);
+                command
+            },
+        );
+        run_list_command(command, Some(input), limit)
     }
 
     fn common_folder(&self) -> PathBuf {
         self.file.with_extension("common")
     }
 
-    /// Fails unless git can read all files with attributes: it takes one whose object is missing for an empty one.
-    fn check_attribute_files(&self, limit: TimeLimit) -> Result<(), GitError> {
-        let question = ["ls-files", "--stage", "-z", "--", ":(top,glob)**/.gitattributes"];
-        let listed = self.answer(&question, None, limit)?;
-        let id = |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(1).map(<[u8]>::to_vec);
-        let ids: Vec<Vec<u8>> = names(&listed).filter_map(id).collect();
-        if ids.is_empty() {
+    /// Returns an error unless git can read all attributes files: git treats one whose object is missing as
+    /// empty.
+    fn require_readable_attribute_files(&self, limit: TimeLimit) -> Result<(), GitError> {
+        let arguments = ["ls-files", "--stage", "-z", "--", ":(top,glob)**/.gitattributes"];
+        let entries = self.query(&arguments, None, limit)?;
+        let object_id = |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(1).map(<[u8]>::to_vec);
+        let object_ids: Vec<Vec<u8>> = split_nul_terminated(&entries).filter_map(object_id).collect();
+        if object_ids.is_empty() {
             return Ok(());
         }
-        let mut rest = &answer(self.folder, &["cat-file", "--batch"], Some(ids.join(&b'\n')), limit)?[..];
-        for _ in &ids {
-            rest = skip_object(rest).ok_or_else(|| {
+        let mut remaining =
+            &run_list_query(self.folder, &["cat-file", "--batch"], Some(object_ids.join(&b'\n')), limit)?[..];
+        for _ in &object_ids {
+            remaining = skip_first_object(remaining).ok_or_else(|| {
                 GitError::Failed("git cannot read all files with attributes of HEAD".to_owned())
             })?;
         }
@@ -184,40 +205,47 @@ impl Drop for TemporaryIndex<'_> {
     }
 }
 
-/// Where git keeps a file of the repository.
-fn git_path(folder: &Path, name: &str, limit: TimeLimit) -> Result<PathBuf, GitError> {
-    let path = answer(folder, &["rev-parse", "--git-path", name], None, limit)?;
+/// Returns the path of a file in the git folder.
+fn path_in_git_folder(folder: &Path, name: &str, limit: TimeLimit) -> Result<PathBuf, GitError> {
+    let path = run_list_query(folder, &["rev-parse", "--git-path", name], None, limit)?;
     let path = path.strip_suffix(b"\n").unwrap_or(&path);
-    Ok(disk::canonical(folder).join(OsStr::from_bytes(path)))
+    Ok(disk::canonicalize_or_keep(folder).join(OsStr::from_bytes(path)))
 }
 
-/// Returns what stands behind the first object that `git cat-file --batch` printed; none if it could not read that.
-fn skip_object(printed: &[u8]) -> Option<&[u8]> {
-    let end = printed.iter().position(|byte| *byte == b'\n')?;
+/// Returns the rest of the output of `git cat-file --batch` after its first object; `None` if git could not
+/// read that object.
+fn skip_first_object(output: &[u8]) -> Option<&[u8]> {
+    let end = output.iter().position(|byte| *byte == b'\n')?;
     // `ID blob SIZE`, or `ID missing`.
-    let size = std::str::from_utf8(&printed[..end]).ok()?.split(' ').nth(2)?.parse::<usize>().ok()?;
-    printed.get(end + 1..)?.get(size..)?.strip_prefix(b"\n")
+    let size = std::str::from_utf8(&output[..end]).ok()?.split(' ').nth(2)?.parse::<usize>().ok()?;
+    output.get(end + 1..)?.get(size..)?.strip_prefix(b"\n")
 }
 
-/// Everything below the folder that differs from HEAD: first what git follows, then what it does not and does
-/// not ignore. Whether it is staged makes no difference. A repository inside counts by its commit alone: what is in
-/// it only a git inside it could tell, and that would do as its settings say.
+/// Lists all changes below `folder` compared with HEAD: first tracked files, then untracked files that are
+/// not ignored. Staged and unstaged changes are treated alike. A nested repository counts only by its commit.
+/// Its own changes could be read only by a git running inside it, which would follow that repository's
+/// settings.
 ///
-/// A writer runs the filters that the commit will run, and renews the index. Without one a file that was only touched is
-/// listed as well, and one under a filter that has been.
-pub(crate) fn since_head(
+/// With a writer, the filters that the commit will run are applied and the index is refreshed. Without one,
+/// files that were only touched are listed as well, and touched files under a filter.
+pub(crate) fn changes_since_head(
     folder: &Path,
     head: Option<&CommitId>,
     writer: Option<&GitWriter<'_>>,
     limit: TimeLimit,
-) -> Result<Vec<Change>, GitError> {
+) -> Result<Vec<ChangedPath>, GitError> {
     let mut changes = match head {
-        Some(head) => parse_diff(&differences(folder, head, writer, limit)?),
-        None => parse_stage(&answer(folder, &["ls-files", "--stage", "-z", "--", "."], None, limit)?),
+        Some(head) => parse_diff(&raw_diff_from_head(folder, head, writer, limit)?),
+        None => parse_staged_files(&run_list_query(
+            folder,
+            &["ls-files", "--stage", "-z", "--", "."],
+            None,
+            limit,
+        )?),
     };
-    let question = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
-    let untracked = answer(folder, &question, None, limit)?;
-    changes.extend(names(&untracked).map(|path| Change {
+    let arguments = ["ls-files", "--others", "--exclude-standard", "-z", "--", "."];
+    let untracked = run_list_query(folder, &arguments, None, limit)?;
+    changes.extend(split_nul_terminated(&untracked).map(|path| ChangedPath {
         path: path.to_owned(),
         mode: None,
         is_tracked: false,
@@ -225,29 +253,33 @@ pub(crate) fn since_head(
     Ok(changes)
 }
 
-fn differences(
+fn raw_diff_from_head(
     folder: &Path,
     head: &CommitId,
     writer: Option<&GitWriter<'_>>,
     limit: TimeLimit,
 ) -> Result<Vec<u8>, GitError> {
-    let how =
+    let options =
         ["--raw", "-z", "--no-renames", "--relative", "--ignore-submodules=dirty", head.as_str(), "--", "."];
     if let Some(writer) = writer {
-        let terms = Terms { most_output: MOST_LIST, ..Terms::within(limit.left()) };
-        let plain = ["diff", "--no-ext-diff", "--no-textconv"];
-        let command = writer.command_in(folder, &[&plain[..], &how[..]].concat());
-        let filtered = as_answer(child::run(command, terms));
-        if filtered.is_ok() || limit.is_over() {
-            return filtered;
+        let run_options = ChildOptions {
+            max_output_bytes: MAX_LIST_BYTES,
+            ..ChildOptions::with_timeout(limit.remaining())
+        };
+        let diff_arguments = ["diff", "--no-ext-diff", "--no-textconv"];
+        let command = writer.command_in(folder, &[&diff_arguments[..], &options[..]].concat());
+        let output = into_list_output(child::run(command, run_options));
+        if output.is_ok() || limit.has_passed() {
+            return output;
         }
-        // A filter that has to work does not: then without.
+        // A required filter fails: compare without filters.
     }
-    answer(folder, &[&["diff"], &how[..]].concat(), None, limit)
+    run_list_query(folder, &[&["diff"], &options[..]].concat(), None, limit)
 }
 
-/// Git reads a name a line; one in quotes may hold every byte.
-pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
+/// Returns a path in quotes as one input line for git: git reads one path a line, and a quoted one may
+/// contain every byte.
+pub(crate) fn quote_path_line(path: &[u8]) -> Vec<u8> {
     let mut line = vec![b'"'];
     for byte in path {
         match byte {
@@ -260,24 +292,24 @@ pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
     line
 }
 
-/// `:100644 100755 <id> <id> M`, then the path.
-fn parse_diff(output: &[u8]) -> Vec<Change> {
-    let mut entries = names(output);
+/// Parses the output of `diff --raw -z`: `:100644 100755 <id> <id> M`, then the path.
+fn parse_diff(output: &[u8]) -> Vec<ChangedPath> {
+    let mut entries = split_nul_terminated(output);
     let mut changes = Vec::new();
-    while let (Some(what), Some(path)) = (entries.next(), entries.next()) {
-        let mode = String::from_utf8_lossy(what).split(' ').nth(1).map(str::to_owned);
+    while let (Some(entry), Some(path)) = (entries.next(), entries.next()) {
+        let mode = String::from_utf8_lossy(entry).split(' ').nth(1).map(str::to_owned);
         let mode = mode.filter(|mode| mode != "000000");
-        changes.push(Change { path: path.to_owned(), mode, is_tracked: true });
+        changes.push(ChangedPath { path: path.to_owned(), mode, is_tracked: true });
     }
     changes
 }
 
-/// `100644 <id> 0`, a tabulator, the path.
-fn parse_stage(output: &[u8]) -> Vec<Change> {
-    let entries = names(output).filter_map(|entry| {
-        let tabulator = entry.iter().position(|byte| *byte == b'\t')?;
+/// Parses the output of `ls-files --stage -z`: `100644 <id> 0`, a tab, the path.
+fn parse_staged_files(output: &[u8]) -> Vec<ChangedPath> {
+    let entries = split_nul_terminated(output).filter_map(|entry| {
+        let tab = entry.iter().position(|byte| *byte == b'\t')?;
         let mode = String::from_utf8_lossy(entry.get(..6)?).into_owned();
-        Some(Change { path: entry[tabulator + 1..].to_owned(), mode: Some(mode), is_tracked: true })
+        Some(ChangedPath { path: entry[tab + 1..].to_owned(), mode: Some(mode), is_tracked: true })
     });
     entries.collect()
 }

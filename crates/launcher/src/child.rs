@@ -1,6 +1,6 @@
-//! One child from its start to its end: what it is told, what it says, and its deadline.
+//! The run of one child process: its input, its output, and its timeout.
 
-use crate::{MOST_OUTPUT, Outcome, process};
+use crate::{CommandOutcome, MAX_OUTPUT_BYTES, process};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -11,71 +11,77 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a child is run.
-pub(crate) struct Terms<'a> {
-    /// What it finds on its standard input; none: nothing at all.
+/// The options for running a child process.
+pub(crate) struct ChildOptions<'a> {
+    /// The standard input; nothing if `None`.
     pub(crate) input: Option<Vec<u8>>,
-    /// When its group is ended.
-    pub(crate) deadline: Duration,
-    /// How long its group may tidy up once it has been asked to end.
+    /// The time after which its process group is ended.
+    pub(crate) timeout: Duration,
+    /// How long its process group may clean up after it has been asked to end.
     pub(crate) grace_period: Duration,
-    /// More output of one stream than this is read and thrown away.
-    pub(crate) most_output: usize,
-    /// Asked a few times a second whether anybody still waits for it.
-    pub(crate) give_up: &'a dyn Fn() -> bool,
+    /// The most output that is kept of each stream; the rest is read and discarded.
+    pub(crate) max_output_bytes: usize,
+    /// Called a few times a second; the child is ended once this returns true.
+    pub(crate) should_cancel: &'a dyn Fn() -> bool,
 }
 
-impl Terms<'_> {
-    /// Nothing on its input, and this deadline.
-    pub(crate) fn within(deadline: Duration) -> Terms<'static> {
-        Terms {
+impl ChildOptions<'_> {
+    /// Options with this timeout and no standard input.
+    pub(crate) fn with_timeout(timeout: Duration) -> ChildOptions<'static> {
+        ChildOptions {
             input: None,
-            deadline,
+            timeout,
             grace_period: Duration::from_millis(500),
-            most_output: MOST_OUTPUT,
-            give_up: &|| false,
+            max_output_bytes: MAX_OUTPUT_BYTES,
+            should_cancel: &|| false,
         }
     }
 }
 
-// Where its end cannot be waited for. Git answers in milliseconds: a longer nap would be most of the wait.
-const LOOKED_EVERY: Duration = Duration::from_millis(2);
-const ASKED_EVERY: Duration = Duration::from_millis(250);
-/// A grandchild may keep the pipe open for ever: what has come so far must be enough.
-const OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
+// Used where the end of the child cannot be polled. Git answers in milliseconds: with a longer interval most
+// of the wait would be idle.
+const CHILD_POLL_INTERVAL: Duration = Duration::from_millis(2);
+const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// A grandchild may keep the pipe open forever, so reading stops this long after the child has ended.
+const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Runs a command in a process group of its own and collects what it prints.
-pub(crate) fn run(command: Command, terms: Terms<'_>) -> Outcome {
-    match start(command, terms) {
-        Ok(running) => running.finish(),
+/// Runs a command in its own process group and collects its output.
+pub(crate) fn run(command: Command, options: ChildOptions<'_>) -> CommandOutcome {
+    match start(command, options) {
+        Ok(running) => running.wait_with_output(),
         Err(outcome) => outcome,
     }
 }
 
-/// Starts a command in a process group of its own: it works while we do something else, as long as a pipe (64 KiB) takes what
-/// it prints.
-pub(crate) fn start(mut command: Command, terms: Terms<'_>) -> Result<Running<'_>, Outcome> {
-    let stdin = if terms.input.is_some() { Stdio::piped() } else { Stdio::null() };
+/// Starts a command in its own process group. It runs concurrently with us as long as its unread output fits
+/// into the pipes (64 KiB each).
+pub(crate) fn start(
+    mut command: Command,
+    options: ChildOptions<'_>,
+) -> Result<RunningChild<'_>, CommandOutcome> {
+    let stdin = if options.input.is_some() { Stdio::piped() } else { Stdio::null() };
     let child = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn();
-    let mut child =
-        child.map_err(|error| Outcome { trouble: Some(error.to_string()), ..Outcome::default() })?;
-    let stdout = Stream::of(child.stdout.take().map(OwnedFd::from), terms.most_output);
-    let stderr = Stream::of(child.stderr.take().map(OwnedFd::from), terms.most_output);
-    feed(&mut child, terms.input);
-    Ok(Running {
-        end: plimsoll_system::end_of_child(Pid::from_child(&child)),
+    let mut child = child.map_err(|error| CommandOutcome {
+        start_error: Some(error.to_string()),
+        ..CommandOutcome::default()
+    })?;
+    let stdout = OutputStream::new(child.stdout.take().map(OwnedFd::from), options.max_output_bytes);
+    let stderr = OutputStream::new(child.stderr.take().map(OwnedFd::from), options.max_output_bytes);
+    write_input_in_thread(&mut child, options.input);
+    Ok(RunningChild {
+        end_fd: plimsoll_system::child_exit_descriptor(Pid::from_child(&child)),
         child,
         streams: [stdout, stderr],
-        started: Instant::now(),
-        deadline: terms.deadline,
-        grace_period: terms.grace_period,
-        give_up: terms.give_up,
+        started_at: Instant::now(),
+        timeout: options.timeout,
+        grace_period: options.grace_period,
+        should_cancel: options.should_cancel,
     })
 }
 
-/// Writes from a thread of its own: a child that prints before it reads must not wait for us. One that does not
-/// read at all is free not to.
-fn feed(child: &mut Child, input: Option<Vec<u8>>) {
+/// Writes the input from a separate thread, because a child may print before it reads. A child that does not
+/// read its input is no error.
+fn write_input_in_thread(child: &mut Child, input: Option<Vec<u8>>) {
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
         std::thread::spawn(move || {
             let _ = stdin.write_all(&input);
@@ -83,138 +89,144 @@ fn feed(child: &mut Child, input: Option<Vec<u8>>) {
     }
 }
 
-/// A child at work. Its streams and its end are waited for together, by one call and without a thread.
-pub(crate) struct Running<'a> {
+/// A running child process. Its streams and its end are polled together, with one system call and without a
+/// thread.
+pub(crate) struct RunningChild<'a> {
     child: Child,
-    /// The end of the child, where the system tells it without being asked again and again.
-    end: Option<OwnedFd>,
-    streams: [Stream; 2],
-    started: Instant,
-    deadline: Duration,
+    /// A file descriptor that becomes readable when the child ends; `None` where the system has none.
+    end_fd: Option<OwnedFd>,
+    streams: [OutputStream; 2],
+    started_at: Instant,
+    timeout: Duration,
     grace_period: Duration,
-    give_up: &'a dyn Fn() -> bool,
+    should_cancel: &'a dyn Fn() -> bool,
 }
 
-impl Running<'_> {
-    /// Waits for its end, or for its deadline.
-    pub(crate) fn finish(mut self) -> Outcome {
-        let mut outcome = Outcome::default();
-        let mut asked = Instant::now();
+impl RunningChild<'_> {
+    /// Waits until the child ends or times out, and returns its output.
+    pub(crate) fn wait_with_output(mut self) -> CommandOutcome {
+        let mut outcome = CommandOutcome::default();
+        let mut cancel_checked_at = Instant::now();
         loop {
-            let left = self.deadline.saturating_sub(self.started.elapsed());
+            let remaining = self.timeout.saturating_sub(self.started_at.elapsed());
             match self.child.try_wait() {
                 Ok(Some(status)) => {
-                    outcome.code = status.code();
+                    outcome.exit_code = status.code();
                     break;
                 }
-                Ok(None) if !left.is_zero() && !outcome.given_up => {
-                    self.listen(left.min(ASKED_EVERY));
-                    if asked.elapsed() >= ASKED_EVERY {
-                        asked = Instant::now();
-                        outcome.given_up = (self.give_up)();
+                Ok(None) if !remaining.is_zero() && !outcome.was_canceled => {
+                    self.read_output_for(remaining.min(CANCEL_CHECK_INTERVAL));
+                    if cancel_checked_at.elapsed() >= CANCEL_CHECK_INTERVAL {
+                        cancel_checked_at = Instant::now();
+                        outcome.was_canceled = (self.should_cancel)();
                     }
                 }
                 _ => {
-                    outcome.timed_out = !outcome.given_up;
-                    self.put_an_end_to_it();
+                    outcome.timed_out = !outcome.was_canceled;
+                    self.end_while_reading_output();
                     break;
                 }
             }
         }
-        self.hear_the_rest();
-        [outcome.stdout, outcome.stderr] = self.streams.map(Stream::into_bytes);
+        self.read_remaining_output();
+        [outcome.stdout, outcome.stderr] = self.streams.map(OutputStream::into_bytes);
         outcome
     }
 
-    /// Takes what comes, until the child has ended or this time is over.
-    fn listen(&mut self, most: Duration) {
-        // Where its end cannot be waited for it is looked at again soon.
-        let most = if self.end.is_some() { most } else { most.min(LOOKED_EVERY) };
-        listen(&mut self.streams, self.end.as_ref(), most);
+    /// Reads output until the child has ended or `max_wait` has passed.
+    fn read_output_for(&mut self, max_wait: Duration) {
+        // Without a file descriptor for its end, the child has to be checked again soon.
+        let max_wait = if self.end_fd.is_some() { max_wait } else { max_wait.min(CHILD_POLL_INTERVAL) };
+        read_available_output(&mut self.streams, self.end_fd.as_ref(), max_wait);
     }
 
-    /// It may print while it tidies up: then it must not wait for us.
-    fn put_an_end_to_it(&mut self) {
-        let Running { child, streams, grace_period, .. } = self;
+    /// Ends the process group while reading its output, because the child may print while it cleans up and
+    /// must not block.
+    fn end_while_reading_output(&mut self) {
+        let RunningChild { child, streams, grace_period, .. } = self;
         std::thread::scope(|scope| {
-            let ending = scope.spawn(|| process::end_child(child, *grace_period));
-            while !ending.is_finished() {
-                listen(streams, None, LOOKED_EVERY);
+            let ending_thread = scope.spawn(|| process::end_child_group(child, *grace_period));
+            while !ending_thread.is_finished() {
+                read_available_output(streams, None, CHILD_POLL_INTERVAL);
             }
         });
     }
 
-    /// A grandchild may keep the pipe open forever, so only what comes soon is read. Both streams share one wait, which ends not much
-    /// later than the deadline.
-    fn hear_the_rest(&mut self) {
-        let left = self.deadline.saturating_sub(self.started.elapsed()).max(self.grace_period);
-        let until = Instant::now() + left.min(OUTPUT_TIMEOUT);
-        while self.streams.iter().any(Stream::is_open) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+    /// Reads the rest of the output. A grandchild may keep the pipe open forever, so only output that arrives
+    /// soon is read. Both streams share one wait, which ends not much later than the timeout.
+    fn read_remaining_output(&mut self) {
+        let max_wait = self.timeout.saturating_sub(self.started_at.elapsed()).max(self.grace_period);
+        let read_until = Instant::now() + max_wait.min(REMAINING_OUTPUT_TIMEOUT);
+        while self.streams.iter().any(OutputStream::is_open) {
+            let remaining = read_until.saturating_duration_since(Instant::now());
+            if remaining.is_zero() {
                 return;
             }
-            listen(&mut self.streams, None, left);
+            read_available_output(&mut self.streams, None, remaining);
         }
     }
 }
 
-/// Takes what comes from the streams, and returns after something came, at that end, or after this long.
-fn listen(streams: &mut [Stream; 2], end: Option<&OwnedFd>, most: Duration) {
-    let open = streams.iter().filter_map(|stream| stream.pipe.as_ref());
-    let mut awaited: Vec<PollFd<'_>> = open.chain(end).map(|from| PollFd::new(from, PollFlags::IN)).collect();
-    let timeout = Timespec::try_from(most).ok();
-    // Also where a signal came first: the caller looks again.
-    if poll(&mut awaited, timeout.as_ref()).is_err() {
+/// Reads what is available from the streams. Returns once there was output, after the end of the child, or
+/// after `max_wait`.
+fn read_available_output(streams: &mut [OutputStream; 2], end_fd: Option<&OwnedFd>, max_wait: Duration) {
+    let open_pipes = streams.iter().filter_map(|stream| stream.pipe.as_ref());
+    let mut poll_fds: Vec<PollFd<'_>> =
+        open_pipes.chain(end_fd).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let timeout = Timespec::try_from(max_wait).ok();
+    // A signal is an error here, too; the caller polls again.
+    if poll(&mut poll_fds, timeout.as_ref()).is_err() {
         return;
     }
-    let mut came = awaited.iter().map(|one| !one.revents().is_empty()).collect::<Vec<bool>>().into_iter();
+    let mut is_ready =
+        poll_fds.iter().map(|poll_fd| !poll_fd.revents().is_empty()).collect::<Vec<bool>>().into_iter();
     for stream in streams.iter_mut().filter(|stream| stream.is_open()) {
-        if came.next().unwrap_or_default() {
-            stream.read_on();
+        if is_ready.next().unwrap_or_default() {
+            stream.read_once();
         }
     }
 }
 
-/// What a child prints.
-struct Stream {
-    /// None at its end.
+/// The collected output of one stream of a child.
+struct OutputStream {
+    /// `None` after the end of the stream.
     pipe: Option<OwnedFd>,
     bytes: Vec<u8>,
-    most: usize,
+    max_bytes: usize,
 }
 
-impl Stream {
-    fn of(pipe: Option<OwnedFd>, most: usize) -> Stream {
-        Stream { pipe, bytes: Vec::new(), most }
+impl OutputStream {
+    fn new(pipe: Option<OwnedFd>, max_bytes: usize) -> OutputStream {
+        OutputStream { pipe, bytes: Vec::new(), max_bytes }
     }
 
     fn is_open(&self) -> bool {
         self.pipe.is_some()
     }
 
-    /// Reads once: something is there, or it is the end.
-    fn read_on(&mut self) {
-        const PIECE: usize = 4 * 1024;
+    /// Reads once; the caller knows that output or the end of the stream is available.
+    fn read_once(&mut self) {
+        const CHUNK_BYTES: usize = 4 * 1024;
         let Some(pipe) = &self.pipe else { return };
-        self.bytes.reserve(PIECE);
+        self.bytes.reserve(CHUNK_BYTES);
         match rustix::io::read(pipe, spare_capacity(&mut self.bytes)) {
             Ok(0) => self.pipe = None,
-            Ok(_) | Err(Errno::INTR) => self.bytes.truncate(self.most),
+            Ok(_) | Err(Errno::INTR) => self.bytes.truncate(self.max_bytes),
             Err(_) => self.pipe = None,
         }
     }
 
-    /// What has come. Who prints later, in the child's place, is not told that nobody listens.
+    /// Returns the output. A grandchild that still writes must not get a broken pipe, so a thread reads and
+    /// discards the rest.
     fn into_bytes(self) -> Vec<u8> {
         if let Some(pipe) = self.pipe {
             std::thread::spawn(move || {
-                let mut unheard = Vec::with_capacity(4 * 1024);
+                let mut discarded = Vec::with_capacity(4 * 1024);
                 while matches!(
-                    rustix::io::read(&pipe, spare_capacity(&mut unheard)),
+                    rustix::io::read(&pipe, spare_capacity(&mut discarded)),
                     Ok(1..) | Err(Errno::INTR)
                 ) {
-                    unheard.clear();
+                    discarded.clear();
                 }
             });
         }

@@ -1,10 +1,10 @@
-//! Starting the client for one iteration. Its output goes to a file, so that it lives on unharmed when we die.
+//! Starts the client for one iteration. Its output goes to a file, so that it survives our death.
 
-use crate::Outcome;
-use crate::child::{self, Terms};
-use crate::process::{self, Identity};
+use crate::CommandOutcome;
+use crate::child::{self, ChildOptions};
+use crate::process::{self, ProcessIdentity};
 use crate::search_path::new_command;
-use plimsoll_domain::Exit;
+use plimsoll_domain::ProcessExit;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,56 +12,57 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How to start it.
+/// The parameters for starting a client.
 #[derive(Debug)]
-pub struct Launch<'a> {
-    /// The client.
+pub struct ClientLaunch<'a> {
+    /// The path of the client.
     pub program: &'a Path,
-    /// All its arguments.
     pub arguments: &'a [String],
-    /// The project.
+    /// The project folder.
     pub folder: &'a Path,
-    /// What it finds in its environment beside ours.
+    /// Variables added to our environment.
     pub environment: &'a [(String, String)],
-    /// Variables of ours that it must not find there.
-    pub without: &'a [&'a str],
-    /// Its prompt.
+    /// Variables removed from our environment.
+    pub removed_variables: &'a [&'a str],
+    /// The prompt.
     pub stdin: File,
-    /// Where its stream goes.
+    /// The file for its stream of events.
     pub stdout: File,
-    /// Where its complaints go.
+    /// The file for its error output.
     pub stderr: File,
 }
 
-/// A client that we started, or one of ours that outlived the `run` that did.
+/// A client that we started, or one that outlived the `run` that started it.
 #[derive(Debug)]
-pub enum Client {
-    /// Our child.
-    Started(Child, Option<Identity>),
+pub enum LaunchedClient {
+    /// A child of ours, with its identity if it could be read.
+    Started(Child, Option<ProcessIdentity>),
     /// A verified orphan.
-    Adopted(Identity),
+    Adopted(ProcessIdentity),
 }
 
-/// The client could not be started.
+/// The error if the client could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {}: {source}", program.display())]
-pub struct NotStarted {
+pub struct ClientStartError {
     program: PathBuf,
     source: io::Error,
 }
 
-/// Starts the client.
-pub fn start(launch: Launch<'_>) -> Result<Client, NotStarted> {
-    spawn(new_command(launch.program), launch)
+pub fn start_client(launch: ClientLaunch<'_>) -> Result<LaunchedClient, ClientStartError> {
+    spawn_in_own_group(new_command(launch.program), launch)
 }
 
-/// Starts a run of ours in the client's place. It gets our PATH as it is, because it may be told to verify with the project's own
-/// programs.
-pub fn start_child_run(launch: Launch<'_>) -> Result<Client, NotStarted> {
-    spawn(Command::new(launch.program), launch)
+/// Starts a run of ours in place of the client. It gets our PATH unchanged, because its verify commands may
+/// be programs of the project's own.
+pub fn start_child_run(launch: ClientLaunch<'_>) -> Result<LaunchedClient, ClientStartError> {
+    spawn_in_own_group(Command::new(launch.program), launch)
 }
 
-fn spawn(mut command: Command, launch: Launch<'_>) -> Result<Client, NotStarted> {
+fn spawn_in_own_group(
+    mut command: Command,
+    launch: ClientLaunch<'_>,
+) -> Result<LaunchedClient, ClientStartError> {
     command
         .args(launch.arguments)
         .current_dir(launch.folder)
@@ -69,95 +70,96 @@ fn spawn(mut command: Command, launch: Launch<'_>) -> Result<Client, NotStarted>
         .stdin(Stdio::from(launch.stdin))
         .stdout(Stdio::from(launch.stdout))
         .stderr(Stdio::from(launch.stderr))
-        // A group of its own: Ctrl-C at our terminal must not reach it, and it outlives us.
+        // Its own group: Ctrl-C at our terminal must not reach it, and it outlives us.
         .process_group(0);
-    for name in launch.without {
+    for name in launch.removed_variables {
         command.env_remove(name);
     }
     let child =
-        command.spawn().map_err(|source| NotStarted { program: launch.program.to_owned(), source })?;
-    // Certain to be it: until we wait for a child its pid goes to no other process.
-    let known = process::identity(child.id());
-    Ok(Client::Started(child, known))
+        command.spawn().map_err(|source| ClientStartError { program: launch.program.to_owned(), source })?;
+    // This is certainly our child: a pid is not reused before its parent waits for it.
+    let identity = process::process_identity(child.id());
+    Ok(LaunchedClient::Started(child, identity))
 }
 
-impl Client {
-    /// Who it is.
-    pub fn identity(&self) -> Option<Identity> {
+impl LaunchedClient {
+    pub fn identity(&self) -> Option<ProcessIdentity> {
         match self {
-            Client::Started(_, known) => *known,
-            Client::Adopted(known) => Some(*known),
+            LaunchedClient::Started(_, identity) => *identity,
+            LaunchedClient::Adopted(identity) => Some(*identity),
         }
     }
 
-    /// How it ended; none while it lives.
-    pub fn ended(&mut self) -> Option<Exit> {
+    /// Returns how the client ended; `None` while it lives.
+    pub fn exit_if_ended(&mut self) -> Option<ProcessExit> {
         match self {
-            Client::Started(child, _) => match child.try_wait() {
-                Ok(Some(status)) => Some(Exit { code: status.code(), signal: status.signal() }),
+            LaunchedClient::Started(child, _) => match child.try_wait() {
+                Ok(Some(status)) => Some(ProcessExit { code: status.code(), signal: status.signal() }),
                 Ok(None) => None,
-                Err(_) => Some(Exit::default()),
+                Err(_) => Some(ProcessExit::default()),
             },
-            // Not our child: how it ended the system tells only its parent.
-            Client::Adopted(known) => process::life(*known).is_gone().then(Exit::default),
+            // An orphan is not our child: the system reports its exit status only to its parent.
+            LaunchedClient::Adopted(identity) => {
+                process::liveness_of_process(*identity).is_gone().then(ProcessExit::default)
+            }
         }
     }
 
-    /// Ends it and its group: asks first.
-    pub fn end(&mut self, grace_period: Duration) {
+    /// Ends the client and its process group: SIGTERM first, SIGKILL after the grace period.
+    pub fn terminate(&mut self, grace_period: Duration) {
         let leader = match self {
-            Client::Started(child, _) => child.id(),
-            Client::Adopted(known) if process::is_alive(*known) => known.pid,
-            Client::Adopted(_) => return,
+            LaunchedClient::Started(child, _) => child.id(),
+            LaunchedClient::Adopted(identity) if process::is_alive(*identity) => identity.pid,
+            LaunchedClient::Adopted(_) => return,
         };
-        if let Client::Started(child, _) = self {
-            // Once it has been reaped, its pid may belong to another process.
+        if let LaunchedClient::Started(child, _) = self {
+            // After it has been reaped, its pid may belong to another process.
             if !matches!(child.try_wait(), Ok(None)) {
                 return;
             }
         }
         process::end_group(leader, grace_period);
-        if let Client::Started(child, _) = self {
+        if let LaunchedClient::Started(child, _) = self {
             let _ = child.wait();
         }
     }
 }
 
-/// One question to the client, whose answer is waited for.
-pub struct Query<'a> {
-    /// The client.
+/// One client run whose response is waited for.
+pub struct ClientQuery<'a> {
+    /// The path of the client.
     pub program: &'a Path,
-    /// All its arguments.
     pub arguments: &'a [String],
-    /// The project.
+    /// The project folder.
     pub folder: &'a Path,
-    /// Variables that it finds beside ours.
+    /// Variables added to our environment.
     pub environment: &'a [(String, String)],
-    /// Variables that it must not find in its environment.
-    pub without: &'a [&'a str],
-    /// Its prompt.
+    /// Variables removed from our environment.
+    pub removed_variables: &'a [&'a str],
+    /// The prompt.
     pub input: &'a [u8],
-    /// When it is ended.
-    pub deadline: Duration,
-    /// Asked a few times a second whether anybody still waits for it.
-    pub give_up: &'a dyn Fn() -> bool,
+    /// The time after which it is ended.
+    pub timeout: Duration,
+    /// Called a few times a second; the client is ended once this returns true.
+    pub should_cancel: &'a dyn Fn() -> bool,
 }
 
-/// Asks the client, and ends it with its whole group if it is late or nobody waits any more.
-// Killed itself, this program leaves a client that ends with its answer.
-pub fn ask(query: &Query<'_>) -> Outcome {
+/// Runs the client and returns its response. Ends it with its whole process group at the timeout or if the
+/// query is canceled.
+// If this program is killed, the client lives on until it has written its response.
+pub fn run_client_query(query: &ClientQuery<'_>) -> CommandOutcome {
     let mut command = new_command(query.program);
     command.args(query.arguments).current_dir(query.folder).envs(query.environment.iter().cloned());
-    for name in query.without {
+    for name in query.removed_variables {
         command.env_remove(name);
     }
     let input = Some(query.input.to_owned());
-    let terms = Terms {
+    let options = ChildOptions {
         input,
-        give_up: query.give_up,
-        // It writes its transcript and starts its SessionEnd hooks.
+        should_cancel: query.should_cancel,
+        // After SIGTERM the client writes its transcript and starts its SessionEnd hooks.
         grace_period: Duration::from_secs(5),
-        ..Terms::within(query.deadline)
+        ..ChildOptions::with_timeout(query.timeout)
     };
-    child::run(command, terms)
+    child::run(command, options)
 }

@@ -1,30 +1,31 @@
-//! Why git gave no answer, or made no commit.
+//! Reasons why git gave no result or made no commit.
 
 use std::time::Duration;
 use thiserror::Error;
 
-/// Words for the handoff and the journal, on one line once they are shown.
+/// The reason why a git operation failed. The text goes to the handoff and the journal; newlines are removed
+/// when it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum GitError {
-    /// A question was not answered by its deadline.
+    /// A query did not finish before its time limit.
     #[error("git took too long")]
-    TookTooLong,
-    /// A list longer than we read.
+    TimedOut,
+    /// The output is a list longer than we read.
     #[error("git names too many files")]
     TooManyFiles,
-    /// Its own verdict, or the last line that it or a hook of the user's printed.
+    /// Git's own error message, or the last line that git or a hook of the user's printed.
     #[error("{0}")]
     Failed(String),
-    /// A rebase, a merge, …: a commit would end it or become a part of it.
+    /// A rebase, a merge or the like is in progress: a commit would end it or become a part of it.
     #[error("{0} is under way")]
-    Busy(&'static str),
+    OperationInProgress(&'static str),
     /// A merge left conflicts.
     #[error("there are files with conflicts")]
     Conflicts,
-    /// Another git holds the index.
+    /// Another git process holds the lock of the index.
     #[error("index.lock is there: another git is at work, or one has died")]
     IndexLocked,
-    /// The commit, with the user's hooks, was not made by its deadline.
+    /// The commit, including the user's hooks, did not finish in time.
     #[error("the commit took longer than {} seconds", .0.as_secs())]
-    CommitTookTooLong(Duration),
+    CommitTimedOut(Duration),
 }

@@ -1,19 +1,19 @@
-//! What git prints, whatever it was asked.
+//! Parsing that is common to the output of all git commands.
 
-use crate::Outcome;
+use crate::CommandOutcome;
 
-/// Why a git failed: its own verdict, else the last line that it or a hook printed.
-pub(crate) fn last_words(outcome: &Outcome) -> String {
+/// Returns why git failed: its `fatal:` message, else the last line that it or a hook printed.
+pub(crate) fn failure_reason(outcome: &CommandOutcome) -> String {
     let errors = String::from_utf8_lossy(&outcome.stderr);
     let output = String::from_utf8_lossy(&outcome.stdout);
     let mut lines = errors.lines().rev().chain(output.lines().rev());
-    let verdict = errors.lines().find_map(|line| line.strip_prefix("fatal: "));
-    let words = verdict.or_else(|| lines.find(|line| !line.trim().is_empty())).map(str::to_owned);
-    let nothing = if outcome.code.is_none() { "a signal ended it" } else { "it failed without a word" };
-    words.or_else(|| outcome.trouble.clone()).unwrap_or_else(|| nothing.to_owned())
+    let fatal_message = errors.lines().find_map(|line| line.strip_prefix("fatal: "));
+    let reason = fatal_message.or_else(|| lines.find(|line| !line.trim().is_empty())).map(str::to_owned);
+    let fallback = if outcome.exit_code.is_none() { "a signal ended it" } else { "it failed without a word" };
+    reason.or_else(|| outcome.start_error.clone()).unwrap_or_else(|| fallback.to_owned())
 }
 
-/// The entries of a list whose entries end with a zero byte.
-pub(crate) fn names(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+/// Returns the nonempty entries of a list whose entries end with a zero byte.
+pub(crate) fn split_nul_terminated(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     list.split(|byte| *byte == 0).filter(|name| !name.is_empty())
 }

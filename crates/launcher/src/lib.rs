@@ -1,14 +1,15 @@
 //! RULE: the only crate that starts other programs and signals them.
 //!
-//! It starts the client ([`client`]), git ([`git`]) and the user's own commands, finds processes in `/proc` ([`process`]), and
-//! works with the tree through git ([`worktree_fingerprint`], [`wip`], [`branch`]). Every child has a process group of its own,
-//! no standard input unless given, and a deadline; what it printed and how it ended is an [`Outcome`], not an error. Only what
-//! we started (or verified as ours by pid and start time) is ever signalled. User text never goes through a shell; what a user
-//! gives *as a command line* (`--verify`) does.
+//! It starts the client ([`client`]), git ([`git`]) and the user's own commands, finds processes in `/proc`
+//! ([`process`]), and works with the tree through git ([`worktree_fingerprint`], [`wip`], [`branch`]). Every
+//! child has its own process group, no standard input unless one is given, and a timeout. Its output and exit
+//! code are an [`Outcome`], not an error. Only processes that we started (or verified as ours by pid and
+//! start time) are ever signaled. User text never goes through a shell; a command line that the user gives as
+//! such (`--verify`) does.
 //!
-//! Limits: a child that leaves its process group outlives its deadline (a session's own are found by their environment). Git
-//! runs no program that a repository names, so its answer can lack what a filter or a monitor would add. Where git is too slow
-//! the answer is "unknown", never "unchanged".
+//! Limits: a child that leaves its process group outlives its timeout (a session's own children are found by
+//! their environment). Git runs no program that a repository names, so its output can lack what a filter or a
+//! file system monitor would add. If git is too slow, the result is "unknown", never "unchanged".
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -32,9 +33,9 @@ pub mod wip;
 pub mod worktree;
 pub mod worktree_fingerprint;
 
-use child::Terms;
-use plimsoll_domain::build::Build;
-use plimsoll_domain::workers::DATABASE_VARIABLE;
+use child::ChildOptions;
+use plimsoll_domain::build::BuildInfo;
+use plimsoll_domain::workers::DATABASE_URL_VARIABLE;
 use search_path::new_command;
 use std::ffi::OsString;
 use std::io::Write;
@@ -43,94 +44,101 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What a child came to.
+/// The result of running a child process.
 #[derive(Debug, Clone, Default)]
-pub struct Outcome {
-    /// Its exit code; none when a signal ended it or it was not started.
-    pub code: Option<i32>,
-    /// True when it was ended at its deadline.
+pub struct CommandOutcome {
+    /// The exit code; `None` if a signal ended it or it could not be started.
+    pub exit_code: Option<i32>,
+    /// True if it was ended at its timeout.
     pub timed_out: bool,
-    /// True when it was ended because nobody waits for it any more.
-    pub given_up: bool,
-    /// What it printed, at most [`MOST_OUTPUT`] bytes of each stream.
+    /// True if it was ended because the caller no longer waits for it.
+    pub was_canceled: bool,
+    /// Standard output, at most [`MOST_OUTPUT`] bytes.
     pub stdout: Vec<u8>,
-    /// What it complained about.
+    /// Standard error, at most [`MOST_OUTPUT`] bytes.
     pub stderr: Vec<u8>,
-    /// Why it could not be started.
-    pub trouble: Option<String>,
+    /// The reason why it could not be started.
+    pub start_error: Option<String>,
 }
 
-/// More output than this is read and thrown away.
-pub const MOST_OUTPUT: usize = 8 * 1024 * 1024;
+/// The most output that is kept of each stream; the rest is read and discarded.
+pub const MAX_OUTPUT_BYTES: usize = 8 * 1024 * 1024;
 
-impl Outcome {
-    /// True when it ran and exited with 0 in time.
+impl CommandOutcome {
+    /// Returns true if it exited with code 0 before its timeout.
     pub fn succeeded(&self) -> bool {
-        self.code == Some(0) && !self.timed_out && !self.given_up
+        self.exit_code == Some(0) && !self.timed_out && !self.was_canceled
     }
 }
 
-/// The shell for command lines. It is not searched: the PATH may have relative entries.
+/// The shell for command lines. The path is absolute because the PATH may have relative entries.
 const SHELL: &str = "/bin/sh";
 
-/// Runs a command line of the user's own, with `sh -c`, in a folder. Its whole group is ended at the deadline. It finds programs by
-/// the absolute entries of the PATH alone.
-pub fn shell(line: &str, folder: &Path, deadline: Duration) -> Outcome {
+/// Runs a command line of the user's with `sh -c` in `folder`. Only absolute entries of the PATH are searched
+/// for programs. The whole process group is ended at the timeout.
+pub fn run_user_shell_command(command_line: &str, folder: &Path, timeout: Duration) -> CommandOutcome {
     let mut command = new_command(SHELL);
-    command.arg("-c").arg(line).current_dir(folder).env_remove(DATABASE_VARIABLE);
-    child::run(command, Terms::within(deadline))
+    command.arg("-c").arg(command_line).current_dir(folder).env_remove(DATABASE_URL_VARIABLE);
+    child::run(command, ChildOptions::with_timeout(timeout))
 }
 
-/// Runs a command line that runs the project's own programs, with `sh -c`, in a folder: also by relative entries of the PATH. It is
-/// ended early once `give_up` returns true; that is called a few times a second.
-pub fn shell_unless(line: &str, folder: &Path, deadline: Duration, give_up: &dyn Fn() -> bool) -> Outcome {
-    shell_with(line, folder, &[], deadline, give_up)
+/// Runs a command line that runs the project's own programs, with `sh -c` in `folder`. Relative entries of
+/// the PATH are searched, too. It is ended early once `should_cancel`, which is called a few times a second,
+/// returns true.
+pub fn run_project_shell_command(
+    command_line: &str,
+    folder: &Path,
+    timeout: Duration,
+    should_cancel: &dyn Fn() -> bool,
+) -> CommandOutcome {
+    run_project_shell_command_with_env(command_line, folder, &[], timeout, should_cancel)
 }
 
-/// Runs a command line as [`shell_unless`] does, with these variables beside ours.
-pub fn shell_with(
-    line: &str,
+/// Runs a command line as [`shell_unless`] does, with these variables added to our environment.
+pub fn run_project_shell_command_with_env(
+    command_line: &str,
     folder: &Path,
     environment: &[(&str, String)],
-    deadline: Duration,
-    give_up: &dyn Fn() -> bool,
-) -> Outcome {
+    timeout: Duration,
+    should_cancel: &dyn Fn() -> bool,
+) -> CommandOutcome {
     let mut command = Command::new(SHELL);
-    command.arg("-c").arg(line).current_dir(folder).envs(environment.iter().cloned());
-    // It may run what sessions wrote.
-    command.env_remove(DATABASE_VARIABLE);
-    child::run(command, Terms { give_up, ..Terms::within(deadline) })
+    command.arg("-c").arg(command_line).current_dir(folder).envs(environment.iter().cloned());
+    // The command may run code that sessions wrote, so it does not get the address of the database.
+    command.env_remove(DATABASE_URL_VARIABLE);
+    child::run(command, ChildOptions { should_cancel, ..ChildOptions::with_timeout(timeout) })
 }
 
-/// A sandbox for the user's command lines, as bubblewrap makes it.
+/// A bubblewrap sandbox for the user's command lines.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    /// bubblewrap.
+    /// The path of bubblewrap.
     pub program: PathBuf,
-    /// Its arguments before the command.
+    /// The arguments before the command.
     pub arguments: Vec<OsString>,
-    /// Every variable of the command.
+    /// The complete environment of the command.
     pub environment: Vec<(String, String)>,
 }
 
-/// Runs a command line as [`shell_unless`] does, in a sandbox and with these variables besides the sandbox's. Everything that it
-/// started has ended when this returns, also what left its process group.
-pub fn shell_in_sandbox(
-    line: &str,
+/// Runs a command line as [`shell_unless`] does, in a sandbox and with these variables in addition to the
+/// sandbox's. When this returns, everything that the command started has ended, including children that left
+/// its process group.
+pub fn run_shell_command_in_sandbox(
+    command_line: &str,
     sandbox: &Sandbox,
     environment: &[(&str, String)],
-    deadline: Duration,
-    give_up: &dyn Fn() -> bool,
-) -> Outcome {
+    timeout: Duration,
+    should_cancel: &dyn Fn() -> bool,
+) -> CommandOutcome {
     let mut command = Command::new(&sandbox.program);
-    command.args(&sandbox.arguments).args(["--", "sh", "-c", line]);
+    command.args(&sandbox.arguments).args(["--", "sh", "-c", command_line]);
     command.env_clear().envs(sandbox.environment.iter().cloned()).envs(environment.iter().cloned());
-    child::run(command, Terms { give_up, ..Terms::within(deadline) })
+    child::run(command, ChildOptions { should_cancel, ..ChildOptions::with_timeout(timeout) })
 }
 
-/// Runs a program in our place: its streams are ours, its environment is exactly what is given. Answers with
-/// its exit code; none when a signal ended it.
-pub fn stand_in(
+/// Runs a program with our standard streams and exactly the given environment. Returns its exit code; `None`
+/// if a signal ended it.
+pub fn run_with_exact_environment(
     program: &Path,
     arguments: &[String],
     folder: &Path,
@@ -145,10 +153,10 @@ pub fn stand_in(
     Ok(status.code())
 }
 
-/// Runs a program between its caller and us: these bytes on its standard input, the other streams ours, some variables
-/// set or taken away. It stays in our group and has no deadline of ours: whoever ends us ends it too. Answers with its
-/// exit code as a shell would.
-pub fn pass_on(
+/// Runs a program with `input` on its standard input, our other streams, and our environment with some
+/// variables set or removed. It stays in our process group and has no timeout, so a signal to our group ends
+/// it, too. Returns its exit code as a shell would: 128 plus the signal if a signal ended it.
+pub fn run_with_stdin_and_inherited_output(
     arguments: &[String],
     input: &[u8],
     variables: &[(&'static str, Option<String>)],
@@ -163,110 +171,124 @@ pub fn pass_on(
     }
     let mut child = command.spawn()?;
     if let Some(mut stdin) = child.stdin.take() {
-        // Who does not read it needs nothing of it.
+        // A program that closes its input early does not need the rest.
         let _ = stdin.write_all(input);
     }
     let status = child.wait()?;
-    let code = status.code().or(status.signal().map(|signal| 128 + signal));
-    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    let exit_code = status.code().or(status.signal().map(|signal| 128 + signal));
+    Ok(exit_code.and_then(|exit_code| u8::try_from(exit_code).ok()).unwrap_or(1))
 }
 
-/// The client's version as it says it: `2.1.329 (Claude Code)`.
-pub fn client_version(program: &Path) -> Option<String> {
+/// Returns the client's version as it prints it: `2.1.329 (Claude Code)`.
+pub fn query_client_version(program: &Path) -> Option<String> {
     let mut command = new_command(program);
     command.arg("--version");
-    let outcome = run(command, Duration::from_secs(15));
-    let words = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
-    (outcome.succeeded() && !words.is_empty()).then_some(words)
+    let outcome = run_without_stdin(command, Duration::from_secs(15));
+    let version = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
+    (outcome.succeeded() && !version.is_empty()).then_some(version)
 }
 
-/// The build that one of our own programs says it is of, when it is asked with these words. None if it answers under another
-/// name than its file's.
-pub fn own_build(program: &Path, words: &[&str]) -> Option<Build> {
-    query_build(Command::new(program), program, words)
+/// Returns the build that one of our own programs reports when it is run with these arguments. Returns `None`
+/// if it reports a program name other than its file name.
+pub fn query_own_program_build(program: &Path, arguments: &[&str]) -> Option<BuildInfo> {
+    run_build_query(Command::new(program), program, arguments)
 }
 
-/// Does what [`own_build`] does, with an empty PATH.
-pub fn own_build_without_path(program: &Path, words: &[&str]) -> Option<Build> {
+/// Returns the build that one of our own programs reports, as [`own_build`] does, with an empty PATH.
+pub fn query_own_program_build_without_path(program: &Path, arguments: &[&str]) -> Option<BuildInfo> {
     let mut command = Command::new(program);
     command.env("PATH", "");
-    query_build(command, program, words)
+    run_build_query(command, program, arguments)
 }
 
-fn query_build(mut command: Command, program: &Path, words: &[&str]) -> Option<Build> {
-    command.args(words);
-    let outcome = run(command, Duration::from_secs(5));
-    let build = Build::read(&String::from_utf8_lossy(&outcome.stdout)).filter(|_| outcome.succeeded())?;
-    program.file_name().is_some_and(|file| file == build.program.as_str()).then_some(build)
+fn run_build_query(mut command: Command, program: &Path, arguments: &[&str]) -> Option<BuildInfo> {
+    command.args(arguments);
+    let outcome = run_without_stdin(command, Duration::from_secs(5));
+    let build_info =
+        BuildInfo::from_json(&String::from_utf8_lossy(&outcome.stdout)).filter(|_| outcome.succeeded())?;
+    program
+        .file_name()
+        .is_some_and(|file_name| file_name == build_info.program.as_str())
+        .then_some(build_info)
 }
 
-/// Runs a program (no shell: each argument reaches it as it is, the first is the program) with these bytes
-/// on its standard input. Its whole group is ended at the deadline; a program that does not read is no error.
-pub fn tell(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
-    match program_in(folder, arguments) {
-        Ok(command) => {
-            child::run(command, Terms { input: Some(input.to_owned()), ..Terms::within(deadline) })
-        }
+/// Runs a program with `input` on its standard input. No shell is used: the first argument is the program,
+/// and each argument reaches it unchanged. The whole process group is ended at the timeout. It is not an
+/// error if the program does not read its input.
+pub fn run_program_with_stdin(
+    arguments: &[String],
+    folder: &Path,
+    input: &[u8],
+    timeout: Duration,
+) -> CommandOutcome {
+    match program_command(folder, arguments) {
+        Ok(command) => child::run(
+            command,
+            ChildOptions { input: Some(input.to_owned()), ..ChildOptions::with_timeout(timeout) },
+        ),
         Err(outcome) => outcome,
     }
 }
 
-/// A program of ours that does a part of our work.
+/// One run of a helper program of ours.
 #[derive(Debug)]
-pub struct Assistance<'a> {
-    /// Where it is.
+pub struct HelperCommand<'a> {
     pub program: &'a Path,
-    /// Its arguments.
     pub arguments: &'a [String],
-    /// Its working directory.
+    /// The working directory.
     pub folder: &'a Path,
-    /// What it finds on its standard input; none: nothing at all.
+    /// The standard input; nothing if `None`.
     pub input: Option<&'a [u8]>,
-    /// What it finds in its environment beside ours.
+    /// Variables added to our environment.
     pub environment: &'a [(&'a str, &'a str)],
-    /// When its group is ended.
-    pub deadline: Duration,
-    /// More output of one stream than this is read and thrown away.
-    pub most_output: usize,
+    /// The time after which its process group is ended.
+    pub timeout: Duration,
+    /// The most output that is kept of each stream; the rest is read and discarded.
+    pub max_output_bytes: usize,
 }
 
-/// Runs a program of ours for a part of our work. Past its deadline it has no time to tidy up: it must be written so that a
-/// kill loses nothing.
-pub fn assist(assistance: &Assistance<'_>) -> Outcome {
-    let mut command = Command::new(assistance.program);
+/// Runs a helper program of ours. It gets almost no time to clean up after its timeout, so it must be written
+/// so that being killed loses nothing.
+pub fn run_helper(helper_command: &HelperCommand<'_>) -> CommandOutcome {
+    let mut command = Command::new(helper_command.program);
     command
-        .args(assistance.arguments)
-        .current_dir(assistance.folder)
-        .envs(assistance.environment.iter().copied());
+        .args(helper_command.arguments)
+        .current_dir(helper_command.folder)
+        .envs(helper_command.environment.iter().copied());
     let grace_period = Duration::from_millis(50);
     child::run(
         command,
-        Terms {
-            input: assistance.input.map(<[u8]>::to_owned),
+        ChildOptions {
+            input: helper_command.input.map(<[u8]>::to_owned),
             grace_period,
-            most_output: assistance.most_output,
-            ..Terms::within(assistance.deadline)
+            max_output_bytes: helper_command.max_output_bytes,
+            ..ChildOptions::with_timeout(helper_command.timeout)
         },
     )
 }
 
-/// A program of ours that is told something while we work: what is written goes to its standard input, what it says is not heard.
-/// Nobody waits for it; it ends by itself once its input has ended, with us or without.
+/// A helper program of ours that receives input while we work. Writes go to its standard input; its output is
+/// discarded. Nobody waits for it: it exits by itself when its input ends, whether or not we still run.
 #[derive(Debug)]
-pub struct Listener(std::process::Child);
+pub struct BackgroundHelper(std::process::Child);
 
-/// Starts one, in a group of its own: Ctrl-C at our terminal must not reach it, for it tells our end.
-pub fn start_listener(program: &Path, arguments: &[String], folder: &Path) -> std::io::Result<Listener> {
+/// Starts a background helper in its own process group. Ctrl-C at our terminal must not reach it, because it
+/// reports that we ended.
+pub fn start_background_helper(
+    program: &Path,
+    arguments: &[String],
+    folder: &Path,
+) -> std::io::Result<BackgroundHelper> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok(Listener(command.process_group(0).spawn()?))
+    Ok(BackgroundHelper(command.process_group(0).spawn()?))
 }
 
-impl Write for Listener {
+impl Write for BackgroundHelper {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        self.0.stdin.as_mut().ok_or_else(gone)?.write(bytes)
+        let broken_pipe = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+        self.0.stdin.as_mut().ok_or_else(broken_pipe)?.write(bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -274,54 +296,73 @@ impl Write for Listener {
     }
 }
 
-/// Becomes another program, with our streams, environment and working directory. Answers only where that cannot be.
-pub fn become_successor(program: &Path, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::io::Error {
+/// Replaces this process with another program (`exec`), keeping the streams, environment and working
+/// directory. Returns only on failure.
+pub fn exec_program(program: &Path, arguments: &[impl AsRef<std::ffi::OsStr>]) -> std::io::Error {
     Command::new(program).args(arguments).exec()
 }
 
-/// Asks programs (no shell) for a few words, all at once, with these bytes on the standard input of each. The status line
-/// waits for them: past its deadline none has time to tidy up.
-pub fn ask_programs(asked: &[(&[String], Duration)], folder: &Path, input: &[u8]) -> Vec<Outcome> {
-    // Mostly there are none, and the status line is drawn after each answer: it starts no thread that waits for nobody.
-    if let [] | [_] = asked {
-        return asked
+/// Runs programs of the status line (no shell) in parallel, with `input` on the standard input of each. The
+/// status line waits for them, so after its timeout none gets time to clean up.
+pub fn run_status_line_programs(
+    programs: &[(&[String], Duration)],
+    folder: &Path,
+    input: &[u8],
+) -> Vec<CommandOutcome> {
+    // Mostly there are no programs, and the status line is drawn after each response: no thread is started
+    // for nothing.
+    if let [] | [_] = programs {
+        return programs
             .iter()
-            .map(|(arguments, deadline)| ask_program(arguments, folder, input, *deadline))
+            .map(|(arguments, timeout)| run_status_line_program(arguments, folder, input, *timeout))
             .collect();
     }
     std::thread::scope(|scope| {
-        let ask =
-            |&(arguments, deadline)| scope.spawn(move || ask_program(arguments, folder, input, deadline));
-        let at_work: Vec<_> = asked.iter().map(ask).collect();
-        at_work.into_iter().map(|one| one.join().unwrap_or_default()).collect()
+        let spawn_program = |&(arguments, timeout)| {
+            scope.spawn(move || run_status_line_program(arguments, folder, input, timeout))
+        };
+        let threads: Vec<_> = programs.iter().map(spawn_program).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     })
 }
 
-fn ask_program(arguments: &[String], folder: &Path, input: &[u8], deadline: Duration) -> Outcome {
-    match program_in(folder, arguments) {
-        Ok(command) => ask(command, Some(input), deadline),
+fn run_status_line_program(
+    arguments: &[String],
+    folder: &Path,
+    input: &[u8],
+    timeout: Duration,
+) -> CommandOutcome {
+    match program_command(folder, arguments) {
+        Ok(command) => run_with_short_grace_period(command, Some(input), timeout),
         Err(outcome) => outcome,
     }
 }
 
-/// A program of the user's with its arguments; an error where none is named.
-fn program_in(folder: &Path, arguments: &[String]) -> Result<Command, Outcome> {
+/// Returns the command for a program of the user's with its arguments; an error if no program is given.
+fn program_command(folder: &Path, arguments: &[String]) -> Result<Command, CommandOutcome> {
     let Some((program, arguments)) = arguments.split_first() else {
-        return Err(Outcome { trouble: Some("no program is named".into()), ..Outcome::default() });
+        return Err(CommandOutcome {
+            start_error: Some("no program is named".into()),
+            ..CommandOutcome::default()
+        });
     };
     let mut command = new_command(program);
     command.args(arguments).current_dir(folder);
     Ok(command)
 }
 
-/// Starts a program of the user's (no shell) and leaves it: it lives on without us, in a group of its own, and what it
-/// says is not heard. An error where it cannot be started, or fails before the timeout is over.
-pub fn leave(program: &Path, arguments: &[&std::ffi::OsStr], timeout: Duration) -> std::io::Result<()> {
+/// Starts a program of the user's (no shell) in its own process group and does not wait for its end. Its
+/// output is discarded. Returns an error if it cannot be started, or exits with a failure within `timeout`.
+pub fn start_detached_program(
+    program: &Path,
+    arguments: &[&std::ffi::OsStr],
+    timeout: Duration,
+) -> std::io::Result<()> {
     let mut command = new_command(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;
-    let started = std::time::Instant::now();
-    while started.elapsed() < timeout {
+    let started_at = std::time::Instant::now();
+    while started_at.elapsed() < timeout {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(std::io::Error::other(format!("it ended with {status}"))),
@@ -331,33 +372,40 @@ pub fn leave(program: &Path, arguments: &[&std::ffi::OsStr], timeout: Duration) 
     Ok(())
 }
 
-fn ask(command: Command, input: Option<&[u8]>, deadline: Duration) -> Outcome {
-    // The client kills a status line that still runs at its next trigger (2.1.329): there is no time to tidy up.
+fn run_with_short_grace_period(command: Command, input: Option<&[u8]>, timeout: Duration) -> CommandOutcome {
+    // The client kills a status line that still runs at its next trigger (2.1.329), so there is no time to
+    // clean up.
     let grace_period = Duration::from_millis(20);
-    let most_output = 1024 * 1024;
+    let max_output_bytes = 1024 * 1024;
     child::run(
         command,
-        Terms { input: input.map(<[u8]>::to_owned), grace_period, most_output, ..Terms::within(deadline) },
+        ChildOptions {
+            input: input.map(<[u8]>::to_owned),
+            grace_period,
+            max_output_bytes,
+            ..ChildOptions::with_timeout(timeout)
+        },
     )
 }
 
-/// Becomes another program, with these bytes on its standard input: whoever ends us then ends it. Answers only
-/// where that cannot be.
-pub fn become_program(arguments: &[String], input: &[u8]) -> std::io::Error {
+/// Replaces this process with another program (`exec`) that has `input` on its standard input. A signal to us
+/// then reaches it. Returns only on failure.
+pub fn exec_program_with_stdin(arguments: &[String], input: &[u8]) -> std::io::Error {
     let (program, arguments) = match arguments {
-        // What a user gives as a command line is one.
-        [line] => (SHELL, vec!["-c".to_owned(), line.clone()]),
+        // A single argument is a command line of the user's, so it goes through the shell.
+        [command_line] => (SHELL, vec!["-c".to_owned(), command_line.clone()]),
         [program, arguments @ ..] => (program.as_str(), arguments.to_vec()),
         [] => return std::io::Error::other("no program is named"),
     };
-    match preloaded(input) {
+    match create_filled_pipe(input) {
         Ok(stdin) => new_command(program).args(arguments).stdin(stdin).exec(),
         Err(error) => error,
     }
 }
 
-/// A pipe that holds these bytes and nothing more. It takes 64 KiB; nobody could read more out while we fill it.
-fn preloaded(input: &[u8]) -> std::io::Result<Stdio> {
+/// Creates a pipe that holds exactly these bytes. Fails above 64 KiB, the capacity of a pipe: nobody reads
+/// while we fill it.
+fn create_filled_pipe(input: &[u8]) -> std::io::Result<Stdio> {
     if input.len() > 64 * 1024 {
         return Err(std::io::Error::other(format!("{} bytes are too many to hand on", input.len())));
     }
@@ -366,9 +414,9 @@ fn preloaded(input: &[u8]) -> std::io::Result<Stdio> {
     Ok(reader.into())
 }
 
-/// Runs a command with nothing on its standard input, collecting what it prints.
-fn run(command: Command, deadline: Duration) -> Outcome {
-    child::run(command, Terms::within(deadline))
+/// Runs a command with no standard input and collects its output.
+fn run_without_stdin(command: Command, timeout: Duration) -> CommandOutcome {
+    child::run(command, ChildOptions::with_timeout(timeout))
 }
 
 #[cfg(test)]
@@ -376,113 +424,148 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    fn words(line: &[&str]) -> Vec<String> {
-        line.iter().map(|word| (*word).to_owned()).collect()
+    fn to_strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
     }
 
     #[test]
-    fn a_command_line_runs_in_its_folder_and_reports_what_it_said() {
+    fn a_command_line_runs_in_its_folder_and_its_output_is_collected() {
         let folder = tempfile::tempdir().unwrap();
-        let outcome = shell("pwd; echo oops >&2; exit 3", folder.path(), Duration::from_secs(10));
-        assert_eq!(outcome.code, Some(3));
+        let outcome =
+            run_user_shell_command("pwd; echo oops >&2; exit 3", folder.path(), Duration::from_secs(10));
+        assert_eq!(outcome.exit_code, Some(3));
         assert!(String::from_utf8_lossy(&outcome.stdout).contains(&*folder.path().to_string_lossy()));
         assert_eq!(outcome.stderr, b"oops\n");
     }
 
     #[test]
-    fn a_command_that_hangs_is_ended_with_everything_it_started() {
+    fn a_hanging_command_is_ended_with_everything_it_started() {
         let folder = tempfile::tempdir().unwrap();
-        let started = Instant::now();
-        let outcome = shell("sleep 60 & sleep 60", folder.path(), Duration::from_millis(200));
+        let started_at = Instant::now();
+        let outcome =
+            run_user_shell_command("sleep 60 & sleep 60", folder.path(), Duration::from_millis(200));
         assert!(outcome.timed_out && !outcome.succeeded());
-        assert!(started.elapsed() < Duration::from_secs(30));
+        assert!(started_at.elapsed() < Duration::from_secs(30));
     }
 
     #[test]
-    fn what_was_said_is_there_though_a_daemon_holds_the_pipe() {
+    fn output_is_complete_although_a_daemon_keeps_the_pipe_open() {
         let folder = tempfile::tempdir().unwrap();
-        let started = Instant::now();
-        let outcome = shell("echo said; echo oops >&2; sleep 30 &", folder.path(), Duration::from_secs(20));
+        let started_at = Instant::now();
+        let outcome = run_user_shell_command(
+            "echo said; echo oops >&2; sleep 30 &",
+            folder.path(),
+            Duration::from_secs(20),
+        );
         assert!(outcome.succeeded());
         assert_eq!((outcome.stdout.as_slice(), outcome.stderr.as_slice()), (&b"said\n"[..], &b"oops\n"[..]));
-        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+        assert!(started_at.elapsed() < Duration::from_secs(20), "{:?}", started_at.elapsed());
     }
 
     #[test]
-    fn who_is_only_asked_is_not_waited_for_because_a_daemon_holds_the_pipes() {
+    fn a_status_line_program_does_not_wait_for_a_daemon_holding_the_pipes() {
         let folder = tempfile::tempdir().unwrap();
-        let asked = words(&["sh", "-c", "echo said; sleep 9 &"]);
+        let arguments = to_strings(&["sh", "-c", "echo said; sleep 9 &"]);
         let is_quick = || {
-            let started = Instant::now();
-            let outcome = ask_program(&asked, folder.path(), b"", Duration::from_millis(100));
+            let started_at = Instant::now();
+            let outcome = run_status_line_program(&arguments, folder.path(), b"", Duration::from_millis(100));
             assert!(outcome.timed_out || outcome.stdout == b"said\n", "{outcome:?}");
-            // For each of the two streams others wait half a second.
-            started.elapsed() < Duration::from_millis(900)
+            // Other commands wait half a second for each of the two streams.
+            started_at.elapsed() < Duration::from_millis(900)
         };
         assert!((0..5).any(|_| is_quick()));
     }
 
     #[test]
-    fn what_was_said_before_the_deadline_is_there_too() {
+    fn output_before_the_timeout_is_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let outcome = shell("echo said; sleep 30", folder.path(), Duration::from_millis(300));
+        let outcome =
+            run_user_shell_command("echo said; sleep 30", folder.path(), Duration::from_millis(300));
         assert!(outcome.timed_out);
         assert_eq!(outcome.stdout, b"said\n");
     }
 
     #[test]
-    fn more_output_than_we_keep_is_thrown_away() {
+    fn output_above_the_limit_is_discarded() {
         let folder = tempfile::tempdir().unwrap();
-        let outcome = shell("head -c 9000000 /dev/zero", folder.path(), Duration::from_secs(20));
+        let outcome =
+            run_user_shell_command("head -c 9000000 /dev/zero", folder.path(), Duration::from_secs(20));
         assert!(outcome.succeeded());
-        assert_eq!(outcome.stdout.len(), MOST_OUTPUT);
+        assert_eq!(outcome.stdout.len(), MAX_OUTPUT_BYTES);
     }
 
     #[test]
-    fn a_program_is_told_every_byte_in_its_folder_and_no_shell_reads_its_arguments() {
+    fn a_program_gets_every_input_byte_and_its_arguments_without_a_shell() {
         let folder = tempfile::tempdir().unwrap();
         let input = vec![b'x'; 300_000];
-        let outcome = tell(&words(&["cat"]), folder.path(), &input, Duration::from_secs(10));
+        let outcome =
+            run_program_with_stdin(&to_strings(&["cat"]), folder.path(), &input, Duration::from_secs(10));
         assert!(outcome.succeeded());
         assert_eq!(outcome.stdout, input);
-        let outcome = tell(&words(&["echo", "$HOME; *"]), folder.path(), b"", Duration::from_secs(10));
+        let outcome = run_program_with_stdin(
+            &to_strings(&["echo", "$HOME; *"]),
+            folder.path(),
+            b"",
+            Duration::from_secs(10),
+        );
         assert_eq!(outcome.stdout, b"$HOME; *\n");
-        let outcome = tell(&words(&["pwd"]), folder.path(), b"", Duration::from_secs(10));
+        let outcome =
+            run_program_with_stdin(&to_strings(&["pwd"]), folder.path(), b"", Duration::from_secs(10));
         assert!(String::from_utf8_lossy(&outcome.stdout).contains(&*folder.path().to_string_lossy()));
     }
 
     #[test]
-    fn who_is_left_lives_on_and_who_fails_at_once_is_told() {
+    fn a_detached_program_lives_on_and_an_early_failure_is_an_error() {
         let timeout = Duration::from_millis(300);
         let sh = Path::new("/bin/sh");
         let run = |line: &str| {
-            leave(sh, &["-c".as_ref(), line.as_ref()], timeout).map_err(|error| error.to_string())
+            start_detached_program(sh, &["-c".as_ref(), line.as_ref()], timeout)
+                .map_err(|error| error.to_string())
         };
-        let started = Instant::now();
+        let started_at = Instant::now();
         assert_eq!(run("sleep 20"), Ok(()));
-        assert!(started.elapsed() < Duration::from_secs(15));
+        assert!(started_at.elapsed() < Duration::from_secs(15));
         assert_eq!(run("exit 0"), Ok(()));
-        assert!(leave(sh, &["-c".as_ref(), "exit 3".as_ref()], Duration::from_secs(20)).is_err());
-        assert!(leave(Path::new("/no/such"), &[], timeout).is_err());
+        assert!(
+            start_detached_program(sh, &["-c".as_ref(), "exit 3".as_ref()], Duration::from_secs(20)).is_err()
+        );
+        assert!(start_detached_program(Path::new("/no/such"), &[], timeout).is_err());
     }
 
     #[test]
-    fn a_program_that_does_not_read_what_it_is_told_is_no_error() {
+    fn a_program_that_does_not_read_its_input_is_no_error() {
         let folder = tempfile::tempdir().unwrap();
-        let outcome = tell(&words(&["true"]), folder.path(), &vec![0; 1_000_000], Duration::from_secs(10));
+        let outcome = run_program_with_stdin(
+            &to_strings(&["true"]),
+            folder.path(),
+            &vec![0; 1_000_000],
+            Duration::from_secs(10),
+        );
         assert!(outcome.succeeded(), "{outcome:?}");
     }
 
     #[test]
-    fn a_program_that_is_told_something_is_ended_at_its_deadline_and_one_that_is_missing_is_named_trouble() {
+    fn a_hanging_program_is_ended_and_a_missing_one_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        let started = Instant::now();
-        let hangs = words(&["sh", "-c", "sleep 60 & sleep 60"]);
-        let outcome = tell(&hangs, folder.path(), &vec![0; 1_000_000], Duration::from_millis(200));
+        let started_at = Instant::now();
+        let hanging_program = to_strings(&["sh", "-c", "sleep 60 & sleep 60"]);
+        let outcome = run_program_with_stdin(
+            &hanging_program,
+            folder.path(),
+            &vec![0; 1_000_000],
+            Duration::from_millis(200),
+        );
         assert!(outcome.timed_out && !outcome.succeeded());
-        assert!(started.elapsed() < Duration::from_secs(30));
-        let missing = tell(&words(&["/no/such/program"]), folder.path(), b"", Duration::from_secs(1));
-        assert!(missing.trouble.is_some() && !missing.succeeded());
-        assert!(tell(&[], folder.path(), b"", Duration::from_secs(1)).trouble.is_some());
+        assert!(started_at.elapsed() < Duration::from_secs(30));
+        let outcome_of_missing_program = run_program_with_stdin(
+            &to_strings(&["/no/such/program"]),
+            folder.path(),
+            b"",
+            Duration::from_secs(1),
+        );
+        assert!(outcome_of_missing_program.start_error.is_some() && !outcome_of_missing_program.succeeded());
+        assert!(
+            run_program_with_stdin(&[], folder.path(), b"", Duration::from_secs(1)).start_error.is_some()
+        );
     }
 }

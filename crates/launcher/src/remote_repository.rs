@@ -1,43 +1,45 @@
-//! A git remote by which several machines share their work: what is fetched and what is pushed, and nothing else.
+//! A git remote through which several machines share their work: fetching and pushing, and nothing else.
 //!
-//! An agent can write the settings of the clone that it works in, and many of git's name programs: `core.sshCommand`,
-//! `remote.NAME.uploadpack`, `credential.helper`, hooks, `url.X.pushInsteadOf` to another place. So a git that speaks to the remote
-//! never reads them. It works in a repository of ours ([`OwnRepository`]), among the user's state. The user's own settings and
-//! variables hold (credential helpers, ssh, proxies, certificates); what is set in the clone alone does not. The remote's address is
+//! An agent can write the settings of the clone that it works in, and many of git's settings name programs:
+//! `core.sshCommand`, `remote.NAME.uploadpack`, `credential.helper`, hooks, `url.X.pushInsteadOf` with
+//! another place. A git that connects to the remote therefore never reads them. It works in a repository of
+//! ours ([`OwnRepository`]), in the folder of the user's state. The user's own settings and variables apply
+//! (credential helpers, ssh, proxies, certificates); settings of the clone do not. The remote's address is
 //! read from the clone once, when a machine joins.
 
-use crate::child::{self, Terms};
+use crate::child::{self, ChildOptions};
 use crate::git_output;
 use crate::own_repository::{OwnRepository, OwnRepositoryError};
-use crate::{Outcome, git};
+use crate::{CommandOutcome, git};
 use plimsoll_domain::git_names::CommitId;
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::text::{to_single_line, truncate_end};
 use std::path::Path;
 use std::time::Duration;
 use thiserror::Error;
 
-/// So long may a fetch or a push take.
-const DEADLINE: Duration = Duration::from_secs(300);
-/// How much of git's words is kept.
-const LONGEST_REASON: usize = 500;
-/// What git prints if an object does not pass `fsckObjects`: `index-pack` and `unpack-objects`, then `fetch` itself.
+/// The timeout for a fetch or a push.
+const REMOTE_TIMEOUT: Duration = Duration::from_secs(300);
+/// The longest part of git's message that is kept.
+const MAX_REASON_CHARS: usize = 500;
+/// Messages of git if an object fails `fsckObjects`: the first from `index-pack` and `unpack-objects`, the
+/// second from `fetch` itself.
 const FSCK_ERRORS: [&str; 2] = ["fsck error in ", "fsck failed"];
-/// How much of a refused address is shown.
-const LONGEST_ADDRESS: usize = 200;
+/// The longest part of a rejected address that is shown.
+const MAX_ADDRESS_CHARS: usize = 200;
 
-/// Why something did not come about.
+/// The reason why an operation on the remote failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RemoteError {
-    /// The clone names no such remote.
+    /// The clone has no remote with this name.
     #[error("the clone has no remote `{0}`: name one of `git remote` with --remote")]
     NoRemote(String),
-    /// Our own repository could not be made, or does not have what is asked of it.
+    /// Our own repository could not be created, or lacks a commit.
     #[error(transparent)]
-    Own(#[from] OwnRepositoryError),
-    /// A text could not be kept as an object.
+    OwnRepository(#[from] OwnRepositoryError),
+    /// A text could not be stored as an object.
     #[error("cannot keep a text in our own repository: {0}")]
-    NotKept(String),
-    /// An address for which git would start a program of its name, or of a kind that it does not know.
+    TextNotStored(String),
+    /// An address for which git would start a `git-remote-NAME` program, or whose scheme git does not know.
     #[error(
         "the remote's address {0} is none that machines can share: name it by https, http, ssh, git, file or a path with `git remote set-url` (for pushes with --push), or another remote with --remote"
     )]
@@ -47,80 +49,83 @@ pub enum RemoteError {
         "git may not use the transport `{0}` here: see where `git config --get-regexp 'url.*insteadof'` leads, and what GIT_ALLOW_PROTOCOL names"
     )]
     ForbiddenTransport(String),
-    /// It was pushed to meanwhile.
+    /// Somebody else has pushed to the reference meanwhile.
     #[error("it has moved meanwhile")]
-    Moved,
-    /// It does not take this.
+    ReferenceMoved,
+    /// The remote rejects the push.
     #[error("the remote rejects it: {0}")]
     Rejected(String),
-    /// It has no such branch.
+    /// The remote lacks a reference.
     #[error("the remote has no {0}")]
-    Gone(String),
-    /// It has objects that git's checks (`fsckObjects`) refuse: somebody pushed them without Plimsoll.
+    ReferenceMissing(String),
+    /// The remote has objects that fail git's checks (`fsckObjects`): somebody pushed them without Plimsoll.
     #[error("the remote has a commit that git's checks refuse, so nothing is taken from there: {0}")]
-    Malformed(String),
-    /// It cannot be reached, or does not let us in.
+    MalformedObjects(String),
+    /// The remote cannot be reached, or denies access.
     #[error("the remote cannot be reached: {0}")]
-    Away(String),
-    /// Nobody waits for it any more.
+    Unreachable(String),
+    /// The caller canceled the operation.
     #[error("it was given up")]
-    GivenUp,
+    Canceled,
 }
 
-/// What may stand at a reference of the remote that is pushed to.
+/// The expected value of a remote reference before a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lease<'a> {
-    /// Anything: it is ours alone.
-    Any,
+pub enum PushLease<'a> {
+    /// Any value: the reference is ours alone.
+    AnyValue,
     /// This object.
-    At(&'a ObjectId),
-    /// Nothing.
+    Object(&'a ObjectId),
+    /// The reference does not exist.
     Absent,
 }
 
-/// The id of a commit or of a text ([`Remote::keep_text`]).
+/// The id of a commit or of a stored text ([`Remote::keep_text`]).
 pub type ObjectId = CommitId;
 
-/// One reference to be pushed.
+/// The update of one reference by a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Push<'a> {
-    /// What it shall be; none: removed.
-    pub object: Option<&'a ObjectId>,
-    /// Its whole name.
+pub struct ReferenceUpdate<'a> {
+    /// The new value; `None` removes the reference.
+    pub new_object: Option<&'a ObjectId>,
+    /// The full name of the reference.
     pub reference: &'a str,
-    /// What it has to be before.
-    pub lease: Lease<'a>,
+    /// The value that it must have before.
+    pub lease: PushLease<'a>,
 }
 
 /// A remote of a clone.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    own: OwnRepository,
-    address: String,
+    own_repository: OwnRepository,
+    fetch_address: String,
     push_address: String,
 }
 
 impl Remote {
-    /// The remote of this name; `git_folder` is where our own repository is, or will be.
+    /// Opens the remote with this name. `git_folder` is the folder of our own repository, which is created if
+    /// it does not exist.
     pub fn open(repository: &Path, name: &str, git_folder: &Path) -> Result<Remote, RemoteError> {
-        let (address, push_address) = addresses(repository, name)?;
-        let own = OwnRepository::open(repository, git_folder)?;
-        Ok(Remote { own, address, push_address })
+        let (fetch_address, push_address) = fetch_and_push_addresses(repository, name)?;
+        let own_repository = OwnRepository::open_or_copy(repository, git_folder)?;
+        Ok(Remote { own_repository, fetch_address, push_address })
     }
 
-    /// The repository of ours that speaks to it.
-    pub fn own(&self) -> &OwnRepository {
-        &self.own
+    /// Returns the repository of ours that connects to the remote.
+    pub fn own_repository(&self) -> &OwnRepository {
+        &self.own_repository
     }
 
-    /// Its address, without what would let somebody in.
-    pub fn address(&self) -> String {
-        without_credentials(&self.address)
+    /// Returns the address without credentials.
+    pub fn address_without_credentials(&self) -> String {
+        strip_credentials(&self.fetch_address)
     }
 
-    /// Fetches what these refspecs name; what a pattern fetched before and the remote has no more is forgotten.
-    pub fn fetch(&self, refspecs: &[&str], give_up: &dyn Fn() -> bool) -> Result<(), RemoteError> {
-        // As for commits of the clone (`OwnRepository::take`): what another machine pushed is verified and merged here.
+    /// Fetches these refspecs. References that a pattern fetched before and the remote no longer has are
+    /// removed.
+    pub fn fetch(&self, refspecs: &[&str], should_cancel: &dyn Fn() -> bool) -> Result<(), RemoteError> {
+        // Checked in the same way as commits of the clone (`OwnRepository::fetch_commit_from_clone`): what
+        // another machine pushed is verified and merged here.
         let options = [
             "-c",
             "fetch.fsckObjects=true",
@@ -130,157 +135,165 @@ impl Remote {
             "--no-tags",
             "--no-recurse-submodules",
             "--",
-            &self.address,
+            &self.fetch_address,
         ];
-        let outcome = self.talk(&[&options[..], refspecs].concat(), give_up);
+        let outcome = self.run_remote_command(&[&options[..], refspecs].concat(), should_cancel);
         if outcome.succeeded() {
             return Ok(());
         }
-        if let Some(error) = forbidden_transport(&outcome) {
+        if let Some(error) = parse_forbidden_transport(&outcome) {
             return Err(error);
         }
-        let words = String::from_utf8_lossy(&outcome.stderr).into_owned();
-        match words.split_once("couldn't find remote ref ") {
-            _ if outcome.given_up => Err(RemoteError::GivenUp),
-            _ if FSCK_ERRORS.iter().any(|error| words.contains(error)) => {
-                Err(RemoteError::Malformed(said(&outcome)))
+        let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        match errors.split_once("couldn't find remote ref ") {
+            _ if outcome.was_canceled => Err(RemoteError::Canceled),
+            _ if FSCK_ERRORS.iter().any(|error| errors.contains(error)) => {
+                Err(RemoteError::MalformedObjects(redacted_error_message(&outcome)))
             }
             Some((_, name)) => {
-                Err(RemoteError::Gone(name.lines().next().unwrap_or_default().trim().to_owned()))
+                Err(RemoteError::ReferenceMissing(name.lines().next().unwrap_or_default().trim().to_owned()))
             }
-            None => Err(RemoteError::Away(said(&outcome))),
+            None => Err(RemoteError::Unreachable(redacted_error_message(&outcome))),
         }
     }
 
-    /// Pushes these references: all of them, or none if the remote can do that.
-    pub fn push(&self, pushes: &[Push<'_>], give_up: &dyn Fn() -> bool) -> Result<(), RemoteError> {
-        let leases = pushes.iter().filter_map(|push| match push.lease {
-            Lease::Any => None,
-            Lease::At(commit) => Some(format!("--force-with-lease={}:{commit}", push.reference)),
-            Lease::Absent => Some(format!("--force-with-lease={}:", push.reference)),
+    /// Pushes these references: all or none, if the remote supports it.
+    pub fn push_references(
+        &self,
+        updates: &[ReferenceUpdate<'_>],
+        should_cancel: &dyn Fn() -> bool,
+    ) -> Result<(), RemoteError> {
+        let lease_options = updates.iter().filter_map(|update| match update.lease {
+            PushLease::AnyValue => None,
+            PushLease::Object(commit) => Some(format!("--force-with-lease={}:{commit}", update.reference)),
+            PushLease::Absent => Some(format!("--force-with-lease={}:", update.reference)),
         });
         let options = ["push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"];
-        let options = options.into_iter().map(str::to_owned).chain(leases);
-        let refspec = |push: &Push<'_>| {
-            let force = if push.lease == Lease::Any { "+" } else { "" };
-            format!("{force}{}:{}", push.object.map_or("", ObjectId::as_str), push.reference)
+        let options = options.into_iter().map(str::to_owned).chain(lease_options);
+        let refspec = |update: &ReferenceUpdate<'_>| {
+            let force = if update.lease == PushLease::AnyValue { "+" } else { "" };
+            format!("{force}{}:{}", update.new_object.map_or("", ObjectId::as_str), update.reference)
         };
-        let target = ["--".to_owned(), self.push_address.clone()];
-        let arguments: Vec<String> = options.chain(target).chain(pushes.iter().map(refspec)).collect();
-        let outcome = self.talk(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), give_up);
+        let target_arguments = ["--".to_owned(), self.push_address.clone()];
+        let arguments: Vec<String> =
+            options.chain(target_arguments).chain(updates.iter().map(refspec)).collect();
+        let outcome =
+            self.run_remote_command(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), should_cancel);
         if outcome.succeeded() {
             return Ok(());
         }
-        if outcome.given_up {
-            return Err(RemoteError::GivenUp);
+        if outcome.was_canceled {
+            return Err(RemoteError::Canceled);
         }
-        Err(why_not_pushed(&outcome))
+        Err(parse_push_error(&outcome))
     }
 
-    /// Goes as far as a push would, and pushes nothing. What the other side's hooks would say is not known then.
-    pub fn may_push(&self, push: Push<'_>) -> Result<(), RemoteError> {
-        let refspec = format!("+{}:{}", push.object.map_or("", ObjectId::as_str), push.reference);
+    /// Does a dry run of a push. Hooks of the remote are not run, so their result is not known.
+    pub fn check_push(&self, update: ReferenceUpdate<'_>) -> Result<(), RemoteError> {
+        let refspec = format!("+{}:{}", update.new_object.map_or("", ObjectId::as_str), update.reference);
         let options =
             ["push", "--dry-run", "--porcelain", "--no-verify", "--no-signed", "--", &self.push_address];
-        let outcome = self.talk(&[&options[..], &[&refspec]].concat(), &|| false);
-        if outcome.succeeded() { Ok(()) } else { Err(why_not_pushed(&outcome)) }
+        let outcome = self.run_remote_command(&[&options[..], &[&refspec]].concat(), &|| false);
+        if outcome.succeeded() { Ok(()) } else { Err(parse_push_error(&outcome)) }
     }
 
-    /// What a reference of our own repository is.
-    pub fn seen(&self, reference: &str) -> Option<ObjectId> {
-        let outcome = self.ask(&["rev-parse", "--verify", "--quiet", reference], None);
-        outcome.succeeded().then(|| ObjectId::parse(&git::text(&outcome)).ok()).flatten()
+    /// Returns the object of a reference in our own repository.
+    pub fn object_of_reference(&self, reference: &str) -> Option<ObjectId> {
+        let outcome = self.run_query(&["rev-parse", "--verify", "--quiet", reference], None);
+        outcome.succeeded().then(|| ObjectId::parse(&git::trimmed_stdout(&outcome)).ok()).flatten()
     }
 
-    /// The references of our own repository below a name, each with what it is.
-    pub fn below(&self, name: &str) -> Vec<(String, ObjectId)> {
-        let outcome = self.ask(&["for-each-ref", "--format=%(refname) %(objectname)", name], None);
-        let listed = String::from_utf8_lossy(&outcome.stdout).into_owned();
-        let pair = |line: &str| {
+    /// Returns the references of our own repository below a name, with their objects.
+    pub fn references_below(&self, name: &str) -> Vec<(String, ObjectId)> {
+        let outcome = self.run_query(&["for-each-ref", "--format=%(refname) %(objectname)", name], None);
+        let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
+        let parse_reference = |line: &str| {
             let (name, id) = line.split_once(' ')?;
             Some((name.to_owned(), ObjectId::parse(id).ok()?))
         };
-        listed.lines().filter_map(pair).collect()
+        output.lines().filter_map(parse_reference).collect()
     }
 
-    /// Keeps a text as an object; its id.
-    pub fn keep_text(&self, text: &str) -> Result<ObjectId, RemoteError> {
-        let outcome = self.ask(&["hash-object", "-w", "--stdin"], Some(text.as_bytes().to_vec()));
-        match ObjectId::parse(&git::text(&outcome)) {
+    /// Stores a text as an object and returns its id.
+    pub fn store_text(&self, text: &str) -> Result<ObjectId, RemoteError> {
+        let outcome = self.run_query(&["hash-object", "-w", "--stdin"], Some(text.as_bytes().to_vec()));
+        match ObjectId::parse(&git::trimmed_stdout(&outcome)) {
             Ok(id) if outcome.succeeded() => Ok(id),
-            _ => Err(RemoteError::NotKept(said(&outcome))),
+            _ => Err(RemoteError::TextNotStored(redacted_error_message(&outcome))),
         }
     }
 
-    /// The text of such an object; none if it is none, or is not there.
-    pub fn text(&self, id: &ObjectId) -> Option<String> {
-        let outcome = self.ask(&["cat-file", "blob", id.as_str()], None);
+    /// Returns the text of an object; `None` if the object does not exist or is no text.
+    pub fn read_text(&self, id: &ObjectId) -> Option<String> {
+        let outcome = self.run_query(&["cat-file", "blob", id.as_str()], None);
         outcome.succeeded().then(|| String::from_utf8_lossy(&outcome.stdout).into_owned())
     }
 
-    fn ask(&self, arguments: &[&str], input: Option<Vec<u8>>) -> Outcome {
-        self.own.ask_with(arguments, input)
+    fn run_query(&self, arguments: &[&str], input: Option<Vec<u8>>) -> CommandOutcome {
+        self.own_repository.run_query_with_input(arguments, input)
     }
 
-    fn talk(&self, arguments: &[&str], give_up: &dyn Fn() -> bool) -> Outcome {
-        let clone = self.own.clone_root();
-        let mut command = git::talking(self.own.git_folder(), clone, arguments);
-        // It works in the clone, and starts ssh and credential helpers.
+    fn run_remote_command(&self, arguments: &[&str], should_cancel: &dyn Fn() -> bool) -> CommandOutcome {
+        let clone = self.own_repository.clone_root();
+        let mut command = git::remote_command(self.own_repository.git_folder(), clone, arguments);
+        // The command runs in the clone, and starts ssh and credential helpers.
         git::search_outside_project(&mut command, clone);
-        child::run(command, Terms { give_up, ..Terms::within(DEADLINE) })
+        child::run(command, ChildOptions { should_cancel, ..ChildOptions::with_timeout(REMOTE_TIMEOUT) })
     }
 }
 
-/// The remote's addresses, to fetch from and to push to.
-fn addresses(repository: &Path, name: &str) -> Result<(String, String), RemoteError> {
-    let none = || RemoteError::NoRemote(name.to_owned());
+/// Returns the addresses of a remote for fetching and for pushing.
+fn fetch_and_push_addresses(repository: &Path, name: &str) -> Result<(String, String), RemoteError> {
+    let no_remote = || RemoteError::NoRemote(name.to_owned());
     if name.starts_with('-') {
-        return Err(none());
+        return Err(no_remote());
     }
-    let ask = |arguments: &[&str]| {
-        let outcome = git::git(repository, arguments);
-        let address = git::text(&outcome);
-        (outcome.succeeded() && !address.is_empty()).then_some(address).ok_or_else(none)
+    let query_address = |arguments: &[&str]| {
+        let outcome = git::run_query(repository, arguments);
+        let address = git::trimmed_stdout(&outcome);
+        (outcome.succeeded() && !address.is_empty()).then_some(address).ok_or_else(no_remote)
     };
-    let fetches = check_address(ask(&["remote", "get-url", name])?)?;
-    Ok((fetches, check_address(ask(&["remote", "get-url", "--push", name])?)?))
+    let fetch_address = require_supported_address(query_address(&["remote", "get-url", name])?)?;
+    Ok((fetch_address, require_supported_address(query_address(&["remote", "get-url", "--push", name])?)?))
 }
 
-/// The schemes of the addresses that git itself speaks. For every other one, and for `NAME::ADDRESS`, it starts
-/// `git-remote-NAME` from its folder or the PATH, and some of these never end (`git-remote-fd`).
-const SCHEMES: [&str; 7] = ["https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"];
+/// The schemes that git itself supports. For every other scheme, and for `NAME::ADDRESS`, git starts
+/// `git-remote-NAME` from its folder or the PATH, and some of these programs never end (`git-remote-fd`).
+const SUPPORTED_SCHEMES: [&str; 7] = ["https", "http", "ssh", "git", "file", "git+ssh", "ssh+git"];
 
-/// Refuses addresses for which git would start another program. Paths and `HOST:PATH` have no scheme.
-fn check_address(address: String) -> Result<String, RemoteError> {
-    let is_scheme = |letter: char| letter.is_ascii_alphanumeric() || ['+', '-', '.'].contains(&letter);
-    let (scheme, rest) = address.split_at(address.find(|letter| !is_scheme(letter)).unwrap_or(address.len()));
+/// Rejects addresses for which git would start another program. Paths and `HOST:PATH` have no scheme.
+fn require_supported_address(address: String) -> Result<String, RemoteError> {
+    let is_scheme_character =
+        |character: char| character.is_ascii_alphanumeric() || ['+', '-', '.'].contains(&character);
+    let (scheme, rest) =
+        address.split_at(address.find(|character| !is_scheme_character(character)).unwrap_or(address.len()));
     let is_supported = !rest.starts_with("::")
-        && (!rest.starts_with("://") || SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()));
+        && (!rest.starts_with("://") || SUPPORTED_SCHEMES.contains(&scheme.to_ascii_lowercase().as_str()));
     if is_supported {
         return Ok(address);
     }
-    let shown = match (rest.strip_prefix("::"), rest.contains("://")) {
-        // What stands before an `@` may be a password there, too.
-        (Some(place), false) => format!("{scheme}::{}", place.rsplit('@').next().unwrap_or_default()),
-        _ => without_credentials(&address),
+    let displayed_address = match (rest.strip_prefix("::"), rest.contains("://")) {
+        // Here, too, the part before an `@` may be a password.
+        (Some(target), false) => format!("{scheme}::{}", target.rsplit('@').next().unwrap_or_default()),
+        _ => strip_credentials(&address),
     };
-    Err(RemoteError::UnsupportedAddress(clip(&one_line(&shown), LONGEST_ADDRESS)))
+    Err(RemoteError::UnsupportedAddress(truncate_end(&to_single_line(&displayed_address), MAX_ADDRESS_CHARS)))
 }
 
-/// The transport that git was not allowed to use, by its words.
-fn forbidden_transport(outcome: &Outcome) -> Option<RemoteError> {
-    let words = String::from_utf8_lossy(&outcome.stderr);
-    let (_, rest) = words.split_once("transport '")?;
+/// Returns an error if git's messages say that a transport is not allowed.
+fn parse_forbidden_transport(outcome: &CommandOutcome) -> Option<RemoteError> {
+    let errors = String::from_utf8_lossy(&outcome.stderr);
+    let (_, rest) = errors.split_once("transport '")?;
     let (name, _) = rest.split_once("' not allowed")?;
-    Some(RemoteError::ForbiddenTransport(clip(&one_line(name), LONGEST_ADDRESS)))
+    Some(RemoteError::ForbiddenTransport(truncate_end(&to_single_line(name), MAX_ADDRESS_CHARS)))
 }
 
-/// An address without a user's name and password before the host; a name alone stays.
-pub fn without_credentials(address: &str) -> String {
+/// Removes a user's name and password before the host of an address. The user name of an ssh address stays.
+pub fn strip_credentials(address: &str) -> String {
     let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
     let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let host = match host.rsplit_once('@') {
-        // The name of ssh's user belongs to the address. That of a web address may be a token.
+        // The ssh user belongs to the address. The user name of a web address may be a token.
         Some((user, host)) if scheme.ends_with("ssh") => {
             format!("{}@{host}", user.split(':').next().unwrap_or_default())
         }
@@ -290,16 +303,19 @@ pub fn without_credentials(address: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-/// By what git prints of each reference: `!`, the reference, and the reason in brackets.
-fn why_not_pushed(outcome: &Outcome) -> RemoteError {
-    if let Some(error) = forbidden_transport(outcome) {
+/// Returns why a push failed. Git prints a line for each reference: `!`, the reference, and the reason in
+/// parentheses.
+fn parse_push_error(outcome: &CommandOutcome) -> RemoteError {
+    if let Some(error) = parse_forbidden_transport(outcome) {
         return error;
     }
-    let printed = String::from_utf8_lossy(&outcome.stdout).into_owned();
-    let refused: Vec<&str> = printed.lines().filter(|line| line.starts_with('!')).collect();
-    let Some(first) = refused.first() else { return RemoteError::Away(said(outcome)) };
-    // The last four are what a server says that was asked by two at the same moment.
-    let moved = [
+    let output = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    let rejected_lines: Vec<&str> = output.lines().filter(|line| line.starts_with('!')).collect();
+    let Some(first_rejected) = rejected_lines.first() else {
+        return RemoteError::Unreachable(redacted_error_message(outcome));
+    };
+    // A server gives the last four answers if two clients push at the same moment.
+    let moved_messages = [
         "stale info",
         "fetch first",
         "non-fast-forward",
@@ -308,42 +324,42 @@ fn why_not_pushed(outcome: &Outcome) -> RemoteError {
         "failed to lock",
         "incorrect old value",
     ];
-    if refused.iter().all(|line| moved.iter().any(|words| line.contains(words))) {
-        return RemoteError::Moved;
+    if rejected_lines.iter().all(|line| moved_messages.iter().any(|message| line.contains(message))) {
+        return RemoteError::ReferenceMoved;
     }
-    // What a hook there has printed says more than git's own line.
+    // The output of a remote hook is more specific than git's own line.
     let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    let told: Vec<&str> =
+    let remote_messages: Vec<&str> =
         errors.lines().filter_map(|line| line.strip_prefix("remote:")).map(str::trim).collect();
-    let reason = first.rsplit('\t').next().unwrap_or_default();
-    let words = format!("{reason} {}", told.join(" "));
-    RemoteError::Rejected(clip(&one_line(words.trim()), LONGEST_REASON))
+    let reason = first_rejected.rsplit('\t').next().unwrap_or_default();
+    let message = format!("{reason} {}", remote_messages.join(" "));
+    RemoteError::Rejected(truncate_end(&to_single_line(message.trim()), MAX_REASON_CHARS))
 }
 
-fn said(outcome: &Outcome) -> String {
+fn redacted_error_message(outcome: &CommandOutcome) -> String {
     if outcome.timed_out {
-        return format!("git took longer than {} s", DEADLINE.as_secs());
+        return format!("git took longer than {} s", REMOTE_TIMEOUT.as_secs());
     }
     let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    let words = if errors.trim().is_empty() { git_output::last_words(outcome) } else { errors };
-    // git names addresses, and a user's name and password may stand in one.
-    let words: Vec<String> = words.split_whitespace().map(without_credentials).collect();
-    clip(&one_line(&words.join(" ")), LONGEST_REASON)
+    let message = if errors.trim().is_empty() { git_output::failure_reason(outcome) } else { errors };
+    // Git's messages contain addresses, which may contain a user's name and password.
+    let words: Vec<String> = message.split_whitespace().map(strip_credentials).collect();
+    truncate_end(&to_single_line(&words.join(" ")), MAX_REASON_CHARS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shell(folder: &Path, line: &str) {
-        let outcome = crate::shell(line, folder, Duration::from_secs(20));
-        assert!(outcome.succeeded(), "{line}: {outcome:?}");
+    fn run_shell(folder: &Path, command_line: &str) {
+        let outcome = crate::run_user_shell_command(command_line, folder, Duration::from_secs(20));
+        assert!(outcome.succeeded(), "{command_line}: {outcome:?}");
     }
 
-    /// A bare repository with a commit on `main`, and a clone of it.
-    fn stage() -> (tempfile::TempDir, std::path::PathBuf, Remote) {
+    /// Creates a bare repository with a commit on `main`, and a clone of it.
+    fn create_remote_and_clone() -> (tempfile::TempDir, std::path::PathBuf, Remote) {
         let folder = tempfile::tempdir().unwrap();
-        shell(
+        run_shell(
             folder.path(),
             "git init -q --bare -b main bare.git && git clone -q bare.git clone 2>&1 && cd clone && git checkout -q -b main && \
              git config user.name T && git config user.email t@example.invalid && git commit -q --allow-empty -m First && \
@@ -359,45 +375,73 @@ mod tests {
     }
 
     #[test]
-    fn what_one_pushes_another_fetches_and_only_from_where_it_was_seen() {
-        let (folder, clone, remote) = stage();
-        let first = git::head(&clone).unwrap();
-        shell(&clone, "git commit -q --allow-empty -m Second");
-        let second = git::head(&clone).unwrap();
-        remote.own().take(&second).unwrap();
-        let push = |object, lease| Push { object, reference: "refs/heads/plimsoll/night", lease };
-        assert_eq!(remote.push(&[push(Some(&first), Lease::Absent)], &never), Ok(()));
-        assert_eq!(remote.push(&[push(Some(&second), Lease::Absent)], &never), Err(RemoteError::Moved));
-        assert_eq!(remote.push(&[push(Some(&second), Lease::At(&second))], &never), Err(RemoteError::Moved));
-        assert_eq!(remote.push(&[push(Some(&second), Lease::At(&first))], &never), Ok(()));
-        shell(folder.path(), "git clone -q bare.git other");
-        let other = folder.path().join("other");
-        let theirs = Remote::open(&other, "origin", &folder.path().join("theirs.git")).unwrap();
-        let spec = "+refs/heads/plimsoll/night:refs/plimsoll/night/target";
-        assert_eq!(theirs.fetch(&[spec], &never), Ok(()));
-        assert_eq!(theirs.seen("refs/plimsoll/night/target"), Some(second.clone()));
-        theirs.own().show_in_clone("refs/plimsoll/night/target", &second).unwrap();
-        assert!(
-            git::is_below_head(&other, &first) && git::commit(&other, "refs/plimsoll/night/target").is_some()
+    fn a_push_is_fetched_elsewhere_and_is_refused_if_the_reference_moved() {
+        let (folder, clone, remote) = create_remote_and_clone();
+        let first_commit = git::head_commit(&clone).unwrap();
+        run_shell(&clone, "git commit -q --allow-empty -m Second");
+        let second_commit = git::head_commit(&clone).unwrap();
+        remote.own_repository().fetch_commit_from_clone(&second_commit).unwrap();
+        let update = |object, lease| ReferenceUpdate {
+            new_object: object,
+            reference: "refs/heads/plimsoll/night",
+            lease,
+        };
+        assert_eq!(remote.push_references(&[update(Some(&first_commit), PushLease::Absent)], &never), Ok(()));
+        assert_eq!(
+            remote.push_references(&[update(Some(&second_commit), PushLease::Absent)], &never),
+            Err(RemoteError::ReferenceMoved)
         );
-        let gone = theirs.fetch(&["refs/heads/none:refs/none"], &never);
-        assert_eq!(gone, Err(RemoteError::Gone("refs/heads/none".to_owned())));
-        let text = theirs.keep_text("notes\n").unwrap();
-        let note =
-            Push { object: Some(&text), reference: "refs/plimsoll/night/1/1/notes", lease: Lease::Any };
-        assert_eq!(theirs.push(&[note], &never), Ok(()));
+        assert_eq!(
+            remote
+                .push_references(&[update(Some(&second_commit), PushLease::Object(&second_commit))], &never),
+            Err(RemoteError::ReferenceMoved)
+        );
+        assert_eq!(
+            remote.push_references(&[update(Some(&second_commit), PushLease::Object(&first_commit))], &never),
+            Ok(())
+        );
+        run_shell(folder.path(), "git clone -q bare.git other");
+        let other_clone = folder.path().join("other");
+        let other_remote = Remote::open(&other_clone, "origin", &folder.path().join("theirs.git")).unwrap();
+        let refspec = "+refs/heads/plimsoll/night:refs/plimsoll/night/target";
+        assert_eq!(other_remote.fetch(&[refspec], &never), Ok(()));
+        assert_eq!(
+            other_remote.object_of_reference("refs/plimsoll/night/target"),
+            Some(second_commit.clone())
+        );
+        other_remote
+            .own_repository()
+            .set_reference_in_clone("refs/plimsoll/night/target", &second_commit)
+            .unwrap();
+        assert!(
+            git::is_head_or_ancestor(&other_clone, &first_commit)
+                && git::commit_of_reference(&other_clone, "refs/plimsoll/night/target").is_some()
+        );
+        let result = other_remote.fetch(&["refs/heads/none:refs/none"], &never);
+        assert_eq!(result, Err(RemoteError::ReferenceMissing("refs/heads/none".to_owned())));
+        let text_id = other_remote.store_text("notes\n").unwrap();
+        let note_update = ReferenceUpdate {
+            new_object: Some(&text_id),
+            reference: "refs/plimsoll/night/1/1/notes",
+            lease: PushLease::AnyValue,
+        };
+        assert_eq!(other_remote.push_references(&[note_update], &never), Ok(()));
         assert_eq!(remote.fetch(&["+refs/plimsoll/night/*:refs/plimsoll/night/*"], &never), Ok(()));
-        let below = remote.below("refs/plimsoll/night");
-        assert_eq!(below, [("refs/plimsoll/night/1/1/notes".to_owned(), text.clone())]);
-        assert_eq!(remote.text(&text).as_deref(), Some("notes\n"));
-        assert_eq!(remote.push(&[Push { object: None, ..note }], &never), Ok(()));
-        let again = Remote::open(&clone, "origin", &folder.path().join("state/remote.git")).unwrap();
-        assert_eq!(again.fetch(&[spec], &never), Ok(()));
+        let references = remote.references_below("refs/plimsoll/night");
+        assert_eq!(references, [("refs/plimsoll/night/1/1/notes".to_owned(), text_id.clone())]);
+        assert_eq!(remote.read_text(&text_id).as_deref(), Some("notes\n"));
+        assert_eq!(
+            remote.push_references(&[ReferenceUpdate { new_object: None, ..note_update }], &never),
+            Ok(())
+        );
+        let reopened_remote =
+            Remote::open(&clone, "origin", &folder.path().join("state/remote.git")).unwrap();
+        assert_eq!(reopened_remote.fetch(&[refspec], &never), Ok(()));
     }
 
     #[test]
-    fn objects_that_do_not_pass_gits_checks_are_not_fetched() {
-        for (what, make) in [
+    fn objects_that_fail_gits_checks_are_not_fetched() {
+        for (description, create_commit) in [
             (
                 "a submodule's address that is an option",
                 "printf '[submodule \"x\"]\\n path = x\\n url = --upload-pack=./evil\\n' > .gitmodules && git add -A && \
@@ -409,24 +453,30 @@ mod tests {
                  git commit-tree -p HEAD -m Evil $(cat tree)",
             ),
         ] {
-            let (_folder, clone, remote) = stage();
+            let (_folder, clone, remote) = create_remote_and_clone();
             // Another machine pushes without our checks.
-            shell(&clone, &format!("evil=$({make}) && git push -q origin $evil:refs/heads/evil"));
-            let evil = git::commit(&clone, "refs/remotes/origin/evil").unwrap();
-            let fetched = remote.fetch(&["+refs/heads/*:refs/all/*"], &never);
-            assert!(matches!(&fetched, Err(RemoteError::Malformed(_))), "{what}: {fetched:?}");
-            assert!(!remote.own().has(&evil) && remote.below("refs/all").is_empty(), "{what}");
-            shell(&clone, "git push -q origin :evil");
-            assert_eq!(remote.fetch(&["+refs/heads/*:refs/all/*"], &never), Ok(()), "{what}");
+            run_shell(
+                &clone,
+                &format!("evil=$({create_commit}) && git push -q origin $evil:refs/heads/evil"),
+            );
+            let evil = git::commit_of_reference(&clone, "refs/remotes/origin/evil").unwrap();
+            let result = remote.fetch(&["+refs/heads/*:refs/all/*"], &never);
+            assert!(matches!(&result, Err(RemoteError::MalformedObjects(_))), "{description}: {result:?}");
+            assert!(
+                !remote.own_repository().has_commit(&evil) && remote.references_below("refs/all").is_empty(),
+                "{description}"
+            );
+            run_shell(&clone, "git push -q origin :evil");
+            assert_eq!(remote.fetch(&["+refs/heads/*:refs/all/*"], &never), Ok(()), "{description}");
         }
     }
 
     #[test]
-    fn what_an_agent_sets_in_the_clone_starts_nothing_and_leads_nowhere_else() {
-        let (folder, clone, remote) = stage();
-        let trap = folder.path().join("trap");
-        let program = format!("touch {}; false", trap.display());
-        shell(
+    fn settings_that_an_agent_writes_into_the_clone_have_no_effect() {
+        let (folder, clone, remote) = create_remote_and_clone();
+        let marker_file = folder.path().join("trap");
+        let program = format!("touch {}; false", marker_file.display());
+        run_shell(
             &clone,
             &format!(
                 "git init -q --bare ../evil.git; for name in core.sshCommand core.gitProxy remote.origin.uploadpack \
@@ -436,19 +486,23 @@ mod tests {
                  chmod +x .git/hooks/$name; done"
             ),
         );
-        let head = git::head(&clone).unwrap();
-        let push = Push { object: Some(&head), reference: "refs/heads/new", lease: Lease::Absent };
-        assert_eq!(remote.push(&[push], &never), Ok(()));
+        let head = git::head_commit(&clone).unwrap();
+        let update = ReferenceUpdate {
+            new_object: Some(&head),
+            reference: "refs/heads/new",
+            lease: PushLease::Absent,
+        };
+        assert_eq!(remote.push_references(&[update], &never), Ok(()));
         assert_eq!(remote.fetch(&["+refs/heads/*:refs/all/*"], &never), Ok(()));
-        remote.own().show_in_clone("refs/plimsoll/x", &head).unwrap();
-        assert_eq!(remote.below("refs/all").len(), 2, "it came to the remote of before");
-        assert!(!trap.exists());
+        remote.own_repository().set_reference_in_clone("refs/plimsoll/x", &head).unwrap();
+        assert_eq!(remote.references_below("refs/all").len(), 2, "it came to the remote of before");
+        assert!(!marker_file.exists());
     }
 
     #[test]
-    fn addresses_that_start_a_program_are_refused_before_git_is_started() {
-        let (folder, clone, _) = stage();
-        for (address, shown) in [
+    fn addresses_that_would_start_a_program_are_refused_before_git_starts() {
+        let (folder, clone, _) = create_remote_and_clone();
+        for (address, displayed_address) in [
             ("ext::touch trap", "ext::touch trap"),
             ("fd::17", "fd::17"),
             ("foo::user:secret@host/x", "foo::host/x"),
@@ -459,16 +513,16 @@ mod tests {
             ("codecommit::us-east-1://repository", "codecommit::us-east-1://repository"),
         ] {
             for key in ["url", "pushurl"] {
-                shell(
+                run_shell(
                     &clone,
                     &format!(
                         "git config remote.led.url ../bare.git; git config remote.led.{key} '{address}'"
                     ),
                 );
-                let refused = Remote::open(&clone, "led", &folder.path().join("led.git"));
-                let expected = RemoteError::UnsupportedAddress(shown.to_owned());
-                assert_eq!(refused.err(), Some(expected), "{key} {address}");
-                shell(&clone, "git config --remove-section remote.led");
+                let result = Remote::open(&clone, "led", &folder.path().join("led.git"));
+                let expected = RemoteError::UnsupportedAddress(displayed_address.to_owned());
+                assert_eq!(result.err(), Some(expected), "{key} {address}");
+                run_shell(&clone, "git config --remove-section remote.led");
             }
         }
         assert!(!clone.join("trap").exists() && !folder.path().join("led.git").exists());
@@ -488,75 +542,84 @@ mod tests {
             "[::1]:x",
             "bare",
         ] {
-            assert_eq!(check_address(address.to_owned()), Ok(address.to_owned()));
+            assert_eq!(require_supported_address(address.to_owned()), Ok(address.to_owned()));
         }
     }
 
     #[test]
     fn no_setting_of_the_users_leads_to_another_transport() {
-        let (folder, clone, _) = stage();
-        // The user's settings are read from the environment, which a test does not change: its own repository has them instead.
+        let (folder, clone, _) = create_remote_and_clone();
+        // The user's settings are read from the environment, which a test does not change. The remote's own
+        // repository has the settings instead.
         for (address, name) in [("fd::17", "fd"), ("ext::touch trap", "ext"), ("foo://x", "foo")] {
-            let place = folder.path().join(format!("{name}.git"));
-            let remote = Remote::open(&clone, "origin", &place).unwrap();
-            let bare = remote.address();
-            // Without objects of its own it is no repository for a git that is asked here.
-            shell(
-                &place,
+            let git_folder = folder.path().join(format!("{name}.git"));
+            let remote = Remote::open(&clone, "origin", &git_folder).unwrap();
+            let bare = remote.address_without_credentials();
+            // Without objects of its own it is no repository for the git that `run_shell` runs.
+            run_shell(
+                &git_folder,
                 &format!(
                     "git config --file config 'url.{address}.insteadOf' '{bare}' && git config --file config protocol.allow always \
                      && git config --file config protocol.{name}.allow always"
                 ),
             );
-            let began = std::time::Instant::now();
-            let head = git::head(&clone).unwrap();
-            let push = Push { object: Some(&head), reference: "refs/heads/new", lease: Lease::Absent };
+            let started_at = std::time::Instant::now();
+            let head = git::head_commit(&clone).unwrap();
+            let update = ReferenceUpdate {
+                new_object: Some(&head),
+                reference: "refs/heads/new",
+                lease: PushLease::Absent,
+            };
             let expected = Err(RemoteError::ForbiddenTransport(name.to_owned()));
             assert_eq!(remote.fetch(&["main:x"], &never), expected, "{address}");
-            assert_eq!(remote.push(&[push], &never), expected, "{address}");
-            assert_eq!(remote.may_push(push), expected, "{address}");
-            assert!(began.elapsed() < Duration::from_secs(60), "nothing hangs");
+            assert_eq!(remote.push_references(&[update], &never), expected, "{address}");
+            assert_eq!(remote.check_push(update), expected, "{address}");
+            assert!(started_at.elapsed() < Duration::from_secs(60), "nothing hangs");
         }
         assert!(!clone.join("trap").exists());
     }
 
     #[test]
-    fn a_remote_that_rejects_or_is_gone_says_so_in_its_own_words() {
-        let (folder, clone, remote) = stage();
+    fn a_rejecting_and_a_missing_remote_are_reported_with_gits_message() {
+        let (folder, clone, remote) = create_remote_and_clone();
         let hook = folder.path().join("bare.git/hooks/pre-receive");
-        shell(
+        run_shell(
             folder.path(),
             &format!(
                 "printf '#!/bin/sh\\necho no pushes at night\\nexit 1\\n' > {0} && chmod +x {0}",
                 hook.display()
             ),
         );
-        let head = git::head(&clone).unwrap();
-        let push = Push { object: Some(&head), reference: "refs/heads/new", lease: Lease::Absent };
-        assert_eq!(remote.may_push(push), Ok(()), "a hook there is not asked");
-        let refused = remote.push(&[push], &never);
+        let head = git::head_commit(&clone).unwrap();
+        let update = ReferenceUpdate {
+            new_object: Some(&head),
+            reference: "refs/heads/new",
+            lease: PushLease::Absent,
+        };
+        assert_eq!(remote.check_push(update), Ok(()), "a hook there is not asked");
+        let result = remote.push_references(&[update], &never);
         assert!(
-            matches!(&refused, Err(RemoteError::Rejected(why)) if why.contains("pre-receive hook declined") && why.contains("no pushes at night")),
-            "{refused:?}"
+            matches!(&result, Err(RemoteError::Rejected(why)) if why.contains("pre-receive hook declined") && why.contains("no pushes at night")),
+            "{result:?}"
         );
         std::fs::rename(folder.path().join("bare.git"), folder.path().join("away.git")).unwrap();
-        assert!(matches!(remote.push(&[push], &never), Err(RemoteError::Away(_))));
-        assert!(matches!(remote.may_push(push), Err(RemoteError::Away(_))));
-        assert!(matches!(remote.fetch(&["main:x"], &never), Err(RemoteError::Away(_))));
-        let none = Remote::open(&clone, "upstream", &folder.path().join("x.git"));
-        assert!(matches!(none, Err(RemoteError::NoRemote(_))), "{none:?}");
+        assert!(matches!(remote.push_references(&[update], &never), Err(RemoteError::Unreachable(_))));
+        assert!(matches!(remote.check_push(update), Err(RemoteError::Unreachable(_))));
+        assert!(matches!(remote.fetch(&["main:x"], &never), Err(RemoteError::Unreachable(_))));
+        let result = Remote::open(&clone, "upstream", &folder.path().join("x.git"));
+        assert!(matches!(result, Err(RemoteError::NoRemote(_))), "{result:?}");
     }
 
     #[test]
-    fn an_address_is_kept_without_what_lets_somebody_in() {
-        for (address, kept) in [
+    fn credentials_are_removed_from_an_address() {
+        for (address, expected) in [
             ("https://user:secret@host/a/b.git", "https://host/a/b.git"),
             ("https://token@host/a@b", "https://host/a@b"),
             ("ssh://git:x@host:22/a", "ssh://git@host:22/a"),
             ("git@host:a/b.git", "git@host:a/b.git"),
             ("/srv/a.git", "/srv/a.git"),
         ] {
-            assert_eq!(without_credentials(address), kept);
+            assert_eq!(strip_credentials(address), expected);
         }
     }
 }

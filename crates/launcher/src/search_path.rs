@@ -1,8 +1,9 @@
-//! The PATH by which other programs are found.
+//! The PATH that is searched for other programs.
 //!
-//! We start programs in folders that a session can write. By a relative or an empty entry of the PATH a program there would be
-//! taken for the user's and run outside of the session's sandbox: the one that we start, and every one that it starts by its
-//! name (`env node` in the first line of a script, git's ssh and filters). So neither we nor they search such entries.
+//! We start programs in folders that a session can write to. With a relative or empty entry in the PATH, a
+//! program in such a folder would be taken for the user's and would run outside of the session's sandbox.
+//! This applies to the program that we start and to every program that it starts by name (`env node` in the
+//! first line of a script, git's ssh and filters). Therefore neither we nor our children search such entries.
 
 use plimsoll_store::environment;
 use std::ffi::{OsStr, OsString};
@@ -10,29 +11,29 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Searched if nothing is left of the PATH: an empty one means the current folder.
-const SYSTEM_FOLDERS: &str = "/usr/bin:/bin";
+/// The PATH if no entry is left: an empty PATH means the current folder.
+const FALLBACK_PATH: &str = "/usr/bin:/bin";
 
-/// Creates a command that is found, and finds other programs, by the absolute entries of the PATH alone.
+/// Creates a command that is found, and finds other programs, only through absolute entries of the PATH.
 pub(crate) fn new_command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    if let Some(path) = environment::search_path().filter(|path| has_relative_entry(path)) {
-        command.env("PATH", without_entries(&path, |_| false));
+    if let Some(path) = environment::path_variable().filter(|path| has_relative_entry(path)) {
+        command.env("PATH", filter_path_entries(&path, |_| false));
     }
     command
 }
 
-/// Lets a command find programs by the absolute entries of our PATH that are not inside of some folders.
-pub(crate) fn search_outside(command: &mut Command, is_inside: impl Fn(&Path) -> bool) {
-    if let Some(path) = environment::search_path() {
-        command.env("PATH", without_entries(&path, is_inside));
+/// Limits the PATH of a command to the absolute entries for which `is_inside` returns false.
+pub(crate) fn search_only_outside(command: &mut Command, is_inside: impl Fn(&Path) -> bool) {
+    if let Some(path) = environment::path_variable() {
+        command.env("PATH", filter_path_entries(&path, is_inside));
     }
 }
 
-/// Lets a command find programs as our caller's shell would, by relative entries of the PATH, too: for what is told to run the
-/// project's own programs.
-pub(crate) fn search_as_callers_shell(command: &mut Command) {
-    if let Some(path) = environment::search_path() {
+/// Gives a command the PATH of our caller's shell, including relative entries. For commands that are meant to
+/// run the project's own programs.
+pub(crate) fn search_with_callers_path(command: &mut Command) {
+    if let Some(path) = environment::path_variable() {
         command.env("PATH", path);
     }
 }
@@ -41,14 +42,15 @@ fn has_relative_entry(path: &OsStr) -> bool {
     path.as_bytes().split(|byte| *byte == b':').any(|entry| !entry.starts_with(b"/"))
 }
 
-/// Returns a PATH without its relative and empty entries, and without those that are left out.
-fn without_entries(path: &OsStr, is_left_out: impl Fn(&Path) -> bool) -> OsString {
+/// Returns the PATH without relative and empty entries and without those for which `is_excluded` returns
+/// true.
+fn filter_path_entries(path: &OsStr, is_excluded: impl Fn(&Path) -> bool) -> OsString {
     let entries = path.as_bytes().split(|byte| *byte == b':');
-    let kept = entries
-        .filter(|entry| entry.starts_with(b"/") && !is_left_out(Path::new(OsStr::from_bytes(entry))))
+    let kept_entries = entries
+        .filter(|entry| entry.starts_with(b"/") && !is_excluded(Path::new(OsStr::from_bytes(entry))))
         .collect::<Vec<&[u8]>>()
         .join(&b':');
-    if kept.is_empty() { SYSTEM_FOLDERS.into() } else { OsStr::from_bytes(&kept).to_owned() }
+    if kept_entries.is_empty() { FALLBACK_PATH.into() } else { OsStr::from_bytes(&kept_entries).to_owned() }
 }
 
 #[cfg(test)]
@@ -56,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_relative_or_empty_entry_of_the_path_is_searched() {
+    fn relative_and_empty_path_entries_are_not_searched() {
         let in_project = |folder: &Path| folder.starts_with("/project");
         for (path, expected, outside) in [
             ("/usr/bin:/bin", "/usr/bin:/bin", "/usr/bin:/bin"),
@@ -68,8 +70,8 @@ mod tests {
             ("/project/bin:.", "/project/bin", "/usr/bin:/bin"),
         ] {
             let path = OsStr::new(path);
-            assert_eq!(without_entries(path, |_| false), expected, "{path:?}");
-            assert_eq!(without_entries(path, in_project), outside, "{path:?}");
+            assert_eq!(filter_path_entries(path, |_| false), expected, "{path:?}");
+            assert_eq!(filter_path_entries(path, in_project), outside, "{path:?}");
             assert_eq!(
                 has_relative_entry(path),
                 path != expected && !path.eq("/project/bin:/usr/bin"),
@@ -79,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_no_text_is_cleaned_like_any_other() {
+    fn a_path_that_is_not_utf8_is_filtered_too() {
         let path = OsStr::from_bytes(b".:/opt/\xff/bin:/usr/bin");
-        assert_eq!(without_entries(path, |_| false), OsStr::from_bytes(b"/opt/\xff/bin:/usr/bin"));
+        assert_eq!(filter_path_entries(path, |_| false), OsStr::from_bytes(b"/opt/\xff/bin:/usr/bin"));
     }
 }

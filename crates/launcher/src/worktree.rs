@@ -1,59 +1,61 @@
-//! Worktrees of a parallel run: a folder of its own for each worker, and branches that move only from where they were seen. Results
-//! are merged elsewhere ([`crate::merge_repository`]).
+//! Worktrees of a parallel run: one folder for each worker, and branches that are moved only from an expected
+//! commit. Results are merged elsewhere ([`crate::merge_repository`]).
 //!
-//! Nothing here touches the folder that the user works in, or a branch that is checked out anywhere. A kill in the middle leaves a
-//! folder under a name of ours, which [`remove`] takes away, and branches that are still there.
+//! Nothing here touches the folder that the user works in, or a branch that is checked out anywhere. A
+//! process that is killed leaves a folder under a name of ours, which [`remove`] removes, and the branches.
 
-mod left;
+mod stale_locks;
 
-pub(crate) use left::clear_locks_of;
-pub use left::{clear_locks_since, take_over};
+pub(crate) use stale_locks::remove_locks_in_git_folder;
+pub use stale_locks::{remove_locks_since, wait_for_git_and_remove_locks};
 
-use crate::git::question;
+use crate::git::list_query;
 use crate::git::{self, AllowedPrograms};
 use crate::git_output;
-use crate::own_repository::is_partial;
+use crate::own_repository::is_partial_clone;
 use crate::time_limit::TimeLimit;
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
-use plimsoll_domain::text::clip_start;
+use plimsoll_domain::text::truncate_start;
 use plimsoll_store::{Durability, StoreError, disk, layout};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 use thiserror::Error;
 
-/// A checkout of a large repository, with filters.
-const CHECKOUT_DEADLINE: Duration = Duration::from_secs(300);
-/// git creates this file of a worktree before it writes it, and names it in any language where it finds it empty.
-const HALF_MADE: &str = "/commondir";
-/// How often a worktree is tried that another git is just making, and how long that takes to pass.
-const TRIES: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(50);
-/// How much of git's message is kept: the lines about conflicts are its last ones.
-const LONGEST_REASON: usize = 2_000;
+/// Allows for the checkout of a large repository, with filters.
+const CHECKOUT_TIMEOUT: Duration = Duration::from_secs(300);
+/// Git creates this file of a worktree before it writes it. If it is empty, git's error message names it in
+/// any language.
+const INCOMPLETE_WORKTREE_FILE: &str = "/commondir";
+/// How often an operation is tried while another git is creating a worktree, and the pause between two tries.
+const MAX_ATTEMPTS: u32 = 10;
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// The longest part of git's message that is kept: its last lines are those about conflicts.
+const MAX_MESSAGE_CHARS: usize = 2_000;
 
-/// Why something could not be done.
+/// The reason why a git operation on a worktree failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WorktreeError {
-    /// Git refuses, or its hook.
-    #[error("git {what}: {why}")]
+    /// Git or a hook refuses the operation.
+    #[error("git {operation}: {reason}")]
     Refused {
-        /// What was asked of it.
-        what: &'static str,
-        /// What it said.
-        why: String,
+        /// The git command.
+        operation: &'static str,
+        /// Git's message.
+        reason: String,
     },
-    /// It was ended at its deadline.
+    /// The operation was ended at its timeout.
     #[error("git {0} took too long")]
-    TookTooLong(&'static str),
+    TimedOut(&'static str),
 }
 
-/// A command of git that failed.
+/// The failure of a git command.
 #[derive(Debug)]
 struct CommandFailure {
     error: WorktreeError,
-    /// True if another git was just making a worktree, so that the same command may succeed a moment later.
-    is_beside_half_made: bool,
+    /// True if another git was creating a worktree at the same time, so the same command may succeed a moment
+    /// later.
+    is_retryable: bool,
 }
 
 impl From<CommandFailure> for WorktreeError {
@@ -62,336 +64,389 @@ impl From<CommandFailure> for WorktreeError {
     }
 }
 
-/// What came of putting a branch onto another commit.
+/// The outcome of a rebase.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rebased {
-    /// The new end of its commits.
-    Onto(CommitId),
-    /// There was nothing to put: the branch has no commit of its own, or the commit has them all.
-    Nothing,
-    /// It does not fit; the folder is as it was.
+pub enum RebaseOutcome {
+    /// The commits were rebased; this is the new tip.
+    Rebased(CommitId),
+    /// There was nothing to rebase: the branch has no commit of its own, or the new base contains them all.
+    NothingToRebase,
+    /// There were conflicts; the folder is unchanged.
     Conflict {
-        /// The files with conflicts.
-        files: Vec<String>,
-        /// What git said.
-        words: String,
+        conflicting_files: Vec<String>,
+        /// Git's message.
+        message: String,
     },
 }
 
-/// Creates a worktree outside the working tree, on a new branch that begins at a commit. A kill may have left the branch without
-/// its folder; one that has gone on is somebody's work.
-pub fn add(
+/// Creates a worktree outside of the working tree, on a new branch that begins at `commit`. If the branch
+/// already exists at that commit, it is reused: a killed process may have left it without its folder. A
+/// branch at another commit is somebody's work, and git refuses.
+pub fn create_worktree(
     repository: &Path,
     folder: &Path,
     branch: &BranchName,
     commit: &CommitId,
-    allowed: AllowedPrograms,
+    allowed_programs: AllowedPrograms,
 ) -> Result<(), WorktreeError> {
-    let place = folder.to_string_lossy();
-    let (name, id) = (branch.as_str(), commit.as_str());
-    beside_others(|| {
-        let is_left = end_of(repository, branch).as_ref() == Some(commit);
-        let arguments: &[&str] = if is_left {
-            &["worktree", "add", "--quiet", &place, name]
+    let path = folder.to_string_lossy();
+    let (branch_name, commit_id) = (branch.as_str(), commit.as_str());
+    retry_while_worktree_incomplete(|| {
+        let branch_exists_at_commit = tip_of_branch(repository, branch).as_ref() == Some(commit);
+        let arguments: &[&str] = if branch_exists_at_commit {
+            &["worktree", "add", "--quiet", &path, branch_name]
         } else {
-            &["worktree", "add", "--quiet", "--no-track", "-b", name, &place, id]
+            &["worktree", "add", "--quiet", "--no-track", "-b", branch_name, &path, commit_id]
         };
-        run_allowing(repository, "worktree add", arguments, allowed)
+        run_git_with_allowed_programs(repository, "worktree add", arguments, allowed_programs)
     })
 }
 
-/// Removes a worktree with everything in it, also one that a kill has left half made. Its branch stays.
-pub fn remove(repository: &Path, folder: &Path) -> Result<(), WorktreeError> {
-    let place = folder.to_string_lossy();
-    // Twice: a locked one, too. A folder that git does not know is none of its worktrees.
-    let arguments = ["worktree", "remove", "--force", "--force", &place];
-    let removed = beside_others(|| run(repository, "worktree remove", &arguments));
-    disk::look_anew(folder);
-    if removed.is_ok() || disk::exists(folder) {
-        return removed;
+/// Removes a worktree with all its files, even one that a killed process left incomplete. Its branch stays.
+pub fn remove_worktree(repository: &Path, folder: &Path) -> Result<(), WorktreeError> {
+    let path = folder.to_string_lossy();
+    // `--force` twice also removes a locked worktree. Git refuses a folder that it does not know as a
+    // worktree.
+    let arguments = ["worktree", "remove", "--force", "--force", &path];
+    let result = retry_while_worktree_incomplete(|| run_git(repository, "worktree remove", &arguments));
+    disk::forget_open_folders(folder);
+    if result.is_ok() || disk::exists(folder) {
+        return result;
     }
-    forget(repository, folder);
+    remove_worktree_metadata(repository, folder);
     Ok(())
 }
 
-/// Removes what git keeps of a worktree whose folder is gone. `git worktree prune` would look at the user's other worktrees, too,
-/// and follow links.
-fn forget(repository: &Path, folder: &Path) {
-    let Some(common) = layout::git_folder_of(repository).and_then(|git| layout::common_folder(&git)) else {
+/// Removes git's administrative files of a worktree whose folder is gone. `git worktree prune` would also
+/// look at the user's other worktrees and follow symbolic links.
+fn remove_worktree_metadata(repository: &Path, folder: &Path) {
+    let Some(common_git_folder) =
+        layout::find_git_folder(repository).and_then(|git| layout::shared_git_folder(&git))
+    else {
         return;
     };
-    let worktrees = common.join("worktrees");
+    let worktrees = common_git_folder.join("worktrees");
     if disk::is_link(&worktrees) {
         return;
     }
-    let place = folder.join(".git");
-    for name in disk::names(&worktrees) {
-        let entry = worktrees.join(name);
-        let back = disk::read_text(&entry.join("gitdir")).ok().flatten().unwrap_or_default();
-        let is_its = disk::is_folder_itself(&entry)
-            && disk::canonical(Path::new(back.trim())) == disk::canonical(&place);
-        if is_its {
-            let _ = disk::remove_folder(&entry);
+    let git_file = folder.join(".git");
+    for name in disk::list_names(&worktrees) {
+        let metadata_folder = worktrees.join(name);
+        let linked_path = disk::read_text(&metadata_folder.join("gitdir")).ok().flatten().unwrap_or_default();
+        let belongs_to_worktree = disk::is_folder_and_not_link(&metadata_folder)
+            && disk::canonicalize_or_keep(Path::new(linked_path.trim()))
+                == disk::canonicalize_or_keep(&git_file);
+        if belongs_to_worktree {
+            let _ = disk::remove_folder_and_contents(&metadata_folder);
         }
     }
 }
 
-/// Git looks at all worktrees, whatever is asked about one, and fails where another git is just making one.
-fn beside_others(mut work: impl FnMut() -> Result<(), CommandFailure>) -> Result<(), WorktreeError> {
-    for _ in 1..TRIES {
-        match work() {
-            Err(failure) if failure.is_beside_half_made => sleep(PAUSE),
-            done => return done.map_err(WorktreeError::from),
+/// Retries an operation while another git creates a worktree: git reads all worktrees for an operation on one
+/// of them, and fails on an incomplete one.
+fn retry_while_worktree_incomplete(
+    mut operation: impl FnMut() -> Result<(), CommandFailure>,
+) -> Result<(), WorktreeError> {
+    for _ in 1..MAX_ATTEMPTS {
+        match operation() {
+            Err(failure) if failure.is_retryable => sleep(RETRY_INTERVAL),
+            result => return result.map_err(WorktreeError::from),
         }
     }
-    Ok(work()?)
+    Ok(operation()?)
 }
 
-/// Moves a branch from where it was seen, which is none for a new one. False if it is elsewhere by now. (To git an empty name is
-/// a branch that is not there, with hashes of any length.)
-pub fn move_branch(repository: &Path, name: &BranchName, from: Option<&CommitId>, to: &CommitId) -> bool {
-    let from = from.map_or("", CommitId::as_str);
-    let arguments =
-        ["update-ref", "--no-deref", "-m", "plimsoll: landed", &name.reference(), to.as_str(), from];
-    let moved = git::write(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_DEADLINE);
-    moved.succeeded()
+/// Moves a branch to `new_tip` if it is at `expected`; `None` as `expected` creates the branch. Returns false
+/// if the branch is elsewhere. (For git, an empty old value means that the branch must not exist, with hashes
+/// of any length.)
+pub fn move_branch_if_at(
+    repository: &Path,
+    branch: &BranchName,
+    expected: Option<&CommitId>,
+    new_tip: &CommitId,
+) -> bool {
+    let expected = expected.map_or("", CommitId::as_str);
+    let arguments = [
+        "update-ref",
+        "--no-deref",
+        "-m",
+        "plimsoll: landed",
+        &branch.full_ref_name(),
+        new_tip.as_str(),
+        expected,
+    ];
+    let outcome =
+        git::run_write_command(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_TIMEOUT);
+    outcome.succeeded()
 }
 
-/// The commit that a branch ends at.
-pub fn end_of(repository: &Path, name: &BranchName) -> Option<CommitId> {
-    git::commit(repository, &name.reference())
+/// Returns the commit at the tip of a branch.
+pub fn tip_of_branch(repository: &Path, branch: &BranchName) -> Option<CommitId> {
+    git::commit_of_reference(repository, &branch.full_ref_name())
 }
 
-/// True if a commit is another one, or among those before it. A commit that is not there is not.
-pub fn contains(repository: &Path, end: &CommitId, commit: &CommitId) -> bool {
-    git::git(repository, &["merge-base", "--is-ancestor", commit.as_str(), end.as_str()]).succeeded()
+/// Returns true if `commit` is `tip` or an ancestor of it. Returns false if a commit does not exist.
+pub fn history_contains(repository: &Path, tip: &CommitId, commit: &CommitId) -> bool {
+    git::run_query(repository, &["merge-base", "--is-ancestor", commit.as_str(), tip.as_str()]).succeeded()
 }
 
-/// The files in a worktree that follow from a plan: what a session does with them must not keep git from switching.
+/// The plan files in a worktree. Changes that a session makes to them must not prevent git from switching
+/// branches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanFiles {
-    /// The session's copy of the user's plan, if that is in the repository.
+    /// The session's copy of the user's plan, if the plan is in the repository.
     pub plan: Option<RepoPath>,
     /// The plan of the item's own run, which is in no commit of ours.
     pub item_plan: RepoPath,
 }
 
 impl PlanFiles {
-    /// All of them.
-    pub fn all(&self) -> Vec<RepoPath> {
+    /// Returns all plan files.
+    pub fn all_paths(&self) -> Vec<RepoPath> {
         self.plan.iter().chain([&self.item_plan]).cloned().collect()
     }
 }
 
-/// Begins a new branch at a commit in a worktree that is there: its files that git ignores stay. Where the worktree has come further
-/// than that commit, or the branch is there already and has gone on, somebody works on it, or beside it: everything stays as it is.
-/// Before files move, the plan's are put back: their changes are kept elsewhere by then.
-pub fn switch_new(
+/// Switches an existing worktree to a new branch at `commit`; its ignored files stay. Nothing changes if the
+/// branch already exists and has moved on, because somebody works on it. If the worktree has commits after
+/// `commit`, the branch begins at those. Before files change, the plan files are restored; their changes are
+/// kept elsewhere by then.
+pub fn switch_to_new_branch(
     folder: &Path,
     branch: &BranchName,
     commit: &CommitId,
     plan_files: &PlanFiles,
-    allowed: AllowedPrograms,
+    allowed_programs: AllowedPrograms,
 ) -> Result<(), WorktreeError> {
-    let now = git::git(folder, &["symbolic-ref", "--quiet", "HEAD"]);
-    if git::text(&now) == branch.reference() {
+    let current_branch = git::run_query(folder, &["symbolic-ref", "--quiet", "HEAD"]);
+    if git::trimmed_stdout(&current_branch) == branch.full_ref_name() {
         return Ok(());
     }
-    match end_of(folder, branch) {
-        Some(end) if end == *commit => {
+    match tip_of_branch(folder, branch) {
+        Some(tip) if tip == *commit => {
             let arguments = ["switch", "--quiet", "--no-guess", branch.as_str()];
-            switch_without_plans(folder, &arguments, plan_files, allowed)
+            switch_with_restored_plan_files(folder, &arguments, plan_files, allowed_programs)
         }
         Some(_) => Ok(()),
         None => {
             let mut arguments = vec!["switch", "--quiet", "--no-track", "--create", branch.as_str()];
-            // A client that outlives its run commits until it is ended. git itself takes the end as it then is: named by us, it
-            // would be the end of a moment ago, and what has been committed since would be gone from the worktree.
-            if git::is_below_head(folder, commit) {
-                return Ok(run_allowing(folder, "switch", &arguments, allowed)?);
+            // A client that outlives its run commits until it is ended. Without a start point, git uses the
+            // current tip. If we named the tip that we have read, commits made since would be gone from the
+            // worktree.
+            if git::is_head_or_ancestor(folder, commit) {
+                return Ok(run_git_with_allowed_programs(folder, "switch", &arguments, allowed_programs)?);
             }
             arguments.push(commit.as_str());
-            switch_without_plans(folder, &arguments, plan_files, allowed)
+            switch_with_restored_plan_files(folder, &arguments, plan_files, allowed_programs)
         }
     }
 }
 
-/// Switches after the changes of the plan's files are taken back. The item's own plan keeps its content, whether a session has
-/// committed it or not. A kill before that is written again loses nothing: it is made anew, and its notes are kept elsewhere.
-fn switch_without_plans(
+/// Switches after restoring the plan files. The item's own plan keeps its content, whether or not a session
+/// has committed it. A kill before it is written again loses nothing: it is created anew, and its notes are
+/// kept elsewhere.
+fn switch_with_restored_plan_files(
     folder: &Path,
     arguments: &[&str],
     plan_files: &PlanFiles,
-    allowed: AllowedPrograms,
+    allowed_programs: AllowedPrograms,
 ) -> Result<(), WorktreeError> {
     let item_plan = folder.join(plan_files.item_plan.as_str());
     let content = disk::read(&item_plan).ok().flatten();
     if is_in_head(folder, &plan_files.item_plan) || is_in_index(folder, &plan_files.item_plan) {
-        take_back_changes(folder, &plan_files.item_plan, allowed)?;
+        restore_file_from_head(folder, &plan_files.item_plan, allowed_programs)?;
     }
     if let Some(plan) = &plan_files.plan {
-        take_back_changes(folder, plan, allowed)?;
+        restore_file_from_head(folder, plan, allowed_programs)?;
     }
-    run_allowing(folder, "switch", arguments, allowed)?;
+    run_git_with_allowed_programs(folder, "switch", arguments, allowed_programs)?;
     if let Some(content) = content.filter(|_| !disk::exists(&item_plan)) {
-        let failed = |error: StoreError| WorktreeError::Refused { what: "switch", why: error.to_string() };
-        disk::replace(&item_plan, &content, Durability::Lazy).map_err(failed)?;
+        let switch_error =
+            |error: StoreError| WorktreeError::Refused { operation: "switch", reason: error.to_string() };
+        disk::replace(&item_plan, &content, Durability::Lazy).map_err(switch_error)?;
     }
     Ok(())
 }
 
-/// Makes a file as HEAD has it. One that HEAD does not have is removed: another commit may have it.
-fn take_back_changes(folder: &Path, file: &RepoPath, allowed: AllowedPrograms) -> Result<(), WorktreeError> {
-    let name = file.pathspec();
+/// Restores a file as it is in HEAD. A file that HEAD lacks is removed, because another commit may have it.
+fn restore_file_from_head(
+    folder: &Path,
+    file: &RepoPath,
+    allowed_programs: AllowedPrograms,
+) -> Result<(), WorktreeError> {
+    let pathspec = file.to_literal_pathspec();
     if is_in_head(folder, file) {
-        // Also one that a session told git to overlook: the switch would refuse to write over it.
-        let arguments = ["checkout", "--quiet", "--ignore-skip-worktree-bits", "HEAD", "--", &name];
-        return Ok(run_allowing(folder, "checkout", &arguments, allowed)?);
+        // Includes a file that a session marked as `skip-worktree`: the switch would refuse to overwrite it.
+        let arguments = ["checkout", "--quiet", "--ignore-skip-worktree-bits", "HEAD", "--", &pathspec];
+        return Ok(run_git_with_allowed_programs(folder, "checkout", &arguments, allowed_programs)?);
     }
     if is_in_index(folder, file) {
-        run_allowing(folder, "rm", &["rm", "--quiet", "--force", "--cached", "-r", "--", &name], allowed)?;
+        run_git_with_allowed_programs(
+            folder,
+            "rm",
+            &["rm", "--quiet", "--force", "--cached", "-r", "--", &pathspec],
+            allowed_programs,
+        )?;
     }
-    // One that cannot be removed, such as a folder, is in the way only of a commit that has a file there: git says so.
-    let _ = disk::remove(&folder.join(file.as_str()));
+    // A folder, for example, cannot be removed here. It matters only if a commit has a file there; git
+    // reports that.
+    let _ = disk::remove_if_exists(&folder.join(file.as_str()));
     Ok(())
 }
 
 fn is_in_head(folder: &Path, file: &RepoPath) -> bool {
-    git::git(folder, &["cat-file", "-e", &format!("HEAD:{}", file.as_str())]).succeeded()
+    git::run_query(folder, &["cat-file", "-e", &format!("HEAD:{}", file.as_str())]).succeeded()
 }
 
 fn is_in_index(folder: &Path, file: &RepoPath) -> bool {
-    !git::tracked(folder, std::slice::from_ref(file)).is_empty()
+    !git::tracked_files(folder, std::slice::from_ref(file)).is_empty()
 }
 
-/// Removes a branch that ends where it is said to end.
-pub fn remove_branch(repository: &Path, name: &BranchName, end: &CommitId) {
-    let arguments = ["update-ref", "--no-deref", "-d", &name.reference(), end.as_str()];
-    let _ = git::write(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_DEADLINE);
+/// Removes a branch if its tip is `expected_tip`.
+pub fn remove_branch_if_at(repository: &Path, branch: &BranchName, expected_tip: &CommitId) {
+    let arguments = ["update-ref", "--no-deref", "-d", &branch.full_ref_name(), expected_tip.as_str()];
+    let _ = git::run_write_command(repository, AllowedPrograms::TrustedDrivers, &arguments, CHECKOUT_TIMEOUT);
 }
 
-/// What makes git show another history or other contents in this clone than any other clone has. Verified is what a clone has.
-pub fn local_views(repository: &Path) -> Vec<String> {
-    let mut found = Vec::new();
-    if !git::text(&git::git(repository, &["for-each-ref", "--count=1", "refs/replace"])).is_empty() {
-        found.push(
+/// Returns warnings about local data that makes git show another history or other contents in this clone than
+/// in any other clone. Only what a clone has was verified.
+pub fn history_override_warnings(repository: &Path) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if !git::trimmed_stdout(&git::run_query(repository, &["for-each-ref", "--count=1", "refs/replace"]))
+        .is_empty()
+    {
+        warnings.push(
             "objects of this clone are replaced, so git shows others than were verified: git replace --list names them, git replace -d ID removes one"
                 .to_owned(),
         );
     }
-    let common = layout::git_folder_of(repository).and_then(|git| layout::common_folder(&git));
+    let common_git_folder =
+        layout::find_git_folder(repository).and_then(|git| layout::shared_git_folder(&git));
     for name in ["info/grafts", "shallow", "objects/info/alternates"] {
-        if common.as_ref().is_some_and(|common| disk::size(&common.join(name)).is_some_and(|size| size > 0)) {
-            found.push(format!(".git/{name} changes what git shows in this clone; a clone of it has another history or fewer objects"));
+        if common_git_folder.as_ref().is_some_and(|common_git_folder| {
+            disk::file_size(&common_git_folder.join(name)).is_some_and(|size| size > 0)
+        }) {
+            warnings.push(format!(".git/{name} changes what git shows in this clone; a clone of it has another history or fewer objects"));
         }
     }
-    found
+    warnings
 }
 
-/// Moves the branch that is checked out forward to a commit, with its files. Git refuses where anything is in the way.
-pub fn fast_forward(folder: &Path, commit: &CommitId, allowed: AllowedPrograms) -> Result<(), WorktreeError> {
+/// Moves the checked-out branch and its files forward to a commit. Git refuses if a local change is in the
+/// way.
+pub fn fast_forward_checked_out_branch(
+    folder: &Path,
+    commit: &CommitId,
+    allowed_programs: AllowedPrograms,
+) -> Result<(), WorktreeError> {
     let arguments = ["merge", "--quiet", "--ff-only", "--no-autostash", commit.as_str()];
-    Ok(run_allowing(folder, "merge", &arguments, allowed)?)
+    Ok(run_git_with_allowed_programs(folder, "merge", &arguments, allowed_programs)?)
 }
 
-/// What keeps a repository from being worked on in worktrees.
+/// The reason why a repository cannot be used with worktrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfit {
-    /// Its history is cut off.
-    Shallow,
-    /// It has submodules, which are in no worktree.
+pub enum WorktreeObstacle {
+    /// The history is cut off.
+    ShallowClone,
+    /// It has submodules, which worktrees lack.
     Submodules,
-    /// It fetches objects only when they are needed: they cannot be copied.
-    Partial,
+    /// Objects are fetched only when needed, so they cannot be copied.
+    PartialClone,
 }
 
-/// The first thing that keeps this repository from it.
-pub fn unfit(repository: &Path) -> Option<Unfit> {
-    let answer = git::git(repository, &["rev-parse", "--is-shallow-repository"]);
-    if git::text(&answer) == "true" {
-        return Some(Unfit::Shallow);
+/// Returns the first reason why this repository cannot be used with worktrees.
+pub fn worktree_obstacle(repository: &Path) -> Option<WorktreeObstacle> {
+    let outcome = git::run_query(repository, &["rev-parse", "--is-shallow-repository"]);
+    if git::trimmed_stdout(&outcome) == "true" {
+        return Some(WorktreeObstacle::ShallowClone);
     }
-    if is_partial(repository) {
-        return Some(Unfit::Partial);
+    if is_partial_clone(repository) {
+        return Some(WorktreeObstacle::PartialClone);
     }
     let has_submodules = git::is_tracked(repository, ".gitmodules");
-    has_submodules.then_some(Unfit::Submodules)
+    has_submodules.then_some(WorktreeObstacle::Submodules)
 }
 
-/// The files below a folder that git ignores and that the patterns of a file name, from the folder on.
-pub fn ignored_by(folder: &Path, patterns: &Path) -> Vec<String> {
-    let option = format!("--exclude-from={}", patterns.display());
-    let named = git::git(folder, &["ls-files", "-z", "--others", "--ignored", &option]);
-    if !named.succeeded() || named.stdout.is_empty() {
+/// Returns the ignored files below a folder that match the patterns in a file, as paths relative to the
+/// folder.
+pub fn ignored_files_matching(folder: &Path, patterns_file: &Path) -> Vec<String> {
+    let option = format!("--exclude-from={}", patterns_file.display());
+    let matching_files = git::run_query(folder, &["ls-files", "-z", "--others", "--ignored", &option]);
+    if !matching_files.succeeded() || matching_files.stdout.is_empty() {
         return Vec::new();
     }
-    let limit = TimeLimit::within(CHECKOUT_DEADLINE);
-    let ignored = question::answer(folder, &["check-ignore", "-z", "--stdin"], Some(named.stdout), limit);
-    let ignored = ignored.unwrap_or_default();
-    git_output::names(&ignored).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    let limit = TimeLimit::from_now(CHECKOUT_TIMEOUT);
+    let output = list_query::run_list_query(
+        folder,
+        &["check-ignore", "-z", "--stdin"],
+        Some(matching_files.stdout),
+        limit,
+    );
+    let output = output.unwrap_or_default();
+    git_output::split_nul_terminated(&output).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-fn run(folder: &Path, what: &'static str, arguments: &[&str]) -> Result<(), CommandFailure> {
-    run_allowing(folder, what, arguments, AllowedPrograms::TrustedDrivers)
+fn run_git(folder: &Path, operation: &'static str, arguments: &[&str]) -> Result<(), CommandFailure> {
+    run_git_with_allowed_programs(folder, operation, arguments, AllowedPrograms::TrustedDrivers)
 }
 
-fn run_allowing(
+fn run_git_with_allowed_programs(
     folder: &Path,
-    what: &'static str,
+    operation: &'static str,
     arguments: &[&str],
-    allowed: AllowedPrograms,
+    allowed_programs: AllowedPrograms,
 ) -> Result<(), CommandFailure> {
-    let outcome = git::write(folder, allowed, arguments, CHECKOUT_DEADLINE);
+    let outcome = git::run_write_command(folder, allowed_programs, arguments, CHECKOUT_TIMEOUT);
     if outcome.succeeded() {
         return Ok(());
     }
     if outcome.timed_out {
-        return Err(CommandFailure { error: WorktreeError::TookTooLong(what), is_beside_half_made: false });
+        return Err(CommandFailure { error: WorktreeError::TimedOut(operation), is_retryable: false });
     }
-    let why = said(&outcome);
-    let is_beside_half_made = why.contains(HALF_MADE);
-    Err(CommandFailure { error: WorktreeError::Refused { what, why }, is_beside_half_made })
+    let reason = git_message(&outcome);
+    let is_retryable = reason.contains(INCOMPLETE_WORKTREE_FILE);
+    Err(CommandFailure { error: WorktreeError::Refused { operation, reason }, is_retryable })
 }
 
-pub(crate) fn said(outcome: &crate::Outcome) -> String {
-    let both =
+pub(crate) fn git_message(outcome: &crate::CommandOutcome) -> String {
+    let output =
         format!("{}\n{}", String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
-    let words = if both.trim().is_empty() { git_output::last_words(outcome) } else { both };
-    clip_start(words.trim(), LONGEST_REASON)
+    let message = if output.trim().is_empty() { git_output::failure_reason(outcome) } else { output };
+    truncate_start(message.trim(), MAX_MESSAGE_CHARS)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    /// A commit that is in no repository.
-    const NONE: &str = "0000000000000000000000000000000000000000";
+    /// A commit id that exists in no repository.
+    const MISSING_COMMIT: &str = "0000000000000000000000000000000000000000";
 
     pub(crate) fn branch(name: &str) -> BranchName {
         BranchName::parse(name).unwrap()
     }
 
-    /// Adds a worktree on a branch as a run does.
+    /// Adds a worktree on a branch with the arguments that a run uses.
     pub(crate) fn add_worktree(
         repository: &Path,
         folder: &Path,
         name: &str,
         commit: &CommitId,
     ) -> Result<(), WorktreeError> {
-        add(repository, folder, &branch(name), commit, AllowedPrograms::TrustedDrivers)
+        create_worktree(repository, folder, &branch(name), commit, AllowedPrograms::TrustedDrivers)
     }
 
-    pub(crate) fn shell(folder: &Path, line: &str) {
-        let outcome = crate::shell(line, folder, Duration::from_secs(20));
-        assert!(outcome.succeeded(), "{line}: {outcome:?}");
+    pub(crate) fn run_shell(folder: &Path, command_line: &str) {
+        let outcome = crate::run_user_shell_command(command_line, folder, Duration::from_secs(20));
+        assert!(outcome.succeeded(), "{command_line}: {outcome:?}");
     }
 
-    /// A repository with a first commit, and beside it a place for worktrees.
-    pub(crate) fn stage() -> (tempfile::TempDir, std::path::PathBuf) {
+    /// Creates a repository with a first commit in a folder that has room for worktrees.
+    pub(crate) fn create_repository() -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path().join("main tree");
         std::fs::create_dir(&repository).unwrap();
-        shell(
+        run_shell(
             &repository,
             "git init -q -b main && git config user.name T && git config user.email t@example.invalid && \
              printf '1\\n2\\n3\\n4\\n5\\n' > a.txt && git add -A && git commit -qm First",
@@ -399,97 +454,111 @@ pub(crate) mod tests {
         (folder, repository)
     }
 
-    pub(crate) fn commit(folder: &Path, change: &str) -> CommitId {
-        shell(folder, &format!("{change} && git add -A && git commit -qm '{}'", change.replace('\'', "")));
-        git::head(folder).unwrap()
+    pub(crate) fn commit_change(folder: &Path, change: &str) -> CommitId {
+        run_shell(
+            folder,
+            &format!("{change} && git add -A && git commit -qm '{}'", change.replace('\'', "")),
+        );
+        git::head_commit(folder).unwrap()
     }
 
     #[test]
-    fn a_clone_that_lacks_objects_or_history_is_unfit() {
-        let (folder, repository) = stage();
-        assert_eq!(unfit(&repository), None);
-        shell(
+    fn a_partial_or_shallow_clone_cannot_be_used_with_worktrees() {
+        let (folder, repository) = create_repository();
+        assert_eq!(worktree_obstacle(&repository), None);
+        run_shell(
             &repository,
             "git config uploadpack.allowFilter true; git commit -q --allow-empty -m Second; \
              git clone -q --no-local --filter=blob:none . ../partial; git clone -q --no-local --depth=1 . ../shallow",
         );
-        assert_eq!(unfit(&folder.path().join("partial")), Some(Unfit::Partial));
-        assert_eq!(unfit(&folder.path().join("shallow")), Some(Unfit::Shallow));
+        assert_eq!(worktree_obstacle(&folder.path().join("partial")), Some(WorktreeObstacle::PartialClone));
+        assert_eq!(worktree_obstacle(&folder.path().join("shallow")), Some(WorktreeObstacle::ShallowClone));
     }
 
     #[test]
-    fn a_worktree_that_was_left_half_made_is_removed_and_made_again() {
-        let (folder, repository) = stage();
-        let first = git::head(&repository).unwrap();
-        let place = folder.path().join("one");
-        add_worktree(&repository, &place, "p/1/1", &first).unwrap();
-        let taken = add_worktree(&repository, &place, "p/1/2", &first);
-        assert!(matches!(taken, Err(WorktreeError::Refused { .. })), "{taken:?}");
-        shell(&repository, "git worktree lock ../one");
-        std::fs::remove_dir_all(&place).unwrap();
-        remove(&repository, &place).unwrap();
-        add_worktree(&repository, &place, "p/1/2", &first).unwrap();
-        assert!(place.join("a.txt").exists());
-        let unknown =
-            add_worktree(&repository, &folder.path().join("two"), "p/1/9", &CommitId::parse(NONE).unwrap());
-        assert!(matches!(unknown, Err(WorktreeError::Refused { .. })), "{unknown:?}");
+    fn an_incomplete_worktree_is_removed_and_created_again() {
+        let (folder, repository) = create_repository();
+        let first_commit = git::head_commit(&repository).unwrap();
+        let worktree = folder.path().join("one");
+        add_worktree(&repository, &worktree, "p/1/1", &first_commit).unwrap();
+        let result = add_worktree(&repository, &worktree, "p/1/2", &first_commit);
+        assert!(matches!(result, Err(WorktreeError::Refused { .. })), "{result:?}");
+        run_shell(&repository, "git worktree lock ../one");
+        std::fs::remove_dir_all(&worktree).unwrap();
+        remove_worktree(&repository, &worktree).unwrap();
+        add_worktree(&repository, &worktree, "p/1/2", &first_commit).unwrap();
+        assert!(worktree.join("a.txt").exists());
+        let result = add_worktree(
+            &repository,
+            &folder.path().join("two"),
+            "p/1/9",
+            &CommitId::parse(MISSING_COMMIT).unwrap(),
+        );
+        assert!(matches!(result, Err(WorktreeError::Refused { .. })), "{result:?}");
     }
 
     #[test]
-    fn a_worktree_that_another_git_is_just_making_is_waited_for() {
-        let (folder, repository) = stage();
-        let first = git::head(&repository).unwrap();
-        let place = folder.path().join("one");
-        add_worktree(&repository, &place, "p/1/1", &first).unwrap();
-        let other = repository.join(".git/worktrees/other");
-        std::fs::create_dir(&other).unwrap();
-        std::fs::copy(repository.join(".git/worktrees/one/HEAD"), other.join("HEAD")).unwrap();
-        let its_place = folder.path().join("other/.git");
-        std::fs::write(other.join("gitdir"), format!("{}\n", its_place.display())).unwrap();
-        std::fs::write(other.join("commondir"), "").unwrap();
-        let arguments = ["worktree", "remove", "--force", "--force", &place.to_string_lossy()];
-        let refused = run(&repository, "worktree remove", &arguments);
-        assert!(matches!(&refused, Err(failure) if failure.is_beside_half_made), "{refused:?}");
+    fn an_operation_waits_while_another_git_creates_a_worktree() {
+        let (folder, repository) = create_repository();
+        let first_commit = git::head_commit(&repository).unwrap();
+        let worktree = folder.path().join("one");
+        add_worktree(&repository, &worktree, "p/1/1", &first_commit).unwrap();
+        let other_metadata = repository.join(".git/worktrees/other");
+        std::fs::create_dir(&other_metadata).unwrap();
+        std::fs::copy(repository.join(".git/worktrees/one/HEAD"), other_metadata.join("HEAD")).unwrap();
+        let other_git_file = folder.path().join("other/.git");
+        std::fs::write(other_metadata.join("gitdir"), format!("{}\n", other_git_file.display())).unwrap();
+        std::fs::write(other_metadata.join("commondir"), "").unwrap();
+        let arguments = ["worktree", "remove", "--force", "--force", &worktree.to_string_lossy()];
+        let result = run_git(&repository, "worktree remove", &arguments);
+        assert!(matches!(&result, Err(failure) if failure.is_retryable), "{result:?}");
         std::thread::scope(|scope| {
-            let removed = scope.spawn(|| remove(&repository, &place));
-            sleep(PAUSE * 3);
-            std::fs::write(other.join("commondir"), "../..\n").unwrap();
-            removed.join().unwrap().unwrap();
+            let removal = scope.spawn(|| remove_worktree(&repository, &worktree));
+            sleep(RETRY_INTERVAL * 3);
+            std::fs::write(other_metadata.join("commondir"), "../..\n").unwrap();
+            removal.join().unwrap().unwrap();
         });
-        assert!(!place.exists());
+        assert!(!worktree.exists());
     }
 
     #[test]
-    fn what_was_committed_since_a_commit_was_named_is_in_the_branch_that_begins_there() {
-        let (folder, repository) = stage();
-        let first = git::head(&repository).unwrap();
-        let place = folder.path().join("one");
-        add_worktree(&repository, &place, "p/1/1", &first).unwrap();
-        let later = commit(&place, "sed -i 1s/1/one/ a.txt");
-        shell(&place, "sed -i 2s/2/two/ a.txt");
-        switch(&place, "p/1/2", &first);
-        assert_eq!((git::head(&place), end_of(&place, &branch("p/1/2"))), (Some(later.clone()), Some(later)));
-        let text = std::fs::read_to_string(place.join("a.txt")).unwrap();
+    fn a_new_branch_includes_commits_made_after_its_start_was_read() {
+        let (folder, repository) = create_repository();
+        let first_commit = git::head_commit(&repository).unwrap();
+        let worktree = folder.path().join("one");
+        add_worktree(&repository, &worktree, "p/1/1", &first_commit).unwrap();
+        let later = commit_change(&worktree, "sed -i 1s/1/one/ a.txt");
+        run_shell(&worktree, "sed -i 2s/2/two/ a.txt");
+        switch_worktree(&worktree, "p/1/2", &first_commit);
+        assert_eq!(
+            (git::head_commit(&worktree), tip_of_branch(&worktree, &branch("p/1/2"))),
+            (Some(later.clone()), Some(later))
+        );
+        let text = std::fs::read_to_string(worktree.join("a.txt")).unwrap();
         assert!(text.starts_with("one\ntwo\n"), "{text}");
-        // Work that was put onto others' begins where it was put.
-        shell(&place, "git checkout --quiet a.txt");
-        let tip = commit(&repository, "sed -i 5s/5/five/ a.txt");
-        switch(&place, "p/1/3", &tip);
-        assert_eq!(git::head(&place), Some(tip));
+        // Rebased work begins at its new base.
+        run_shell(&worktree, "git checkout --quiet a.txt");
+        let tip = commit_change(&repository, "sed -i 5s/5/five/ a.txt");
+        switch_worktree(&worktree, "p/1/3", &tip);
+        assert_eq!(git::head_commit(&worktree), Some(tip));
     }
 
-    fn switch(place: &Path, name: &str, commit: &CommitId) {
-        let file = |name: &str| RepoPath::parse(name).unwrap();
-        let plan_files = PlanFiles { plan: Some(file("docs/[plan].md")), item_plan: file("item.md") };
-        switch_new(place, &branch(name), commit, &plan_files, AllowedPrograms::TrustedDrivers).unwrap();
+    fn switch_worktree(worktree: &Path, name: &str, commit: &CommitId) {
+        let repo_path = |name: &str| RepoPath::parse(name).unwrap();
+        let plan_files =
+            PlanFiles { plan: Some(repo_path("docs/[plan].md")), item_plan: repo_path("item.md") };
+        switch_to_new_branch(worktree, &branch(name), commit, &plan_files, AllowedPrograms::TrustedDrivers)
+            .unwrap();
     }
 
     #[test]
-    fn whatever_a_session_does_with_the_plan_its_worktree_can_be_switched() {
-        let (folder, repository) = stage();
-        let first = commit(&repository, "mkdir docs; echo plan > 'docs/[plan].md'; echo p > docs/p.md");
-        let tip = commit(&repository, "echo more >> 'docs/[plan].md'; echo other > docs/p.md");
-        let own = "echo own > item.md; git add -f item.md; git commit -qm Own; echo more >> item.md;";
+    fn a_worktree_can_be_switched_whatever_a_session_does_with_the_plan() {
+        let (folder, repository) = create_repository();
+        let first_commit =
+            commit_change(&repository, "mkdir docs; echo plan > 'docs/[plan].md'; echo p > docs/p.md");
+        let tip = commit_change(&repository, "echo more >> 'docs/[plan].md'; echo other > docs/p.md");
+        let commit_item_plan =
+            "echo own > item.md; git add -f item.md; git commit -qm Own; echo more >> item.md;";
         for (number, edit) in [
             "git rm -q --cached item.md",
             "git rm -q --cached item.md; git commit -qm Untracked; git add -f item.md",
@@ -506,14 +575,14 @@ pub(crate) mod tests {
         .into_iter()
         .enumerate()
         {
-            let place = folder.path().join(number.to_string());
-            add_worktree(&repository, &place, &format!("p/{number}/1"), &first).unwrap();
-            shell(&place, &format!("{own} {edit}"));
-            switch(&place, &format!("p/{number}/2"), &tip);
-            let read = |name: &str| std::fs::read_to_string(place.join(name)).unwrap();
-            assert_eq!(git::head(&place).as_ref(), Some(&tip), "{edit}");
+            let worktree = folder.path().join(number.to_string());
+            add_worktree(&repository, &worktree, &format!("p/{number}/1"), &first_commit).unwrap();
+            run_shell(&worktree, &format!("{commit_item_plan} {edit}"));
+            switch_worktree(&worktree, &format!("p/{number}/2"), &tip);
+            let read = |name: &str| std::fs::read_to_string(worktree.join(name)).unwrap();
+            assert_eq!(git::head_commit(&worktree).as_ref(), Some(&tip), "{edit}");
             assert_eq!(read("item.md"), "own\nmore\n", "{edit}");
-            // What a session hides from git stays hidden: it blocks nothing.
+            // A change that a session hides from git stays hidden; it does not prevent the switch.
             let is_hidden = edit.contains("skip-worktree");
             assert!(is_hidden || read("docs/[plan].md") == "plan\nmore\n", "{edit}");
             assert_eq!(read("docs/p.md"), "other\n", "{edit}");

@@ -1,19 +1,20 @@
-//! What the project stands on: HEAD, and one digest over the content of its working tree.
+//! The fingerprint of a project: HEAD, and one digest of the content of its working tree.
 //!
-//! The digest is over what a commit of everything would hold, so that neither staging nor committing changes it:
-//! the blobs of HEAD, and over them the working tree wherever it differs. Nothing is written anywhere.
+//! The digest covers what a commit of all files would contain, so neither staging nor committing changes it.
+//! It consists of the blobs of HEAD, replaced by the files of the working tree that differ. Nothing is
+//! written anywhere.
 
-mod coarse;
+mod coarse_digest;
 
-use crate::changes::{self, Change, FolderInTree, quoted};
+use crate::changes::{self, ChangedPath, FolderInTree, quote_path_line};
 use crate::git;
-use crate::git::question;
-use crate::git_output::names;
+use crate::git::list_query;
+use crate::git_output::split_nul_terminated;
 use crate::time_limit::TimeLimit;
-use plimsoll_domain::digest::hex;
+use plimsoll_domain::digest::to_hex;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_store::disk;
-use plimsoll_store::disk::PASSED_OVER;
+use plimsoll_store::disk::SKIPPED_FOLDERS;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -24,284 +25,333 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-/// A footing is taken between sessions, where nobody minds a moment, but nobody wants to wait for a minute.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// In a project with more files than this we do not look into them.
-const MOST_FILES: usize = 50_000;
-/// A larger file counts by size and modification time: reading it would take too long.
-const LARGEST_READ: u64 = 16 * 1024 * 1024;
+/// The timeout for a fingerprint. It is computed between sessions, where a few seconds do not matter, but a
+/// minute would.
+const FINGERPRINT_TIMEOUT: Duration = Duration::from_secs(10);
+/// In a project with more files than this, contents are not compared.
+const MAX_HASHED_FILES: usize = 50_000;
+/// A larger file counts by size and modification time, because reading it would take too long.
+const MAX_HASHED_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// What the project stands on; two that are equal: nothing has been changed in between.
+/// The state of a project. If two fingerprints are equal, nothing has changed in between.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorktreeFingerprint {
-    /// The commit; none outside git and before the first.
+    /// The commit of HEAD; `None` outside git and before the first commit.
     pub head: Option<String>,
-    /// The working tree, apart from ours and from ignored files, as a digest: of its content, or of sizes and times
-    /// where that would take too long; none if neither could be found out in time.
-    pub tree: Option<String>,
+    /// A digest of the working tree without our own and ignored files: of the contents, or of sizes and times
+    /// if reading the contents would take too long. `None` if neither could be computed in time.
+    pub tree_digest: Option<String>,
 }
 
-/// What the project in this folder stands on. Only what is below the folder counts; `is_ours` is asked with
-/// paths from the folder on.
+/// Computes the fingerprint of the project in this folder. Only files below the folder count, and no file for
+/// which `is_own_file` returns true (paths are relative to the folder).
 ///
-/// A file over 16 MB that differs from HEAD counts by size and modification time, so committing it does change
-/// the digest.
-pub fn footing(folder: &Path, is_ours: &dyn Fn(&str) -> bool) -> WorktreeFingerprint {
-    footing_within(folder, is_ours, MOST_FILES)
+/// A file over 16 MB that differs from HEAD counts by size and modification time, so committing it does
+/// change the digest.
+pub fn compute_fingerprint(folder: &Path, is_own_file: &dyn Fn(&str) -> bool) -> WorktreeFingerprint {
+    compute_fingerprint_with_file_limit(folder, is_own_file, MAX_HASHED_FILES)
 }
 
-fn footing_within(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) -> WorktreeFingerprint {
-    let found = by_content(folder, is_ours, most);
-    WorktreeFingerprint { tree: found.tree.or_else(|| coarse::tree(folder, is_ours)), ..found }
+fn compute_fingerprint_with_file_limit(
+    folder: &Path,
+    is_own_file: &dyn Fn(&str) -> bool,
+    max_hashed_files: usize,
+) -> WorktreeFingerprint {
+    let by_content = fingerprint_by_content(folder, is_own_file, max_hashed_files);
+    WorktreeFingerprint {
+        tree_digest: by_content
+            .tree_digest
+            .or_else(|| coarse_digest::coarse_tree_digest(folder, is_own_file)),
+        ..by_content
+    }
 }
 
-fn by_content(folder: &Path, is_ours: &dyn Fn(&str) -> bool, most: usize) -> WorktreeFingerprint {
-    let limit = TimeLimit::within(DEADLINE);
-    let mut content = Content { is_ours, limit, most, reads: true, files: BTreeMap::new() };
-    match FolderInTree::of(folder, limit) {
-        Ok(Some(place)) => {
-            let head = git::head(folder);
-            let is_known = content.add_repository(folder, &place, head.as_ref()).is_some();
-            WorktreeFingerprint { head: head.map(String::from), tree: is_known.then(|| content.digest()) }
+fn fingerprint_by_content(
+    folder: &Path,
+    is_own_file: &dyn Fn(&str) -> bool,
+    max_files: usize,
+) -> WorktreeFingerprint {
+    let limit = TimeLimit::from_now(FINGERPRINT_TIMEOUT);
+    let mut content =
+        FileContents { is_own_file, limit, max_files, reads_files: true, content_by_path: BTreeMap::new() };
+    match FolderInTree::locate(folder, limit) {
+        Ok(Some(folder_in_tree)) => {
+            let head = git::head_commit(folder);
+            let is_complete = content.add_working_tree(folder, &folder_in_tree, head.as_ref()).is_some();
+            WorktreeFingerprint {
+                head: head.map(String::from),
+                tree_digest: is_complete.then(|| content.digest()),
+            }
         }
         Ok(None) => WorktreeFingerprint {
             head: None,
-            tree: content.add_folder(folder, b"").map(|()| content.digest()),
+            tree_digest: content.add_folder_without_git(folder, b"").map(|()| content.digest()),
         },
         Err(_) => WorktreeFingerprint::default(),
     }
 }
 
-/// Each path with its kind and a name for its content. `None` as an answer: it could not be found out in time.
-struct Content<'a> {
-    is_ours: &'a dyn Fn(&str) -> bool,
+/// The kind and content id of each file. Methods return `None` if the time limit or the file limit is
+/// exceeded, or git fails.
+struct FileContents<'a> {
+    is_own_file: &'a dyn Fn(&str) -> bool,
     limit: TimeLimit,
-    /// So many files at most.
-    most: usize,
-    /// False if files count by size and modification time alone.
-    reads: bool,
-    files: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The most files that are added.
+    max_files: usize,
+    /// False if files count only by size and modification time.
+    reads_files: bool,
+    content_by_path: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// A file that git has yet to name by its content.
-struct Unnamed {
-    key: Vec<u8>,
+/// A file whose content git has yet to hash.
+struct UnhashedFile {
+    relative_path: Vec<u8>,
     path_from_root: Vec<u8>,
     mode: String,
 }
 
-impl Content<'_> {
-    fn add_repository(&mut self, folder: &Path, place: &FolderInTree, head: Option<&CommitId>) -> Option<()> {
+impl FileContents<'_> {
+    fn add_working_tree(
+        &mut self,
+        folder: &Path,
+        folder_in_tree: &FolderInTree,
+        head: Option<&CommitId>,
+    ) -> Option<()> {
         if let Some(head) = head {
-            self.add_commit(folder, head)?;
+            self.add_files_of_commit(folder, head)?;
         }
-        self.add_changes(folder, place, head)?;
-        self.name_filtered_by_disk(folder)?;
-        if self.files.is_empty() && self.is_ignored(folder, place) {
-            self.add_folder(folder, b"")
+        self.add_changes_since_head(folder, folder_in_tree, head)?;
+        self.replace_filtered_files_by_disk_content(folder)?;
+        if self.content_by_path.is_empty() && self.is_ignored_folder(folder, folder_in_tree) {
+            self.add_folder_without_git(folder, b"")
         } else {
             Some(())
         }
     }
 
-    /// A project in an ignored folder of somebody's larger repository: git has nothing to say about it.
-    fn is_ignored(&self, folder: &Path, place: &FolderInTree) -> bool {
-        let question = ["check-ignore", "-q", "--", "."];
-        !place.prefix.is_empty() && question::answer(folder, &question, None, self.limit).is_ok()
+    /// Returns whether the project is in an ignored folder of a larger repository: then git knows nothing
+    /// about its files.
+    fn is_ignored_folder(&self, folder: &Path, folder_in_tree: &FolderInTree) -> bool {
+        let arguments = ["check-ignore", "-q", "--", "."];
+        !folder_in_tree.prefix.is_empty()
+            && list_query::run_list_query(folder, &arguments, None, self.limit).is_ok()
     }
 
-    fn add_commit(&mut self, folder: &Path, head: &CommitId) -> Option<()> {
-        let list =
-            question::answer(folder, &["ls-tree", "-r", "-z", head.as_str()], None, self.limit).ok()?;
-        for entry in names(&list) {
-            // `100644 blob <id>`, a tabulator, the path.
-            let tabulator = entry.iter().position(|byte| *byte == b'\t')?;
-            let (what, path) = (&entry[..tabulator], &entry[tabulator + 1..]);
-            let mode = what.get(..6)?;
-            let id = what.rsplit(|byte| *byte == b' ').next()?;
+    fn add_files_of_commit(&mut self, folder: &Path, head: &CommitId) -> Option<()> {
+        let output =
+            list_query::run_list_query(folder, &["ls-tree", "-r", "-z", head.as_str()], None, self.limit)
+                .ok()?;
+        for entry in split_nul_terminated(&output) {
+            // Each entry has the form `100644 blob <id>`, a tab, the path.
+            let tab = entry.iter().position(|byte| *byte == b'\t')?;
+            let (object_info, path) = (&entry[..tab], &entry[tab + 1..]);
+            let mode = object_info.get(..6)?;
+            let id = object_info.rsplit(|byte| *byte == b' ').next()?;
             if mode == b"160000" {
-                self.add_inner(&folder.join(OsStr::from_bytes(path)), path)?;
+                self.add_nested_repository(&folder.join(OsStr::from_bytes(path)), path)?;
                 continue;
             }
             let is_link = mode == b"120000";
-            let link = if is_link { link_at(&folder.join(OsStr::from_bytes(path))) } else { None };
-            self.note(path.to_owned(), link.unwrap_or_else(|| [mode, b" ", id].concat()))?;
+            let link_content =
+                if is_link { symlink_content(&folder.join(OsStr::from_bytes(path))) } else { None };
+            self.add_content(path.to_owned(), link_content.unwrap_or_else(|| [mode, b" ", id].concat()))?;
         }
         Some(())
     }
 
-    /// What differs from HEAD.
-    fn add_changes(&mut self, folder: &Path, place: &FolderInTree, head: Option<&CommitId>) -> Option<()> {
-        let mut unnamed = Vec::new();
-        for change in changes::since_head(folder, head, None, self.limit).ok()? {
-            let key = change.path.clone();
+    /// Adds the files that differ from HEAD, and removes deleted ones.
+    fn add_changes_since_head(
+        &mut self,
+        folder: &Path,
+        folder_in_tree: &FolderInTree,
+        head: Option<&CommitId>,
+    ) -> Option<()> {
+        let mut unhashed_files = Vec::new();
+        for change in changes::changes_since_head(folder, head, None, self.limit).ok()? {
+            let relative_path = change.path.clone();
             let path = folder.join(OsStr::from_bytes(&change.path));
             match path.symlink_metadata() {
-                Ok(found) if found.is_symlink() => self.note(key, link_at(&path)?)?,
-                Ok(found) if found.is_dir() && is_repository(&change) => self.add_inner(&path, &key)?,
-                Ok(found) if found.is_file() => {
-                    let mode = mode_of(&change, &found);
-                    if is_read(&path, &found) {
-                        let path_from_root = [place.prefix.as_slice(), &change.path].concat();
-                        unnamed.push(Unnamed { key, path_from_root, mode });
+                Ok(metadata) if metadata.is_symlink() => {
+                    self.add_content(relative_path, symlink_content(&path)?)?;
+                }
+                Ok(metadata) if metadata.is_dir() && is_nested_repository(&change) => {
+                    self.add_nested_repository(&path, &relative_path)?;
+                }
+                Ok(metadata) if metadata.is_file() => {
+                    let mode = git_mode_of_change(&change, &metadata);
+                    if can_be_hashed(&path, &metadata) {
+                        let path_from_root = [folder_in_tree.prefix.as_slice(), &change.path].concat();
+                        unhashed_files.push(UnhashedFile { relative_path, path_from_root, mode });
                     } else {
-                        self.note(key, by_time(&mode, &found))?;
+                        self.add_content(relative_path, size_and_time_content(&mode, &metadata))?;
                     }
                 }
-                // Gone, or no file any more.
+                // Deleted, or no longer a file.
                 _ => {
-                    self.files.remove(&key);
+                    self.content_by_path.remove(&relative_path);
                 }
             }
         }
-        self.name_by_content(place, unnamed)
+        self.add_files_hashed_by_git(folder_in_tree, unhashed_files)
     }
 
-    /// A repository inside this one counts by every file in it. No git is started there: that would do as its settings say, and
-    /// the agent may have written them.
-    fn add_inner(&mut self, folder: &Path, key: &[u8]) -> Option<()> {
-        let key = key.strip_suffix(b"/").unwrap_or(key);
-        self.note(key.to_owned(), b"160000".to_vec())?;
-        if folder.is_symlink() { Some(()) } else { self.add_folder(folder, &[key, b"/"].concat()) }
+    /// Adds every file of a repository inside this one. No git is started there, because it would follow that
+    /// repository's settings, which the agent may have written.
+    fn add_nested_repository(&mut self, folder: &Path, relative_path: &[u8]) -> Option<()> {
+        let relative_path = relative_path.strip_suffix(b"/").unwrap_or(relative_path);
+        self.add_content(relative_path.to_owned(), b"160000".to_vec())?;
+        if folder.is_symlink() {
+            Some(())
+        } else {
+            self.add_folder_without_git(folder, &[relative_path, b"/"].concat())
+        }
     }
 
-    /// No filter is run to see what git would commit: a file under one counts as it is on the disk, always, so that it
-    /// is the same before and after git has looked at it.
-    fn name_filtered_by_disk(&mut self, folder: &Path) -> Option<()> {
-        if !git::has_filters(folder, self.limit).ok()? {
+    /// Replaces the content of files under a filter by that on disk. No filter is run to find out what git
+    /// would commit. A file under a filter always counts as it is on disk, so that it is the same before and
+    /// after git has refreshed its index.
+    fn replace_filtered_files_by_disk_content(&mut self, folder: &Path) -> Option<()> {
+        if !git::has_configured_filters(folder, self.limit).ok()? {
             return Some(());
         }
-        let paths = &mut self.files.keys().map(Vec::as_slice);
-        for (key, _) in question::filters_of(folder, paths, self.limit).ok()? {
-            self.note_disk(&folder.join(OsStr::from_bytes(&key)), key)?;
+        let paths = &mut self.content_by_path.keys().map(Vec::as_slice);
+        for (relative_path, _) in list_query::filters_of_paths(folder, paths, self.limit).ok()? {
+            self.add_from_disk(&folder.join(OsStr::from_bytes(&relative_path)), relative_path)?;
         }
         Some(())
     }
 
-    /// Git itself names them, since what it would commit may differ from what is on the disk (line endings).
-    fn name_by_content(&mut self, place: &FolderInTree, unnamed: Vec<Unnamed>) -> Option<()> {
-        if unnamed.is_empty() {
+    /// Lets git hash the files, because what it would commit may differ from the content on disk (line
+    /// endings).
+    fn add_files_hashed_by_git(
+        &mut self,
+        folder_in_tree: &FolderInTree,
+        unhashed_files: Vec<UnhashedFile>,
+    ) -> Option<()> {
+        if unhashed_files.is_empty() {
             return Some(());
         }
-        let paths: Vec<u8> = unnamed.iter().flat_map(|file| quoted(&file.path_from_root)).collect();
-        let hash = |how: &[&str]| {
-            let question = [&["hash-object", "--stdin-paths"], how].concat();
-            question::answer(&place.root, &question, Some(paths.clone()), self.limit)
+        let paths: Vec<u8> =
+            unhashed_files.iter().flat_map(|file| quote_path_line(&file.path_from_root)).collect();
+        let hash_objects = |options: &[&str]| {
+            let arguments = [&["hash-object", "--stdin-paths"], options].concat();
+            list_query::run_list_query(&folder_in_tree.root, &arguments, Some(paths.clone()), self.limit)
         };
-        // A filter that is configured may not be installed.
-        let ids = hash(&[]).or_else(|_| hash(&["--no-filters"])).ok()?;
+        // A configured filter may not be installed.
+        let ids = hash_objects(&[]).or_else(|_| hash_objects(&["--no-filters"])).ok()?;
         let ids: Vec<&[u8]> = ids.split(|byte| *byte == b'\n').filter(|id| !id.is_empty()).collect();
-        if ids.len() != unnamed.len() {
+        if ids.len() != unhashed_files.len() {
             return None;
         }
-        for (file, id) in unnamed.into_iter().zip(ids) {
-            self.note(file.key, [file.mode.as_bytes(), b" ", id].concat())?;
+        for (file, id) in unhashed_files.into_iter().zip(ids) {
+            self.add_content(file.relative_path, [file.mode.as_bytes(), b" ", id].concat())?;
         }
         Some(())
     }
 
-    /// Without git: every file below a folder, named from `above` on. Nobody says there what is ignored: caches and version
-    /// control are.
-    fn add_folder(&mut self, root: &Path, above: &[u8]) -> Option<()> {
+    /// Adds every file below a folder without git, with `path_prefix` as the prefix of the paths. No ignore
+    /// rules apply, but caches and folders of version control are skipped.
+    fn add_folder_without_git(&mut self, root: &Path, path_prefix: &[u8]) -> Option<()> {
         let mut folders = vec![root.to_owned()];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let path = entry.path();
-                let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+                let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
                 if !is_folder {
-                    let below = path.strip_prefix(root).ok()?.as_os_str().as_bytes();
-                    // In a submodule it is a file.
-                    if below != b".git" {
-                        self.note_disk(&path, [above, below].concat())?;
+                    let relative_path = path.strip_prefix(root).ok()?.as_os_str().as_bytes();
+                    // In a submodule, `.git` is a file.
+                    if relative_path != b".git" {
+                        self.add_from_disk(&path, [path_prefix, relative_path].concat())?;
                     }
-                } else if !PASSED_OVER.iter().any(|passed| entry.file_name() == *passed) {
+                } else if !SKIPPED_FOLDERS.iter().any(|skipped_name| entry.file_name() == *skipped_name) {
                     folders.push(path);
                 }
-                self.may_go_on()?;
+                self.check_limits()?;
             }
         }
         Some(())
     }
 
-    /// A file as it is on the disk; what is neither a file nor a link does not count.
-    fn note_disk(&mut self, path: &Path, key: Vec<u8>) -> Option<()> {
-        let Ok(found) = path.symlink_metadata() else { return Some(()) };
-        if found.is_symlink() {
-            return self.note(key, link_at(path)?);
+    /// Adds a file as it is on disk. Anything other than a file or a symbolic link does not count.
+    fn add_from_disk(&mut self, path: &Path, relative_path: Vec<u8>) -> Option<()> {
+        let Ok(metadata) = path.symlink_metadata() else { return Some(()) };
+        if metadata.is_symlink() {
+            return self.add_content(relative_path, symlink_content(path)?);
         }
-        if !found.is_file() {
+        if !metadata.is_file() {
             return Some(());
         }
-        let mode = mode_on_disk(&found);
-        if self.reads
-            && is_read(path, &found)
-            && let Some(digest) = digest_of(path)
+        let mode = git_mode_on_disk(&metadata);
+        if self.reads_files
+            && can_be_hashed(path, &metadata)
+            && let Some(digest) = file_digest(path)
         {
-            return self.note(key, format!("{mode} {digest}").into_bytes());
+            return self.add_content(relative_path, format!("{mode} {digest}").into_bytes());
         }
-        self.note(key, by_time(mode, &found))
+        self.add_content(relative_path, size_and_time_content(mode, &metadata))
     }
 
-    fn note(&mut self, key: Vec<u8>, content: Vec<u8>) -> Option<()> {
-        if !(self.is_ours)(&String::from_utf8_lossy(&key)) {
-            self.files.insert(key, content);
+    fn add_content(&mut self, relative_path: Vec<u8>, content: Vec<u8>) -> Option<()> {
+        if !(self.is_own_file)(&String::from_utf8_lossy(&relative_path)) {
+            self.content_by_path.insert(relative_path, content);
         }
-        self.may_go_on()
+        self.check_limits()
     }
 
-    fn may_go_on(&self) -> Option<()> {
-        (self.files.len() <= self.most && !self.limit.is_over()).then_some(())
+    fn check_limits(&self) -> Option<()> {
+        (self.content_by_path.len() <= self.max_files && !self.limit.has_passed()).then_some(())
     }
 
     fn digest(&self) -> String {
         let mut digest = Sha256::new();
-        for part in self.files.iter().flat_map(|(path, content)| [path, content]) {
-            // With its length: a byte that moves from a path to its content must change the digest.
+        for part in self.content_by_path.iter().flat_map(|(path, content)| [path, content]) {
+            // The length is included: a byte that moves from a path to its content must change the digest.
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
-        hex(&digest.finalize())
+        to_hex(&digest.finalize())
     }
 }
 
-/// A repository inside this one, whether git follows it already or not.
-fn is_repository(change: &Change) -> bool {
+/// Returns whether a change is a repository inside this one, tracked or not.
+fn is_nested_repository(change: &ChangedPath) -> bool {
     change.path.ends_with(b"/") || change.mode.as_deref() == Some("160000")
 }
 
-fn mode_of(change: &Change, found: &Metadata) -> String {
-    let known = change.mode.as_deref().filter(|mode| *mode != "160000");
-    known.unwrap_or_else(|| mode_on_disk(found)).to_owned()
+fn git_mode_of_change(change: &ChangedPath, metadata: &Metadata) -> String {
+    let tracked_mode = change.mode.as_deref().filter(|mode| *mode != "160000");
+    tracked_mode.unwrap_or_else(|| git_mode_on_disk(metadata)).to_owned()
 }
 
-fn mode_on_disk(found: &Metadata) -> &'static str {
-    // Git keeps one bit of a mode: whether the owner may run the file.
-    if found.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" }
+fn git_mode_on_disk(metadata: &Metadata) -> &'static str {
+    // Git stores one bit of a mode: whether the owner may run the file.
+    if metadata.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" }
 }
 
-/// Small enough to be read, and ours to read.
-fn is_read(path: &Path, found: &Metadata) -> bool {
-    found.len() <= LARGEST_READ && disk::open_itself(path).is_ok()
+/// Returns whether a file is small enough to be read, and readable for us.
+fn can_be_hashed(path: &Path, metadata: &Metadata) -> bool {
+    metadata.len() <= MAX_HASHED_FILE_BYTES && disk::open_without_following_link(path).is_ok()
 }
 
-fn by_time(mode: &str, found: &Metadata) -> Vec<u8> {
-    format!("{mode} {} bytes at {}.{}", found.len(), found.mtime(), found.mtime_nsec()).into_bytes()
+fn size_and_time_content(mode: &str, metadata: &Metadata) -> Vec<u8> {
+    format!("{mode} {} bytes at {}.{}", metadata.len(), metadata.mtime(), metadata.mtime_nsec()).into_bytes()
 }
 
-/// A link counts by where it leads, never by what is there; none if it is no link.
-fn link_at(path: &Path) -> Option<Vec<u8>> {
+/// Returns the content of a symbolic link, which is its target path, never the target's content. Returns
+/// `None` if it is no symbolic link.
+fn symlink_content(path: &Path) -> Option<Vec<u8>> {
     let target = std::fs::read_link(path).ok()?;
     Some([b"120000 leads to ", target.as_os_str().as_bytes()].concat())
 }
 
-fn digest_of(path: &Path) -> Option<String> {
+fn file_digest(path: &Path) -> Option<String> {
     let mut digest = Sha256::new();
-    let mut file = disk::open_itself(path).ok()?.take(LARGEST_READ);
-    let mut piece = vec![0; 64 * 1024];
+    let mut file = disk::open_without_following_link(path).ok()?.take(MAX_HASHED_FILE_BYTES);
+    let mut chunk = vec![0; 64 * 1024];
     loop {
-        match file.read(&mut piece).ok()? {
-            0 => return Some(hex(&digest.finalize())),
-            count => digest.update(&piece[..count]),
+        match file.read(&mut chunk).ok()? {
+            0 => return Some(to_hex(&digest.finalize())),
+            count => digest.update(&chunk[..count]),
         }
     }
 }

@@ -4,9 +4,9 @@ use crate::client::{Linear, LinearError, RetryLimits, Viewer};
 use crate::way;
 use plimsoll_domain::Settings;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_domain::text::{counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line};
 use plimsoll_store::{Project, clock, config, outbox};
-use plimsoll_terminal::console::say;
+use plimsoll_terminal::console::print_text;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(crate) fn check(project: &Project, settings: &Settings) -> ExitCode {
     let mut page = CheckPage::default();
     page.is_sound &= parts(project, settings, &mut page).is_some();
     outbox_of(project, &mut page);
-    say(page.lines.join("\n"));
+    print_text(page.lines.join("\n"));
     ExitStatus::failure_if(!page.is_sound).into()
 }
 
@@ -54,7 +54,7 @@ impl CheckPage {
     }
 
     fn line(&mut self, mark: &str, part: &str, words: &str) {
-        self.lines.push(format!("{mark:8} {part:8} {}", one_line(words)));
+        self.lines.push(format!("{mark:8} {part:8} {}", to_single_line(words)));
     }
 
     fn failed<T>(&mut self, part: &str, error: &LinearError) -> Option<T> {
@@ -94,13 +94,13 @@ fn parts(project: &Project, settings: &Settings, page: &mut CheckPage) -> Option
 
 /// A project's file may not name one: who wrote it would choose where words of the session are sent.
 fn no_issue(project: &Project, page: &mut CheckPage) -> Option<()> {
-    let user =
-        config::user_file().map_or("your own settings file".to_owned(), |file| file.display().to_string());
+    let user = config::user_settings_path()
+        .map_or("your own settings file".to_owned(), |file| file.display().to_string());
     let todo = format!("put {{\"linear\": {{\"issue\": \"ENG-123\"}}}} into {user}");
-    let ignored = config::load_telling(project).ignored;
+    let ignored = config::load_with_ignored_keys(project).ignored;
     match ignored.iter().find(|(_, one)| one.key == "linear.issue") {
         Some((file, one)) => {
-            let words = format!("{}: {}", project.relative(file), one.words());
+            let words = format!("{}: {}", project.relative_to_root(file), one.describe());
             page.bad("Setting", words, &format!("if that is intended, {todo}"))
         }
         None => page.bad("Setting", "no issue is set: nothing is queued, nothing is sent", &todo),
@@ -164,22 +164,22 @@ fn rights(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option<
 
 /// An id that no comment has.
 fn uuid_of_nobody() -> String {
-    plimsoll_domain::linear::Comment::of(&"nobody".into(), "nothing", 0).id
+    plimsoll_domain::linear::LinearComment::for_run(&"nobody".into(), "nothing", 0).id
 }
 
 fn outbox_of(project: &Project, page: &mut CheckPage) {
-    let notes = outbox::all_undelivered(project);
-    let wait = outbox::wait(project);
+    let notes = outbox::undelivered_note_count_of_all_runs(project);
+    let wait = outbox::load_backoff(project);
     let tried = wait.map(|wait| {
-        let until =
-            clock::moment(&wait.until).map_or_else(|| wait.until.clone().to_string(), clock::for_people);
-        format!(" (last time: {}; not before {until})", wait.trouble)
+        let until = clock::parse_timestamp(&wait.retry_at)
+            .map_or_else(|| wait.retry_at.clone().to_string(), clock::format_local_time_with_seconds);
+        format!(" (last time: {}; not before {until})", wait.last_error)
     });
     match notes {
         0 => page.good("Outbox", "no notes to deliver"),
         notes => page.unsure(
             "Outbox",
-            &format!("{} to be delivered{}", counted(notes, "note"), tried.unwrap_or_default()),
+            &format!("{} to be delivered{}", count_with_noun(notes, "note"), tried.unwrap_or_default()),
             // Not before what is wrong above is repaired.
             page.is_sound.then_some("`plimsoll linear sync` delivers"),
         ),

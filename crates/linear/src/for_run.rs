@@ -4,11 +4,11 @@
 use crate::client::RetryLimits;
 use crate::deliver::{Asked, Report, deliver};
 use crate::way::{self, WayError};
-use plimsoll_domain::text::one_line;
-use plimsoll_flows::linear::delivery::RETRIES;
+use plimsoll_domain::text::to_single_line;
+use plimsoll_flows::linear::delivery::RETRY_HINT;
 use plimsoll_flows::linear::key::KeySource;
 use plimsoll_store::{Project, environment};
-use plimsoll_terminal::console::say;
+use plimsoll_terminal::console::print_text;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub(crate) fn ready(source: KeySource) -> ExitCode {
 pub(crate) fn deliver_for_run(issue: &str, within: Duration) -> ExitCode {
     let limits = RetryLimits::of(within, TRIES);
     // The run has the same project: the folder that it has started us in.
-    let project = Project::at(&environment::current_dir());
+    let project = Project::with_local_files(&environment::current_dir());
     // When the run began, it was told where a wrong key came from.
     let linear = match way::of_run(KeySource::Variable) {
         Ok(linear) => linear,
@@ -35,7 +35,7 @@ pub(crate) fn deliver_for_run(issue: &str, within: Duration) -> ExitCode {
     };
     match deliver(&project, &linear, issue, limits, Asked::ByRun) {
         Ok(Report { trouble: Some(trouble), is_new_trouble: true, .. }) => {
-            report(&format!("{trouble}; {RETRIES}"));
+            report(&format!("{trouble}; {RETRY_HINT}"));
         }
         Ok(_) => {}
         Err(error) => report(&format!("{error}; {}", error.hint())),
@@ -49,5 +49,5 @@ fn no_way(error: &WayError) -> ExitCode {
 }
 
 fn report(words: &str) {
-    say(one_line(words));
+    print_text(to_single_line(words));
 }

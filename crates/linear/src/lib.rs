@@ -15,12 +15,12 @@ mod sync;
 mod way;
 
 use plimsoll_domain::Settings;
-use plimsoll_domain::build::Build;
+use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_store::{Project, config};
-use plimsoll_terminal::console::{fail_with, refused, say};
-use plimsoll_terminal::place::refuse_foreign_place;
+use plimsoll_terminal::console::{fail_with, fail_with_store_error, print_text};
+use plimsoll_terminal::project_choice::refuse_state_of_other_owner;
 use plimsoll_terminal::signals;
 use std::process::ExitCode;
 
@@ -35,23 +35,23 @@ Usage: plimsoll-linear check             check settings, key, network, issue and
 
 /// Does what the arguments of this process say.
 pub fn main() -> ExitCode {
-    signals::survive_file_size_limit();
+    signals::turn_file_size_signal_into_error();
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["--version" | "-V"] => {
-            say(format!("plimsoll-linear {}", env!("CARGO_PKG_VERSION")));
+            print_text(format!("plimsoll-linear {}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS
         }
         ["--version", "--json"] => {
-            say(Build::own("plimsoll-linear").to_json());
+            print_text(BuildInfo::for_current_program("plimsoll-linear").to_json());
             ExitCode::SUCCESS
         }
         ["--help" | "-h"] => {
-            say(USAGE);
+            print_text(USAGE);
             ExitCode::SUCCESS
         }
-        _ => match LinearCommand::of(&arguments) {
+        _ => match LinearCommand::parse(&arguments) {
             Some(command) => run(&command),
             None => fail_with(
                 format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"),
@@ -67,18 +67,18 @@ fn run(command: &LinearCommand) -> ExitCode {
         LinearCommand::Sync { dry_run: true } => for_user(|project, _| sync::show(project)),
         LinearCommand::Sync { dry_run: false } => for_user(sync::sync),
         LinearCommand::Ready { source } => for_run::ready(*source),
-        LinearCommand::Deliver { issue, within } => for_run::deliver_for_run(issue, *within),
+        LinearCommand::Deliver { issue, time_limit: within } => for_run::deliver_for_run(issue, *within),
     }
 }
 
 fn for_user(action: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
-    if let Some(code) = refuse_foreign_place(ExitStatus::Failure) {
+    if let Some(code) = refuse_state_of_other_owner(ExitStatus::Failure) {
         return code;
     }
-    let project = Project::of_command();
-    let (settings, complaint) = config::load(&project);
+    let project = Project::find_for_command();
+    let (settings, complaint) = config::load_settings(&project);
     match &complaint {
-        Some(complaint) => refused(complaint),
+        Some(complaint) => fail_with_store_error(complaint),
         None => action(&project, &settings),
     }
 }

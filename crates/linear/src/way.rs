@@ -2,14 +2,14 @@
 
 use crate::client::{Endpoint, Key, KeyProblem, Linear, LinearError};
 use plimsoll_domain::Settings;
-use plimsoll_flows::linear::key::{self, KeySource, NoKey};
+use plimsoll_flows::linear::key::{self, KeyError, KeySource};
 use plimsoll_store::{Project, environment};
 
 /// What is between us and Linear before anything is sent. What a key was that is none is not shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WayError {
     #[error(transparent)]
-    NoKey(#[from] NoKey),
+    NoKey(#[from] KeyError),
     #[error("LINEAR_API_KEY holds no key: {0}")]
     Variable(KeyProblem),
     #[error("linear.key_command printed no key: {0}")]
@@ -40,13 +40,13 @@ pub(crate) fn of_user(project: &Project, settings: &Settings) -> Result<Linear, 
 /// The way for `plimsoll run`, which has found the key and put it into our environment.
 pub(crate) fn of_run(source: KeySource) -> Result<Linear, WayError> {
     let endpoint = endpoint()?;
-    let text = environment::variable(key::VARIABLE).unwrap_or_default();
+    let text = environment::variable(key::KEY_VARIABLE).unwrap_or_default();
     Ok(Linear::new(endpoint, checked(&text, source)?)?)
 }
 
 /// The key, and where it comes from.
 pub(crate) fn find_key(project: &Project, settings: &Settings) -> Result<(Key, KeySource), WayError> {
-    let (text, source) = key::find(project, settings)?;
+    let (text, source) = key::find_key(project, settings)?;
     Ok((checked(text.as_str(), source)?, source))
 }
 

@@ -62,7 +62,7 @@ impl Argument {
         match &self.kind {
             ArgumentKind::Text { most } => json!({"type": "string", "maxLength": most, "description": about}),
             ArgumentKind::Register(register) => {
-                json!({"type": "string", "maxLength": register.limit(), "description": about})
+                json!({"type": "string", "maxLength": register.max_chars(), "description": about})
             }
             ArgumentKind::Flag => json!({"type": "boolean", "description": about}),
             ArgumentKind::Count { most } => {

@@ -19,7 +19,7 @@ mod tools;
 mod turns;
 mod workspace;
 
-use plimsoll_domain::build::Build;
+use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::text::SafeText;
 use server::Server;
@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
         [] => server::run(Server::of_project(false)),
         ["--workspace"] => server::run(Server::of_project(true)),
         ["--version" | "-V"] => say(&format!("plimsoll-mcp {}", env!("CARGO_PKG_VERSION"))),
-        ["--version", "--json"] => say(&Build::own("plimsoll-mcp").to_json()),
+        ["--version", "--json"] => say(&BuildInfo::for_current_program("plimsoll-mcp").to_json()),
         ["--help" | "-h"] => say(USAGE),
         _ => {
             complain(&format!("unknown arguments {arguments:?}\n\n{USAGE}"));
@@ -57,7 +57,7 @@ pub fn main() -> ExitCode {
 /// Says on standard error what went wrong, in words that steer no terminal.
 #[expect(clippy::disallowed_methods, reason = "the one place of the server that does")]
 fn complain(words: &str) {
-    let _ = writeln!(std::io::stderr(), "plimsoll-mcp: {}", SafeText::page(words).as_str());
+    let _ = writeln!(std::io::stderr(), "plimsoll-mcp: {}", SafeText::from_multiline_text(words).as_str());
 }
 
 /// Prints words of ours.

@@ -41,7 +41,7 @@ impl Server {
     /// The server of the project that the client works in.
     pub(crate) fn of_project(with_workspace: bool) -> Server {
         Server {
-            project: Project::of_server(),
+            project: Project::for_mcp_server(),
             tools: Arc::new(tools::all(with_workspace)),
             in_turn: Arc::default(),
             at_work: Arc::default(),
@@ -84,7 +84,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
         let client = &request.client_info;
-        let words = plimsoll_flows::client::runs_no_hooks(&client.name, &client.version);
+        let words = plimsoll_flows::client::missing_hooks_notice(&client.name, &client.version);
         let mut answer = self.negotiate_initialize(&request)?;
         if let Some(words) = words {
             answer.instructions = Some(format!("{words}\n\n{INSTRUCTIONS}"));
@@ -117,7 +117,11 @@ impl ServerHandler for Server {
                 let id = context.meta.0.get("claudecode/toolUseId").and_then(|id| id.as_str());
                 let id = id.filter(|id| (1..=MOST_ID).contains(&id.len())).map(str::to_owned);
                 let is_given_up = Box::new(move || context.ct.is_cancelled());
-                self.answer(place, Call { project: self.project.reloaded(), given, id, is_given_up }).await
+                self.answer(
+                    place,
+                    Call { project: self.project.with_current_location(), given, id, is_given_up },
+                )
+                .await
             }
         };
         // Text alone: where there is structured content, the model sees nothing else.
@@ -125,7 +129,8 @@ impl ServerHandler for Server {
             Ok(words) => CallToolResult::success(vec![ContentBlock::text(words)]),
             // What was given is told again there: nothing in it may look like the client's own words.
             Err(error) => {
-                let words = plimsoll_domain::memory::render::safe(&error.to_string());
+                let words =
+                    plimsoll_domain::memory::render::neutralize_tags_and_hidden_chars(&error.to_string());
                 CallToolResult::error(vec![ContentBlock::text(words)])
             }
         };
@@ -196,6 +201,6 @@ async fn asked_to_end() {
 }
 
 fn failed(why: &str) -> ExitCode {
-    crate::complain(&plimsoll_domain::text::clip(why, 300));
+    crate::complain(&plimsoll_domain::text::truncate_end(why, 300));
     ExitCode::FAILURE
 }

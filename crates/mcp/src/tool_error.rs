@@ -1,9 +1,9 @@
 //! Why a call failed: what the model reads, and what it can do better.
 
-use plimsoll_domain::memory::Refusal;
+use plimsoll_domain::memory::ApplyError;
 use plimsoll_flows::turns::TurnsError;
 use plimsoll_store::StoreError;
-use plimsoll_store::confined::ConfinedError;
+use plimsoll_store::confined_folder::ConfinedError;
 use plimsoll_store::memory::MemoryError;
 
 /// Why a call failed. The model reads what is displayed.
@@ -17,7 +17,7 @@ pub(crate) enum ToolError {
     Missing { tool: &'static str, name: &'static str, about: &'static str },
     /// The memory's own rules.
     #[error("{0}. Nothing was written.")]
-    Refused(Refusal),
+    Refused(ApplyError),
     /// The disk.
     #[error("{0}\nhint: {hint}", hint = .0.hint())]
     Store(#[from] StoreError),

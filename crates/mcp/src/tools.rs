@@ -4,7 +4,9 @@ use crate::arguments::{self, Argument, Given};
 use crate::call::{Answer, Call};
 use crate::tool_error::ToolError;
 use crate::{memory, turns, workspace};
-use plimsoll_domain::memory::{CHUNK_NAME, CHUNK_UNITS, DESCRIPTION, NAME, Register};
+use plimsoll_domain::memory::{
+    MAX_CHUNK_NAME_UTF16_UNITS, MAX_CHUNK_UTF16_UNITS, MAX_DESCRIPTION_CHARS, MAX_FRAME_NAME_CHARS, Register,
+};
 use rmcp::model::{MetaObject, Tool as Described, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
@@ -125,7 +127,7 @@ fn frames() -> [Tool; 2] {
             title: "Push a frame",
             about: "Begins a sub-task as a frame of its own; frames nest five deep. It sees registers, heap and what you give here, nothing of your conversation. Where there is an agent \"frame\" or \"plimsoll:frame\", start it then: Agent with that subagent_type and the frame's name as description.",
             arguments: vec![
-                Argument::text("name", NAME, "A short label, one line").required(),
+                Argument::text("name", MAX_FRAME_NAME_CHARS, "A short label, one line").required(),
                 Argument::text(
                     "objective",
                     OBJECTIVE,
@@ -167,8 +169,9 @@ fn frames() -> [Tool; 2] {
 }
 
 fn heap() -> [Tool; 3] {
-    let name = || Argument::text("name", CHUNK_NAME, "Letters, digits or -_./:").required();
-    let content = || Argument::text("content", CHUNK_UNITS, "What it holds; only what decides").required();
+    let name = || Argument::text("name", MAX_CHUNK_NAME_UTF16_UNITS, "Letters, digits or -_./:").required();
+    let content =
+        || Argument::text("content", MAX_CHUNK_UTF16_UNITS, "What it holds; only what decides").required();
     [
         Tool {
             name: "heap_alloc",
@@ -177,7 +180,7 @@ fn heap() -> [Tool; 3] {
             arguments: vec![
                 name(),
                 content(),
-                Argument::text("description", DESCRIPTION, "What it is for, in a few words"),
+                Argument::text("description", MAX_DESCRIPTION_CHARS, "What it is for, in a few words"),
             ],
             run: memory::heap_alloc,
             hints: Hints::Adds,

@@ -2,9 +2,9 @@
 
 use crate::call::{Answer, Call};
 use crate::tool_error::ToolError;
-use plimsoll_domain::text::clip_middle;
-use plimsoll_launcher::Outcome;
-use plimsoll_store::confined::{Confined, ConfinedError};
+use plimsoll_domain::text::truncate_middle;
+use plimsoll_launcher::CommandOutcome;
+use plimsoll_store::confined_folder::{ConfinedError, ConfinedFolder};
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// So many characters of what a command printed are told, of each stream.
 const PRINTED: usize = 8_000;
 
-fn confined(call: &Call) -> Result<Confined, ConfinedError> {
-    Confined::at(call.project.root())
+fn confined(call: &Call) -> Result<ConfinedFolder, ConfinedError> {
+    ConfinedFolder::open(call.project.root())
 }
 
 pub(crate) fn read_file(call: &Call) -> Answer {
@@ -56,7 +56,7 @@ pub(crate) fn list_files(call: &Call) -> Answer {
         .iter()
         .take(NAMES)
         // Escaped: a name may hold a line break, and must not pass for two.
-        .map(|entry| format!("{}{}{}", entry.name.escape_debug(), entry.mark, size(entry.size)))
+        .map(|entry| format!("{}{}{}", entry.name.escape_debug(), entry.kind_mark, size(entry.size)))
         .collect();
     if found.len() > NAMES {
         lines.push(format!("[the first {NAMES} of {} names]", found.len()));
@@ -69,11 +69,11 @@ pub(crate) fn run_command(call: &Call) -> Answer {
 }
 
 fn run(line: &str, folder: &Path, limit: Duration, is_given_up: &dyn Fn() -> bool) -> Answer {
-    let outcome = plimsoll_launcher::shell_unless(line, folder, limit, is_given_up);
+    let outcome = plimsoll_launcher::run_project_shell_command(line, folder, limit, is_given_up);
     let words = printed(&outcome);
-    let ended = match (&outcome.trouble, outcome.code) {
+    let ended = match (&outcome.start_error, outcome.exit_code) {
         (Some(trouble), _) => format!("sh cannot be started: {trouble}"),
-        _ if outcome.given_up => "ended: the caller no longer waits for it".to_owned(),
+        _ if outcome.was_canceled => "ended: the caller no longer waits for it".to_owned(),
         _ if outcome.timed_out => {
             format!("ended after {} seconds, with all that it had started in its group", limit.as_secs())
         }
@@ -85,7 +85,7 @@ fn run(line: &str, folder: &Path, limit: Duration, is_given_up: &dyn Fn() -> boo
 }
 
 /// Both streams, the middle left out of what is long.
-fn printed(outcome: &Outcome) -> String {
+fn printed(outcome: &CommandOutcome) -> String {
     let stream = |bytes: &[u8], label: &str| {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end();
@@ -98,7 +98,7 @@ fn printed(outcome: &Outcome) -> String {
         if text.is_empty() {
             String::new()
         } else {
-            format!("\n{label}{cut}:\n{}", clip_middle(text, PRINTED))
+            format!("\n{label}{cut}:\n{}", truncate_middle(text, PRINTED))
         }
     };
     stream(&outcome.stdout, "stdout") + &stream(&outcome.stderr, "stderr")

@@ -3,7 +3,7 @@
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::text::{to_single_line, truncate_end};
 use serde_json::Value;
 
 /// The longest text.
@@ -14,7 +14,7 @@ const MOST: usize = 20;
 /// Text that may leave the computer.
 pub(crate) fn clean(text: &str) -> String {
     // Clipped before the search, too: a session may have written a book.
-    clip(&one_line(&plimsoll_secrets::without(&clip(text, 8 * LONGEST))), LONGEST)
+    truncate_end(&to_single_line(&plimsoll_secrets::redact(&truncate_end(text, 8 * LONGEST))), LONGEST)
 }
 
 /// A list in the making.

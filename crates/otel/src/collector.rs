@@ -3,9 +3,9 @@
 use crate::attributes::clean;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
-use plimsoll_domain::text::clip;
+use plimsoll_domain::text::truncate_end;
 use plimsoll_network::{Client, RequestError, TrustError, Uri};
-use plimsoll_policy::telemetry::exporter::{Signal, Target};
+use plimsoll_policy::telemetry::exporter::{ExportTarget, Signal};
 use plimsoll_store::{StoreError, clock, disk};
 use prost::Message;
 use std::path::Path;
@@ -51,7 +51,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    pub(crate) fn new(signal: Signal, target: &Target) -> Result<Collector, CollectorError> {
+    pub(crate) fn new(signal: Signal, target: &ExportTarget) -> Result<Collector, CollectorError> {
         let uri: Uri = target.url.parse().map_err(|_| CollectorError::Address)?;
         let user_agent = concat!("plimsoll-otel/", env!("CARGO_PKG_VERSION"));
         let client = match &target.certificate {
@@ -94,7 +94,7 @@ impl Collector {
         match status {
             200..=299 => {
                 let (rejected, words) = rejected(self.signal, body);
-                let said = clip(&clean(&words), 200);
+                let said = truncate_end(&clean(&words), 200);
                 Answer::Accepted { rejected, why: format!("{} rejected some: {said}", self.host) }
             }
             // By the specification these, and no others, may be tried again.
@@ -158,7 +158,7 @@ mod tests {
     use opentelemetry_proto::tonic::collector::trace::v1::ExportTracePartialSuccess;
 
     fn collector() -> Collector {
-        let target = Target {
+        let target = ExportTarget {
             url: "http://collector.example.com/v1/traces?key=sesame".to_owned(),
             headers: Vec::new(),
             timeout: Duration::from_secs(1),

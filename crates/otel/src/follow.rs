@@ -14,8 +14,8 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData};
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LogSource, StreamEntry, StreamEvent};
-use plimsoll_policy::telemetry::exporter::{Exporter, Signal, Target, resource};
-use plimsoll_policy::telemetry::{self, trace::Trace};
+use plimsoll_policy::telemetry::exporter::{ExportTarget, ExporterConfig, Signal, parse_resource_attributes};
+use plimsoll_policy::telemetry::{self, trace::TraceContext};
 use plimsoll_store::{Project, clock, disk, environment, journal};
 use prost::Message;
 use std::io::{BufRead, BufReader, Read};
@@ -42,9 +42,10 @@ pub(crate) fn follow(from: u64) {
     else {
         return;
     };
-    let project = Project::at(&environment::current_dir());
-    let trace = Trace::of(&run_id, environment::variable(telemetry::PARENT).as_deref());
-    let exporter = Exporter::of(environment::variable);
+    let project = Project::with_local_files(&environment::current_dir());
+    let trace =
+        TraceContext::for_run(&run_id, environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref());
+    let exporter = ExporterConfig::from_variables(environment::variable);
     let about = resource_of(&first, &run_id);
     let spans =
         Pipe::start(Signal::Traces, exporter.traces.filter(|_| trace.is_recorded()), spans_of(&about));
@@ -52,7 +53,8 @@ pub(crate) fn follow(from: u64) {
     let is_over = Arc::new(AtomicBool::new(false));
     let reader = {
         let (is_over, records) = (Arc::clone(&is_over), records.queue());
-        let (tail, run_id, trace) = (JournalTail::of(project.journal(), from), run_id.clone(), trace.clone());
+        let (tail, run_id, trace) =
+            (JournalTail::of(project.journal_path(), from), run_id.clone(), trace.clone());
         std::thread::spawn(move || read_journal(tail, &is_over, &run_id, &trace, &records))
     };
     tell_all(first, &mut events, &run_id, &trace, &spans, &records);
@@ -79,7 +81,7 @@ impl<R: Read> Iterator for Events<R> {
                 Ok(0) | Err(_) => return None,
                 Ok(_) => {}
             }
-            if let Some(entry) = StreamEntry::read(&line) {
+            if let Some(entry) = StreamEntry::from_line_bytes(&line) {
                 return Some(entry);
             }
         }
@@ -90,7 +92,7 @@ fn tell_all(
     first: StreamEntry,
     events: &mut impl Iterator<Item = StreamEntry>,
     run_id: &RunId,
-    trace: &Trace,
+    trace: &TraceContext,
     spans: &Pipe<Span>,
     records: &Pipe<LogRecord>,
 ) {
@@ -106,7 +108,7 @@ fn read_journal(
     mut tail: JournalTail,
     is_over: &AtomicBool,
     run_id: &RunId,
-    trace: &Trace,
+    trace: &TraceContext,
     records: &Queue<LogRecord>,
 ) {
     let look = |tail: &mut JournalTail| {
@@ -144,7 +146,7 @@ struct Pipe<T> {
 impl<T: Send + 'static> Pipe<T> {
     fn start(
         signal: Signal,
-        target: Option<Target>,
+        target: Option<ExportTarget>,
         encode: impl Fn(Vec<T>) -> Vec<u8> + Send + 'static,
     ) -> Pipe<T> {
         let queue = Arc::new(Queue::default());
@@ -197,17 +199,20 @@ fn with_hint(error: &CollectorError) -> String {
 fn resource_of(first: &StreamEntry, run_id: &RunId) -> Resource {
     let mut about = Attributes::default();
     about.text("service.name", "plimsoll").text("service.version", env!("CARGO_PKG_VERSION"));
-    for (name, value) in resource(&environment::variable(telemetry::ATTRIBUTES).unwrap_or_default()) {
+    for (name, value) in parse_resource_attributes(
+        &environment::variable(telemetry::RESOURCE_ATTRIBUTES_VARIABLE).unwrap_or_default(),
+    ) {
         about.text(&name, &value);
     }
     if let Some(name) = environment::variable("OTEL_SERVICE_NAME") {
         about.text("service.name", &name);
     }
-    about.text(telemetry::RUN_ID, run_id.as_str());
-    if let StreamEvent::Journal(JournalEvent::RunStarted(begun) | JournalEvent::Resumed(begun)) = &first.event
+    about.text(telemetry::RUN_ID_LABEL, run_id.as_str());
+    if let StreamEvent::Journal(JournalEvent::RunStarted(begun) | JournalEvent::RunResumed(begun)) =
+        &first.event
     {
-        let name = begun.task_name.as_deref().map(|name| telemetry::clipped(&clean(name)));
-        about.maybe(telemetry::RUN_NAME, name.as_deref());
+        let name = begun.task_name.as_deref().map(|name| telemetry::clip_label_value(&clean(name)));
+        about.maybe(telemetry::RUN_NAME_LABEL, name.as_deref());
     }
     Resource { attributes: about.list(), ..Resource::default() }
 }
@@ -242,13 +247,16 @@ fn logs_of(about: &Resource) -> impl Fn(Vec<LogRecord>) -> Vec<u8> + Send + use<
 
 /// Says once, in the journal, what did not arrive. A worktree may be gone by now: its journal is not made again.
 fn report(project: &Project, run_id: &RunId, spans: Option<&(u64, String)>, logs: Option<&(u64, String)>) {
-    if (spans.is_none() && logs.is_none()) || !disk::exists(&project.journal()) {
+    if (spans.is_none() && logs.is_none()) || !disk::exists(&project.journal_path()) {
         return;
     }
     let count = |lost: Option<&(u64, String)>| lost.map_or(0, |(count, _)| *count);
     let mut troubles = [spans, logs].into_iter().flatten().map(|(_, trouble)| trouble.as_str());
     let trouble = troubles.find(|trouble| !trouble.is_empty()).unwrap_or(UNANSWERED);
-    let event =
-        JournalEvent::TelemetryLost { spans: count(spans), logs: count(logs), trouble: trouble.to_owned() };
-    let _ = journal::note(project, JournalEntry::new(event).run(Some((run_id, 0))));
+    let event = JournalEvent::TelemetryLost {
+        span_count: count(spans),
+        log_count: count(logs),
+        last_error: trouble.to_owned(),
+    };
+    let _ = journal::append_entry(project, JournalEntry::new(event).with_run(Some((run_id, 0))));
 }

@@ -1,7 +1,7 @@
 //! The journal as it grows. It is in the project: it may be replaced, cut, or filled by an agent, so each look reads a bounded
 //! piece, and a line without an end is not kept.
 
-use plimsoll_domain::journal::{JournalEntry, Line};
+use plimsoll_domain::journal::{JournalEntry, JournalLine};
 use plimsoll_store::disk;
 use std::path::PathBuf;
 
@@ -47,12 +47,12 @@ impl JournalTail {
             self.is_lost = true;
         }
         let short = lines.into_iter().filter(|line| line.len() <= LONGEST_LINE);
-        short.flat_map(Line::read).filter_map(Line::into_entry).collect()
+        short.flat_map(JournalLine::parse_all).filter_map(JournalLine::into_entry).collect()
     }
 
     /// True if there is more to read.
     pub(crate) fn has_more(&self) -> bool {
-        disk::size(&self.path).is_some_and(|size| size > self.from)
+        disk::file_size(&self.path).is_some_and(|size| size > self.from)
     }
 }
 

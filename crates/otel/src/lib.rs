@@ -17,10 +17,10 @@ mod logs;
 mod queue;
 mod spans;
 
-use plimsoll_domain::build::Build;
+use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::telemetry::command::parse_follow_arguments;
-use plimsoll_terminal::console::{fail_with, say};
+use plimsoll_terminal::console::{fail_with, print_text};
 use plimsoll_terminal::signals;
 use std::process::ExitCode;
 
@@ -33,13 +33,13 @@ Usage: plimsoll-otel --version         print the version; with --json also targe
 
 /// Does what the arguments of this process say.
 pub fn main() -> ExitCode {
-    signals::survive_file_size_limit();
+    signals::turn_file_size_signal_into_error();
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["--version" | "-V"] => say(format!("plimsoll-otel {}", env!("CARGO_PKG_VERSION"))),
-        ["--version", "--json"] => say(Build::own("plimsoll-otel").to_json()),
-        ["--help" | "-h"] => say(USAGE),
+        ["--version" | "-V"] => print_text(format!("plimsoll-otel {}", env!("CARGO_PKG_VERSION"))),
+        ["--version", "--json"] => print_text(BuildInfo::for_current_program("plimsoll-otel").to_json()),
+        ["--help" | "-h"] => print_text(USAGE),
         _ => match parse_follow_arguments(&arguments) {
             Some(from) => follow::follow(from),
             None => {

@@ -10,16 +10,16 @@ use opentelemetry_proto::tonic::common::v1::AnyValue;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, SeverityNumber};
 use plimsoll_domain::RunId;
-use plimsoll_domain::journal::{LogSource, StreamEntry, StreamEvent, Weight};
-use plimsoll_policy::telemetry::trace::{self, Trace};
+use plimsoll_domain::journal::{EventSeverity, LogSource, StreamEntry, StreamEvent};
+use plimsoll_policy::telemetry::trace::{self, TraceContext};
 use serde_json::{Map, Value};
 
 /// What wakes somebody is an error, what somebody should look at a warning.
 fn severity(event: &StreamEvent) -> SeverityNumber {
-    match event.weight() {
-        Weight::Usual | Weight::Milestone => SeverityNumber::Info,
-        Weight::Notice | Weight::Trouble => SeverityNumber::Warn,
-        Weight::Alarm => SeverityNumber::Error,
+    match event.severity() {
+        EventSeverity::Routine | EventSeverity::Milestone => SeverityNumber::Info,
+        EventSeverity::Notice | EventSeverity::Problem => SeverityNumber::Warn,
+        EventSeverity::Alarm => SeverityNumber::Error,
     }
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn record(
     entry: &StreamEntry,
     from: LogSource,
     run_id: &RunId,
-    trace: &Trace,
+    trace: &TraceContext,
     seen: u64,
 ) -> Option<LogRecord> {
     if entry.event.log_source()? != from || entry.run_id.as_ref() != Some(run_id) {
@@ -45,18 +45,18 @@ pub(crate) fn record(
     }
     verify_facts(&mut attributes, &facts);
     let span = match &entry.session_id {
-        Some(session_id) => trace::session(run_id, session_id),
-        None => trace::run(run_id),
+        Some(session_id) => trace::session_span_id(run_id, session_id),
+        None => trace::run_span_id(run_id),
     };
     let name = entry.event.name();
     Some(LogRecord {
-        time_unix_nano: believed(nanos(&entry.at), seen),
+        time_unix_nano: believed(nanos(&entry.recorded_at), seen),
         observed_time_unix_nano: seen,
         severity_number: severity.into(),
         severity_text: severity_text(severity).to_owned(),
         body: Some(AnyValue { value: Some(Any::StringValue(words(name, &facts))) }),
         attributes: attributes.list(),
-        trace_id: bytes_of(&trace.id),
+        trace_id: bytes_of(&trace.trace_id),
         span_id: bytes_of(&span),
         event_name: format!("plimsoll.{name}"),
         ..LogRecord::default()
@@ -114,20 +114,22 @@ fn verify_facts(attributes: &mut Attributes, facts: &Map<String, Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::journal::Line;
+    use plimsoll_domain::journal::JournalLine;
 
     const SEEN: u64 = 1_767_780_000_000_000_000;
 
     fn read(line: &str, source: LogSource) -> StreamEntry {
         match source {
-            LogSource::Stream => StreamEntry::read(line.as_bytes()).unwrap(),
-            LogSource::Journal => Line::read(line.as_bytes()).remove(0).into_entry().unwrap().into(),
+            LogSource::Stream => StreamEntry::from_line_bytes(line.as_bytes()).unwrap(),
+            LogSource::Journal => {
+                JournalLine::parse_all(line.as_bytes()).remove(0).into_entry().unwrap().into()
+            }
         }
     }
 
     fn of(line: &str, source: LogSource) -> Option<LogRecord> {
         let run_id = RunId::from("r1");
-        record(&read(line, source), source, &run_id, &Trace::of(&run_id, None), SEEN)
+        record(&read(line, source), source, &run_id, &TraceContext::for_run(&run_id, None), SEEN)
     }
 
     fn text(record: &LogRecord, key: &str) -> Option<String> {

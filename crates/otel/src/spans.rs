@@ -9,13 +9,13 @@ mod open;
 use open::Open;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use plimsoll_domain::journal::{
-    CheckpointWritten, IterationClosed, JournalEvent, Landed, Planned, RunBegun, RunEnded, SentBack,
-    SessionEnded, StreamEntry, StreamEvent, TicksTakenBack, VerdictReached, Verified, WorkerBegan,
-    WorkerEnded,
+    CheckpointWritten, ItemReturned, ItemsMerged, IterationClosed, IterationPlanned, JournalEvent, RunEnded,
+    RunStartFacts, SessionEnded, StreamEntry, StreamEvent, TicksReverted, VerdictReached, VerifyCommandsRan,
+    WorkerEnded, WorkerStarted,
 };
-use plimsoll_domain::review::Reviewed;
-use plimsoll_domain::{RunId, Status, Timestamp};
-use plimsoll_policy::telemetry::trace::{self, Trace};
+use plimsoll_domain::review::ReviewOutcome;
+use plimsoll_domain::{RunId, RunStatus, Timestamp};
+use plimsoll_policy::telemetry::trace::{self, TraceContext};
 use plimsoll_store::clock;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 #[derive(Debug)]
 pub(crate) struct Spans {
     run_id: RunId,
-    trace: Trace,
+    trace: TraceContext,
     run: Option<Open>,
     iteration: Option<Iteration>,
     pause: Option<Open>,
@@ -45,12 +45,12 @@ struct Iteration {
 
 /// Nanoseconds since 1970; 0 for a stamp that says nothing.
 pub(crate) fn nanos(at: &Timestamp) -> u64 {
-    let nanos = clock::moment(at).and_then(|moment| moment.timestamp_nanos_opt());
+    let nanos = clock::parse_timestamp(at).and_then(|moment| moment.timestamp_nanos_opt());
     nanos.and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0)
 }
 
 impl Spans {
-    pub(crate) fn of(run_id: &RunId, trace: Trace) -> Spans {
+    pub(crate) fn of(run_id: &RunId, trace: TraceContext) -> Spans {
         Spans {
             run_id: run_id.clone(),
             trace,
@@ -66,11 +66,11 @@ impl Spans {
 
     /// Takes an event; answers with the spans that it ended.
     pub(crate) fn take(&mut self, entry: &StreamEntry) -> Vec<Span> {
-        let at = nanos(&entry.at);
+        let at = nanos(&entry.recorded_at);
         match &entry.event {
             StreamEvent::Client { model, version } => self.client(model, version),
             StreamEvent::Pause { until, reason, .. } => self.begin_pause(until, reason, at),
-            StreamEvent::PauseOver => self.end_pause(at),
+            StreamEvent::PauseEnded => self.end_pause(at),
             StreamEvent::RunEnded(ended) => self.end_run(ended, at),
             // No part of the run's time; all but tools, which the client exports itself, is in the logs.
             StreamEvent::Tool { .. }
@@ -87,19 +87,19 @@ impl Spans {
     fn take_from_journal(&mut self, entry: &StreamEntry, event: &JournalEvent, at: u64) {
         match event {
             JournalEvent::RunStarted(begun) => self.begin_run(entry, begun, false, at),
-            JournalEvent::Resumed(begun) => self.begin_run(entry, begun, true, at),
+            JournalEvent::RunResumed(begun) => self.begin_run(entry, begun, true, at),
             JournalEvent::Planned(planned) => self.begin_iteration(entry, planned, at),
             JournalEvent::Checkpoint(written) => self.checkpoint(written, at),
             JournalEvent::SessionEnd(ended) => self.end_session(entry, ended, at),
-            JournalEvent::Verified(verified) => self.verified(verified, at),
+            JournalEvent::VerifyCommandsRan(verified) => self.verified(verified, at),
             JournalEvent::Reviewed(reviewed) => self.reviewed(reviewed, at),
-            JournalEvent::TicksTakenBack(taken) => self.taken_back(taken),
+            JournalEvent::TicksReverted(taken) => self.taken_back(taken),
             JournalEvent::IterationClosed(closed) => self.closed(closed),
             JournalEvent::Verdict(reached) => self.judged(reached, at),
             JournalEvent::WorkerBegan(began) => self.begin_item(began, at),
             JournalEvent::WorkerEnded(ended) => self.end_item(ended, at),
-            JournalEvent::Landed(landed) => self.landed(landed, at),
-            JournalEvent::SentBack(back) => self.sent_back(back, at),
+            JournalEvent::ItemsMerged(landed) => self.landed(landed, at),
+            JournalEvent::ItemReturned(back) => self.sent_back(back, at),
             // No part of the run's time, or told by one of the above. The logs have every event, so a new one is not lost here.
             _ => {}
         }
@@ -114,15 +114,15 @@ impl Spans {
         std::mem::take(&mut self.ended)
     }
 
-    fn begin_run(&mut self, entry: &StreamEntry, begun: &RunBegun, goes_on: bool, at: u64) {
-        let first = trace::run(&self.run_id);
+    fn begin_run(&mut self, entry: &StreamEntry, begun: &RunStartFacts, goes_on: bool, at: u64) {
+        let first = trace::run_span_id(&self.run_id);
         let (id, above) = if goes_on {
-            (trace::span(&self.run_id, &format!("run {}", entry.at)), Some(first))
+            (trace::derive_span_id(&self.run_id, &format!("run {}", entry.recorded_at)), Some(first))
         } else {
             (first, None)
         };
         // What the user's own environment says is nearer to the truth than that there was an earlier process.
-        let parent = self.trace.parent.clone().or(above).unwrap_or_default();
+        let parent = self.trace.parent_span_id.clone().or(above).unwrap_or_default();
         let mut run = Open::new(id, parent, "plimsoll run", at);
         run.attributes
             .text("plimsoll.run_id", self.run_id.as_str())
@@ -134,18 +134,18 @@ impl Spans {
         self.run = Some(run);
     }
 
-    fn begin_iteration(&mut self, entry: &StreamEntry, planned: &Planned, at: u64) {
+    fn begin_iteration(&mut self, entry: &StreamEntry, planned: &IterationPlanned, at: u64) {
         self.end_pause(at);
         self.end_iteration(at);
         let id = match &entry.session_id {
-            Some(session_id) => trace::session(&self.run_id, session_id),
+            Some(session_id) => trace::session_span_id(&self.run_id, session_id),
             None => self.new_id("iteration", at),
         };
         let mut open = Open::new(id, self.run_span(), "iteration", at);
         about_session(&mut open, entry);
         open.attributes
             .maybe("plimsoll.item", planned.item.as_deref())
-            .flag("plimsoll.resuming", planned.resuming);
+            .flag("plimsoll.resuming", planned.resumes_checkpoint);
         self.iteration = Some(Iteration { open, gate: None });
     }
 
@@ -156,7 +156,7 @@ impl Spans {
         }
         let from = self.run.as_ref().map_or(at, |run| run.from);
         let parent = match &entry.session_id {
-            Some(session_id) => trace::session(&self.run_id, session_id),
+            Some(session_id) => trace::session_span_id(&self.run_id, session_id),
             None => self.run_span(),
         };
         let mut open = Open::new(self.new_id("iteration", at), parent, "iteration", from);
@@ -173,7 +173,7 @@ impl Spans {
         }
     }
 
-    fn taken_back(&mut self, taken: &TicksTakenBack) {
+    fn taken_back(&mut self, taken: &TicksReverted) {
         if let Some(gate) = self.iteration.as_mut().and_then(|iteration| iteration.gate.as_mut()) {
             gate.attributes.texts("plimsoll.ticks_taken_back", taken.items.iter().map(String::as_str));
         }
@@ -186,7 +186,7 @@ impl Spans {
         let mut open = Open::new(self.new_id("checkpoint", at), parent, "checkpoint", at);
         open.attributes
             .text("plimsoll.level", &format!("{}", written.level))
-            .maybe("plimsoll.handoff", Some(&written.handoff));
+            .maybe("plimsoll.handoff", Some(&written.handoff_path));
         if let Some(percent) = written.percent {
             open.attributes.count("plimsoll.percent", percent);
         }
@@ -199,9 +199,9 @@ impl Spans {
         let Some(iteration) = &mut self.iteration else { return };
         let open = &mut iteration.open;
         if let Some(ending) = &ended.ending {
-            open.attributes.text("plimsoll.ending", ending.word());
-            if ending.is_broken() {
-                open.fail(&format!("{}: {}", ending.word(), ending.detail().unwrap_or_default()));
+            open.attributes.text("plimsoll.ending", ending.as_str());
+            if ending.is_broken_off() {
+                open.fail(&format!("{}: {}", ending.as_str(), ending.detail_text().unwrap_or_default()));
             }
         }
         if let Some(cost) = ended.cost_usd {
@@ -211,13 +211,13 @@ impl Spans {
     }
 
     /// One after the other, in whole seconds as they were measured, to the moment at which they were told.
-    fn verified(&mut self, verified: &Verified, at: u64) {
+    fn verified(&mut self, verified: &VerifyCommandsRan, at: u64) {
         let gate = self.iteration.as_ref().and_then(|iteration| iteration.gate.as_ref());
         let parent = gate.map_or_else(|| self.run_span(), |gate| gate.id.clone());
         let beginning = gate.map_or(0, |gate| gate.from);
-        let all: u64 = verified.verify.iter().map(|one| one.seconds.unwrap_or(0)).sum();
+        let all: u64 = verified.results.iter().map(|one| one.seconds.unwrap_or(0)).sum();
         let mut from = at.saturating_sub(in_nanos(all)).max(beginning);
-        for one in &verified.verify {
+        for one in &verified.results {
             let to = from.saturating_add(in_nanos(one.seconds.unwrap_or(0))).min(at);
             let mut open = Open::new(self.new_id("verify", from), parent.clone(), "verify", from);
             open.attributes.text("plimsoll.command", &one.command).flag("plimsoll.passed", one.passed);
@@ -229,7 +229,7 @@ impl Spans {
         }
     }
 
-    fn reviewed(&mut self, reviewed: &Reviewed, at: u64) {
+    fn reviewed(&mut self, reviewed: &ReviewOutcome, at: u64) {
         let parent = self.innermost();
         let from = at.saturating_sub(in_nanos(reviewed.seconds));
         let mut open = Open::new(self.new_id("review", at), parent, "review", from);
@@ -238,7 +238,7 @@ impl Spans {
             .count("plimsoll.findings", reviewed.findings.len())
             .number("plimsoll.cost_usd", reviewed.cost_usd)
             .count("plimsoll.tokens", reviewed.tokens);
-        if let Some(trouble) = &reviewed.trouble {
+        if let Some(trouble) = &reviewed.failure {
             open.fail(trouble);
         }
         self.end(open, at);
@@ -253,7 +253,7 @@ impl Spans {
         if let Some(tokens) = closed.tokens {
             open.attributes.count("plimsoll.tokens", tokens);
         }
-        if let Some(ticked) = closed.ticked {
+        if let Some(ticked) = closed.ticked_count {
             open.attributes.count("plimsoll.ticked", ticked);
         }
     }
@@ -288,45 +288,48 @@ impl Spans {
         }
     }
 
-    fn begin_item(&mut self, began: &WorkerBegan, at: u64) {
+    fn begin_item(&mut self, began: &WorkerStarted, at: u64) {
         // The pause of a parallel run is over for all when one begins.
         self.end_pause(at);
-        let first = trace::item(&self.run_id, began.number, began.attempt);
+        let first = trace::item_span_id(&self.run_id, began.item_number, began.attempt_number);
         // As a run that goes on: the first has the item's id, and the others are below it.
-        let (id, parent) =
-            if began.goes_on { (self.new_id("item", at), first) } else { (first, self.run_span()) };
+        let (id, parent) = if began.is_continued_attempt {
+            (self.new_id("item", at), first)
+        } else {
+            (first, self.run_span())
+        };
         let mut open = Open::new(id, parent, "item", at);
         open.attributes
             .text("plimsoll.item", &began.item)
-            .count("plimsoll.worker", began.worker)
-            .count("plimsoll.attempt", began.attempt);
-        if let Some(before) = self.items.insert(began.worker, open) {
+            .count("plimsoll.worker", began.worker_number)
+            .count("plimsoll.attempt", began.attempt_number);
+        if let Some(before) = self.items.insert(began.worker_number, open) {
             self.end(before, at);
         }
         self.offered.remove(&began.item);
     }
 
     fn end_item(&mut self, ended: &WorkerEnded, at: u64) {
-        let Some(mut open) = self.items.remove(&ended.worker) else { return };
+        let Some(mut open) = self.items.remove(&ended.worker_number) else { return };
         open.attributes
-            .text("plimsoll.how", &ended.how)
+            .text("plimsoll.how", &ended.outcome_text)
             .number("plimsoll.cost_usd", ended.cost_usd)
-            .count("plimsoll.sessions", ended.sessions);
+            .count("plimsoll.sessions", ended.session_count);
         self.end(open, at);
         self.offered.insert(ended.item.clone(), at);
     }
 
     /// From when the first of them was ready: waiting for another merge is part of it.
-    fn landed(&mut self, landed: &Landed, at: u64) {
+    fn landed(&mut self, landed: &ItemsMerged, at: u64) {
         let since = landed.items.iter().filter_map(|item| self.offered.remove(item)).min();
         let mut open = Open::new(self.new_id("merge", at), self.run_span(), "merge", since.unwrap_or(at));
         open.attributes
             .texts("plimsoll.items", landed.items.iter().map(String::as_str))
-            .text("plimsoll.commit", &landed.commit);
+            .text("plimsoll.commit", &landed.branch_head);
         self.end(open, at);
     }
 
-    fn sent_back(&mut self, back: &SentBack, at: u64) {
+    fn sent_back(&mut self, back: &ItemReturned, at: u64) {
         let Some(since) = self.offered.remove(&back.item) else { return };
         let mut open = Open::new(self.new_id("merge", at), self.run_span(), "merge", since);
         open.attributes.texts("plimsoll.items", [back.item.as_str()]);
@@ -339,9 +342,11 @@ impl Spans {
             let attributes = &mut run.attributes;
             attributes
                 .count("plimsoll.exit_code", ended.exit_code)
-                .maybe("plimsoll.status", ended.status.map(Status::word))
+                .maybe("plimsoll.status", ended.status.map(RunStatus::as_str))
                 .maybe("plimsoll.marker", ended.marker.as_ref().map(ToString::to_string).as_deref());
-            for (key, count) in [("plimsoll.items_open", ended.open), ("plimsoll.items_done", ended.done)] {
+            for (key, count) in
+                [("plimsoll.items_open", ended.open_count), ("plimsoll.items_done", ended.done_count)]
+            {
                 if let Some(count) = count {
                     attributes.count(key, count);
                 }
@@ -387,7 +392,7 @@ impl Spans {
 
     /// The span of this process; that of the run's first where nothing has begun.
     fn run_span(&self) -> String {
-        self.run.as_ref().map_or_else(|| trace::run(&self.run_id), |run| run.id.clone())
+        self.run.as_ref().map_or_else(|| trace::run_span_id(&self.run_id), |run| run.id.clone())
     }
 
     /// The gate, else the iteration, else the run.
@@ -401,7 +406,7 @@ impl Spans {
 
     fn new_id(&mut self, kind: &str, at: u64) -> String {
         self.made += 1;
-        trace::span(&self.run_id, &format!("{kind} {at} {}", self.made))
+        trace::derive_span_id(&self.run_id, &format!("{kind} {at} {}", self.made))
     }
 }
 

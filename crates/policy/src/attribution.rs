@@ -1,64 +1,71 @@
-//! Which item does the work of a session belong to, and which one is next?
+//! Attributes a session's work to an item of the plan, and picks the next item.
 
-use crate::item_in_hand::first_in_hand;
+use crate::current_item::choose_current_item;
 
-/// What the list and the files show at a checkpoint.
+/// The plan and the session's changes at a checkpoint.
 #[derive(Debug, Clone, Default)]
-pub struct Seen<'a> {
-    /// The item that the session was told to do last.
-    pub own: Option<&'a str>,
-    /// Open items, in the list's order.
-    pub open: &'a [String],
-    /// Open items that are passed over while others are open.
-    pub set_aside: &'a [String],
+pub struct AttributionInput<'a> {
+    /// The item that the session was last told to do.
+    pub assigned_item: Option<&'a str>,
+    /// Open items, in plan order.
+    pub open_items: &'a [String],
+    /// Open items that are skipped while others are open.
+    pub set_aside_items: &'a [String],
     /// Open items that wait for an answer.
-    pub parked: &'a [String],
-    /// Items that were ticked in this session.
-    pub ticked: &'a [String],
-    /// True if files were changed after the last of these ticks.
-    pub changed_since_tick: bool,
-    /// True if the session was told not to begin the next item.
-    pub stops_before_next: bool,
+    pub parked_items: &'a [String],
+    /// Items ticked in this session.
+    pub ticked_items: &'a [String],
+    /// True if files were changed after the last tick.
+    pub has_changes_since_tick: bool,
+    /// True if the session was told not to start the next item.
+    pub must_stop_before_next: bool,
 }
 
 /// The item that the next session works on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Current {
+pub struct NextItem {
     /// The item; none if no item is open.
     pub item: Option<String>,
-    /// False if nothing was changed for it yet.
-    pub is_begun: bool,
+    /// False if no file has been changed for it yet.
+    pub is_started: bool,
 }
 
-/// The session's own item while that is open, else the next open one. What was changed before the last tick belongs to
-/// what was ticked.
-pub fn current(seen: &Seen<'_>) -> Current {
-    let own = seen.open.iter().find(|item| Some(item.as_str()) == seen.own);
-    let item = own.or_else(|| next(seen)).cloned();
-    let has_ticked = !seen.ticked.is_empty();
-    let is_begun = !seen.stops_before_next && (!has_ticked || seen.changed_since_tick);
-    Current { is_begun: is_begun && (item.is_some() || seen.open.is_empty() && !has_ticked), item }
+/// Returns the session's own item while it is open, otherwise the next open one. Changes made before the last
+/// tick belong to the ticked item, so the returned item counts as started only if files changed after that
+/// tick.
+pub fn item_for_next_session(input: &AttributionInput<'_>) -> NextItem {
+    let open_assigned_item = input.open_items.iter().find(|item| Some(item.as_str()) == input.assigned_item);
+    let item = open_assigned_item.or_else(|| next_open_item(input)).cloned();
+    let has_ticked = !input.ticked_items.is_empty();
+    let is_started = !input.must_stop_before_next && (!has_ticked || input.has_changes_since_tick);
+    NextItem {
+        is_started: is_started && (item.is_some() || input.open_items.is_empty() && !has_ticked),
+        item,
+    }
 }
 
-fn next<'a>(seen: &Seen<'a>) -> Option<&'a String> {
-    first_in_hand(seen.open.iter().filter(|item| !seen.parked.contains(item)), seen.set_aside)
+fn next_open_item<'a>(input: &AttributionInput<'a>) -> Option<&'a String> {
+    choose_current_item(
+        input.open_items.iter().filter(|item| !input.parked_items.contains(item)),
+        input.set_aside_items,
+    )
 }
 
-/// Tools of the client that change no file of the project.
-const ONLY_LOOK: [&str; 9] =
+/// Tools of the client that change no file.
+const READ_ONLY_TOOLS: [&str; 9] =
     ["Read", "Grep", "Glob", "LS", "TodoWrite", "WebFetch", "WebSearch", "ToolSearch", "AskUserQuestion"];
-/// What is beside git in a command line that only commits.
-const BESIDE_GIT: [&str; 6] = ["git", "cd", "true", "echo", "head", "tail"];
+/// Programs that may appear in a command line that only commits or reads.
+const COMMIT_LINE_PROGRAMS: [&str; 6] = ["git", "cd", "true", "echo", "head", "tail"];
 
-/// Whether a tool call may have changed a file of the project by what the agent meant: a commit, whose hooks may
-/// format files, has not.
-pub fn may_change_files(tool: &str, command: Option<&str>) -> bool {
-    let Some(command) = command else { return !ONLY_LOOK.contains(&tool) };
+/// Returns true if a tool call may have changed a file of the project on purpose. A commit does not count,
+/// although its hooks may format files.
+pub fn may_change_files(tool_name: &str, command: Option<&str>) -> bool {
+    let Some(command) = command else { return !READ_ONLY_TOOLS.contains(&tool_name) };
     // A commit's message may come as a here-document.
     let command = command.split("<<").next().unwrap_or_default();
     let mut parts = command.split(['&', '|', ';', '\n']).map(str::trim).filter(|part| !part.is_empty());
-    let begins = |part: &str| part.split_whitespace().next().unwrap_or_default().to_owned();
-    !parts.all(|part| BESIDE_GIT.contains(&begins(part).as_str()))
+    let first_word = |part: &str| part.split_whitespace().next().unwrap_or_default().to_owned();
+    !parts.all(|part| COMMIT_LINE_PROGRAMS.contains(&first_word(part).as_str()))
 }
 
 #[cfg(test)]
@@ -66,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_and_a_look_change_nothing() {
+    fn commits_and_read_only_tools_change_no_files() {
         for (tool, command, expected) in [
             ("Read", None, false),
             ("Edit", None, true),
@@ -76,33 +83,33 @@ mod tests {
             ("Bash", Some("git status --short | head"), false),
             ("Bash", Some("cargo fmt; git commit -am Parser"), true),
             ("Bash", Some("ls"), true),
-            // What is in quotes is not looked into: better one file too many than one too few.
+            // Quoted text is not parsed. Reporting a change too many is safer than missing one.
             ("Bash", Some("git commit -m 'a; b'"), true),
         ] {
             assert_eq!(may_change_files(tool, command), expected, "{tool} {command:?}");
         }
     }
 
-    fn items(names: &[&str]) -> Vec<String> {
+    fn to_strings(names: &[&str]) -> Vec<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
     #[test]
-    fn work_belongs_to_the_sessions_own_item_until_that_is_ticked() {
-        let (open, none) = (items(&["printer", "writer"]), items(&[]));
-        let parser = items(&["parser"]);
+    fn work_belongs_to_the_sessions_own_item_until_it_is_ticked() {
+        let (open, none) = (to_strings(&["printer", "writer"]), to_strings(&[]));
+        let parser = to_strings(&["parser"]);
         for (own, open, ticked, changed_since, stops, expected) in [
-            // Half done: its own item, whatever the list's order.
+            // Half done: the session's own item, whatever the plan's order.
             (Some("printer"), &open, &none, false, false, (Some("printer"), true)),
             (Some("writer"), &open, &none, false, false, (Some("writer"), true)),
-            // Ticked, and nothing after it: the next one is not begun.
+            // Ticked, and nothing changed since: the next item is not started.
             (Some("parser"), &open, &parser, false, false, (Some("printer"), false)),
-            // Ticked, and continued.
+            // Ticked, and files changed since.
             (Some("parser"), &open, &parser, true, false, (Some("printer"), true)),
             // `--pack`: told to do the printer after the parser.
             (Some("printer"), &open, &parser, true, false, (Some("printer"), true)),
             (Some("printer"), &open, &parser, false, false, (Some("printer"), false)),
-            // `--pack`: told to stop before the next one.
+            // `--pack`: told to stop before the next item.
             (Some("parser"), &open, &parser, true, true, (Some("printer"), false)),
             // The last item.
             (Some("parser"), &none, &parser, false, false, (None, false)),
@@ -111,23 +118,28 @@ mod tests {
             (Some("gone"), &open, &none, false, false, (Some("printer"), true)),
             (None, &none, &none, false, false, (None, true)),
         ] {
-            let seen = Seen {
-                own,
-                open,
-                ticked,
-                changed_since_tick: changed_since,
-                stops_before_next: stops,
-                ..Seen::default()
+            let input = AttributionInput {
+                assigned_item: own,
+                open_items: open,
+                ticked_items: ticked,
+                has_changes_since_tick: changed_since,
+                must_stop_before_next: stops,
+                ..AttributionInput::default()
             };
-            let current = current(&seen);
-            assert_eq!((current.item.as_deref(), current.is_begun), expected, "{seen:?}");
+            let next_item = item_for_next_session(&input);
+            assert_eq!((next_item.item.as_deref(), next_item.is_started), expected, "{input:?}");
         }
     }
 
     #[test]
-    fn an_item_that_is_set_aside_is_not_next() {
-        let (open, aside) = (items(&["stuck", "printer"]), items(&["stuck"]));
-        let seen = Seen { own: Some("parser"), open: &open, set_aside: &aside, ..Seen::default() };
-        assert_eq!(current(&seen).item.as_deref(), Some("printer"));
+    fn an_item_that_was_set_aside_is_not_next() {
+        let (open, set_aside) = (to_strings(&["stuck", "printer"]), to_strings(&["stuck"]));
+        let input = AttributionInput {
+            assigned_item: Some("parser"),
+            open_items: &open,
+            set_aside_items: &set_aside,
+            ..AttributionInput::default()
+        };
+        assert_eq!(item_for_next_session(&input).item.as_deref(), Some("printer"));
     }
 }

@@ -1,92 +1,103 @@
-//! What the run may use: iterations, money, tokens, time, and the user's share of the client's quotas.
+//! Limits of a run: iterations, money, tokens, time, and a share of the user's usage quotas.
 
 use plimsoll_domain::cost::Cost;
-use plimsoll_domain::limits::{Limits, QuotaWindow};
-use plimsoll_domain::text::{counted, tokens};
+use plimsoll_domain::limits::{QuotaWindow, RunLimits};
+use plimsoll_domain::text::{count_with_noun, format_tokens};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
+use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
 
-/// The bound that is reached, if one is.
-pub fn reached(state: &RunState, now: &Timestamp) -> Option<Verdict> {
-    if let Some(verdict) = spent(state, now) {
+/// Returns the verdict if a limit of the run is reached.
+pub fn reached_limit_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+    if let Some(verdict) = budget_or_deadline_verdict(state, now) {
         return Some(verdict);
     }
     if state.iteration >= state.options.max_iterations {
-        let done = counted(state.iteration as usize, "iteration");
-        return Some(Verdict::Stop { status: Status::MaxIterations, reason: format!("{done} done") });
+        let iterations_text = count_with_noun(state.iteration as usize, "iteration");
+        return Some(Verdict::Stop {
+            status: RunStatus::MaxIterations,
+            reason: format!("{iterations_text} done"),
+        });
     }
-    quota(state, now).or_else(|| day(state, now))
+    quota_verdict(state, now).or_else(|| daily_budget_verdict(state, now))
 }
 
-/// Money, tokens or time are used up: so they are also where a session is not counted.
-pub fn spent(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+/// Returns the stop if money, tokens or time are used up. These limits also apply to a session that does not
+/// count as an iteration.
+pub fn budget_or_deadline_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
     let stop = |status, reason| Some(Verdict::Stop { status, reason });
-    if let Some(reason) = budget(state) {
-        return stop(Status::Budget, reason);
+    if let Some(reason) = spent_budget_reason(state) {
+        return stop(RunStatus::Budget, reason);
     }
-    if let Some(deadline) = passed(state, now) {
-        return stop(Status::Deadline, format!("the deadline was {deadline}"));
+    if let Some(deadline) = passed_deadline(state, now) {
+        return stop(RunStatus::Deadline, format!("the deadline was {deadline}"));
     }
     None
 }
 
-/// Adds what a session used on a day.
-pub fn add_session(state: &mut RunState, cost: Cost, tokens: u64, day: &str) {
-    let spent = &mut state.spent;
+/// Adds a session's cost and tokens. `date` is the day on which the session ran.
+pub fn add_session_cost(state: &mut RunState, cost: Cost, tokens: u64, date: &str) {
+    let spent = &mut state.spending;
     spent.cost_usd += cost.usd;
     spent.add_cost_basis(cost.basis);
-    spent.cost_of_day.add(day, cost);
+    spent.cost_of_last_day.add_cost(date, cost);
     spent.tokens = spent.tokens.saturating_add(tokens);
 }
 
-/// The money or the tokens that are used up, in words.
-fn budget(state: &RunState) -> Option<String> {
-    let Limits { max_cost_usd, max_tokens, .. } = state.options.limits;
-    if let Some(most) = max_cost_usd.filter(|most| state.spent.cost_usd >= *most) {
-        let spent = state.spent.cost_basis().format_usd(state.spent.cost_usd);
-        return Some(format!("{spent} of ${most:.2} spent"));
+/// Returns the reason if the money or the tokens are used up.
+fn spent_budget_reason(state: &RunState) -> Option<String> {
+    let RunLimits { max_cost_usd, max_tokens, .. } = state.options.limits;
+    if let Some(limit) = max_cost_usd.filter(|most| state.spending.cost_usd >= *most) {
+        let spent_text = state.spending.cost_basis().format_usd(state.spending.cost_usd);
+        return Some(format!("{spent_text} of ${limit:.2} spent"));
     }
-    let most = max_tokens.filter(|most| state.spent.tokens >= *most)?;
-    Some(format!("{} of {} tokens used", tokens(state.spent.tokens), tokens(most)))
+    let limit = max_tokens.filter(|most| state.spending.tokens >= *most)?;
+    Some(format!("{} of {} tokens used", format_tokens(state.spending.tokens), format_tokens(limit)))
 }
 
-/// The deadline, if it has passed.
-pub fn passed<'a>(state: &'a RunState, now: &Timestamp) -> Option<&'a Timestamp> {
+/// Returns the deadline if it has passed.
+pub fn passed_deadline<'a>(state: &'a RunState, now: &Timestamp) -> Option<&'a Timestamp> {
     state.options.limits.deadline.as_ref().filter(|deadline| now >= *deadline)
 }
 
-/// Is it neither money nor tokens, but a share of a quota that names no reset?
-pub fn stops_for_quota(state: &RunState) -> bool {
-    let share = state.options.limits.stop_at_limit_percent.map(f64::from);
-    let is_undated = |window: &QuotaWindow| {
-        window.resets_at.is_none() && share.is_some_and(|share| window.percent >= share)
+/// Returns true if the run is stopped by a full quota for which the client reports no reset time, and not by
+/// money or tokens.
+pub fn is_stopped_by_quota_without_reset(state: &RunState) -> bool {
+    let max_percent = state.options.limits.stop_at_limit_percent.map(f64::from);
+    let is_full_without_reset = |window: &QuotaWindow| {
+        window.resets_at.is_none() && max_percent.is_some_and(|share| window.used_percent >= share)
     };
-    budget(state).is_none()
-        && [&state.spent.quota.five_hour, &state.spent.quota.seven_day].into_iter().flatten().any(is_undated)
+    spent_budget_reason(state).is_none()
+        && [&state.spending.quota.five_hour, &state.spending.quota.seven_day]
+            .into_iter()
+            .flatten()
+            .any(is_full_without_reset)
 }
 
-fn quota(state: &RunState, now: &Timestamp) -> Option<Verdict> {
-    let share = f64::from(state.options.limits.stop_at_limit_percent?);
-    let windows = [("five-hour", &state.spent.quota.five_hour), ("weekly", &state.spent.quota.seven_day)];
-    let is_over = |window: &QuotaWindow| window.resets_at.as_ref().is_none_or(|reset| now < reset);
-    let full = windows
+fn quota_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+    let max_percent = f64::from(state.options.limits.stop_at_limit_percent?);
+    let windows =
+        [("five-hour", &state.spending.quota.five_hour), ("weekly", &state.spending.quota.seven_day)];
+    let is_current = |window: &QuotaWindow| window.resets_at.as_ref().is_none_or(|reset| now < reset);
+    let fullest = windows
         .into_iter()
         .filter_map(|(name, window)| Some((name, window.as_ref()?)))
-        .filter(|(_, window)| window.percent >= share && is_over(window))
-        // Where both are used up, the later reset counts.
-        .max_by(|(_, one), (_, other)| one.resets_at.cmp(&other.resets_at));
-    let (name, window) = full?;
-    let reason =
-        format!("{:.0}% of the {name} quota is used, and the run stops at {share:.0}%", window.percent);
+        .filter(|(_, window)| window.used_percent >= max_percent && is_current(window))
+        // If both quotas are full, the later reset counts.
+        .max_by(|(_, left), (_, right)| left.resets_at.cmp(&right.resets_at));
+    let (name, window) = fullest?;
+    let reason = format!(
+        "{:.0}% of the {name} quota is used, and the run stops at {max_percent:.0}%",
+        window.used_percent
+    );
     match &window.resets_at {
         Some(reset) if is_after_deadline(state, reset) => {
             let reason = format!("{reason}; it resets at {reset}, after the deadline");
-            Some(Verdict::Stop { status: Status::Deadline, reason })
+            Some(Verdict::Stop { status: RunStatus::Deadline, reason })
         }
         Some(reset) => Some(Verdict::Pause { kind: PauseKind::Quota, until: Some(reset.clone()), reason }),
         None => {
             let reason = format!("{reason}; the client reports no reset time to wait for");
-            Some(Verdict::Stop { status: Status::Budget, reason })
+            Some(Verdict::Stop { status: RunStatus::Budget, reason })
         }
     }
 }
@@ -95,18 +106,19 @@ fn is_after_deadline(state: &RunState, moment: &Timestamp) -> bool {
     state.options.limits.deadline.as_ref().is_some_and(|deadline| moment >= deadline)
 }
 
-/// What all runs may spend on a day is spent: the run waits for the next day.
-pub fn day(state: &RunState, now: &Timestamp) -> Option<Verdict> {
-    let most = state.options.limits.max_cost_per_day_usd?;
-    let today = state.spent.spent_today.as_ref()?;
-    if today.usd < most || *now >= today.ends_at {
+/// Returns the verdict if all runs together have spent the daily budget: the run pauses until the day ends, or
+/// stops if that is after its deadline.
+pub fn daily_budget_verdict(state: &RunState, now: &Timestamp) -> Option<Verdict> {
+    let daily_limit = state.options.limits.max_cost_per_day_usd?;
+    let today = state.spending.spent_today.as_ref()?;
+    if today.usd < daily_limit || *now >= today.day_ends_at {
         return None;
     }
-    let (spent, ends_at) = (today.basis.format_usd(today.usd), &today.ends_at);
-    let reason = format!("{spent} of ${most:.2} a day spent by all runs together");
+    let (spent_text, ends_at) = (today.basis.format_usd(today.usd), &today.day_ends_at);
+    let reason = format!("{spent_text} of ${daily_limit:.2} a day spent by all runs together");
     if is_after_deadline(state, ends_at) {
         let reason = format!("{reason}; the day ends at {ends_at}, after the deadline");
-        return Some(Verdict::Stop { status: Status::Deadline, reason });
+        return Some(Verdict::Stop { status: RunStatus::Deadline, reason });
     }
     Some(Verdict::Pause { kind: PauseKind::Quota, until: Some(ends_at.clone()), reason })
 }
@@ -115,95 +127,101 @@ pub fn day(state: &RunState, now: &Timestamp) -> Option<Verdict> {
 mod tests {
     use super::*;
     use plimsoll_domain::cost::CostBasis;
-    use plimsoll_domain::limits::{DayCost, Quota, SpentToday};
-    use plimsoll_domain::state::{RunOptions, Spent};
+    use plimsoll_domain::limits::{DayCost, SubscriptionQuotas, TodaysSpending};
+    use plimsoll_domain::state::{RunOptions, RunSpending};
 
     const NOW: &str = "2026-01-07T05:00:00Z";
 
-    fn state() -> RunState {
+    fn running_state() -> RunState {
         RunState {
             iteration: 2,
             options: RunOptions { max_iterations: 50, ..RunOptions::default() },
-            spent: Spent { cost_usd: 4.0, tokens: 1_000_000, ..Spent::default() },
+            spending: RunSpending { cost_usd: 4.0, tokens: 1_000_000, ..RunSpending::default() },
             ..RunState::default()
         }
     }
 
-    fn quota(five_hour: Option<(f64, &str)>, seven_day: Option<(f64, &str)>) -> Quota {
+    fn quota_of(five_hour: Option<(f64, &str)>, seven_day: Option<(f64, &str)>) -> SubscriptionQuotas {
         let window = |(percent, resets_at): (f64, &str)| QuotaWindow {
-            percent,
+            used_percent: percent,
             resets_at: Some(resets_at.to_owned()).filter(|reset| !reset.is_empty()).map(Timestamp::from),
         };
-        Quota { five_hour: five_hour.map(window), seven_day: seven_day.map(window) }
+        SubscriptionQuotas { five_hour: five_hour.map(window), seven_day: seven_day.map(window) }
     }
 
     #[test]
-    fn each_bound_ends_the_run_with_its_own_word() {
-        let none = || Limits::default();
+    fn each_limit_stops_the_run_with_its_own_status() {
+        let none = || RunLimits::default();
         for (limits, iteration, marker) in [
             (none(), 2, None),
             (none(), 50, Some("RALPH_STOP|max_iterations|50 iterations done")),
-            (Limits { max_cost_usd: Some(4.0), ..none() }, 2, Some("RALPH_STOP|budget|$4.00 of $4.00 spent")),
-            (Limits { max_cost_usd: Some(4.01), ..none() }, 2, None),
             (
-                Limits { max_tokens: Some(900_000), ..none() },
+                RunLimits { max_cost_usd: Some(4.0), ..none() },
+                2,
+                Some("RALPH_STOP|budget|$4.00 of $4.00 spent"),
+            ),
+            (RunLimits { max_cost_usd: Some(4.01), ..none() }, 2, None),
+            (
+                RunLimits { max_tokens: Some(900_000), ..none() },
                 2,
                 Some("RALPH_STOP|budget|1M of 900k tokens used"),
             ),
             (
-                Limits { deadline: Some(NOW.into()), ..none() },
+                RunLimits { deadline: Some(NOW.into()), ..none() },
                 2,
                 Some("RALPH_STOP|deadline|the deadline was 2026-01-07T05:00:00Z"),
             ),
-            (Limits { deadline: Some("2026-01-07T05:00:01Z".into()), ..none() }, 2, None),
+            (RunLimits { deadline: Some("2026-01-07T05:00:01Z".into()), ..none() }, 2, None),
         ] {
             let state = RunState {
                 iteration,
-                options: RunOptions { limits: limits.clone(), ..state().options },
-                ..state()
+                options: RunOptions { limits: limits.clone(), ..running_state().options },
+                ..running_state()
             };
-            let said = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
-            assert_eq!(said.as_deref(), marker, "{limits:?}");
+            let actual = reached_limit_verdict(&state, &Timestamp::from(NOW))
+                .map(|verdict| verdict.to_marker().to_string());
+            assert_eq!(actual.as_deref(), marker, "{limits:?}");
         }
     }
 
     #[test]
-    fn a_share_of_the_quota_waits_for_the_later_reset_and_an_old_figure_counts_for_nothing() {
+    fn a_full_quota_waits_for_the_later_reset_and_expired_ones_are_ignored() {
         let soon = "2026-01-07T06:00:00Z";
         let later = "2026-01-10T00:00:00Z";
         let past = "2026-01-07T04:00:00Z";
         for (quota, beginning) in [
-            (quota(Some((79.0, soon)), None), None),
+            (quota_of(Some((79.0, soon)), None), None),
             (
-                quota(Some((80.0, soon)), None),
+                quota_of(Some((80.0, soon)), None),
                 Some("RALPH_PAUSE|2026-01-07T06:00:00Z|80% of the five-hour quota"),
             ),
             (
-                quota(Some((90.0, soon)), Some((81.0, later))),
+                quota_of(Some((90.0, soon)), Some((81.0, later))),
                 Some("RALPH_PAUSE|2026-01-10T00:00:00Z|81% of the weekly quota"),
             ),
-            (quota(Some((99.0, past)), None), None),
+            (quota_of(Some((99.0, past)), None), None),
             (
-                quota(Some((99.0, "")), None),
+                quota_of(Some((99.0, "")), None),
                 Some(
                     "RALPH_STOP|budget|99% of the five-hour quota is used, and the run stops at 80%; the client reports no reset",
                 ),
             ),
         ] {
-            let limits = Limits { stop_at_limit_percent: Some(80), ..Limits::default() };
+            let limits = RunLimits { stop_at_limit_percent: Some(80), ..RunLimits::default() };
             let state = RunState {
-                options: RunOptions { limits, ..state().options },
-                spent: Spent { quota, ..state().spent },
-                ..state()
+                options: RunOptions { limits, ..running_state().options },
+                spending: RunSpending { quota, ..running_state().spending },
+                ..running_state()
             };
-            let said = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
-            assert_eq!(said.is_some(), beginning.is_some(), "{said:?}");
-            assert!(said.unwrap_or_default().starts_with(beginning.unwrap_or_default()));
+            let actual = reached_limit_verdict(&state, &Timestamp::from(NOW))
+                .map(|verdict| verdict.to_marker().to_string());
+            assert_eq!(actual.is_some(), beginning.is_some(), "{actual:?}");
+            assert!(actual.unwrap_or_default().starts_with(beginning.unwrap_or_default()));
         }
     }
 
     #[test]
-    fn what_a_day_may_cost_waits_for_the_next_day_and_yesterdays_figure_counts_for_nothing() {
+    fn a_spent_daily_budget_pauses_until_the_day_ends_and_then_expires() {
         let ends_at = "2026-01-07T23:00:00Z";
         let spent = "$9.50 of $9.50 a day spent by all runs together";
         let pause = format!("RALPH_PAUSE|{ends_at}|{spent}");
@@ -215,60 +233,68 @@ mod tests {
             (9.5, NOW, Some(ends_at), Some(&stop)),
             (9.5, NOW, Some("2026-01-08T23:00:00Z"), Some(&pause)),
         ] {
-            let limits = Limits {
+            let limits = RunLimits {
                 max_cost_per_day_usd: Some(9.5),
                 deadline: deadline.map(Timestamp::from),
-                ..Limits::default()
+                ..RunLimits::default()
             };
             let state = RunState {
-                options: RunOptions { limits, ..state().options },
-                spent: Spent {
-                    spent_today: Some(SpentToday { usd, ends_at: ends_at.into(), ..SpentToday::default() }),
-                    ..state().spent
+                options: RunOptions { limits, ..running_state().options },
+                spending: RunSpending {
+                    spent_today: Some(TodaysSpending {
+                        usd,
+                        day_ends_at: ends_at.into(),
+                        ..TodaysSpending::default()
+                    }),
+                    ..running_state().spending
                 },
-                ..state()
+                ..running_state()
             };
-            let said = reached(&state, &Timestamp::from(now)).map(|verdict| verdict.marker().to_string());
-            assert_eq!(said.as_ref(), marker, "{usd} {now} {deadline:?}");
+            let actual = reached_limit_verdict(&state, &Timestamp::from(now))
+                .map(|verdict| verdict.to_marker().to_string());
+            assert_eq!(actual.as_ref(), marker, "{usd} {now} {deadline:?}");
             let options = RunOptions { max_iterations: 50, ..RunOptions::default() };
             let unlimited = RunState { options, ..state };
-            assert_eq!(reached(&unlimited, &Timestamp::from(NOW)), None);
+            assert_eq!(reached_limit_verdict(&unlimited, &Timestamp::from(NOW)), None);
         }
     }
 
     #[test]
-    fn the_cost_of_a_day_begins_anew_with_the_next() {
+    fn the_daily_cost_restarts_with_the_next_day() {
         let mut state = RunState::default();
-        for (usd, day, of_day) in
+        for (usd, day, expected) in
             [(1.0, "2026-01-07", "1.00"), (0.5, "2026-01-07", "1.50"), (2.0, "2026-01-08", "2.00")]
         {
-            add_session(&mut state, Cost { usd, basis: CostBasis::Reported }, 10, day);
-            assert_eq!(format!("{:.2}", state.spent.cost_of_day.on(day).usd), of_day);
+            add_session_cost(&mut state, Cost { usd, basis: CostBasis::Reported }, 10, day);
+            assert_eq!(format!("{:.2}", state.spending.cost_of_last_day.cost_on_day(day).usd), expected);
         }
-        let (yesterday, all) = (state.spent.cost_of_day.on("2026-01-07").usd, state.spent.cost_usd);
+        let (yesterday, all) =
+            (state.spending.cost_of_last_day.cost_on_day("2026-01-07").usd, state.spending.cost_usd);
         assert_eq!(format!("{yesterday:.2} {all:.2}"), "0.00 3.50");
     }
 
     #[test]
-    fn an_estimated_session_reaches_the_bounds_and_the_reason_says_how_sure_it_is() {
-        for (basis, words) in [(CostBasis::Estimated, "about"), (CostBasis::AtMost, "at most")] {
+    fn estimated_costs_count_and_the_reason_says_how_certain_they_are() {
+        for (basis, prefix) in [(CostBasis::Estimated, "about"), (CostBasis::AtMost, "at most")] {
             let mut state = RunState::default();
             state.options.max_iterations = 50;
             state.options.limits.max_cost_usd = Some(0.3);
             for usd in [0.2, 0.15] {
-                add_session(&mut state, Cost { usd, basis }, 10, "2026-01-07");
+                add_session_cost(&mut state, Cost { usd, basis }, 10, "2026-01-07");
             }
-            // A reported session makes the sum no surer.
-            add_session(&mut state, Cost { usd: 0.1, basis: CostBasis::Reported }, 10, "2026-01-07");
-            let marker = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
-            assert_eq!(marker, Some(format!("RALPH_STOP|budget|{words} $0.45 of $0.30 spent")));
-            let DayCost { usd, basis: of_day, .. } = state.spent.cost_of_day.clone();
+            // A reported session does not make the sum more certain.
+            add_session_cost(&mut state, Cost { usd: 0.1, basis: CostBasis::Reported }, 10, "2026-01-07");
+            let marker = reached_limit_verdict(&state, &Timestamp::from(NOW))
+                .map(|verdict| verdict.to_marker().to_string());
+            assert_eq!(marker, Some(format!("RALPH_STOP|budget|{prefix} $0.45 of $0.30 spent")));
+            let DayCost { usd, basis: of_day, .. } = state.spending.cost_of_last_day.clone();
             assert_eq!(of_day, basis);
-            state.options.limits = Limits { max_cost_per_day_usd: Some(0.4), ..Limits::default() };
+            state.options.limits = RunLimits { max_cost_per_day_usd: Some(0.4), ..RunLimits::default() };
             let ends_at = Timestamp::from("2026-01-08T00:00:00Z");
-            state.spent.spent_today = Some(SpentToday { usd, basis, ends_at });
-            let paused = reached(&state, &Timestamp::from(NOW)).map(|verdict| verdict.marker().to_string());
-            let expected = format!("{words} $0.45 of $0.40 a day spent by all runs together");
+            state.spending.spent_today = Some(TodaysSpending { usd, basis, day_ends_at: ends_at });
+            let paused = reached_limit_verdict(&state, &Timestamp::from(NOW))
+                .map(|verdict| verdict.to_marker().to_string());
+            let expected = format!("{prefix} $0.45 of $0.40 a day spent by all runs together");
             assert!(paused.as_ref().is_some_and(|paused| paused.ends_with(&expected)), "{paused:?}");
         }
     }

@@ -1,206 +1,239 @@
-//! The circuit breaker: a run without progress ends, with the reason and the evidence. Pure counting; what
-//! counts as progress was found out before.
+//! The circuit breaker: ends a run without progress, with a reason and evidence. It only counts; the caller
+//! decides what is progress.
 
+use crate::current_item::current_open_item;
 use crate::error_fingerprint::fingerprint;
-use crate::item_in_hand::item_in_hand;
 use plimsoll_domain::RunState;
-use plimsoll_domain::breaker::{BreakerCause, Opened};
+use plimsoll_domain::breaker::{BreakerCause, BreakerTrip};
 use plimsoll_domain::settings::BreakerLimits;
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 
-/// What one session came to, as far as the breaker asks.
+/// The facts about one session that the breaker counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Observation {
-    /// What has moved, in words: a commit, files, an item, a verify command, the working memory.
+pub struct SessionObservation {
+    /// Descriptions of the progress made: a commit, files, an item, a verify command, the working memory.
     pub progress: Vec<String>,
-    /// True when an item was ticked, or a verify command passes that had failed.
-    pub finished: bool,
-    /// True when it finished something, or, in a run without a plan, made a commit: there that is the item.
-    pub advanced: bool,
-    /// True when it committed nothing but our own files, where sessions leave their notes (progress.txt).
-    pub only_notes: bool,
-    /// True when it is unknown whether anything changed: that does not count as no progress.
-    pub unsure: bool,
-    /// The error it ended with: its own, or its last command's that did not pass later.
+    /// True if an item was ticked, or a verify command passes that had failed before.
+    pub has_finished_item: bool,
+    /// True if something was finished. In a run without a plan a commit counts too, because there it stands for
+    /// an item.
+    pub has_advanced: bool,
+    /// True if every commit touched only Plimsoll's own files, such as progress.txt, where sessions leave
+    /// notes.
+    pub committed_only_notes: bool,
+    /// True if it is unknown whether anything changed. That does not count as no progress.
+    pub is_change_unknown: bool,
+    /// The error that the session ended with: its own, or that of its last command if that did not pass later.
     pub error: Option<String>,
     /// A tool that the client refused to run.
-    pub denied: Option<String>,
-    /// True when the model said nothing and did nothing.
-    pub empty: bool,
-    /// True when it failed before the model had answered.
-    pub failed_at_start: bool,
+    pub denied_tool: Option<String>,
+    /// True if the model wrote nothing and called no tool.
+    pub is_empty_reply: bool,
+    /// True if the session failed before the model answered.
+    pub failed_before_reply: bool,
 }
 
-/// How many fingerprints are kept at most.
-const ERRORS_KEPT: usize = 20;
-/// The order in which causes are named when several are due: the most telling first.
-const ORDER: [BreakerCause; 6] = [
+/// The most error fingerprints kept in the state.
+const MAX_ERROR_HASHES: usize = 20;
+/// Causes in order of priority. If several are due, the most specific one is reported.
+const CAUSES_BY_PRIORITY: [BreakerCause; 6] = [
     BreakerCause::QuickFailure,
     BreakerCause::PermissionDenied,
     BreakerCause::EmptyReply,
-    BreakerCause::Refused,
+    BreakerCause::RefusedPromises,
     BreakerCause::SameError,
     BreakerCause::NoProgress,
 ];
 
-/// Counts one session; answers with the opening, if it opens now.
-pub fn observe(
+/// Counts one session. Returns the opening if the breaker opens now.
+pub fn record_session(
     state: &mut RunState,
-    seen: &Observation,
-    refusal: Option<&str>,
+    observation: &SessionObservation,
+    refusal_reason: Option<&str>,
     limits: &BreakerLimits,
-) -> Option<Opened> {
-    count_up(state, seen, refusal.is_some());
-    // Taken after counting and for one session only: whatever comes of it, the next one is judged by the limits alone.
-    let trial = state.outcomes.breaker.half_open.take();
-    let due = |cause: &BreakerCause| {
-        let limit = limit(*cause, limits);
-        limit > 0 && (count(*cause, state) >= limit || trial == Some(*cause) && again(*cause, state))
+) -> Option<BreakerTrip> {
+    update_counters(state, observation, refusal_reason.is_some());
+    // The trial lasts one session, so it is taken after counting; from the next session on only the limits
+    // count.
+    let trial_cause = state.outcomes.breaker.half_open_cause.take();
+    let is_due = |cause: &BreakerCause| {
+        let limit = limit_for_cause(*cause, limits);
+        limit > 0
+            && (count_for_cause(*cause, state) >= limit
+                || trial_cause == Some(*cause) && has_trial_failed(*cause, state))
     };
-    let cause = ORDER.into_iter().find(due)?;
-    let opened = Opened {
+    let cause = CAUSES_BY_PRIORITY.into_iter().find(is_due)?;
+    let opening = BreakerTrip {
         cause,
-        count: count(cause, state),
-        evidence: evidence(cause, state, seen, refusal, trial == Some(cause)),
+        failure_count: count_for_cause(cause, state),
+        evidence: describe_evidence(cause, state, observation, refusal_reason, trial_cause == Some(cause)),
         iteration: state.iteration,
-        at: plimsoll_domain::Timestamp::UNKNOWN,
+        tripped_at: plimsoll_domain::Timestamp::UNKNOWN,
     };
-    state.outcomes.breaker.opened = Some(opened.clone());
-    Some(opened)
+    state.outcomes.breaker.trip = Some(opening.clone());
+    Some(opening)
 }
 
-fn count_up(state: &mut RunState, seen: &Observation, refused: bool) {
-    let next = |count: u32, again: bool| if again { count.saturating_add(1) } else { 0 };
-    state.outcomes.no_change_count =
-        next(state.outcomes.no_change_count, seen.progress.is_empty() && !seen.unsure);
-    let mark = if seen.advanced { None } else { seen.error.as_ref().map(|error| fingerprint(error)) };
-    match mark {
-        Some(mark) if state.outcomes.error_hashes.last() == Some(&mark) => {
-            state.outcomes.error_hashes.push(mark);
+fn update_counters(state: &mut RunState, observation: &SessionObservation, is_refused: bool) {
+    let increment_or_reset =
+        |count: u32, is_repeated: bool| if is_repeated { count.saturating_add(1) } else { 0 };
+    state.outcomes.no_change_count = increment_or_reset(
+        state.outcomes.no_change_count,
+        observation.progress.is_empty() && !observation.is_change_unknown,
+    );
+    let error_hash = if observation.has_advanced {
+        None
+    } else {
+        observation.error.as_ref().map(|error| fingerprint(error))
+    };
+    match error_hash {
+        Some(error_hash) if state.outcomes.error_hashes.last() == Some(&error_hash) => {
+            state.outcomes.error_hashes.push(error_hash);
         }
-        Some(mark) => state.outcomes.error_hashes = vec![mark],
+        Some(error_hash) => state.outcomes.error_hashes = vec![error_hash],
         None => state.outcomes.error_hashes.clear(),
     }
-    let too_many = state.outcomes.error_hashes.len().saturating_sub(ERRORS_KEPT);
-    state.outcomes.error_hashes.drain(..too_many);
+    let excess_count = state.outcomes.error_hashes.len().saturating_sub(MAX_ERROR_HASHES);
+    state.outcomes.error_hashes.drain(..excess_count);
     let breaker = &mut state.outcomes.breaker;
-    breaker.refused = next(breaker.refused, refused && !seen.finished);
-    breaker.permission_denied = next(breaker.permission_denied, seen.denied.is_some() && !seen.advanced);
-    breaker.empty_reply = next(breaker.empty_reply, seen.empty);
-    breaker.quick_failure = next(breaker.quick_failure, seen.failed_at_start);
-    breaker.last_error = seen.error.as_ref().map_or(String::new(), |error| clip(&one_line(error), 300));
+    breaker.refused_promise_count =
+        increment_or_reset(breaker.refused_promise_count, is_refused && !observation.has_finished_item);
+    breaker.permission_denied_count = increment_or_reset(
+        breaker.permission_denied_count,
+        observation.denied_tool.is_some() && !observation.has_advanced,
+    );
+    breaker.empty_reply_count = increment_or_reset(breaker.empty_reply_count, observation.is_empty_reply);
+    breaker.quick_failure_count =
+        increment_or_reset(breaker.quick_failure_count, observation.failed_before_reply);
+    breaker.last_error =
+        observation.error.as_ref().map_or(String::new(), |error| truncate_end(&to_single_line(error), 300));
 }
 
-/// How far a counter has come.
-pub fn count(cause: BreakerCause, state: &RunState) -> u32 {
+/// Returns the current count of a cause.
+pub fn count_for_cause(cause: BreakerCause, state: &RunState) -> u32 {
     match cause {
-        BreakerCause::QuickFailure => state.outcomes.breaker.quick_failure,
-        BreakerCause::PermissionDenied => state.outcomes.breaker.permission_denied,
-        BreakerCause::EmptyReply => state.outcomes.breaker.empty_reply,
-        BreakerCause::Refused => state.outcomes.breaker.refused,
+        BreakerCause::QuickFailure => state.outcomes.breaker.quick_failure_count,
+        BreakerCause::PermissionDenied => state.outcomes.breaker.permission_denied_count,
+        BreakerCause::EmptyReply => state.outcomes.breaker.empty_reply_count,
+        BreakerCause::RefusedPromises => state.outcomes.breaker.refused_promise_count,
         BreakerCause::SameError => state.outcomes.error_hashes.len() as u32,
         BreakerCause::NoProgress => state.outcomes.no_change_count,
     }
 }
 
-fn limit(cause: BreakerCause, limits: &BreakerLimits) -> u32 {
+fn limit_for_cause(cause: BreakerCause, limits: &BreakerLimits) -> u32 {
     match cause {
         BreakerCause::QuickFailure => limits.quick_failure,
         BreakerCause::PermissionDenied => limits.permission_denied,
         BreakerCause::EmptyReply => limits.empty_reply,
-        BreakerCause::Refused => limits.refused,
+        BreakerCause::RefusedPromises => limits.refused,
         BreakerCause::SameError => limits.same_error,
         BreakerCause::NoProgress => limits.no_progress,
     }
 }
 
-fn evidence(
+fn describe_evidence(
     cause: BreakerCause,
     state: &RunState,
-    seen: &Observation,
-    refusal: Option<&str>,
-    in_trial: bool,
+    observation: &SessionObservation,
+    refusal_reason: Option<&str>,
+    is_trial: bool,
 ) -> String {
     let error = &state.outcomes.breaker.last_error;
-    let said = if error.is_empty() { String::new() } else { format!(": {error}") };
-    let sessions = counted(count(cause, state) as usize, "session");
-    let words = match cause {
+    let error_suffix = if error.is_empty() { String::new() } else { format!(": {error}") };
+    let sessions_text = count_with_noun(count_for_cause(cause, state) as usize, "session");
+    let description = match cause {
         BreakerCause::QuickFailure => {
-            format!("{sessions} in a row failed before the model had answered{said}")
+            format!("{sessions_text} in a row failed before the model had answered{error_suffix}")
         }
         BreakerCause::PermissionDenied => format!(
-            "in {sessions} in a row the client refused the tool {tool}: allow it after `--`, for example with --allowedTools {tool}",
-            tool = seen.denied.as_deref().unwrap_or("?")
+            "in {sessions_text} in a row the client refused the tool {tool}: allow it after `--`, for example with --allowedTools {tool}",
+            tool = observation.denied_tool.as_deref().unwrap_or("?")
         ),
-        BreakerCause::EmptyReply => format!("{sessions} in a row said and did nothing"),
-        BreakerCause::Refused => format!(
+        BreakerCause::EmptyReply => format!("{sessions_text} in a row said and did nothing"),
+        BreakerCause::RefusedPromises => format!(
             "{} in a row did not hold, the last because: {}",
-            counted(state.outcomes.breaker.refused as usize, "promise"),
-            refusal.unwrap_or_default()
+            count_with_noun(state.outcomes.breaker.refused_promise_count as usize, "promise"),
+            refusal_reason.unwrap_or_default()
         ),
-        BreakerCause::SameError => format!("{sessions} in a row ended with the same error{said}"),
+        BreakerCause::SameError => {
+            format!("{sessions_text} in a row ended with the same error{error_suffix}")
+        }
         BreakerCause::NoProgress => {
-            let item =
-                item_in_hand(state).map(|item| format!("; the current item is \"{}\"", clip(item, 80)));
-            let changed = if seen.only_notes {
+            let item = current_open_item(state)
+                .map(|item| format!("; the current item is \"{}\"", truncate_end(item, 80)));
+            let changed_text = if observation.committed_only_notes {
                 "nothing but notes: no file of the project"
             } else {
                 "nothing: no commit, no file"
             };
-            format!("{sessions} in a row changed {changed}, no item{}{said}", item.unwrap_or_default())
+            format!(
+                "{sessions_text} in a row changed {changed_text}, no item{}{error_suffix}",
+                item.unwrap_or_default()
+            )
         }
     };
-    let trial = if in_trial { "again in the session after the reset: " } else { "" };
-    clip(&format!("{trial}{words}"), 500)
+    let trial_prefix = if is_trial { "again in the session after the reset: " } else { "" };
+    truncate_end(&format!("{trial_prefix}{description}"), 500)
 }
 
-/// Has the session on trial met the old trouble? Another error is none: of the old one the fingerprint is kept.
-fn again(cause: BreakerCause, state: &RunState) -> bool {
+/// Returns true if the session on trial failed with the same cause again. A different error does not count: the
+/// fingerprint of the old one is kept for the comparison.
+fn has_trial_failed(cause: BreakerCause, state: &RunState) -> bool {
     match cause {
         BreakerCause::SameError => state.outcomes.error_hashes.len() > 1,
-        cause => count(cause, state) > 0,
+        cause => count_for_cause(cause, state) > 0,
     }
 }
 
-/// Before a stuck item opens the breaker it is set aside, if another one is open: the night continues with the
-/// rest. Answers with the item.
-pub fn set_aside(state: &mut RunState, limits: &BreakerLimits) -> Option<String> {
-    // A session that asked the user was not counted, so the counters are those of the session before it.
-    if state.asked_now().next().is_some() {
+/// Sets aside the current item one session before it would open the breaker, if another item is open, so that
+/// the run continues with the others. Returns the item.
+pub fn set_aside_stuck_item(state: &mut RunState, limits: &BreakerLimits) -> Option<String> {
+    // A session that asked the user was not counted, so the counters are those of the session before.
+    if state.questions_of_current_iteration().next().is_some() {
         return None;
     }
-    let nearly = |cause| {
-        let limit = limit(cause, limits);
-        limit > 1 && count(cause, state) + 1 == limit
+    let is_one_below_limit = |cause| {
+        let limit = limit_for_cause(cause, limits);
+        limit > 1 && count_for_cause(cause, state) + 1 == limit
     };
-    if ![BreakerCause::NoProgress, BreakerCause::SameError, BreakerCause::Refused].into_iter().any(nearly) {
+    if ![BreakerCause::NoProgress, BreakerCause::SameError, BreakerCause::RefusedPromises]
+        .into_iter()
+        .any(is_one_below_limit)
+    {
         return None;
     }
-    let stuck = item_in_hand(state)?.clone();
-    let is_free = |item: &String| !state.items.set_aside.contains(item) && !state.is_parked(item);
-    let others = state.items.todo_items.iter().any(|item| *item != stuck && is_free(item));
-    if !others {
+    let stuck_item = current_open_item(state)?.clone();
+    let is_available =
+        |item: &String| !state.plan_items.set_aside_items.contains(item) && !state.is_parked(item);
+    let has_other_item =
+        state.plan_items.todo_items.iter().any(|item| *item != stuck_item && is_available(item));
+    if !has_other_item {
         return None;
     }
-    state.items.set_aside.push(stuck.clone());
-    Some(stuck)
+    state.plan_items.set_aside_items.push(stuck_item.clone());
+    Some(stuck_item)
 }
 
-/// `--reset-breaker`: the counters start again, and the next session is a trial for the old trouble. By its last
-/// fingerprint the same error is known again.
-pub fn reset(state: &mut RunState) {
-    let trouble = state.outcomes.breaker.opened.take().map(|opened| opened.cause);
-    state.outcomes.breaker = plimsoll_domain::breaker::Breaker { half_open: trouble, ..Default::default() };
+/// Implements `--reset-breaker`: restarts the counters and puts the next session on trial for the cause that
+/// opened the breaker. The last error fingerprint is kept to recognize the same error.
+pub fn reset_for_trial(state: &mut RunState) {
+    let opened_cause = state.outcomes.breaker.trip.take().map(|opened| opened.cause);
+    state.outcomes.breaker =
+        plimsoll_domain::breaker::BreakerState { half_open_cause: opened_cause, ..Default::default() };
     state.outcomes.no_change_count = 0;
-    let last = state.outcomes.error_hashes.pop();
-    state.outcomes.error_hashes =
-        if trouble == Some(BreakerCause::SameError) { last.into_iter().collect() } else { Vec::new() };
+    let last_hash = state.outcomes.error_hashes.pop();
+    state.outcomes.error_hashes = if opened_cause == Some(BreakerCause::SameError) {
+        last_hash.into_iter().collect()
+    } else {
+        Vec::new()
+    };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::state::Items;
+    use plimsoll_domain::state::PlanItems;
 
     const LIMITS: BreakerLimits = BreakerLimits {
         no_progress: 3,
@@ -211,170 +244,202 @@ mod tests {
         quick_failure: 3,
     };
 
-    fn worked() -> Observation {
-        Observation { progress: vec!["a commit".into()], ..Observation::default() }
+    fn with_commit() -> SessionObservation {
+        SessionObservation { progress: vec!["a commit".into()], ..SessionObservation::default() }
     }
 
-    fn finished() -> Observation {
-        Observation { finished: true, advanced: true, ..worked() }
+    fn with_finished_item() -> SessionObservation {
+        SessionObservation { has_finished_item: true, has_advanced: true, ..with_commit() }
     }
 
-    fn erring(error: &str) -> Observation {
-        Observation { error: Some(error.into()), ..worked() }
+    fn with_error(error: &str) -> SessionObservation {
+        SessionObservation { error: Some(error.into()), ..with_commit() }
     }
 
-    fn denied() -> Observation {
-        Observation { denied: Some("Bash".into()), ..worked() }
+    fn with_denied_tool() -> SessionObservation {
+        SessionObservation { denied_tool: Some("Bash".into()), ..with_commit() }
     }
 
-    /// Which cause opens the breaker, and at which session; none if it stays closed.
-    fn opens(sessions: &[Observation]) -> Option<(BreakerCause, usize)> {
+    /// Returns the cause that opens the breaker and the number of the session; `None` if it stays closed.
+    fn first_opening(sessions: &[SessionObservation]) -> Option<(BreakerCause, usize)> {
         let mut state = RunState::default();
-        let opened = |seen: &Observation| observe(&mut state, seen, None, &LIMITS).map(|opened| opened.cause);
+        let opened = |observation: &SessionObservation| {
+            record_session(&mut state, observation, None, &LIMITS).map(|opened| opened.cause)
+        };
         let causes: Vec<_> = sessions.iter().map(opened).collect();
-        let place = causes.iter().position(Option::is_some)?;
-        Some((causes[place]?, place + 1))
+        let index = causes.iter().position(Option::is_some)?;
+        Some((causes[index]?, index + 1))
     }
 
     #[test]
-    fn each_cause_has_its_own_counter_and_opens_at_its_own_limit() {
-        let nothing = Observation::default();
-        let empty = Observation { empty: true, ..Observation::default() };
-        let at_start = Observation { failed_at_start: true, ..Observation::default() };
-        let unsure = Observation { unsure: true, ..Observation::default() };
+    fn each_cause_has_its_own_counter_and_limit() {
+        let nothing = SessionObservation::default();
+        let empty = SessionObservation { is_empty_reply: true, ..SessionObservation::default() };
+        let at_start = SessionObservation { failed_before_reply: true, ..SessionObservation::default() };
+        let unsure = SessionObservation { is_change_unknown: true, ..SessionObservation::default() };
         for (sessions, expected) in [
             (vec![nothing.clone(); 4], Some((BreakerCause::NoProgress, 3))),
             (vec![empty; 3], Some((BreakerCause::EmptyReply, 3))),
             (vec![at_start; 3], Some((BreakerCause::QuickFailure, 3))),
-            (vec![denied(); 2], Some((BreakerCause::PermissionDenied, 2))),
-            (vec![erring("error: a"); 5], Some((BreakerCause::SameError, 5))),
-            (vec![worked(); 50], None),
+            (vec![with_denied_tool(); 2], Some((BreakerCause::PermissionDenied, 2))),
+            (vec![with_error("error: a"); 5], Some((BreakerCause::SameError, 5))),
+            (vec![with_commit(); 50], None),
             (vec![unsure; 50], None),
-            (vec![nothing.clone(), nothing.clone(), worked(), nothing.clone(), nothing], None),
-            (vec![denied(), worked(), denied()], None),
+            (vec![nothing.clone(), nothing.clone(), with_commit(), nothing.clone(), nothing], None),
+            (vec![with_denied_tool(), with_commit(), with_denied_tool()], None),
         ] {
-            assert_eq!(opens(&sessions), expected, "{sessions:?}");
+            assert_eq!(first_opening(&sessions), expected, "{sessions:?}");
         }
     }
 
     #[test]
-    fn changing_line_numbers_do_not_hide_an_error_and_different_errors_do_not_add_up() {
+    fn changing_line_numbers_do_not_hide_a_repeated_error() {
         let same: Vec<_> = (1..=5)
-            .map(|line| erring(&format!("error[E0308]: mismatched types at src/a.rs:{line}:7")))
+            .map(|line| with_error(&format!("error[E0308]: mismatched types at src/a.rs:{line}:7")))
             .collect();
-        assert_eq!(opens(&same), Some((BreakerCause::SameError, 5)));
+        assert_eq!(first_opening(&same), Some((BreakerCause::SameError, 5)));
         let different: Vec<_> = ["E0308", "E0412", "E0425", "E0433", "E0502", "E0599"]
             .iter()
-            .map(|code| erring(&format!("error[{code}]: something is wrong")))
+            .map(|code| with_error(&format!("error[{code}]: something is wrong")))
             .collect();
-        assert_eq!(opens(&different), None);
+        assert_eq!(first_opening(&different), None);
         let with_a_tick: Vec<_> = (0..9)
             .map(|n| {
                 if n % 3 == 2 {
-                    Observation { error: Some("error: a".into()), ..finished() }
+                    SessionObservation { error: Some("error: a".into()), ..with_finished_item() }
                 } else {
-                    erring("error: a")
+                    with_error("error: a")
                 }
             })
             .collect();
-        assert_eq!(opens(&with_a_tick), None, "an error beside finished items is no standstill");
+        assert_eq!(first_opening(&with_a_tick), None, "an error beside finished items is no standstill");
     }
 
     #[test]
-    fn promises_are_counted_while_no_item_is_finished() {
+    fn refused_promises_count_only_while_no_item_is_finished() {
         let mut state = RunState::default();
-        assert_eq!(observe(&mut state, &worked(), Some("x"), &LIMITS), None);
-        assert_eq!(observe(&mut state, &finished(), Some("x"), &LIMITS), None);
-        assert_eq!(observe(&mut state, &worked(), Some("x"), &LIMITS), None);
-        assert_eq!(observe(&mut state, &worked(), Some("x"), &LIMITS), None);
-        let opened = observe(&mut state, &worked(), Some("x"), &LIMITS).unwrap();
-        assert_eq!((opened.cause, opened.count), (BreakerCause::Refused, 3));
+        assert_eq!(record_session(&mut state, &with_commit(), Some("x"), &LIMITS), None);
+        assert_eq!(record_session(&mut state, &with_finished_item(), Some("x"), &LIMITS), None);
+        assert_eq!(record_session(&mut state, &with_commit(), Some("x"), &LIMITS), None);
+        assert_eq!(record_session(&mut state, &with_commit(), Some("x"), &LIMITS), None);
+        let opened = record_session(&mut state, &with_commit(), Some("x"), &LIMITS).unwrap();
+        assert_eq!((opened.cause, opened.failure_count), (BreakerCause::RefusedPromises, 3));
     }
 
     #[test]
     fn a_limit_of_zero_never_opens() {
         let limits = BreakerLimits { no_progress: 0, ..LIMITS };
         let mut state = RunState::default();
-        assert!((0..50).all(|_| observe(&mut state, &Observation::default(), None, &limits).is_none()));
+        assert!(
+            (0..50)
+                .all(|_| record_session(&mut state, &SessionObservation::default(), None, &limits).is_none())
+        );
     }
 
     #[test]
-    fn a_session_that_committed_only_notes_has_not_changed_nothing() {
+    fn evidence_tells_a_session_that_committed_only_notes_from_an_idle_one() {
         for (only_notes, expected) in [
             (true, "3 sessions in a row changed nothing but notes: no file of the project, no item"),
             (false, "3 sessions in a row changed nothing: no commit, no file, no item"),
         ] {
             let mut state = RunState::default();
-            let seen = Observation { only_notes, ..Observation::default() };
-            let opened: Vec<_> = (0..3).filter_map(|_| observe(&mut state, &seen, None, &LIMITS)).collect();
+            let observation =
+                SessionObservation { committed_only_notes: only_notes, ..SessionObservation::default() };
+            let opened: Vec<_> =
+                (0..3).filter_map(|_| record_session(&mut state, &observation, None, &LIMITS)).collect();
             assert_eq!(opened.iter().map(|opened| opened.evidence.as_str()).collect::<Vec<_>>(), [expected]);
         }
     }
 
     #[test]
-    fn after_a_reset_one_session_of_the_same_trouble_opens_it_again_and_progress_closes_it() {
+    fn after_a_reset_one_failure_of_the_same_cause_reopens_the_breaker() {
         let mut state = RunState::default();
         for _ in 0..3 {
-            observe(&mut state, &Observation::default(), None, &LIMITS);
+            record_session(&mut state, &SessionObservation::default(), None, &LIMITS);
         }
-        reset(&mut state);
-        assert_eq!(state.outcomes.breaker.half_open, Some(BreakerCause::NoProgress));
+        reset_for_trial(&mut state);
+        assert_eq!(state.outcomes.breaker.half_open_cause, Some(BreakerCause::NoProgress));
         let mut closed = state.clone();
-        assert_eq!(observe(&mut closed, &worked(), None, &LIMITS), None);
-        assert_eq!(observe(&mut closed, &Observation::default(), None, &LIMITS), None, "closed again");
-        let opened = observe(&mut state, &Observation::default(), None, &LIMITS).unwrap();
-        assert_eq!((opened.cause, opened.count), (BreakerCause::NoProgress, 1));
+        assert_eq!(record_session(&mut closed, &with_commit(), None, &LIMITS), None);
+        assert_eq!(
+            record_session(&mut closed, &SessionObservation::default(), None, &LIMITS),
+            None,
+            "closed again"
+        );
+        let opened = record_session(&mut state, &SessionObservation::default(), None, &LIMITS).unwrap();
+        assert_eq!((opened.cause, opened.failure_count), (BreakerCause::NoProgress, 1));
         insta::assert_snapshot!(opened.evidence, @"again in the session after the reset: 1 session in a row changed nothing: no commit, no file, no item");
     }
 
     #[test]
-    fn after_a_reset_only_the_same_error_opens_it_again() {
+    fn after_a_reset_only_the_same_error_reopens_the_breaker() {
         let mut state = RunState::default();
         for line in 0..5 {
-            observe(&mut state, &erring(&format!("error[E0308] at src/a.rs:{line}")), None, &LIMITS);
+            record_session(
+                &mut state,
+                &with_error(&format!("error[E0308] at src/a.rs:{line}")),
+                None,
+                &LIMITS,
+            );
         }
-        assert!(state.outcomes.breaker.opened.is_some());
-        reset(&mut state);
-        let (mut same, mut none) = (state.clone(), state.clone());
-        assert_eq!(observe(&mut state, &erring("cannot access 'nowhere'"), None, &LIMITS), None);
-        assert_eq!((count(BreakerCause::SameError, &state), state.outcomes.breaker.half_open), (1, None));
-        let opened = observe(&mut same, &erring("error[E0308] at src/a.rs:99"), None, &LIMITS).unwrap();
+        assert!(state.outcomes.breaker.trip.is_some());
+        reset_for_trial(&mut state);
+        let (mut same, mut without_error) = (state.clone(), state.clone());
+        assert_eq!(record_session(&mut state, &with_error("cannot access 'nowhere'"), None, &LIMITS), None);
+        assert_eq!(
+            (count_for_cause(BreakerCause::SameError, &state), state.outcomes.breaker.half_open_cause),
+            (1, None)
+        );
+        let opened =
+            record_session(&mut same, &with_error("error[E0308] at src/a.rs:99"), None, &LIMITS).unwrap();
         assert_eq!(opened.cause, BreakerCause::SameError);
         insta::assert_snapshot!(opened.evidence, @"again in the session after the reset: 2 sessions in a row ended with the same error: error[E0308] at src/a.rs:99");
-        assert_eq!(observe(&mut none, &worked(), None, &LIMITS), None);
-        assert_eq!(count(BreakerCause::SameError, &none), 0);
+        assert_eq!(record_session(&mut without_error, &with_commit(), None, &LIMITS), None);
+        assert_eq!(count_for_cause(BreakerCause::SameError, &without_error), 0);
     }
 
     #[test]
-    fn an_item_that_was_claimed_to_be_done_twice_is_set_aside_for_the_others() {
+    fn an_item_falsely_claimed_done_twice_is_set_aside() {
         let mut state = RunState {
-            items: Items { todo_items: vec!["one".into(), "two".into()], ..Items::default() },
+            plan_items: PlanItems { todo_items: vec!["one".into(), "two".into()], ..PlanItems::default() },
             ..RunState::default()
         };
-        let mut claimed = |finished| {
-            let seen = Observation { finished, ..worked() };
-            let opened = observe(&mut state, &seen, Some("2 items are open"), &LIMITS).is_some();
-            (opened, set_aside(&mut state, &LIMITS))
+        let mut claim_done = |finished| {
+            let observation = SessionObservation { has_finished_item: finished, ..with_commit() };
+            let opened =
+                record_session(&mut state, &observation, Some("2 items are open"), &LIMITS).is_some();
+            (opened, set_aside_stuck_item(&mut state, &LIMITS))
         };
-        assert_eq!(claimed(false), (false, None));
-        assert_eq!(claimed(false), (false, Some("one".to_owned())));
-        assert_eq!(claimed(true), (false, None), "the next item is finished, and the counter begins again");
-        assert_eq!((claimed(false), claimed(false).0, claimed(false).0), ((false, None), false, true));
+        assert_eq!(claim_done(false), (false, None));
+        assert_eq!(claim_done(false), (false, Some("one".to_owned())));
+        assert_eq!(
+            claim_done(true),
+            (false, None),
+            "the next item is finished, and the counter begins again"
+        );
+        assert_eq!(
+            (claim_done(false), claim_done(false).0, claim_done(false).0),
+            ((false, None), false, true)
+        );
     }
 
     #[test]
-    fn a_stuck_item_is_set_aside_just_before_the_breaker_would_open_and_only_if_another_is_open() {
+    fn a_stuck_item_is_set_aside_one_session_before_the_breaker_opens() {
         let mut state = RunState {
-            items: Items { todo_items: vec!["one".into(), "two".into()], ..Items::default() },
+            plan_items: PlanItems { todo_items: vec!["one".into(), "two".into()], ..PlanItems::default() },
             ..RunState::default()
         };
-        let mut nothing = || {
-            let opened = observe(&mut state, &Observation::default(), None, &LIMITS).is_some();
-            (opened, set_aside(&mut state, &LIMITS))
+        let mut record_idle_session = || {
+            let opened = record_session(&mut state, &SessionObservation::default(), None, &LIMITS).is_some();
+            (opened, set_aside_stuck_item(&mut state, &LIMITS))
         };
-        assert_eq!(nothing(), (false, None));
-        assert_eq!(nothing(), (false, Some("one".to_owned())));
-        assert_eq!(nothing(), (true, None), "three sessions without progress are three, whatever the item");
-        assert_eq!(item_in_hand(&state).map(String::as_str), Some("two"));
+        assert_eq!(record_idle_session(), (false, None));
+        assert_eq!(record_idle_session(), (false, Some("one".to_owned())));
+        assert_eq!(
+            record_idle_session(),
+            (true, None),
+            "three sessions without progress are three, whatever the item"
+        );
+        assert_eq!(current_open_item(&state).map(String::as_str), Some("two"));
     }
 }

@@ -1,7 +1,8 @@
-//! Which files check the work: tests by the usual names, and what the verify commands name.
+//! Recognizes the files that check the work: tests with the usual names, and files that the verify commands
+//! name or read.
 
-/// What a program reads to know what to run.
-const READ_BY: [(&[&str], &[&str]); 5] = [
+/// Programs, and the files from which they read what to run.
+const FILES_READ_BY_PROGRAMS: [(&[&str], &[&str]); 5] = [
     (&["make", "gmake"], &["Makefile", "makefile", "GNUmakefile"]),
     (&["npm", "pnpm", "yarn", "bun"], &["package.json"]),
     (&["just"], &["justfile", "Justfile", ".justfile"]),
@@ -9,34 +10,33 @@ const READ_BY: [(&[&str], &[&str]); 5] = [
     (&["cargo-nextest", "nextest"], &[".config/nextest.toml"]),
 ];
 
-/// Folders that hold tests.
 const TEST_FOLDERS: [&str; 5] = ["test", "tests", "__tests__", "spec", "specs"];
 
-/// Returns true for a test, and for a file that one of the commands names or reads to know what to run.
-pub fn is_check_file(path: &str, commands: &[String]) -> bool {
-    is_test(path) || commands.iter().any(|command| is_named_by(command, path))
+/// Returns true for a test file, and for a file that one of the commands names or reads to know what to run.
+pub fn is_check_file(path: &str, verify_commands: &[String]) -> bool {
+    is_test_file(path) || verify_commands.iter().any(|command| command_uses_file(command, path))
 }
 
-fn is_test(path: &str) -> bool {
+fn is_test_file(path: &str) -> bool {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-    let inner = name.split('.').rev().nth(1).unwrap_or_default();
-    let is_between_dots = name.matches('.').count() > 1 && ["test", "spec"].contains(&inner);
-    let is_code = name.contains('.');
-    let ends = ["_test", "_tests", "_spec", "Test", "Tests"];
-    let is_test_name = stem.starts_with("test_") || ends.iter().any(|end| stem.ends_with(end));
+    let inner_extension = name.split('.').rev().nth(1).unwrap_or_default();
+    let has_test_extension = name.matches('.').count() > 1 && ["test", "spec"].contains(&inner_extension);
+    let has_extension = name.contains('.');
+    let suffixes = ["_test", "_tests", "_spec", "Test", "Tests"];
+    let is_test_name = stem.starts_with("test_") || suffixes.iter().any(|end| stem.ends_with(end));
     folders.split('/').any(|folder| TEST_FOLDERS.contains(&folder))
-        || is_code && (is_test_name || is_between_dots || name == "conftest.py")
+        || has_extension && (is_test_name || has_test_extension || name == "conftest.py")
 }
 
-fn is_named_by(command: &str, path: &str) -> bool {
+fn command_uses_file(command: &str, path: &str) -> bool {
     let is_separator = |letter: char| letter.is_whitespace() || "'\"`;&|()<>=$".contains(letter);
     let words: Vec<&str> = command.split(is_separator).filter(|word| !word.is_empty()).collect();
-    let is_path = |word: &&str| word.strip_prefix("./").unwrap_or(word) == path;
-    let is_read = |(programs, files): &(&[&str], &[&str])| {
+    let is_same_path = |word: &&str| word.strip_prefix("./").unwrap_or(word) == path;
+    let is_read_by_program = |(programs, files): &(&[&str], &[&str])| {
         files.contains(&path) && words.iter().any(|word| programs.contains(word))
     };
-    words.iter().any(is_path) || READ_BY.iter().any(is_read)
+    words.iter().any(is_same_path) || FILES_READ_BY_PROGRAMS.iter().any(is_read_by_program)
 }
 
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_and_what_the_commands_name_are_check_files_and_nothing_else_is() {
+    fn only_tests_and_files_named_or_read_by_commands_are_check_files() {
         let commands = ["sh ./check.sh --all", "make test && npm run 'lint'", "python3 -m pytest src"]
             .map(str::to_owned)
             .to_vec();
@@ -63,7 +63,7 @@ mod tests {
             ("src/DatesTest.java", true),
             ("app/models/user_spec.rb", true),
             ("conftest.py", true),
-            // Not what a command only looks at or below.
+            // Files that a command merely reads, or that lie below a named folder.
             ("src/parse.rs", false),
             ("src/latest.rs", false),
             ("docs/testing.md", false),

@@ -1,63 +1,67 @@
-//! Commands that check the work: which ones are, and which lines of their output name what failed.
+//! Recognizes commands that check the work, and the lines of their output that name a failure.
 
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::text::{to_single_line, truncate_end};
 
-/// How many lines of one failed check are kept at most.
-const FAILURES: usize = 8;
-/// How much of a line.
-const LINE: usize = 160;
+/// The most lines kept of one failed check.
+const MAX_FAILURE_LINES: usize = 8;
+/// The most characters kept of one line.
+const MAX_LINE_CHARS: usize = 160;
 
-/// Words of a command line that make it a check.
-const CHECKS: [&str; 16] = [
+/// Words in a command line that make it a check.
+const CHECK_WORDS: [&str; 16] = [
     "test", "tests", "pytest", "unittest", "check", "clippy", "lint", "eslint", "tsc", "mypy", "ruff", "vet",
     "vitest", "jest", "rspec", "ctest",
 ];
 
-/// True for a command that checks the work: one of the run's verify commands, or one that a test runner or linter is
-/// named in.
-pub fn is_check(command: &str, verify: &[String]) -> bool {
-    let is_verify = |known: &String| !known.trim().is_empty() && command.contains(known.trim());
+/// Returns true for a command that checks the work: one that contains a verify command of the run, or that
+/// names a test runner or linter.
+pub fn is_check_command(command: &str, verify_commands: &[String]) -> bool {
+    let contains_verify_command = |verify_command: &String| {
+        !verify_command.trim().is_empty() && command.contains(verify_command.trim())
+    };
     let words = command.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-    // `test -f file` asks about a file; `git commit -m "Add a test"` checks nothing.
+    // `test -f file` tests a file, and `git commit -m "Add a test"` checks nothing.
     let is_shell_test = command.trim_start().starts_with("test ") || command.trim_start().starts_with("[ ");
-    let is_talk =
+    let is_other_program =
         ["git ", "echo ", "grep ", "rg ", "cat ", "ls ", "sed ", "find ", "mkdir ", "rm ", "touch "]
             .iter()
             .any(|program| command.trim_start().starts_with(program));
-    verify.iter().any(is_verify)
-        || (!is_shell_test && !is_talk && words.into_iter().any(|word| CHECKS.contains(&word)))
+    verify_commands.iter().any(contains_verify_command)
+        || (!is_shell_test && !is_other_program && words.into_iter().any(|word| CHECK_WORDS.contains(&word)))
 }
 
-/// The lines that name what failed, in their order and each once; where none does, the last line that says anything.
-pub fn failures(output: &str) -> Vec<String> {
-    let mut named: Vec<String> = Vec::new();
-    for line in output.lines().filter(|line| names_a_failure(line)) {
-        let line = clip(&one_line(line), LINE);
-        if named.len() < FAILURES && !named.contains(&line) {
-            named.push(line);
+/// Returns the lines that name a failure, in order and without duplicates. If there are none, returns the last
+/// non-empty line.
+pub fn failure_lines(output: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in output.lines().filter(|line| is_failure_line(line)) {
+        let line = truncate_end(&to_single_line(line), MAX_LINE_CHARS);
+        if lines.len() < MAX_FAILURE_LINES && !lines.contains(&line) {
+            lines.push(line);
         }
     }
-    if named.is_empty() {
-        let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty() && !is_exit_code(line));
-        named.extend(last.map(|line| clip(&one_line(line), LINE)));
+    if lines.is_empty() {
+        let last_line =
+            output.lines().rev().map(str::trim).find(|line| !line.is_empty() && !is_exit_code_line(line));
+        lines.extend(last_line.map(|line| truncate_end(&to_single_line(line), MAX_LINE_CHARS)));
     }
-    named
+    lines
 }
 
-/// What the client writes before the output of a command that failed.
-fn is_exit_code(line: &str) -> bool {
+/// Returns true for the line that the client writes before the output of a failed command.
+fn is_exit_code_line(line: &str) -> bool {
     line.strip_prefix("Exit code ").is_some_and(|rest| rest.chars().all(|letter| letter.is_ascii_digit()))
 }
 
-fn names_a_failure(line: &str) -> bool {
+fn is_failure_line(line: &str) -> bool {
     let line = line.trim();
     // A tally such as `3 passed, 0 failed` names nothing.
-    let begins = ["FAIL", "FAILED", "ERROR", "error", "Error", "not ok", "✗", "✕", "×", "✘", "--- FAIL"];
+    let prefixes = ["FAIL", "FAILED", "ERROR", "error", "Error", "not ok", "✗", "✕", "×", "✘", "--- FAIL"];
     let is_tally = line.starts_with("FAILED (") || line.to_lowercase().contains("0 failed");
-    let ends = ["... FAILED", "--- FAILED", " FAILED", "... FAIL"];
+    let suffixes = ["... FAILED", "--- FAILED", " FAILED", "... FAIL"];
     !is_tally
-        && (begins.iter().any(|start| starts_with_word(line, start))
-            || ends.iter().any(|end| line.ends_with(end)))
+        && (prefixes.iter().any(|start| starts_with_word(line, start))
+            || suffixes.iter().any(|end| line.ends_with(end)))
 }
 
 fn starts_with_word(line: &str, word: &str) -> bool {
@@ -70,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_is_a_verify_command_or_names_a_runner() {
+    fn a_check_is_a_verify_command_or_names_a_test_runner() {
         let verify = vec!["make all".to_owned()];
         for (command, expected) in [
             ("cargo test -p parser", true),
@@ -84,22 +88,22 @@ mod tests {
             ("sed -i 's/test/check/' a", false),
             ("./latest.sh", false),
         ] {
-            assert_eq!(is_check(command, &verify), expected, "{command}");
+            assert_eq!(is_check_command(command, &verify), expected, "{command}");
         }
     }
 
     #[test]
-    fn the_lines_that_name_what_failed_are_kept_in_their_order() {
+    fn lines_that_name_a_failure_are_kept_in_order() {
         let python = "F.\n======\nFAIL: test_old (Dates)\n---\nTraceback\nAssertionError\nFAIL: test_empty (Dates)\nRan 2 tests\nFAILED (failures=2)";
-        assert_eq!(failures(python), ["FAIL: test_old (Dates)", "FAIL: test_empty (Dates)"]);
+        assert_eq!(failure_lines(python), ["FAIL: test_old (Dates)", "FAIL: test_empty (Dates)"]);
         let cargo =
             "running 2 tests\ntest a ... ok\ntest b ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed";
-        assert_eq!(failures(cargo), ["test b ... FAILED"]);
+        assert_eq!(failure_lines(cargo), ["test b ... FAILED"]);
         let rustc = "error[E0308]: mismatched types\n  --> src/a.rs:3";
-        assert_eq!(failures(rustc), ["error[E0308]: mismatched types"]);
-        assert_eq!(failures("Exit code 1\nsomething broke\n"), ["something broke"]);
-        assert_eq!(failures("Exit code 1\n"), [""; 0]);
-        let many: String = (0..50).map(|number| format!("FAIL: test_{number}\n")).collect();
-        assert_eq!(failures(&many).len(), FAILURES);
+        assert_eq!(failure_lines(rustc), ["error[E0308]: mismatched types"]);
+        assert_eq!(failure_lines("Exit code 1\nsomething broke\n"), ["something broke"]);
+        assert_eq!(failure_lines("Exit code 1\n"), [""; 0]);
+        let many_failures: String = (0..50).map(|number| format!("FAIL: test_{number}\n")).collect();
+        assert_eq!(failure_lines(&many_failures).len(), MAX_FAILURE_LINES);
     }
 }

@@ -1,19 +1,22 @@
-//! What a client's version means, in words: the one that is too old, and the one that runs no hooks of ours.
+//! Messages about the client's version: too old to use, or too old to run the plugin's hooks. Also its
+//! command-line options.
 
-use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_PLUGIN, parse_version};
+use plimsoll_protocol::settings::{FIRST_CLASSIC_VERSION, FIRST_PLUGIN_VERSION, parse_version};
 
-/// Why we do not work with a client, from the output of `claude --version`; none if we do, or if it does not report it.
-pub fn too_old(version_text: &str) -> Option<String> {
-    let version = parse_version(version_text).filter(|version| *version < FIRST_CLASSIC)?;
+/// Returns why this client is not supported, from the output of `claude --version`. Returns `None` if it is
+/// supported or does not report its version.
+pub fn too_old_reason(version_text: &str) -> Option<String> {
+    let version = parse_version(version_text).filter(|version| *version < FIRST_CLASSIC_VERSION)?;
     Some(format!(
         "Claude Code {} is older than {}, the first version that knows the events of our hooks; it would silently drop them all",
-        dotted(version),
-        dotted(FIRST_CLASSIC)
+        format_version(version),
+        format_version(FIRST_CLASSIC_VERSION)
     ))
 }
 
-/// Options of Claude Code (2.1.329, and a few of earlier versions), without those that ask it for something else than a session.
-const OPTIONS: [&str; 46] = [
+/// Options of Claude Code that start a session (2.1.329, and a few of earlier versions); options with another
+/// purpose are left out.
+const SESSION_OPTIONS: [&str; 46] = [
     "--add-dir",
     "--agent",
     "--agents",
@@ -62,31 +65,30 @@ const OPTIONS: [&str; 46] = [
     "--worktree",
 ];
 
-/// True if a word of a command line is an option of Claude Code, with or without a value.
-pub fn is_option(word: &str) -> bool {
+/// Returns true if an argument is an option of Claude Code, with or without a value.
+pub fn is_session_option(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
-    OPTIONS.contains(&name)
+    SESSION_OPTIONS.contains(&name)
 }
 
-/// What is to be done about it.
-pub const UPDATE: &str = "update Claude Code, then run `plimsoll init` again";
+/// Advice that goes with a client that is too old.
+pub const UPDATE_ADVICE: &str = "update Claude Code, then run `plimsoll init` again";
 
-/// What the server tells the model of a client that runs neither the memory's hooks nor those of our plugin, by the name
-/// and the version with which that client introduces itself.
-pub fn runs_no_hooks(name: &str, version: &str) -> Option<String> {
-    let version =
-        parse_version(version).filter(|version| name == "claude-code" && *version < FIRST_PLUGIN)?;
+/// Returns the notice that the MCP server sends to the model of a client that runs neither the memory's hooks
+/// nor those of the plugin. `client_name` and `version_text` are those with which the client introduces itself.
+pub fn missing_hooks_notice(client_name: &str, version_text: &str) -> Option<String> {
+    let version = parse_version(version_text)
+        .filter(|version| client_name == "claude-code" && *version < FIRST_PLUGIN_VERSION)?;
     Some(format!(
         "This client ({}) is older than {}: the working memory's hooks and those of Plimsoll's plugin do not run in it. \
         Nothing is shown to you automatically: call memory_show at the start and after a compaction. Tell the user once that \
         the plugin does not measure how full the context is: update Claude Code, or use `plimsoll init`.",
-        dotted(version),
-        dotted(FIRST_PLUGIN)
+        format_version(version),
+        format_version(FIRST_PLUGIN_VERSION)
     ))
 }
 
-/// A version as people write it.
-pub fn dotted((major, minor, patch): (u32, u32, u32)) -> String {
+pub fn format_version((major, minor, patch): (u32, u32, u32)) -> String {
     format!("{major}.{minor}.{patch}")
 }
 
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_of_the_client_is_known_with_and_without_its_value() {
+    fn a_client_option_is_recognized_with_and_without_a_value() {
         for (word, expected) in [
             ("--model", true),
             ("--model=opus", true),
@@ -105,12 +107,12 @@ mod tests {
             ("-m", false),
             ("", false),
         ] {
-            assert_eq!(is_option(word), expected, "{word}");
+            assert_eq!(is_session_option(word), expected, "{word}");
         }
     }
 
     #[test]
-    fn a_version_is_too_old_runs_no_hooks_or_is_well() {
+    fn a_version_is_too_old_lacks_plugin_hooks_or_is_supported() {
         for (version_text, is_too_old, is_without) in [
             ("0.2.9 (Claude Code)", true, true),
             ("1.0.84 (Claude Code)", true, true),
@@ -121,11 +123,15 @@ mod tests {
             ("who knows", false, false),
             ("", false, false),
         ] {
-            assert_eq!(too_old(version_text).is_some(), is_too_old, "{version_text}");
-            assert_eq!(runs_no_hooks("claude-code", version_text).is_some(), is_without, "{version_text}");
-            assert_eq!(runs_no_hooks("another", version_text), None, "{version_text}");
+            assert_eq!(too_old_reason(version_text).is_some(), is_too_old, "{version_text}");
+            assert_eq!(
+                missing_hooks_notice("claude-code", version_text).is_some(),
+                is_without,
+                "{version_text}"
+            );
+            assert_eq!(missing_hooks_notice("another", version_text), None, "{version_text}");
         }
-        let words = too_old("1.0.60 (Claude Code)").expect("words");
-        assert!(words.contains("1.0.60") && words.contains("1.0.85"), "{words}");
+        let reason = too_old_reason("1.0.60 (Claude Code)").expect("words");
+        assert!(reason.contains("1.0.60") && reason.contains("1.0.85"), "{reason}");
     }
 }

@@ -1,284 +1,319 @@
-//! Is the run done? What the agent claims, and what contradicts it.
+//! Decides whether a run is done: the agent's claim, and the facts that contradict it.
 
-use crate::evidence::Evidence;
+use crate::evidence::SessionEvidence;
 pub use crate::evidence::VerifyOutcome;
 use crate::near_miss::{NearMiss, find_near_miss};
-use crate::review::missing_review;
+use crate::review::missing_review_reason;
 use plimsoll_domain::item_set;
-use plimsoll_domain::promise::{self, Claim};
-use plimsoll_domain::protected::describe_changes;
-use plimsoll_domain::text::{clip, counted};
-use plimsoll_domain::{Ending, RunState, TodoList};
+use plimsoll_domain::promise::{self, PromiseClaim};
+use plimsoll_domain::protected::describe_protected_changes;
+use plimsoll_domain::text::{count_with_noun, truncate_end};
+use plimsoll_domain::{RunState, SessionEnding, TodoList};
 
-/// What the agent claims, and what contradicts it before any command has run.
+/// The agent's claim, checked against everything except the verify commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Completion {
+pub enum CompletionClaim {
     /// No promise was made.
     NotClaimed,
-    /// The agent cannot continue.
+    /// The agent reports that it cannot continue.
     Blocked(String),
-    /// The promise is refused, for these reasons: it was not given as asked, or something is not done.
+    /// The promise is refused, for these reasons: its form is wrong, or something is not done.
     Refused(Vec<String>),
-    /// Only the verify commands are left to decide.
-    Plausible,
+    /// Nothing contradicts the promise; the verify commands decide.
+    Uncontradicted,
 }
 
-/// How many names a refusal lists.
-const NAMES_LISTED: usize = 5;
+/// The most item names listed in a refusal.
+const MAX_NAMES_LISTED: usize = 5;
 
-/// Looks at the promise (the line, or the pop of the root frame) and the items.
-pub fn completion(state: &RunState, evidence: &Evidence) -> Completion {
+/// Checks the promise (the promise line, or the pop of the root frame) against the items and protected files.
+pub fn assess_completion(state: &RunState, evidence: &SessionEvidence) -> CompletionClaim {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    match promise::claim(message, &state.options.completion_promise, &state.nonce) {
-        Claim::None if state.options.ends_with_last_tick() => {
-            let is_done = objections(state, evidence).is_empty() && has_ticks(evidence);
-            let is_plausible = is_done && can_be_judged_by_ticks(state, &evidence.ending);
-            if is_plausible { Completion::Plausible } else { Completion::NotClaimed }
+    match promise::parse_claim(message, &state.options.completion_promise, &state.promise_code) {
+        PromiseClaim::None if state.options.ends_with_last_tick() => {
+            let is_done = completion_objections(state, evidence).is_empty() && has_ticked_items(evidence);
+            let is_plausible = is_done && can_complete_without_promise(state, &evidence.ending);
+            if is_plausible { CompletionClaim::Uncontradicted } else { CompletionClaim::NotClaimed }
         }
-        Claim::None if !evidence.root_popped => match near_miss(state, message) {
-            Some(miss) => {
-                let reasons = std::iter::once(miss_words(state, &miss));
-                Completion::Refused(reasons.chain(objections(state, evidence)).collect())
+        PromiseClaim::None if !evidence.is_root_frame_popped => match promise_near_miss(state, message) {
+            Some(near_miss) => {
+                let reasons = std::iter::once(describe_near_miss(state, &near_miss));
+                CompletionClaim::Refused(reasons.chain(completion_objections(state, evidence)).collect())
             }
-            None => Completion::NotClaimed,
+            None => CompletionClaim::NotClaimed,
         },
-        Claim::Blocked(reason) => Completion::Blocked(reason),
-        Claim::None | Claim::Complete => {
-            let reasons = objections(state, evidence);
-            if reasons.is_empty() { Completion::Plausible } else { Completion::Refused(reasons) }
+        PromiseClaim::Blocked(reason) => CompletionClaim::Blocked(reason),
+        PromiseClaim::None | PromiseClaim::Complete => {
+            let reasons = completion_objections(state, evidence);
+            if reasons.is_empty() {
+                CompletionClaim::Uncontradicted
+            } else {
+                CompletionClaim::Refused(reasons)
+            }
         }
     }
 }
 
-fn has_ticks(evidence: &Evidence) -> bool {
-    evidence.todo.as_ref().is_some_and(|todo| !todo.done().is_empty())
+fn has_ticked_items(evidence: &SessionEvidence) -> bool {
+    evidence.todo.as_ref().is_some_and(|todo| !todo.ticked_items().is_empty())
 }
 
-/// True if the ticks of a session that ended like this count without a promise. What the session could not bring to its
-/// own end counts only where commands prove it. What stopped the session from outside is judged first.
-fn can_be_judged_by_ticks(state: &RunState, ending: &Ending) -> bool {
+/// Returns true if ticks count without a promise after a session with this ending. If the session did not
+/// finish by itself, they count only if verify commands can confirm them. Endings caused from outside are
+/// judged elsewhere, before this.
+fn can_complete_without_promise(state: &RunState, ending: &SessionEnding) -> bool {
     match ending {
-        Ending::Completed | Ending::HookStopped | Ending::WindowFull(_) | Ending::ClientLimit(_) => true,
-        Ending::Silent(_) | Ending::OutOfTime | Ending::Crashed(_) | Ending::Failed(_) | Ending::Unknown => {
-            !state.options.commands().is_empty()
-        }
-        Ending::Limit(_)
-        | Ending::Overloaded(_)
-        | Ending::Fatal(_)
-        | Ending::Interrupted
-        | Ending::Cancelled => false,
+        SessionEnding::Completed
+        | SessionEnding::HookStopped
+        | SessionEnding::WindowFull(_)
+        | SessionEnding::ClientLimit(_) => true,
+        SessionEnding::IdleTimeout(_)
+        | SessionEnding::DeadlineReached
+        | SessionEnding::Crashed(_)
+        | SessionEnding::Failed(_)
+        | SessionEnding::Unknown => !state.options.all_verify_commands().is_empty(),
+        SessionEnding::Limit(_)
+        | SessionEnding::Overloaded(_)
+        | SessionEnding::Fatal(_)
+        | SessionEnding::Interrupted
+        | SessionEnding::Canceled => false,
     }
 }
 
-/// True if a last message says that the session cannot go on.
-pub fn says_blocked(state: &RunState, message: Option<&str>) -> bool {
-    let message = message.unwrap_or_default();
-    let claim = promise::claim(message, &state.options.completion_promise, &state.nonce);
-    matches!(claim, Claim::Blocked(_))
+/// Returns true if a last message reports that the session cannot continue.
+pub fn is_blocked_claim(state: &RunState, last_message: Option<&str>) -> bool {
+    let text = last_message.unwrap_or_default();
+    let claim = promise::parse_claim(text, &state.options.completion_promise, &state.promise_code);
+    matches!(claim, PromiseClaim::Blocked(_))
 }
 
-fn near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
-    find_near_miss(message, &state.options.completion_promise, &state.nonce)
+fn promise_near_miss(state: &RunState, message: &str) -> Option<NearMiss> {
+    find_near_miss(message, &state.options.completion_promise, &state.promise_code)
 }
 
-/// The line that was meant as the promise, and what it must be.
-fn miss_words(state: &RunState, miss: &NearMiss) -> String {
-    let line = if miss.is_blocked {
-        promise::blocked_line(&state.nonce, "REASON")
+/// Describes the line that was meant as the promise, and the exact line that is required.
+fn describe_near_miss(state: &RunState, near_miss: &NearMiss) -> String {
+    let line = if near_miss.claims_blocked {
+        promise::render_blocked_line(&state.promise_code, "REASON")
     } else {
-        promise::line(&state.options.completion_promise, &state.nonce)
+        promise::render_completion_line(&state.options.completion_promise, &state.promise_code)
     };
-    let rival = promise::rival(&state.options.objective, &state.options.completion_promise, &state.nonce);
-    let rival = rival.map_or(String::new(), |rival| {
+    let competing_promise = promise::find_other_promise(
+        &state.options.objective,
+        &state.options.completion_promise,
+        &state.promise_code,
+    );
+    let competing_clause = competing_promise.map_or(String::new(), |rival| {
         format!("; the task text names `{rival}`, but this line counts, whatever another text says")
     });
     format!(
-        "the promise line did not count (it was \"{}\"): the last line of the last message must be exactly `{line}`, as plain text{rival}",
-        miss.given
+        "the promise line did not count (it was \"{}\"): the last line of the last message must be exactly `{line}`, as plain text{competing_clause}",
+        near_miss.quoted_line
     )
 }
 
-/// After this many failures of the promise in a row, the run is not asked for it again if nothing else can decide.
-const FAILURES: u32 = 2;
+/// After this many missing promises in a row the run stops asking for the promise, if nothing else can decide.
+const MAX_PROMISE_FAILURES: u32 = 2;
 
-/// What became of the promise in a session after which nothing else was left to do.
+/// The result for a session that left nothing to do but the promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Unpromised {
-    /// Something is left to do, the promise was made, or the session did not end by itself.
-    No,
-    /// The promise failed, and the next session is asked for it again.
-    AskAgain,
-    /// The verify commands decide; they have not run yet.
-    Undecided,
-    /// A verify command fails.
-    Fails,
-    /// Everything else says that the run is done.
+pub(crate) enum MissingPromise {
+    /// Not applicable: something is left to do, the promise was made, or the session did not end by itself.
+    NotApplicable,
+    /// The promise is missing, and the next session is asked for it again.
+    RetryPromise,
+    /// The verify commands decide, and have not run yet.
+    VerifyPending,
+    VerifyFailed,
+    /// Everything else shows that the run is done.
     Completed(String),
-    /// It failed too often, and nothing but the promise could say that the run is done.
+    /// The promise was missing too often, and nothing else could show that the run is done.
     Blocked(String),
 }
 
-/// The number of failures in a row, this session's included. Something that is left to do resets it; a session that
-/// did not end by itself leaves it as it was.
-pub(crate) fn promise_failures(state: &RunState, evidence: &Evidence) -> u32 {
+/// Returns the number of missing promises in a row, including this session's. Work that is left resets it; a
+/// session that did not end by itself leaves it unchanged.
+pub(crate) fn count_promise_failures(state: &RunState, evidence: &SessionEvidence) -> u32 {
     if lacks_only_promise(state, evidence) {
         return state.outcomes.promise_failures.saturating_add(1);
     }
-    let is_open = !objections(state, evidence).is_empty();
-    // Without a list a session that makes no promise has worked on.
-    let works_on = state.options.todo_file.is_none() && evidence.ending == Ending::Completed;
-    if is_open || works_on { 0 } else { state.outcomes.promise_failures }
+    let has_objections = !completion_objections(state, evidence).is_empty();
+    // Without a plan, a session that makes no promise simply continued the work.
+    let has_continued_work = state.options.todo_file.is_none() && evidence.ending == SessionEnding::Completed;
+    if has_objections || has_continued_work { 0 } else { state.outcomes.promise_failures }
 }
 
-/// True when a session that ended by itself had nothing left to do but the promise, and did not make it: it made a
-/// near miss, or it left every item ticked and said nothing of the kind.
-fn lacks_only_promise(state: &RunState, evidence: &Evidence) -> bool {
+/// Returns true if a session that ended by itself left nothing to do but the promise: it made a near miss, or
+/// it ticked every item and claimed nothing.
+fn lacks_only_promise(state: &RunState, evidence: &SessionEvidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let is_none = promise::claim(message, &state.options.completion_promise, &state.nonce) == Claim::None;
-    if !is_none || evidence.root_popped || evidence.ending != Ending::Completed {
+    let has_no_claim = promise::parse_claim(message, &state.options.completion_promise, &state.promise_code)
+        == PromiseClaim::None;
+    if !has_no_claim || evidence.is_root_frame_popped || evidence.ending != SessionEnding::Completed {
         return false;
     }
-    // No promise was asked for.
-    if state.options.ends_with_last_tick() || !objections(state, evidence).is_empty() {
+    // In such a run no promise was asked for.
+    if state.options.ends_with_last_tick() || !completion_objections(state, evidence).is_empty() {
         return false;
     }
-    match near_miss(state, message) {
-        Some(miss) => !miss.is_blocked,
-        None => state.options.todo_file.is_some() && has_ticks(evidence),
+    match promise_near_miss(state, message) {
+        Some(near_miss) => !near_miss.claims_blocked,
+        None => state.options.todo_file.is_some() && has_ticked_items(evidence),
     }
 }
 
-/// True when the verify commands have to run for the verdict: nothing else contradicts completion.
-pub fn needs_verify(state: &RunState, evidence: &Evidence) -> bool {
-    if state.options.commands().is_empty() {
+/// Returns true if the verify commands must run before the verdict because nothing else contradicts completion.
+pub fn needs_verify_commands(state: &RunState, evidence: &SessionEvidence) -> bool {
+    if state.options.all_verify_commands().is_empty() {
         return false;
     }
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let is_missed = near_miss(state, message).is_some() && objections(state, evidence).is_empty();
-    completion(state, evidence) == Completion::Plausible
-        || is_missed
-        || unpromised(state, evidence) == Unpromised::Undecided
+    let is_near_miss =
+        promise_near_miss(state, message).is_some() && completion_objections(state, evidence).is_empty();
+    assess_completion(state, evidence) == CompletionClaim::Uncontradicted
+        || is_near_miss
+        || judge_missing_promise(state, evidence) == MissingPromise::VerifyPending
 }
 
-pub(crate) fn unpromised(state: &RunState, evidence: &Evidence) -> Unpromised {
+pub(crate) fn judge_missing_promise(state: &RunState, evidence: &SessionEvidence) -> MissingPromise {
     if !lacks_only_promise(state, evidence) {
-        return Unpromised::No;
+        return MissingPromise::NotApplicable;
     }
-    // Where commands decide, another session would only be paid to say what they say.
-    let commands_decide = !state.options.commands().is_empty() && !state.options.strict_promise;
-    if !commands_decide && promise_failures(state, evidence) < FAILURES {
-        return Unpromised::AskAgain;
+    // If commands can decide, another session would cost money only to repeat their result.
+    let commands_decide = !state.options.all_verify_commands().is_empty() && !state.options.strict_promise;
+    if !commands_decide && count_promise_failures(state, evidence) < MAX_PROMISE_FAILURES {
+        return MissingPromise::RetryPromise;
     }
-    if evidence.verify.iter().any(|outcome| !outcome.passed) {
-        return Unpromised::Fails;
+    if evidence.verify_outcomes.iter().any(|outcome| !outcome.passed) {
+        return MissingPromise::VerifyFailed;
     }
-    let has_run = !evidence.verify.is_empty();
-    if state.options.commands().is_empty() || (has_run && state.options.strict_promise) {
-        Unpromised::Blocked(unpromised_words(state, evidence))
+    let has_run = !evidence.verify_outcomes.is_empty();
+    if state.options.all_verify_commands().is_empty() || (has_run && state.options.strict_promise) {
+        MissingPromise::Blocked(describe_missing_promise(state, evidence))
     } else if has_run {
-        Unpromised::Completed(format!("{}, without the promise", completed_words(state, evidence)))
+        MissingPromise::Completed(format!("{}, without the promise", describe_completed_run(state, evidence)))
     } else {
-        Unpromised::Undecided
+        MissingPromise::VerifyPending
     }
 }
 
-/// Why a run ends of which only the promise is missing, and what to do.
-fn unpromised_words(state: &RunState, evidence: &Evidence) -> String {
+/// Describes why a run ends although only the promise is missing, and what the user can do.
+fn describe_missing_promise(state: &RunState, evidence: &SessionEvidence) -> String {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let given = match near_miss(state, message) {
-        Some(miss) => format!("it was \"{}\"", miss.given),
+    let given_text = match promise_near_miss(state, message) {
+        Some(near_miss) => format!("it was \"{}\"", near_miss.quoted_line),
         None => "it was left out".to_owned(),
     };
-    let done = match &state.options.todo_file {
+    let done_clause = match &state.options.todo_file {
         Some(file) => format!("every item of {file} is ticked, but "),
         None => String::new(),
     };
-    let (times, line) = (FAILURES, promise::line(&state.options.completion_promise, &state.nonce));
-    let advice = if state.options.commands().is_empty() {
+    let (failure_count, line) = (
+        MAX_PROMISE_FAILURES,
+        promise::render_completion_line(&state.options.completion_promise, &state.promise_code),
+    );
+    let advice = if state.options.all_verify_commands().is_empty() {
         "check the work: if it is done, so is the run; otherwise plimsoll run --resume, with --verify CMD to let a command decide"
     } else {
         "the verify commands passed, but --strict-promise asks for the line: plimsoll run --resume --strict-promise=false lets them decide"
     };
     format!(
-        "{done}the promise line was not given as asked, {times} times ({given} and must be `{line}`); {advice}"
+        "{done_clause}the promise line was not given as asked, {failure_count} times ({given_text} and must be `{line}`); {advice}"
     )
 }
 
-fn objections(state: &RunState, evidence: &Evidence) -> Vec<String> {
-    changed_protected(evidence).into_iter().chain(items_left(state, evidence.todo.as_ref())).collect()
+fn completion_objections(state: &RunState, evidence: &SessionEvidence) -> Vec<String> {
+    describe_changed_protected_files(evidence)
+        .into_iter()
+        .chain(describe_remaining_items(state, evidence.todo.as_ref()))
+        .collect()
 }
 
-fn changed_protected(evidence: &Evidence) -> Option<String> {
-    let changed = &evidence.changed_protected;
-    (!changed.is_empty()).then(|| describe_changes(changed))
+fn describe_changed_protected_files(evidence: &SessionEvidence) -> Option<String> {
+    let changes = &evidence.changed_protected;
+    (!changes.is_empty()).then(|| describe_protected_changes(changes))
 }
 
-fn items_left(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
+fn describe_remaining_items(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
     let Some(file) = &state.options.todo_file else { return Vec::new() };
     let Some(todo) = todo else {
         return vec![format!(
             "the to-do file {file} is missing, with {}",
-            counted(state.items.known_items.len(), "known item")
+            count_with_noun(state.plan_items.known_items.len(), "known item")
         )];
     };
     let mut reasons = Vec::new();
-    let open = todo.open();
+    let open = todo.open_items();
     if !open.is_empty() {
         let verb = if open.len() == 1 { "is" } else { "are" };
-        reasons.push(format!("{} {verb} open in {file}: {}", counted(open.len(), "item"), names(&open)));
+        reasons.push(format!(
+            "{} {verb} open in {file}: {}",
+            count_with_noun(open.len(), "item"),
+            render_item_names(&open)
+        ));
     }
-    // One that was ticked and then removed from the list is done.
-    let unticked = item_set::without(&state.items.known_items, &[&state.items.ever_done]);
-    let vanished = todo.vanished(&unticked);
+    // An item that was ticked once and removed from the plan later counts as done.
+    let unticked =
+        item_set::items_not_in(&state.plan_items.known_items, &[&state.plan_items.ever_ticked_items]);
+    let vanished = todo.find_missing_items(&unticked);
     if !vanished.is_empty() {
         reasons.push(format!(
             "{} vanished unticked from {file}: {}",
-            counted(vanished.len(), "item"),
-            names(&vanished)
+            count_with_noun(vanished.len(), "item"),
+            render_item_names(&vanished)
         ));
     }
     reasons
 }
 
-fn names(items: &[String]) -> String {
+fn render_item_names(items: &[String]) -> String {
     let listed = items
         .iter()
-        .take(NAMES_LISTED)
-        .map(|item| format!("\"{}\"", clip(item, 80)))
+        .take(MAX_NAMES_LISTED)
+        .map(|item| format!("\"{}\"", truncate_end(item, 80)))
         .collect::<Vec<_>>()
         .join(", ");
-    let rest = items.len().saturating_sub(NAMES_LISTED);
-    if rest > 0 { format!("{listed} and {rest} more") } else { listed }
+    let omitted_count = items.len().saturating_sub(MAX_NAMES_LISTED);
+    if omitted_count > 0 { format!("{listed} and {omitted_count} more") } else { listed }
 }
 
-/// What a completed run has to show.
-pub(crate) fn completed_words(state: &RunState, evidence: &Evidence) -> String {
+/// Describes what a completed run has achieved.
+pub(crate) fn describe_completed_run(state: &RunState, evidence: &SessionEvidence) -> String {
     let mut parts = Vec::new();
     if state.options.todo_file.is_some()
         && let Some(todo) = &evidence.todo
     {
-        parts.push(counted(todo.done().len(), "item"));
+        parts.push(count_with_noun(todo.ticked_items().len(), "item"));
     }
-    if !evidence.verify.is_empty() {
-        parts.push(format!("{} passed", counted(evidence.verify.len(), "verify command")));
+    if !evidence.verify_outcomes.is_empty() {
+        parts.push(format!("{} passed", count_with_noun(evidence.verify_outcomes.len(), "verify command")));
     }
     if parts.is_empty() { "promised".to_owned() } else { parts.join(", ") }
 }
 
-/// Why a promise is refused.
-pub(crate) fn refusal_reasons(state: &RunState, evidence: &Evidence) -> Vec<String> {
-    let mut reasons = match completion(state, evidence) {
-        Completion::Refused(reasons) => reasons,
-        Completion::NotClaimed => vec!["every item is ticked, and the promise line was left out".to_owned()],
-        Completion::Blocked(_) => Vec::new(),
-        Completion::Plausible => missing_review(state, evidence.todo.as_ref()).into_iter().collect(),
+/// Returns the reasons why a promise is refused.
+pub(crate) fn refusal_reasons(state: &RunState, evidence: &SessionEvidence) -> Vec<String> {
+    let mut reasons = match assess_completion(state, evidence) {
+        CompletionClaim::Refused(reasons) => reasons,
+        CompletionClaim::NotClaimed => {
+            vec!["every item is ticked, and the promise line was left out".to_owned()]
+        }
+        CompletionClaim::Blocked(_) => Vec::new(),
+        CompletionClaim::Uncontradicted => {
+            missing_review_reason(state, evidence.todo.as_ref()).into_iter().collect()
+        }
     };
-    // What took ticks back comes first in the next prompt.
-    let taken = state.outcomes.taken_back.as_ref().filter(|taken| taken.is_pending);
-    let is_told = |command: &str| {
-        taken.is_some_and(|taken| taken.failed.iter().any(|failed| failed.command == command))
+    // The commands that caused unticking are reported first in the next prompt, so they are not repeated here.
+    let taken_back = state.outcomes.reverted_ticks.as_ref().filter(|taken| taken.is_pending);
+    let is_already_reported = |command: &str| {
+        taken_back.is_some_and(|taken_back| {
+            taken_back.failed_commands.iter().any(|failed| failed.command == command)
+        })
     };
-    let failed = evidence.verify.iter().filter(|outcome| !outcome.passed && !is_told(&outcome.command));
-    reasons.extend(failed.map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.words)));
+    let failed = evidence
+        .verify_outcomes
+        .iter()
+        .filter(|outcome| !outcome.passed && !is_already_reported(&outcome.command));
+    reasons.extend(failed.map(|outcome| format!("verify command `{}` {}", outcome.command, outcome.summary)));
     reasons
 }

@@ -1,4 +1,4 @@
-//! Is all well? Facts in, findings out; each with what to do about it.
+//! `plimsoll doctor`: turns facts about the installation into findings, each with advice.
 
 mod client;
 mod disk;
@@ -15,45 +15,44 @@ mod stop_hooks;
 mod window;
 
 pub use client::ClientFacts;
-pub use disk::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes};
+pub use disk::{DiskFacts, FileSystem, LockStatus, PathFacts, RecordedBytes};
 pub use faults::{ClientFault, FaultFacts};
-pub use fleet::{DatabaseFacts, FleetFacts, MemberFacts, RemoteFacts, Unknown, examine_fleet};
+pub use fleet::{DatabaseFacts, FleetFacts, MemberFacts, RemoteFacts, UnknownReason, examine_fleet};
 pub use linear::{LinearFacts, LinearProgram};
-pub use memory::{MemoryFacts, Server};
+pub use memory::{McpServerStatus, MemoryFacts};
 pub use plugin::PluginFacts;
 pub use preferences::PreferenceFacts;
-pub use programs::{Named, ProgramFacts, Standing, StartFailure, UnstartedEntry};
-pub use run::{RunFacts, Work};
-pub use settings::{Scope, SettingsFacts, SettingsFile, switched_off};
+pub use programs::{ConfiguredProgram, ProgramFacts, ProgramStatus, StartFailure, UnstartedEntry};
+pub use run::{RunFacts, RunProcess};
+pub use settings::{SettingsFacts, SettingsFile, SettingsScope, file_disabling_hooks};
 pub use stop_hooks::StopHook;
 pub use window::WindowFacts;
 
-/// Why something could not be examined, in the words of the disk, of the parser or of git.
+/// Why something could not be examined, as the file system, the parser or git reported it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReadFailure(String);
 
 impl ReadFailure {
-    /// What it said.
+    /// Keeps the message of an error.
     pub fn new(error: &impl std::error::Error) -> ReadFailure {
         ReadFailure(error.to_string())
     }
 }
 
-/// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Good to know.
+    /// Useful information; nothing is wrong.
     Note,
-    /// Something will be less than it could.
+    /// Something works less well than it could.
     Warning,
-    /// Something will not work.
+    /// Something does not work.
     Problem,
 }
 
 impl Severity {
-    /// As written in `--json`.
-    pub fn word(self) -> &'static str {
+    /// Returns the name used in `--json`.
+    pub fn as_str(self) -> &'static str {
         match self {
             Severity::Note => "note",
             Severity::Warning => "warning",
@@ -62,53 +61,50 @@ impl Severity {
     }
 }
 
-/// One thing that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// A name that stays, for scripts: `settings.hooks_disabled`.
+    /// A stable name for scripts: `settings.hooks_disabled`.
     pub code: &'static str,
-    /// How much it matters.
     pub severity: Severity,
-    /// What is so.
-    pub what: String,
-    /// In which file, where there is one.
-    pub place: Option<String>,
-    /// What to do about it.
-    pub todo: String,
+    /// A description of the problem.
+    pub message: String,
+    /// The file or folder concerned, if there is one.
+    pub path: Option<String>,
+    /// What the user can do about it.
+    pub advice: String,
 }
 
 impl Finding {
-    fn new(severity: Severity, code: &'static str, what: String, todo: &str) -> Finding {
-        Finding { code, severity, what, place: None, todo: todo.to_owned() }
+    fn new(severity: Severity, code: &'static str, message: String, advice: &str) -> Finding {
+        Finding { code, severity, message, path: None, advice: advice.to_owned() }
     }
 
-    fn problem(code: &'static str, what: impl Into<String>, todo: &str) -> Finding {
-        Finding::new(Severity::Problem, code, what.into(), todo)
+    fn problem(code: &'static str, message: impl Into<String>, advice: &str) -> Finding {
+        Finding::new(Severity::Problem, code, message.into(), advice)
     }
 
-    fn warning(code: &'static str, what: impl Into<String>, todo: &str) -> Finding {
-        Finding::new(Severity::Warning, code, what.into(), todo)
+    fn warning(code: &'static str, message: impl Into<String>, advice: &str) -> Finding {
+        Finding::new(Severity::Warning, code, message.into(), advice)
     }
 
-    fn note(code: &'static str, what: impl Into<String>, todo: &str) -> Finding {
-        Finding::new(Severity::Note, code, what.into(), todo)
+    fn note(code: &'static str, message: impl Into<String>, advice: &str) -> Finding {
+        Finding::new(Severity::Note, code, message.into(), advice)
     }
 
-    fn at(self, place: impl Into<String>) -> Finding {
-        Finding { place: Some(place.into()), ..self }
+    fn with_path(self, path: impl Into<String>) -> Finding {
+        Finding { path: Some(path.into()), ..self }
     }
 }
 
-/// One group of checks: a line, and beneath it what was found.
+/// One group of checks: a summary line and the findings below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What was looked at.
+    /// The title of the group.
     pub name: &'static str,
-    /// What there is.
     pub summary: String,
-    /// More of it, a line each.
+    /// Further lines below the summary.
     pub details: Vec<String>,
-    /// What is not as it should be.
+    /// Everything in this group that needs attention.
     pub findings: Vec<Finding>,
 }
 
@@ -117,94 +113,96 @@ impl Section {
         Section { name, summary: summary.into(), details: Vec::new(), findings }
     }
 
-    /// The worst of its findings.
-    pub fn worst(&self) -> Option<Severity> {
+    /// Returns the highest severity of the findings.
+    pub fn worst_severity(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 }
 
-/// Everything that was looked at.
+/// All facts that the doctor checks.
 #[derive(Debug, Clone)]
-pub struct Facts {
-    /// Our programs.
+pub struct DoctorFacts {
+    /// Plimsoll's own programs.
     pub programs: ProgramFacts,
-    /// The client.
     pub client: ClientFacts,
     /// The client's settings.
     pub settings: SettingsFacts,
-    /// What of our own settings files does not hold.
+    /// Keys of Plimsoll's settings files that are ignored.
     pub preferences: PreferenceFacts,
-    /// Our plugin, where it is switched on.
+    /// Plimsoll's plugin, if it is enabled.
     pub plugin: Option<PluginFacts>,
-    /// What the working memory needs, where it is installed.
+    /// Facts about the working memory, if it is installed.
     pub memory: Option<MemoryFacts>,
-    /// Notes in Linear, where an issue is set.
+    /// Notes in Linear, if an issue is set.
     pub linear: Option<LinearFacts>,
-    /// Hooks of other programs at Stop.
+    /// Stop hooks of other programs.
     pub stop_hooks: Vec<StopHook>,
-    /// Folders, locks, space.
+    /// Permissions, locks, free space.
     pub disk: DiskFacts,
-    /// Window, auto-compact threshold, levels.
+    /// Context window, auto-compact threshold, thresholds.
     pub window: WindowFacts,
-    /// What went wrong lately.
+    /// Recent faults.
     pub faults: FaultFacts,
-    /// The run.
     pub run: RunFacts,
 }
 
-/// Looks at everything, in the order in which it would stop a night.
-pub fn examine(facts: &Facts) -> Vec<Section> {
+/// Runs all checks. The sections are ordered by how early their problems would stop an unattended run.
+pub fn examine(facts: &DoctorFacts) -> Vec<Section> {
     let plugin = facts
         .plugin
         .as_ref()
-        .map(|plugin| plugin::section(plugin, &facts.programs.own.version, &facts.client));
-    let memory = facts.memory.as_ref().map(memory::section);
-    let linear = facts.linear.as_ref().map(|linear| linear::section(linear, &facts.programs.own));
+        .map(|plugin| plugin::check_plugin(plugin, &facts.programs.own_build.version, &facts.client));
+    let memory = facts.memory.as_ref().map(memory::check_memory);
+    let linear = facts.linear.as_ref().map(|linear| linear::check_linear(linear, &facts.programs.own_build));
     [
-        Some(programs::section(&facts.programs)),
-        Some(client::section(&facts.client)),
-        Some(settings::section(&facts.settings)),
-        preferences::section(&facts.preferences),
+        Some(programs::check_programs(&facts.programs)),
+        Some(client::check_client(&facts.client)),
+        Some(settings::check_settings(&facts.settings)),
+        preferences::check_preferences(&facts.preferences),
         plugin,
         memory,
-        Some(stop_hooks::section(&facts.stop_hooks)),
-        Some(disk::section(&facts.disk)),
-        Some(window::section(&facts.window)),
+        Some(stop_hooks::check_stop_hooks(&facts.stop_hooks)),
+        Some(disk::check_disk(&facts.disk)),
+        Some(window::check_window(&facts.window)),
         linear,
-        Some(faults::section(&facts.faults)),
-        Some(run::section(&facts.run)),
+        Some(faults::check_faults(&facts.faults)),
+        Some(run::check_run(&facts.run)),
     ]
     .into_iter()
     .flatten()
     .collect()
 }
 
-/// The last line: whether the night is safe.
-pub fn verdict(sections: &[Section]) -> String {
+/// Returns the last line of the report, which tells whether an unattended run is safe.
+pub fn render_verdict_line(sections: &[Section]) -> String {
     let count = |severity| {
-        sections.iter().flat_map(|section| &section.findings).filter(|one| one.severity == severity).count()
+        sections
+            .iter()
+            .flat_map(|section| &section.findings)
+            .filter(|finding| finding.severity == severity)
+            .count()
     };
-    let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
-    let counted = plimsoll_domain::text::counted;
-    match (problems, warnings) {
+    let (problem_count, warning_count) = (count(Severity::Problem), count(Severity::Warning));
+    let counted = plimsoll_domain::text::count_with_noun;
+    match (problem_count, warning_count) {
         (0, 0) => "All is well.".to_owned(),
-        (0, _) => format!("It will work, with {}.", counted(warnings, "warning")),
-        (_, 0) => format!("{}: fix this before an unattended run.", counted(problems, "problem")),
+        (0, _) => format!("It will work, with {}.", counted(warning_count, "warning")),
+        (_, 0) => format!("{}: fix this before an unattended run.", counted(problem_count, "problem")),
         _ => format!(
             "{} and {}: fix the problems before an unattended run.",
-            counted(problems, "problem"),
-            counted(warnings, "warning")
+            counted(problem_count, "problem"),
+            counted(warning_count, "warning")
         ),
     }
 }
 
-/// True when something will not work.
+/// Returns true if anything does not work.
 pub fn has_problem(sections: &[Section]) -> bool {
-    sections.iter().any(|section| section.worst() == Some(Severity::Problem))
+    sections.iter().any(|section| section.worst_severity() == Some(Severity::Problem))
 }
 
 #[cfg(test)]
-fn codes(section: &Section) -> Vec<&'static str> {
+fn finding_codes(section: &Section) -> Vec<&'static str> {
     section.findings.iter().map(|finding| finding.code).collect()
 }
 
@@ -213,13 +211,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_line_tells_whether_the_night_is_safe() {
-        let of = |severities: &[Severity]| {
+    fn the_last_line_tells_whether_an_unattended_run_is_safe() {
+        let sections_with = |severities: &[Severity]| {
             let finding = |severity: &Severity| Finding::new(*severity, "x", String::new(), "");
             [Section::new("x", "", severities.iter().map(finding).collect())]
         };
         use Severity::{Note, Problem, Warning};
-        for (severities, words, bad) in [
+        for (severities, words, is_unsafe) in [
             (&[][..], "All is well.", false),
             (&[Note], "All is well.", false),
             (&[Warning, Note], "It will work, with 1 warning.", false),
@@ -230,8 +228,8 @@ mod tests {
                 true,
             ),
         ] {
-            let sections = of(severities);
-            assert_eq!((verdict(&sections).as_str(), has_problem(&sections)), (words, bad));
+            let sections = sections_with(severities);
+            assert_eq!((render_verdict_line(&sections).as_str(), has_problem(&sections)), (words, is_unsafe));
         }
     }
 }

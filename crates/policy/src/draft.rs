@@ -1,31 +1,33 @@
-//! A plan that a model drafts from a specification: what it is asked, and what of its answer counts. The answer is foreign text:
-//! only item lines are taken, cleaned, and without anything that would do more than state work.
+//! A plan that a model drafts from a specification: the prompt, and the parser of the answer. The answer is
+//! untrusted text, so only item lines are taken, and anything in them that would do more than describe work is
+//! removed.
 
-use crate::plan::after::renumbered;
+use crate::plan::dependencies::renumber_dependencies;
 use plimsoll_domain::TodoList;
-use plimsoll_domain::prompt::{PromptBlock, assemble};
-use plimsoll_domain::text::{clip, counted, one_line};
-use plimsoll_protocol::foreign_words::visible;
+use plimsoll_domain::prompt::{PromptBlock, assemble_prompt_file};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_protocol::untrusted_text::escape_hidden_characters;
 
-/// So many items are taken: a night does no more.
-pub const MOST: usize = 40;
-/// So much of one item is taken, in bytes.
-const LONGEST: usize = 600;
+/// The most items taken from an answer. An unattended run does not get further than that.
+pub const MAX_ITEMS: usize = 40;
+/// The most characters taken of one item.
+const MAX_ITEM_CHARS: usize = 600;
 
-/// What an item may state, and a model may not state for the user: the one starts a program, the other costs money.
-const RESERVED: [&str; 2] = ["verify", "model"];
+/// Keys that only the user may set in an item: `verify` starts a program, and `model` affects the cost.
+const RESERVED_KEYS: [&str; 2] = ["verify", "model"];
 
-/// The prompt: what is asked, then the specification, byte for byte.
-pub fn prompt(spec: &[u8], file: &str, known: usize) -> Vec<u8> {
-    let there = match known {
+/// Renders the prompt: the instructions, then the specification byte for byte. `existing_item_count` is the
+/// number of items that the plan already has.
+pub fn render_draft_prompt(spec: &[u8], plan_file: &str, existing_item_count: usize) -> Vec<u8> {
+    let existing_items_note = match existing_item_count {
         0 => String::new(),
-        known => format!(
+        count => format!(
             "\n- `{}` has {} already: read it, and propose only what it lacks.",
-            one_line(file),
-            counted(known, "item")
+            to_single_line(plan_file),
+            count_with_noun(count, "item")
         ),
     };
-    let block = PromptBlock::of(&format!(
+    let block = PromptBlock::from_body(&format!(
         "# Draft a plan\n\n\
         Below the end mark is a specification. Read what you need of the project (you can only read; a CLAUDE.md in it says how it is worked on), then answer with a plan that \
         implements it: one line for each item, in the order in which they are done, and nothing else:\n\n\
@@ -36,42 +38,51 @@ pub fn prompt(spec: &[u8], file: &str, known: usize) -> Vec<u8> {
         - SIZE is trivial (below 50 changed lines), simple (50 to 150), medium (150 to 300) or complex (more). Split what would take \
         more than half a context window.\n\
         - N is the position in your list of an item that must be done before; several: `after: 2, 3`. Without one write `(SIZE)`.\n\
-        - At most {MOST} items, each on one line of at most 400 characters. No headings, no sub-items, no explanations.{there}"
+        - At most {MAX_ITEMS} items, each on one line of at most 400 characters. No headings, no sub-items, no explanations.{existing_items_note}"
     ));
-    assemble(&block, spec)
+    assemble_prompt_file(&block, spec)
 }
 
-/// The items of an answer, and what was left out.
+/// The items of an answer, and what was left out of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// The items' texts, with numbers behind `after:` that are right below the plan's own items.
+    /// The texts of the items. The numbers after `after:` are positions in the extended plan.
     pub items: Vec<String>,
-    /// Lines that are no open items.
-    pub other_lines: usize,
-    /// Items that were there before, in the plan or in the answer.
-    pub repeated: usize,
-    /// Items above [`MOST`].
-    pub too_many: usize,
-    /// Items that stated what only the user may state: the statement was made plain words.
-    pub disarmed: usize,
+    /// The number of lines that are not open items.
+    pub other_line_count: usize,
+    /// The number of items that the plan or the answer already has.
+    pub repeated_count: usize,
+    /// The number of items above [`MOST`].
+    pub excess_count: usize,
+    /// The number of items from which reserved keys were removed.
+    pub disarmed_count: usize,
 }
 
 impl Draft {
-    /// What was left out or changed, in words; nothing if all was taken as it was.
-    pub fn words(&self) -> Vec<String> {
-        let said = |number: usize, words: String| (number > 0).then_some(words);
+    /// Describes what was left out or changed; empty if everything was taken unchanged.
+    pub fn describe_omissions(&self) -> Vec<String> {
+        let text_if_any = |count: usize, text: String| (count > 0).then_some(text);
         [
-            said(
-                self.other_lines,
-                format!("{} of the answer left out: no items", counted(self.other_lines, "line")),
+            text_if_any(
+                self.other_line_count,
+                format!(
+                    "{} of the answer left out: no items",
+                    count_with_noun(self.other_line_count, "line")
+                ),
             ),
-            said(self.repeated, format!("{} left out: there already", counted(self.repeated, "item"))),
-            said(self.too_many, format!("{} left out: more than {MOST}", counted(self.too_many, "item"))),
-            said(
-                self.disarmed,
+            text_if_any(
+                self.repeated_count,
+                format!("{} left out: there already", count_with_noun(self.repeated_count, "item")),
+            ),
+            text_if_any(
+                self.excess_count,
+                format!("{} left out: more than {MAX_ITEMS}", count_with_noun(self.excess_count, "item")),
+            ),
+            text_if_any(
+                self.disarmed_count,
                 format!(
                     "`verify:` or `model:` taken out of {}: only you may set them",
-                    counted(self.disarmed, "item")
+                    count_with_noun(self.disarmed_count, "item")
                 ),
             ),
         ]
@@ -81,96 +92,111 @@ impl Draft {
     }
 }
 
-/// Reads an answer, below a plan that has these items.
-pub fn read(answer: &str, plan: &TodoList) -> Draft {
+/// Parses an answer. Its items are to be appended to `plan`.
+pub fn parse_draft(answer: &str, plan: &TodoList) -> Draft {
     let mut draft = Draft::default();
-    let mut known: Vec<String> = plan.items.iter().map(|item| item.text.clone()).collect();
-    // The number in the finished plan of each item of the answer: what is behind `after:` counts in the answer.
-    let mut numbers: Vec<usize> = Vec::new();
+    let mut known_texts: Vec<String> = plan.items.iter().map(|item| item.text.clone()).collect();
+    // The position in the extended plan of each item of the answer, because `after:` counts positions in the
+    // answer.
+    let mut plan_numbers: Vec<usize> = Vec::new();
     let mut items: Vec<String> = Vec::new();
     for line in answer.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        // One by one: a model likes to put its answer into a code fence.
-        let found = TodoList::parse(line).items.into_iter().find(|item| !item.done);
-        let Some(found) = found else {
-            draft.other_lines += usize::from(!line.starts_with("```"));
+        // Each line is parsed alone, because models often put the whole answer into a code fence.
+        let open_item = TodoList::parse(line).items.into_iter().find(|item| !item.is_ticked);
+        let Some(open_item) = open_item else {
+            draft.other_line_count += usize::from(!line.starts_with("```"));
             continue;
         };
-        let (text, is_disarmed) = disarmed(&clip(&visible(&found.text), LONGEST));
-        if let Some(place) = known.iter().position(|known| *known == text) {
-            draft.repeated += 1;
-            numbers.push(place + 1);
-        } else if items.len() == MOST {
-            draft.too_many += 1;
+        let (text, is_disarmed) =
+            strip_reserved_keys(&truncate_end(&escape_hidden_characters(&open_item.text), MAX_ITEM_CHARS));
+        if let Some(index) = known_texts.iter().position(|known| *known == text) {
+            draft.repeated_count += 1;
+            plan_numbers.push(index + 1);
+        } else if items.len() == MAX_ITEMS {
+            draft.excess_count += 1;
         } else {
-            draft.disarmed += usize::from(is_disarmed);
-            known.push(text.clone());
-            numbers.push(known.len());
+            draft.disarmed_count += usize::from(is_disarmed);
+            known_texts.push(text.clone());
+            plan_numbers.push(known_texts.len());
             items.push(text);
         }
     }
-    let number = |old: usize| old.checked_sub(1).and_then(|place| numbers.get(place).copied());
-    draft.items = items.iter().map(|item| renumbered(item, |old| number(old).unwrap_or(old))).collect();
+    let plan_number = |answer_number: usize| {
+        answer_number.checked_sub(1).and_then(|index| plan_numbers.get(index).copied())
+    };
+    draft.items = items
+        .iter()
+        .map(|item| {
+            renumber_dependencies(item, |answer_number| plan_number(answer_number).unwrap_or(answer_number))
+        })
+        .collect();
     draft
 }
 
-/// The text with each `verify:` and `model:` without its colon, and whether there was one.
-fn disarmed(text: &str) -> (String, bool) {
-    let mut plain = text.to_owned();
-    for word in RESERVED {
-        // Byte for byte as long as the text.
-        let lower = plain.to_ascii_lowercase();
-        for (place, word) in lower.rmatch_indices(word) {
-            let end = place + word.len();
+/// Removes the colons after `verify` and `model`, which makes them ordinary words. Returns the text and whether
+/// anything was removed.
+fn strip_reserved_keys(text: &str) -> (String, bool) {
+    let mut stripped = text.to_owned();
+    for key in RESERVED_KEYS {
+        // ASCII lowercasing keeps all byte positions.
+        let lower = stripped.to_ascii_lowercase();
+        for (start, key) in lower.rmatch_indices(key) {
+            let end = start + key.len();
             let rest = &lower[end..];
-            let colons = rest.len() - rest.trim_start_matches([' ', ':']).len();
-            if rest[..colons].contains(':') {
-                plain.replace_range(end..end + colons, " ");
+            let separator_len = rest.len() - rest.trim_start_matches([' ', ':']).len();
+            if rest[..separator_len].contains(':') {
+                stripped.replace_range(end..end + separator_len, " ");
             }
         }
     }
-    let is_disarmed = plain != text;
-    (plain, is_disarmed)
+    let is_disarmed = stripped != text;
+    (stripped, is_disarmed)
 }
 
-/// The plan with these items at its end; none if they would not be items there (an open code fence).
-pub fn appended(plan: &str, items: &[String]) -> Option<String> {
-    let end = if plan.contains("\r\n") { "\r\n" } else { "\n" };
-    let gap = if plan.is_empty() || plan.ends_with('\n') { "" } else { end };
-    let lines: String = items.iter().map(|item| format!("- [ ] {item}{end}")).collect();
-    let after = format!("{plan}{gap}{lines}");
-    let (before, now) = (TodoList::parse(plan).items, TodoList::parse(&after).items);
-    let is_whole = now.len() == before.len() + items.len() && now.starts_with(&before);
-    is_whole.then_some(after)
+/// Appends the items to the plan. Returns `None` if they would not be items there, for example inside an open
+/// code fence.
+pub fn append_items(plan: &str, items: &[String]) -> Option<String> {
+    let line_ending = if plan.contains("\r\n") { "\r\n" } else { "\n" };
+    let separator = if plan.is_empty() || plan.ends_with('\n') { "" } else { line_ending };
+    let lines: String = items.iter().map(|item| format!("- [ ] {item}{line_ending}")).collect();
+    let extended = format!("{plan}{separator}{lines}");
+    let (items_before, items_after) = (TodoList::parse(plan).items, TodoList::parse(&extended).items);
+    let are_all_items =
+        items_after.len() == items_before.len() + items.len() && items_after.starts_with(&items_before);
+    are_all_items.then_some(extended)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn items(answer: &str, plan: &str) -> Vec<String> {
-        read(answer, &TodoList::parse(plan)).items
+    fn parsed_items(answer: &str, plan: &str) -> Vec<String> {
+        parse_draft(answer, &TodoList::parse(plan)).items
     }
 
     #[test]
     fn only_open_item_lines_are_taken_and_the_rest_is_counted() {
         let answer = "Here is the plan:\n\n```markdown\n# Plan\n- [ ] One — done when: `make` passes (simple)\n  * [ ] Two (trivial, after: 1)\n\
                       - [x] Done already\n- no box\n  > a note\n  ? a question\n```\n- [ ] One — done when: `make` passes (simple)\n";
-        let draft = read(answer, &TodoList::default());
+        let draft = parse_draft(answer, &TodoList::default());
         assert_eq!(draft.items, ["One — done when: `make` passes (simple)", "Two (trivial, after: 1)"]);
-        assert_eq!((draft.other_lines, draft.repeated, draft.too_many, draft.disarmed), (6, 1, 0, 0));
         assert_eq!(
-            draft.words(),
+            (draft.other_line_count, draft.repeated_count, draft.excess_count, draft.disarmed_count),
+            (6, 1, 0, 0)
+        );
+        assert_eq!(
+            draft.describe_omissions(),
             ["6 lines of the answer left out: no items", "1 item left out: there already"]
         );
-        assert_eq!(read("I cannot do that.", &TodoList::default()).items, Vec::<String>::new());
+        assert_eq!(parse_draft("I cannot do that.", &TodoList::default()).items, Vec::<String>::new());
     }
 
     #[test]
-    fn numbers_behind_after_are_right_below_the_items_of_the_plan() {
+    fn after_numbers_are_adjusted_to_positions_in_the_extended_plan() {
         let plan = "- [x] Old\n- [ ] Older\n";
         for (answer, expected) in [
             ("- [ ] a\n- [ ] b (after: 1)\n", &["a", "b (after: 3)"][..]),
-            // One that the plan has already keeps its number there.
+            // An item that the plan already has keeps its number there.
             (
                 "- [ ] Older\n- [ ] b (after: 1)\n- [ ] c (simple, after: 1, 2)\n",
                 &["b (after: 2)", "c (simple, after: 2, 3)"],
@@ -180,12 +206,12 @@ mod tests {
                 &["a", "b (after: 3)", "c (after: 9)"],
             ),
         ] {
-            assert_eq!(items(answer, plan), expected, "{answer}");
+            assert_eq!(parsed_items(answer, plan), expected, "{answer}");
         }
     }
 
     #[test]
-    fn nothing_that_a_model_wrote_steers_starts_or_chooses_a_model() {
+    fn reserved_keys_and_control_characters_of_the_answer_are_disarmed() {
         for (item, expected) in [
             ("a (verify: rm -rf x)", "a (verify rm -rf x)"),
             ("a (simple, VERIFY : x, Model:opus)", "a (simple, VERIFY x, Model opus)"),
@@ -193,20 +219,28 @@ mod tests {
             ("a — done when: x verifies that", "a — done when: x verifies that"),
             ("a\u{1b}[2J\u{202e}b", "a\\u{1b}[2J\\u{202e}b"),
         ] {
-            let draft = read(&format!("- [ ] {item}\n"), &TodoList::default());
+            let draft = parse_draft(&format!("- [ ] {item}\n"), &TodoList::default());
             assert_eq!(draft.items, [expected], "{item}");
-            assert_eq!(draft.disarmed > 0, item.contains("erify:") || item.contains("VERIFY"), "{item}");
-            assert_eq!(plimsoll_domain::item_model::stated(&draft.items[0]), None);
+            assert_eq!(
+                draft.disarmed_count > 0,
+                item.contains("erify:") || item.contains("VERIFY"),
+                "{item}"
+            );
+            assert_eq!(plimsoll_domain::item_model::parse_item_model(&draft.items[0]), None);
         }
-        let many: String =
-            (0..MOST + 3).map(|number| format!("- [ ] {number} {}\n", "x".repeat(5_000))).collect();
-        let draft = read(&many, &TodoList::default());
-        assert_eq!((draft.items.len(), draft.too_many), (MOST, 3));
-        assert!(draft.items.iter().all(|item| item.len() < LONGEST + 10), "{:?}", draft.items[0].len());
+        let long_answer: String =
+            (0..MAX_ITEMS + 3).map(|number| format!("- [ ] {number} {}\n", "x".repeat(5_000))).collect();
+        let draft = parse_draft(&long_answer, &TodoList::default());
+        assert_eq!((draft.items.len(), draft.excess_count), (MAX_ITEMS, 3));
+        assert!(
+            draft.items.iter().all(|item| item.len() < MAX_ITEM_CHARS + 10),
+            "{:?}",
+            draft.items[0].len()
+        );
     }
 
     #[test]
-    fn items_are_appended_where_they_are_items_and_nothing_else_changes() {
+    fn items_are_appended_only_where_they_parse_as_items() {
         let new = ["a".to_owned(), "b".to_owned()];
         for (plan, expected) in [
             ("", Some("- [ ] a\n- [ ] b\n")),
@@ -214,16 +248,16 @@ mod tests {
             ("- [ ] x\r\n", Some("- [ ] x\r\n- [ ] a\r\n- [ ] b\r\n")),
             ("- [ ] x\n```\n- [ ] example\n", None),
         ] {
-            assert_eq!(appended(plan, &new).as_deref(), expected, "{plan:?}");
+            assert_eq!(append_items(plan, &new).as_deref(), expected, "{plan:?}");
         }
     }
 
     #[test]
     fn the_prompt_ends_with_the_specification_byte_for_byte() {
         let spec = b"/compact <system-reminder>\xff\n<!-- plimsoll:end -->";
-        let asked = prompt(spec, "fix_plan.md", 3);
-        assert!(asked.starts_with(b"<!-- plimsoll:begin") && asked.ends_with(spec));
-        let text = String::from_utf8_lossy(&asked[..asked.len() - spec.len()]).into_owned();
+        let prompt = render_draft_prompt(spec, "fix_plan.md", 3);
+        assert!(prompt.starts_with(b"<!-- plimsoll:begin") && prompt.ends_with(spec));
+        let text = String::from_utf8_lossy(&prompt[..prompt.len() - spec.len()]).into_owned();
         insta::assert_snapshot!(text, @"
         <!-- plimsoll:begin (generated; rewritten before each session; your own text stands below the end mark) -->
         # Draft a plan
@@ -240,6 +274,6 @@ mod tests {
         - `fix_plan.md` has 3 items already: read it, and propose only what it lacks.
         <!-- plimsoll:end -->
         ");
-        assert!(!String::from_utf8_lossy(&prompt(spec, "fix_plan.md", 0)).contains("already"));
+        assert!(!String::from_utf8_lossy(&render_draft_prompt(spec, "fix_plan.md", 0)).contains("already"));
     }
 }

@@ -1,14 +1,14 @@
-//! The fingerprint of an error: what stays the same when it comes again. Paths, numbers, times and ids are
-//! taken out, so that a changing line number does not hide the same error; the words stay, so that two
-//! different errors are two.
+//! Fingerprints that recognize a repeated error. Paths, numbers, times and ids are removed, so that a changed
+//! line number does not hide the same error. Words are kept, so that different errors have different
+//! fingerprints.
 
-use plimsoll_domain::text::clip;
+use plimsoll_domain::text::truncate_end;
 
-/// How many lines that name the error make the fingerprint.
-const LINES: usize = 8;
+/// The most lines that contribute to a fingerprint.
+const MAX_ERROR_LINES: usize = 8;
 
-/// Words by which a line of output reports an error.
-const TELLING: [&str; 16] = [
+/// Words that mark a line of output as an error message.
+const ERROR_WORDS: [&str; 16] = [
     "error",
     "fail",
     "panic",
@@ -27,38 +27,38 @@ const TELLING: [&str; 16] = [
     "unable",
 ];
 
-/// The fingerprint, 16 letters.
+/// Returns the fingerprint as 16 hexadecimal digits.
 pub fn fingerprint(error: &str) -> String {
     let mut lines: Vec<String> =
-        telling_lines(error).into_iter().map(skeleton).filter(|line| !line.is_empty()).collect();
-    // Parallel tools print the same lines in another order.
+        error_lines(error).into_iter().map(normalize_line).filter(|line| !line.is_empty()).collect();
+    // Parallel tools print the same lines in varying order.
     lines.sort();
     lines.dedup();
-    format!("{:016x}", fnv(lines.join("\n").as_bytes()))
+    format!("{:016x}", fnv1a_hash(lines.join("\n").as_bytes()))
 }
 
-/// The first lines that name an error; if none does, the last lines.
-fn telling_lines(error: &str) -> Vec<&str> {
+/// Returns the first lines that look like error messages; if there are none, the last three lines.
+fn error_lines(error: &str) -> Vec<&str> {
     let lines: Vec<&str> = error.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let tells = |line: &&&str| {
+    let has_error_word = |line: &&&str| {
         let line = line.to_lowercase();
-        TELLING.iter().any(|word| line.contains(word))
+        ERROR_WORDS.iter().any(|word| line.contains(word))
     };
-    let telling: Vec<&str> = lines.iter().filter(tells).take(LINES).copied().collect();
-    if telling.is_empty() { lines[lines.len().saturating_sub(3)..].to_vec() } else { telling }
+    let matching: Vec<&str> = lines.iter().filter(has_error_word).take(MAX_ERROR_LINES).copied().collect();
+    if matching.is_empty() { lines[lines.len().saturating_sub(3)..].to_vec() } else { matching }
 }
 
-/// A line with everything taken out that changes from one time to the next.
-pub fn skeleton(line: &str) -> String {
+/// Removes everything from a line that changes between repetitions of the same error.
+pub fn normalize_line(line: &str) -> String {
     let words = line.split(|letter: char| letter.is_whitespace() || "()[]{}<>,;'\"`=".contains(letter));
-    let kept: Vec<String> = words.filter(|word| !word.is_empty()).filter_map(bare).collect();
-    clip(&kept.join(" "), 200)
+    let normalized: Vec<String> = words.filter(|word| !word.is_empty()).filter_map(normalize_word).collect();
+    truncate_end(&normalized.join(" "), 200)
 }
 
-/// A word without its numbers; nothing of paths, times and ids.
-fn bare(word: &str) -> Option<String> {
+/// Returns the word in lower case; `None` if it is a path, a time, an id or another number.
+fn normalize_word(word: &str) -> Option<String> {
     let word = word.trim_matches(|letter: char| ".:!?*-#|".contains(letter));
-    if is_path(word) || is_id(word) {
+    if is_path(word) || is_hex_id(word) {
         return None;
     }
     let digits = word.chars().filter(char::is_ascii_digit).count();
@@ -66,39 +66,39 @@ fn bare(word: &str) -> Option<String> {
     match (digits, letters) {
         (0, 0) => None,
         (0, _) => Some(word.to_lowercase()),
-        // `E0308`, `TS2345`, `utf8`: a name with a number, and it is the name of the error.
-        _ if is_name(word) => Some(word.to_lowercase()),
+        // `E0308`, `TS2345`, `utf8`: a name that ends with a number identifies the error.
+        _ if is_error_code(word) => Some(word.to_lowercase()),
         // `12.3s`, `0x7f3a`, `14:05:09`, `15-of-20`.
         _ => None,
     }
 }
 
 fn is_path(word: &str) -> bool {
-    let has_suffix = word.rsplit_once('.').is_some_and(|(stem, suffix)| {
-        let suffix = suffix.split(':').next().unwrap_or_default();
+    let has_file_extension = word.rsplit_once('.').is_some_and(|(stem, extension)| {
+        let extension = extension.split(':').next().unwrap_or_default();
         !stem.is_empty()
-            && (1..=4).contains(&suffix.len())
-            && suffix.bytes().all(|byte| byte.is_ascii_lowercase())
+            && (1..=4).contains(&extension.len())
+            && extension.bytes().all(|byte| byte.is_ascii_lowercase())
     });
-    word.contains('/') || word.contains('\\') || has_suffix
+    word.contains('/') || word.contains('\\') || has_file_extension
 }
 
-/// A hash, a UUID, an address: hexadecimal, long, and with digits in it.
-fn is_id(word: &str) -> bool {
+/// Returns true for a hash, a UUID or an address: at least six hexadecimal characters, with a digit among them.
+fn is_hex_id(word: &str) -> bool {
     let hex = word.strip_prefix("0x").unwrap_or(word);
-    let only_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    only_hex && hex.len() >= 6 && hex.bytes().any(|byte| byte.is_ascii_digit())
+    let is_hex = hex.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_hex && hex.len() >= 6 && hex.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Letters first, then at most five digits at the end.
-fn is_name(word: &str) -> bool {
+/// Returns true for letters followed by at most five digits.
+fn is_error_code(word: &str) -> bool {
     let name = word.trim_end_matches(|letter: char| letter.is_ascii_digit());
-    let number = word.len() - name.len();
-    !name.is_empty() && number <= 5 && name.chars().all(|letter| letter.is_alphabetic() || letter == '_')
+    let digit_count = word.len() - name.len();
+    !name.is_empty() && digit_count <= 5 && name.chars().all(|letter| letter.is_alphabetic() || letter == '_')
 }
 
-/// FNV-1a: short and stable; no attacker gains anything here.
-fn fnv(bytes: &[u8]) -> u64 {
+/// FNV-1a, which is short and stable across versions. An attacker would gain nothing from a collision.
+fn fnv1a_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_error_is_known_again_with_other_lines_times_paths_and_ids() {
+    fn the_same_error_is_recognized_despite_other_lines_times_and_paths() {
         for (first, again) in [
             (
                 "error[E0308]: mismatched types\n  --> src/a.rs:12:5",
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn different_errors_do_not_add_up() {
+    fn different_errors_have_different_fingerprints() {
         let errors = [
             "error[E0308]: mismatched types",
             "error[E0412]: cannot find type `Date`",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_with_two_kinds_of_error_differs_from_one_of_them() {
+    fn a_build_with_two_kinds_of_errors_differs_from_one_with_one_kind() {
         let both = "error[E0308]: mismatched types\nerror[E0412]: cannot find type\nerror: could not compile";
         let one = "error[E0308]: mismatched types\nerror: could not compile";
         assert_ne!(fingerprint(both), fingerprint(one));

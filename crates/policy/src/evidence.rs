@@ -1,69 +1,67 @@
-//! What is known of a session when it is judged.
+//! The facts about a session when it is judged.
 
-use crate::breaker::Observation;
-use plimsoll_domain::journal::Verification;
-use plimsoll_domain::{Ending, RunState, Timestamp, TodoList};
+use crate::breaker::SessionObservation;
+use plimsoll_domain::journal::VerifyResult;
+use plimsoll_domain::{RunState, SessionEnding, Timestamp, TodoList};
 
-/// What is known when the gate judges.
+/// The facts about one session on which the gate bases its verdict.
 #[derive(Debug, Clone, Default)]
-pub struct Evidence {
+pub struct SessionEvidence {
     /// How the session ended.
-    pub ending: Ending,
-    /// The item that it worked on last; none for the one that its iteration was planned with.
-    pub item: Option<String>,
-    /// When the limit that ended it resets, RFC 3339 UTC.
-    pub resets_at: Option<Timestamp>,
-    /// The last assistant message, as the client handed it over.
+    pub ending: SessionEnding,
+    /// The item that the session worked on last; `None` if it is the item planned for its iteration.
+    pub last_item: Option<String>,
+    /// When the usage limit that ended the session resets, RFC 3339 UTC.
+    pub limit_resets_at: Option<Timestamp>,
+    /// The last assistant message, as the client passed it.
     pub last_message: Option<String>,
-    /// True when the root frame of the run's working memory has popped: as good as the promise line.
-    pub root_popped: bool,
-    /// The plan; none when the run has none or its file is missing.
+    /// True if the root frame of the run's working memory was popped, which counts like the promise line.
+    pub is_root_frame_popped: bool,
+    /// The plan; `None` if the run has none or its file is missing.
     pub todo: Option<TodoList>,
-    /// What the verify commands said; empty before they have run.
-    pub verify: Vec<VerifyOutcome>,
-    /// The changes of protected files; none at Stop, where they are not read.
+    /// Results of the verify commands; empty before they have run.
+    pub verify_outcomes: Vec<VerifyOutcome>,
+    /// Changes of protected files; empty at Stop, where they are not read.
     pub changed_protected: Vec<String>,
     /// True if no session can undo one of these changes.
     pub protected_needs_user: bool,
-    /// What the session came to; none at Stop, where it is too early to count.
-    pub observation: Option<Observation>,
-    /// True when the session's fill stood at L2 or above before any work.
-    pub started_above: bool,
+    /// The facts for the circuit breaker; `None` at Stop, where it is too early to count.
+    pub observation: Option<SessionObservation>,
+    /// True if usage was at L2 or above before the session did any work.
+    pub started_above_l2: bool,
     /// Now: RFC 3339 UTC, whole seconds.
     pub now: Timestamp,
     /// Now, in seconds since 1970.
     pub now_seconds: i64,
 }
 
-impl Evidence {
-    /// The item that the session worked on last.
-    pub fn own_item<'a>(&'a self, state: &'a RunState) -> Option<&'a String> {
-        self.item.as_ref().or(state.iteration_record.item.as_ref())
+impl SessionEvidence {
+    /// Returns the item that the session worked on last, by default the one planned for its iteration.
+    pub fn item_worked_on<'a>(&'a self, state: &'a RunState) -> Option<&'a String> {
+        self.last_item.as_ref().or(state.iteration_record.item.as_ref())
     }
 }
 
-/// What one verify command said.
+/// The result of one verify command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifyOutcome {
-    /// The command.
     pub command: String,
-    /// True when it exited with 0 in time.
+    /// True if it exited with 0 within its timeout.
     pub passed: bool,
     /// How it ended and what it printed, shortened.
-    pub words: String,
-    /// How long it took.
+    pub summary: String,
     pub seconds: u64,
-    /// True if it could not be started, or was ended at the run's deadline: it did not pass, and did not fail either.
+    /// True if it could not be started, or was ended at the run's deadline. It neither passed nor failed.
     pub is_undecided: bool,
 }
 
 impl VerifyOutcome {
-    /// As the journal has it.
-    pub fn fact(&self) -> Verification {
-        Verification {
+    /// Converts it to the journal's form.
+    pub fn to_verification(&self) -> VerifyResult {
+        VerifyResult {
             command: self.command.clone(),
             passed: self.passed,
-            words: self.words.clone(),
+            output_tail: self.summary.clone(),
             seconds: Some(self.seconds),
         }
     }

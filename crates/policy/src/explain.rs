@@ -1,295 +1,348 @@
-//! Why it acted: the figures and reasons that a line of the journal carries, in sentences.
+//! Explains a journal entry: the figures and reasons that it records, in sentences.
 
 use plimsoll_domain::journal::{
-    BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, TicksTakenBack,
-    VerdictReached, Verification, Verified,
+    BreakerOpened, CheckpointWritten, FitEstimate, JournalEntry, JournalEvent, LevelReached, TicksReverted,
+    VerdictReached, VerifyCommandsRan, VerifyResult,
 };
 use plimsoll_domain::level::{Level, Thresholds};
-use plimsoll_domain::reading::UsedSource;
-use plimsoll_domain::review::Reviewed;
-use plimsoll_domain::taken_back;
-use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_domain::reading::UsageSource;
+use plimsoll_domain::reverted_ticks;
+use plimsoll_domain::review::ReviewOutcome;
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
 use plimsoll_domain::verdict::ContinueKind;
-use plimsoll_domain::{Ending, Marker, Reading};
+use plimsoll_domain::{Marker, SessionEnding, UsageReading};
 
-/// The reasons behind an entry of the journal, a sentence each; `beside` are the entries of the same session that belong
-/// to it, such as what opened the breaker.
-pub fn reasons(entry: &JournalEntry, beside: &[JournalEntry]) -> Vec<String> {
+/// Explains an entry of the journal, one sentence a line. `related_entries` are entries of the same session
+/// that belong to it, such as the opening of the breaker.
+pub fn explain_entry(entry: &JournalEntry, related_entries: &[JournalEntry]) -> Vec<String> {
     match &entry.event {
-        JournalEvent::Warning(reached) | JournalEvent::Ended(reached) => level(reached),
-        JournalEvent::Checkpoint(written) => checkpoint(written),
-        JournalEvent::Verdict(reached) => verdict(reached, beside),
-        JournalEvent::ProvisionalVerdict { marker } => provisional(marker),
-        JournalEvent::Verified(Verified { verify }) => verify.iter().map(verified).collect(),
-        JournalEvent::Reviewed(reviewed) => review(reviewed),
-        JournalEvent::Packed(room) => vec![fits(room, "item", true)],
-        JournalEvent::NotPacked(room) => vec![fits(room, "item", false)],
-        JournalEvent::NoRoomForStep(room) => vec![fits(room, "step (from one commit to the next)", false)],
-        // What the others say is all there is to know.
-        other => facts(other),
+        JournalEvent::Warning(level_reached) | JournalEvent::SessionEndRequested(level_reached) => {
+            explain_level(level_reached)
+        }
+        JournalEvent::Checkpoint(checkpoint_written) => explain_checkpoint(checkpoint_written),
+        JournalEvent::Verdict(verdict_reached) => explain_verdict(verdict_reached, related_entries),
+        JournalEvent::ProvisionalVerdict { marker } => explain_provisional_verdict(marker),
+        JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verify }) => {
+            verify.iter().map(explain_verification).collect()
+        }
+        JournalEvent::Reviewed(reviewed) => explain_review(reviewed),
+        JournalEvent::ContinuedWithNextItem(room) => vec![explain_room(room, "item", true)],
+        JournalEvent::NextItemDoesNotFit(room) => vec![explain_room(room, "item", false)],
+        JournalEvent::NoRoomForStep(room) => {
+            vec![explain_room(room, "step (from one commit to the next)", false)]
+        }
+        // The other events have no more to explain than their recorded facts.
+        event => render_facts(event),
     }
 }
 
-fn level(reached: &LevelReached) -> Vec<String> {
-    let LevelReached { level, reading, thresholds, waited_ms, reason, .. } = reached;
-    let mut lines = measured(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
-    let reason = reason.as_deref().and_then(said);
+fn explain_level(level_reached: &LevelReached) -> Vec<String> {
+    let LevelReached { level, reading, thresholds, waited_ms, session_message: reason, .. } = level_reached;
+    let mut lines = explain_measurement(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
+    let reason = reason.as_deref().and_then(non_empty_line);
     lines.extend(reason.map(|reason| format!("The reason given to the session: {reason}.")));
     lines
 }
 
-fn checkpoint(written: &CheckpointWritten) -> Vec<String> {
-    let CheckpointWritten { level, reading, thresholds, waited_ms, .. } = written;
-    let mut lines = measured(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
-    lines.extend(what_was_kept(written));
+fn explain_checkpoint(checkpoint_written: &CheckpointWritten) -> Vec<String> {
+    let CheckpointWritten { level, reading, thresholds, waited_ms, .. } = checkpoint_written;
+    let mut lines = explain_measurement(*level, reading.as_ref(), thresholds.as_ref(), *waited_ms);
+    lines.extend(explain_saved_state(checkpoint_written));
     lines
 }
 
-fn measured(
+fn explain_measurement(
     level: Level,
-    reading: Option<&Reading>,
+    reading: Option<&UsageReading>,
     thresholds: Option<&Thresholds>,
     waited_ms: Option<u64>,
 ) -> Vec<String> {
-    let mut lines: Vec<String> = reading.map(figures).unwrap_or_default();
-    lines.extend(thresholds.map(|thresholds| mark(level, thresholds)));
-    lines.extend(waited_ms.map(|waited| {
+    let mut lines: Vec<String> = reading.map(explain_reading).unwrap_or_default();
+    lines.extend(thresholds.map(|thresholds| explain_thresholds(level, thresholds)));
+    lines.extend(waited_ms.map(|milliseconds| {
         format!(
-            "The hook waited {waited} ms for the client to write its answer, because a threshold was near."
+            "The hook waited {milliseconds} ms for the client to write its answer, because a threshold was near."
         )
     }));
     lines
 }
 
-fn figures(reading: &Reading) -> Vec<String> {
+fn explain_reading(reading: &UsageReading) -> Vec<String> {
     let window = reading.window.as_ref();
-    let of = window.map_or(String::new(), |window| format!(" of {}", tokens(window.tokens)));
-    let percent = reading.percent().map_or("?".to_owned(), |percent| percent.to_string());
-    let estimated = match reading.source {
-        UsedSource::Compaction => "system prompt, tools and tool results not sent yet",
+    let window_suffix =
+        window.map_or(String::new(), |window| format!(" of {}", format_tokens(window.tokens)));
+    let percent = reading.projected_percent().map_or("?".to_owned(), |percent| percent.to_string());
+    let estimated_parts = match reading.usage_source {
+        UsageSource::Compaction => "system prompt, tools and tool results not sent yet",
         _ => "tool results not sent yet",
     };
     let mut lines = vec![format!(
-        "The next request would have held about {}{of} tokens ({percent}%): {} input, {} output, {} estimated for {estimated}.",
-        tokens(reading.projected()),
-        tokens(reading.used),
-        tokens(reading.output),
-        tokens(reading.added),
+        "The next request would have held about {}{window_suffix} tokens ({percent}%): {} input, {} output, {} estimated for {estimated_parts}.",
+        format_tokens(reading.projected_tokens()),
+        format_tokens(reading.used_tokens),
+        format_tokens(reading.output_tokens),
+        format_tokens(reading.estimated_added_tokens),
     )];
-    if let Some(percent) = reading.percent_used() {
+    if let Some(percent) = reading.percent_used_by_client() {
         lines.push(format!("The client showed {percent}%: it counts input tokens only."));
     }
-    let at = reading.at.as_ref().map(|at| format!(" of {at}")).unwrap_or_default();
-    let behind = if reading.behind {
+    let time_suffix = reading.responded_at.as_ref().map(|at| format!(" of {at}")).unwrap_or_default();
+    let behind_note = if reading.is_one_request_behind {
         "; the current answer was not written yet, so the figure is one request old"
     } else {
         ""
     };
-    lines.push(format!("Source of the figure: {}{at}{behind}.", reading.source.words()));
+    lines.push(format!(
+        "Source of the figure: {}{time_suffix}{behind_note}.",
+        reading.usage_source.describe()
+    ));
     if let Some(window) = window {
         let model = reading.model.as_deref().unwrap_or("an unnamed model");
         lines.push(format!(
             "The window of {model}: {} tokens ({}).",
-            tokens(window.tokens),
-            window.source.words()
+            format_tokens(window.tokens),
+            window.source.describe()
         ));
     }
     lines
 }
 
-fn mark(level: Level, thresholds: &Thresholds) -> String {
-    let begins = |name: &str, at: u64| format!("{name} at {} ({}%)", tokens(at), thresholds.percent(at));
-    let reached = match level {
+fn explain_thresholds(level: Level, thresholds: &Thresholds) -> String {
+    let render_threshold = |name: &str, threshold_tokens: u64| {
+        format!(
+            "{name} at {} ({}%)",
+            format_tokens(threshold_tokens),
+            thresholds.percent_of_window(threshold_tokens)
+        )
+    };
+    let reached_threshold = match level {
         Level::L0 => None,
         Level::L1 => Some(thresholds.l1),
         Level::L2 => Some(thresholds.l2),
         Level::L3 => Some(thresholds.l3),
     };
-    let passed =
-        reached.map(|at| format!("{level} begins at {} ({}%). ", tokens(at), thresholds.percent(at)));
-    let action = thresholds.auto_compact.action.words();
-    let clamped = if thresholds.clamped { "; thresholds were lowered to come before that" } else { "" };
+    let reached_text = reached_threshold.map(|threshold_tokens| {
+        format!(
+            "{level} begins at {} ({}%). ",
+            format_tokens(threshold_tokens),
+            thresholds.percent_of_window(threshold_tokens)
+        )
+    });
+    let action = thresholds.auto_compact.action.describe();
+    let clamped_note =
+        if thresholds.is_clamped { "; thresholds were lowered to come before that" } else { "" };
     format!(
-        "{}All thresholds: {}, {}, {}; {action} {}{clamped}.",
-        passed.unwrap_or_default(),
-        begins("L1", thresholds.l1),
-        begins("L2", thresholds.l2),
-        begins("L3", thresholds.l3),
-        begins("", thresholds.auto_compact.tokens).trim_start(),
+        "{}All thresholds: {}, {}, {}; {action} {}{clamped_note}.",
+        reached_text.unwrap_or_default(),
+        render_threshold("L1", thresholds.l1),
+        render_threshold("L2", thresholds.l2),
+        render_threshold("L3", thresholds.l3),
+        render_threshold("", thresholds.auto_compact.tokens).trim_start(),
     )
 }
 
-fn what_was_kept(written: &CheckpointWritten) -> Vec<String> {
+fn explain_saved_state(checkpoint_written: &CheckpointWritten) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(handoff) = said(&written.handoff) {
-        let item = written.item.as_deref().and_then(said);
+    if let Some(handoff) = non_empty_line(&checkpoint_written.handoff_path) {
+        let item = checkpoint_written.item.as_deref().and_then(non_empty_line);
         let item = item.map(|item| format!(", for the item \"{item}\"")).unwrap_or_default();
         lines.push(format!("The handoff {handoff} was written{item}."));
     }
-    let files = brief(written.files.iter().flatten());
+    let files = clip_lines(checkpoint_written.files.iter().flatten());
     if !files.is_empty() {
         lines.push(format!("Files in progress: {}.", files.join(", ")));
     }
-    let trouble = written.trouble.as_deref().and_then(said);
-    lines.extend(trouble.map(|trouble| format!("The state could not be written: {trouble}.")));
+    let error = checkpoint_written.state_write_error.as_deref().and_then(non_empty_line);
+    lines.extend(error.map(|error| format!("The state could not be written: {error}.")));
     lines
 }
 
-fn verdict(reached: &VerdictReached, beside: &[JournalEntry]) -> Vec<String> {
-    let mut lines = vec![decided(&reached.marker)];
-    lines.extend(reached.ending.as_ref().map(ended));
-    lines.extend(items(reached));
-    lines.extend(reached.verify.iter().flatten().map(verified));
-    lines.extend(moved(reached));
-    lines.extend(beside.iter().filter_map(followed));
+fn explain_verdict(verdict_reached: &VerdictReached, related_entries: &[JournalEntry]) -> Vec<String> {
+    let mut lines = vec![explain_marker(&verdict_reached.marker)];
+    lines.extend(verdict_reached.ending.as_ref().map(explain_ending));
+    lines.extend(explain_items(verdict_reached));
+    lines.extend(verdict_reached.verify_results.iter().flatten().map(explain_verification));
+    lines.extend(explain_progress(verdict_reached));
+    lines.extend(related_entries.iter().filter_map(explain_related_entry));
     lines
 }
 
-fn provisional(marker: &Marker) -> Vec<String> {
-    let until_then = "This is the Stop hook's provisional verdict, before the verify commands have run; the final one follows when the session is over.";
-    vec![decided(marker), until_then.to_owned()]
+fn explain_provisional_verdict(marker: &Marker) -> Vec<String> {
+    let provisional_note = "This is the Stop hook's provisional verdict, before the verify commands have run; the final one follows when the session is over.";
+    vec![explain_marker(marker), provisional_note.to_owned()]
 }
 
-fn verified(outcome: &Verification) -> String {
-    let Verification { command, passed, words, seconds } = outcome;
-    let command = said(command).unwrap_or_default();
-    let took = seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" after {seconds} s"));
-    let took = took.unwrap_or_default();
+fn explain_verification(verification: &VerifyResult) -> String {
+    let VerifyResult { command, passed, output_tail: output, seconds } = verification;
+    let command = non_empty_line(command).unwrap_or_default();
+    let duration_text = seconds.filter(|seconds| *seconds > 0).map(|seconds| format!(" after {seconds} s"));
+    let duration_text = duration_text.unwrap_or_default();
     if *passed {
-        return format!("Verify `{command}` passed{took}.");
+        return format!("Verify `{command}` passed{duration_text}.");
     }
-    let words = said(words).map(|words| format!(": {words}")).unwrap_or_default();
-    format!("Verify `{command}` did not pass{took}{words}.")
+    let output_suffix = non_empty_line(output).map(|words| format!(": {words}")).unwrap_or_default();
+    format!("Verify `{command}` did not pass{duration_text}{output_suffix}.")
 }
 
-fn review(reviewed: &Reviewed) -> Vec<String> {
-    let asked =
-        reviewed.model.as_deref().and_then(said).map(|model| format!("The reviewing model: {model}."));
-    let found = reviewed.findings.iter().filter_map(|finding| said(&finding.words));
-    let found = found.map(|words| format!("It found: {words}."));
-    let took = format!("It took {} s and {} tokens.", reviewed.seconds, tokens(reviewed.tokens));
-    asked.into_iter().chain(found).chain([took]).collect()
+fn explain_review(reviewed: &ReviewOutcome) -> Vec<String> {
+    let model_line = reviewed
+        .model
+        .as_deref()
+        .and_then(non_empty_line)
+        .map(|model| format!("The reviewing model: {model}."));
+    let finding_texts = reviewed.findings.iter().filter_map(|finding| non_empty_line(&finding.text));
+    let finding_lines = finding_texts.map(|text| format!("It found: {text}."));
+    let cost_line = format!("It took {} s and {} tokens.", reviewed.seconds, format_tokens(reviewed.tokens));
+    model_line.into_iter().chain(finding_lines).chain([cost_line]).collect()
 }
 
-/// What was decided together with a verdict.
-fn followed(entry: &JournalEntry) -> Option<String> {
+/// Explains what was decided together with a verdict; `None` for unrelated entries.
+fn explain_related_entry(entry: &JournalEntry) -> Option<String> {
     match &entry.event {
-        JournalEvent::BreakerOpened(BreakerOpened { cause, count, evidence }) => Some(format!(
-            "The circuit breaker opened: {}, {count} in a row: {}.",
-            cause.word(),
-            said(evidence).unwrap_or_default()
-        )),
+        JournalEvent::BreakerOpened(BreakerOpened { cause, failure_count: count, evidence }) => {
+            Some(format!(
+                "The circuit breaker opened: {}, {count} in a row: {}.",
+                cause.as_str(),
+                non_empty_line(evidence).unwrap_or_default()
+            ))
+        }
         JournalEvent::SetAside { item } => Some(format!(
             "The item \"{}\" was set aside, because no session made progress on it.",
-            said(item).unwrap_or_default()
+            non_empty_line(item).unwrap_or_default()
         )),
-        JournalEvent::TicksTakenBack(TicksTakenBack { items, failed, findings, protected }) => {
+        JournalEvent::TicksReverted(TicksReverted {
+            items,
+            failed_commands: failed,
+            review_findings: findings,
+            protected_file_changes: protected,
+        }) => {
             let failed = failed.iter().map(String::as_str);
-            let words = taken_back::sentence(items, failed, findings.len(), protected);
-            said(&words).map(|words| format!("Then {words}."))
+            let sentence = reverted_ticks::describe_reverted_ticks(items, failed, findings.len(), protected);
+            non_empty_line(&sentence).map(|sentence| format!("Then {sentence}."))
         }
         JournalEvent::Reviewed(reviewed) => {
-            said(&reviewed.words()).map(|words| format!("Before it {words}."))
+            non_empty_line(&reviewed.describe()).map(|words| format!("Before it {words}."))
         }
         JournalEvent::Parked { item, question } => Some(format!(
             "The item \"{}\" waits for the user's answer: {}",
-            said(item).unwrap_or_default(),
-            said(question).unwrap_or_default()
+            non_empty_line(item).unwrap_or_default(),
+            non_empty_line(question).unwrap_or_default()
         )),
         _ => None,
     }
 }
 
-/// The marker in a sentence.
-fn decided(marker: &Marker) -> String {
-    let because = |why: &str| said(why).map(|why| format!(", because: {why}")).unwrap_or_default();
+/// Describes a verdict's marker in a sentence.
+fn explain_marker(marker: &Marker) -> String {
+    let because_clause =
+        |text: &str| non_empty_line(text).map(|why| format!(", because: {why}")).unwrap_or_default();
     match marker {
-        Marker::Stop { status, reason } => format!("The gate ended the run as {status}{}.", because(reason)),
-        Marker::Pause { until: None, reason } => format!("The gate paused the run{}.", because(reason)),
-        Marker::Pause { until: Some(until), reason } => {
-            format!("The gate paused the run until {}{}.", one_line(until.as_str()), because(reason))
+        Marker::Stop { status, reason } => {
+            format!("The gate ended the run as {status}{}.", because_clause(reason))
         }
-        Marker::Continue { kind: ContinueKind::Refused, reason } => {
-            format!("The gate did not believe the promise{}; a fresh session continues.", because(reason))
+        Marker::Pause { until: None, reason } => {
+            format!("The gate paused the run{}.", because_clause(reason))
+        }
+        Marker::Pause { until: Some(until), reason } => {
+            format!(
+                "The gate paused the run until {}{}.",
+                to_single_line(until.as_str()),
+                because_clause(reason)
+            )
+        }
+        Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
+            format!(
+                "The gate did not believe the promise{}; a fresh session continues.",
+                because_clause(reason)
+            )
         }
         Marker::Continue { kind: ContinueKind::Checkpoint, reason } => {
             format!(
                 "The run continues with a fresh session that resumes from {}.",
-                said(reason).unwrap_or_default()
+                non_empty_line(reason).unwrap_or_default()
             )
         }
-        Marker::Continue { kind: ContinueKind::Next, reason } => {
-            format!("The run continues with a fresh session{}.", because(reason))
+        Marker::Continue { kind: ContinueKind::NextItem, reason } => {
+            format!("The run continues with a fresh session{}.", because_clause(reason))
         }
-        // No gate says so.
+        // The gate never returns these markers.
         Marker::Warning { .. } | Marker::Checkpoint { .. } => format!("The decision: {marker}."),
     }
 }
 
-fn ended(ending: &Ending) -> String {
-    let how = ending.traits().how;
-    let detail = ending.detail().and_then(said).map(|detail| format!(" ({detail})")).unwrap_or_default();
-    format!("The session: {how}{detail}.")
+fn explain_ending(ending: &SessionEnding) -> String {
+    let how = ending.traits().description;
+    let detail_suffix = ending
+        .detail_text()
+        .and_then(non_empty_line)
+        .map(|detail| format!(" ({detail})"))
+        .unwrap_or_default();
+    format!("The session: {how}{detail_suffix}.")
 }
 
-fn items(reached: &VerdictReached) -> Option<String> {
-    let (open, done) = (reached.open?, reached.done?);
-    let ticked = brief(reached.ticked.iter().flatten());
-    let ticked = match ticked.as_slice() {
+fn explain_items(verdict_reached: &VerdictReached) -> Option<String> {
+    let (open, done) = (verdict_reached.open_count?, verdict_reached.done_count?);
+    let ticked = clip_lines(verdict_reached.ticked_items.iter().flatten());
+    let ticked_text = match ticked.as_slice() {
         [] => "nothing was ticked in this session".to_owned(),
         ticked => format!("ticked in this session: {}", ticked.join(", ")),
     };
-    Some(format!("Items: {done} done, {open} open; {ticked}."))
+    Some(format!("Items: {done} done, {open} open; {ticked_text}."))
 }
 
-fn moved(reached: &VerdictReached) -> Vec<String> {
-    let idle = reached.no_change_count.unwrap_or(0).max(1) as usize;
-    let progress = reached.progress.as_ref().map(|progress| match brief(progress.iter()).as_slice() {
-        [] => format!("No progress, {} in a row.", counted(idle, "session")),
-        moved => format!("Progress: {}.", moved.join(", ")),
-    });
-    let same = reached.same_errors.filter(|count| *count > 1);
-    let same = same.map(|count| format!(", the same {count} times")).unwrap_or_default();
-    let error = reached.error.as_deref().and_then(said).map(|error| format!("Its error{same}: {error}."));
-    let cost = reached.cost_usd.map(|cost| {
-        let tokens = reached.tokens.map(|number| format!(", {} tokens", tokens(number)));
-        let cost = reached.cost_basis.format_usd(cost);
+fn explain_progress(verdict_reached: &VerdictReached) -> Vec<String> {
+    let idle_sessions = verdict_reached.no_progress_count.unwrap_or(0).max(1) as usize;
+    let progress =
+        verdict_reached.progress.as_ref().map(|progress| match clip_lines(progress.iter()).as_slice() {
+            [] => format!("No progress, {} in a row.", count_with_noun(idle_sessions, "session")),
+            changes => format!("Progress: {}.", changes.join(", ")),
+        });
+    let repeat_count = verdict_reached.same_error_count.filter(|count| *count > 1);
+    let repeat_note = repeat_count.map(|count| format!(", the same {count} times")).unwrap_or_default();
+    let error_line = verdict_reached
+        .error
+        .as_deref()
+        .and_then(non_empty_line)
+        .map(|error| format!("Its error{repeat_note}: {error}."));
+    let cost_line = verdict_reached.cost_usd.map(|cost| {
+        let tokens = verdict_reached.tokens.map(|number| format!(", {} tokens", format_tokens(number)));
+        let cost = verdict_reached.cost_basis.format_usd(cost);
         format!("So far: {cost}{}.", tokens.unwrap_or_default())
     });
-    progress.into_iter().chain(error).chain(cost).collect()
+    progress.into_iter().chain(error_line).chain(cost_line).collect()
 }
 
-fn fits(room: &Room, what: &str, fits: bool) -> String {
-    let amount = |number: Option<u64>| number.map_or("?".to_owned(), tokens);
-    let source = room.estimate_source.as_deref().and_then(said);
+fn explain_room(room: &FitEstimate, unit: &str, fits: bool) -> String {
+    let amount = |number: Option<u64>| number.map_or("?".to_owned(), format_tokens);
+    let source = room.estimate_source.as_deref().and_then(non_empty_line);
     format!(
-        "The next {what} takes about {} tokens{}, and {} are free below L2: {}.",
+        "The next {unit} takes about {} tokens{}, and {} are free below L2: {}.",
         amount(room.estimate_tokens),
         source.map(|source| format!(" ({source})")).unwrap_or_default(),
-        amount(room.room_tokens),
+        amount(room.free_tokens),
         if fits { "it fits" } else { "it does not fit" }
     )
 }
 
-/// All that an event says, a line for each fact.
-fn facts(event: &JournalEvent) -> Vec<String> {
-    let words = |value: &serde_json::Value| match value {
+/// Lists the facts of an event, one a line.
+fn render_facts(event: &JournalEvent) -> Vec<String> {
+    let value_text = |value: &serde_json::Value| match value {
         serde_json::Value::Null => None,
-        serde_json::Value::String(words) => said(words),
-        other => said(&other.to_string()),
+        serde_json::Value::String(text) => non_empty_line(text),
+        value => non_empty_line(&value.to_string()),
     };
-    event.facts().iter().filter_map(|(name, value)| Some(format!("{name}: {}", words(value)?))).collect()
+    event.facts().iter().filter_map(|(name, value)| Some(format!("{name}: {}", value_text(value)?))).collect()
 }
 
-/// A fact on one line, not too long; none if it says nothing.
-fn said(words: &str) -> Option<String> {
-    let words = clip(&one_line(words), 400);
-    let words = words.trim_end_matches('.').to_owned();
-    (!words.is_empty()).then_some(words)
+/// Shortens a text to one line without a final full stop; `None` if it is empty.
+fn non_empty_line(text: &str) -> Option<String> {
+    let line = truncate_end(&to_single_line(text), 400);
+    let line = line.trim_end_matches('.').to_owned();
+    (!line.is_empty()).then_some(line)
 }
 
-fn brief<'a>(words: impl Iterator<Item = &'a String>) -> Vec<String> {
-    words.map(|item| clip(&one_line(item), 100)).collect()
+fn clip_lines<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
+    texts.map(|item| truncate_end(&to_single_line(item), 100)).collect()
 }
 
 #[cfg(test)]

@@ -1,159 +1,184 @@
-//! How many responses, and minutes, until the window is as full as a threshold? What the last responses of this session added
-//! is drawn again and again until the threshold is reached; of the results the median is reported, the lowest, and the
-//! last. No mean: one large result would move it.
+//! Forecasts how many responses and minutes remain until context usage reaches a threshold. The growth of the
+//! session's last responses is resampled repeatedly until the threshold is reached; the lowest, the median and
+//! the highest result are reported. A mean is not used, because one large result would distort it.
 
-use plimsoll_domain::forecast::{FARTHEST, Fill, Forecast, Outlook, Span};
+use plimsoll_domain::forecast::{
+    Forecast, ForecastRange, MAX_FORECAST_TURNS, ThresholdForecast, UsageSample,
+};
 use plimsoll_domain::level::Thresholds;
 
-/// Two responses may be chance; three differences are a beginning.
-pub(crate) const FEWEST: usize = 3;
-/// What a session did long ago says little of what it does now.
-const KEPT: usize = 120;
-/// How many readings are kept, for the growth between them.
-pub const LAST_FILLS: usize = KEPT + 1;
-/// Work goes in phases: this many responses in a row are drawn together.
-const TOGETHER: usize = 8;
-/// So often the way to the threshold is drawn.
-// Odd: the middle one is the median.
-const PATHS: usize = 41;
-/// What responses add in sessions at large, in tokens: small edits, tests and searches, large files. While a session has
-/// shown little of itself these count, and the less the more it has shown.
-const USUAL: [u64; 3] = [800, 2_500, 7_000];
-/// Each of them counts like this many responses of the session itself.
-const USUAL_WEIGHT: usize = 2;
-/// And once in a while a very large one.
-const GIANT: u64 = 30_000;
-/// A longer gap between two responses is a pause (the user, a limit), and no work.
-const PAUSE_SECONDS: u64 = 600;
+/// The fewest gains for a forecast: two may be chance.
+pub(crate) const MIN_GAINS: usize = 3;
+/// The most gains kept. Older responses say little about the session's current work.
+const MAX_GAINS: usize = 120;
+/// The most usage readings kept; gains are the differences between them.
+pub const MAX_FILLS: usize = MAX_GAINS + 1;
+/// Work goes in phases, so this many consecutive responses are drawn together.
+const BLOCK_LENGTH: usize = 8;
+/// How many paths to the threshold are simulated.
+// Odd, so that the middle one is the median.
+const PATH_COUNT: usize = 41;
+/// Typical tokens added by a response, over many sessions: small edits, tests and searches, large files. They
+/// fill in while a session has few responses of its own, and lose weight as it gets more.
+const TYPICAL_GAIN_TOKENS: [u64; 3] = [800, 2_500, 7_000];
+/// Each typical gain has the weight of this many responses of the session.
+const TYPICAL_GAIN_WEIGHT: usize = 2;
+/// An occasional very large response.
+const HUGE_GAIN_TOKENS: u64 = 30_000;
+/// A longer gap between two responses is a pause (the user, a limit), and counts only this long.
+const MAX_GAP_SECONDS: u64 = 600;
 
-/// What one response added, and how long it took.
+/// The tokens that one response added, and how long it took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gain {
-    /// Tokens.
+pub struct ResponseGain {
     pub tokens: u64,
-    /// Since the response before; none if a time is not known.
+    /// Seconds since the response before; `None` if one of the times is unknown.
     pub seconds: Option<u64>,
 }
 
-/// The forecast for a session that will probably hold this many tokens next; none if too little is known of it.
-pub fn forecast(fills: &[Fill], projected: u64, thresholds: &Thresholds) -> Option<Forecast> {
-    let gains = gains(fills);
-    let of = |threshold: u64| if projected < threshold { until(&gains, threshold - projected) } else { None };
-    let found = Forecast {
-        samples: gains.len(),
-        l1: of(thresholds.l1),
-        l2: of(thresholds.l2),
-        auto_compact: of(thresholds.auto_compact.tokens),
+/// Forecasts when each threshold is reached. `projected` is the estimated usage of the next request in tokens.
+/// Returns `None` if there is too little data.
+pub fn forecast_thresholds(
+    fills: &[UsageSample],
+    projected: u64,
+    thresholds: &Thresholds,
+) -> Option<Forecast> {
+    let gains = gains_since_last_reset(fills);
+    let outlook_for = |threshold: u64| {
+        if projected < threshold { forecast_until_added(&gains, threshold - projected) } else { None }
     };
-    (found.l1.is_some() || found.l2.is_some() || found.auto_compact.is_some()).then_some(found)
+    let forecast = Forecast {
+        sample_count: gains.len(),
+        l1: outlook_for(thresholds.l1),
+        l2: outlook_for(thresholds.l2),
+        auto_compact: outlook_for(thresholds.auto_compact.tokens),
+    };
+    (forecast.l1.is_some() || forecast.l2.is_some() || forecast.auto_compact.is_some()).then_some(forecast)
 }
 
-/// What each of the last responses added, since the window was last emptied.
-pub fn gains(fills: &[Fill]) -> Vec<Gain> {
-    let mut gains: Vec<Gain> = Vec::new();
+/// Returns the gain of each of the last responses since the last compaction or clear.
+pub fn gains_since_last_reset(fills: &[UsageSample]) -> Vec<ResponseGain> {
+    let mut gains: Vec<ResponseGain> = Vec::new();
     for pair in fills.windows(2) {
-        match pair[1].used.checked_sub(pair[0].used) {
-            Some(tokens) => gains.push(Gain { tokens, seconds: seconds(&pair[0], &pair[1]) }),
-            // It was compacted or cleared: what was before says nothing of what comes.
+        match pair[1].used_tokens.checked_sub(pair[0].used_tokens) {
+            Some(tokens) => gains.push(ResponseGain { tokens, seconds: elapsed_seconds(&pair[0], &pair[1]) }),
+            // The session was compacted or cleared, so earlier growth says nothing about what follows.
             None => gains.clear(),
         }
     }
-    gains.drain(..gains.len().saturating_sub(KEPT));
+    gains.drain(..gains.len().saturating_sub(MAX_GAINS));
     gains
 }
 
-fn seconds(before: &Fill, after: &Fill) -> Option<u64> {
-    let gap = u64::try_from(after.at?.checked_sub(before.at?)?).ok()?;
-    Some(gap.min(PAUSE_SECONDS))
+fn elapsed_seconds(before: &UsageSample, after: &UsageSample) -> Option<u64> {
+    let gap = u64::try_from(after.unix_seconds?.checked_sub(before.unix_seconds?)?).ok()?;
+    Some(gap.min(MAX_GAP_SECONDS))
 }
 
-/// When this many more tokens will be added.
-pub fn until(gains: &[Gain], tokens: u64) -> Option<Outlook> {
-    if gains.len() < FEWEST || gains.iter().all(|gain| gain.tokens == 0) {
+/// Forecasts when this many more tokens will have been added. Returns `None` if there are too few gains, or all
+/// are zero.
+pub fn forecast_until_added(gains: &[ResponseGain], remaining_tokens: u64) -> Option<ThresholdForecast> {
+    if gains.len() < MIN_GAINS || gains.iter().all(|gain| gain.tokens == 0) {
         return None;
     }
-    let scale = scale(gains);
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
-    let mut turns = Vec::with_capacity(PATHS);
-    let mut times = Vec::with_capacity(PATHS);
-    for _ in 0..PATHS {
-        let likeness = likeness(gains, scale, &mut dice);
-        let (walked, seconds) = walk(&likeness, tokens, &mut dice);
-        turns.push(walked);
-        times.extend(seconds.map(|seconds| (seconds + 30) / 60));
+    let scale = gain_scale(gains);
+    let mut rng = DeterministicRng(0x9E37_79B9_7F4A_7C15);
+    let mut turn_counts = Vec::with_capacity(PATH_COUNT);
+    let mut minute_counts = Vec::with_capacity(PATH_COUNT);
+    for _ in 0..PATH_COUNT {
+        let sample = resample_gains(gains, scale, &mut rng);
+        let (turn_count, seconds) = simulate_path(&sample, remaining_tokens, &mut rng);
+        turn_counts.push(turn_count);
+        minute_counts.extend(seconds.map(|seconds| (seconds + 30) / 60));
     }
-    let turns = span(turns);
-    let is_timed = times.len() == PATHS && turns.likely < FARTHEST;
-    Some(Outlook { turns, minutes: is_timed.then(|| span(times)) })
+    let turn_span = to_span(turn_counts);
+    let is_timed = minute_counts.len() == PATH_COUNT && turn_span.median < MAX_FORECAST_TURNS;
+    Some(ThresholdForecast { turns: turn_span, minutes: is_timed.then(|| to_span(minute_counts)) })
 }
 
-/// What the session might as well have been: pieces of what it was, and of what most sessions are.
-fn likeness(gains: &[Gain], scale: (u64, u64), dice: &mut Dice) -> Vec<Gain> {
-    let length = gains.len() + USUAL.len() * USUAL_WEIGHT;
-    let usual_seconds = gains[gains.len() / 2].seconds;
-    let mut likeness = Vec::with_capacity(length + TOGETHER);
-    while likeness.len() < length {
-        let place = dice.below(length);
-        match place.checked_sub(gains.len()) {
-            Some(usual) => {
-                let gain = |tokens| Gain { tokens, seconds: usual_seconds };
-                likeness.extend([gain(USUAL[usual / USUAL_WEIGHT] * scale.0 / scale.1); TOGETHER]);
-                if usual % USUAL_WEIGHT == 0 {
-                    likeness.push(gain(GIANT));
+/// Resamples the session: blocks of its own gains, mixed with typical ones.
+fn resample_gains(
+    gains: &[ResponseGain],
+    scale: (u64, u64),
+    rng: &mut DeterministicRng,
+) -> Vec<ResponseGain> {
+    let sample_length = gains.len() + TYPICAL_GAIN_TOKENS.len() * TYPICAL_GAIN_WEIGHT;
+    let typical_seconds = gains[gains.len() / 2].seconds;
+    let mut sample = Vec::with_capacity(sample_length + BLOCK_LENGTH);
+    while sample.len() < sample_length {
+        let index = rng.next_below(sample_length);
+        match index.checked_sub(gains.len()) {
+            Some(typical_index) => {
+                let gain = |tokens| ResponseGain { tokens, seconds: typical_seconds };
+                sample.extend(
+                    [gain(TYPICAL_GAIN_TOKENS[typical_index / TYPICAL_GAIN_WEIGHT] * scale.0 / scale.1);
+                        BLOCK_LENGTH],
+                );
+                if typical_index % TYPICAL_GAIN_WEIGHT == 0 {
+                    sample.push(gain(HUGE_GAIN_TOKENS));
                 }
             }
-            None => likeness.extend(gains.iter().cycle().skip(place).take(TOGETHER)),
+            None => sample.extend(gains.iter().cycle().skip(index).take(BLOCK_LENGTH)),
         }
     }
-    likeness
+    sample
 }
 
-/// How large this session's responses are beside usual ones, as a fraction: the less is known, the nearer to one.
-fn scale(gains: &[Gain]) -> (u64, u64) {
-    let middle = middle(gains.iter().map(|gain| gain.tokens.min(GIANT)).collect()).unwrap_or(USUAL[1]);
-    let (known, usual) = (gains.len() as u64, (USUAL.len() * USUAL_WEIGHT) as u64);
-    (known * middle + usual * USUAL[1], (known + usual) * USUAL[1])
+/// Returns the ratio of this session's gains to typical ones as a fraction. With few gains it is closer to one.
+fn gain_scale(gains: &[ResponseGain]) -> (u64, u64) {
+    let median_tokens = upper_median(gains.iter().map(|gain| gain.tokens.min(HUGE_GAIN_TOKENS)).collect())
+        .unwrap_or(TYPICAL_GAIN_TOKENS[1]);
+    let (own_weight, typical_weight) =
+        (gains.len() as u64, (TYPICAL_GAIN_TOKENS.len() * TYPICAL_GAIN_WEIGHT) as u64);
+    (
+        own_weight * median_tokens + typical_weight * TYPICAL_GAIN_TOKENS[1],
+        (own_weight + typical_weight) * TYPICAL_GAIN_TOKENS[1],
+    )
 }
 
-/// The middle figure; of an even number the larger of the two.
-pub(crate) fn middle(mut figures: Vec<u64>) -> Option<u64> {
-    figures.sort_unstable();
-    figures.get(figures.len() / 2).copied()
+/// Returns the median; of an even number of values the upper one.
+pub(crate) fn upper_median(mut values: Vec<u64>) -> Option<u64> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
 }
 
-/// One way to the threshold: how many responses, and how long.
-fn walk(gains: &[Gain], tokens: u64, dice: &mut Dice) -> (u64, Option<u64>) {
+/// Simulates one path to the threshold. Returns the number of responses and the seconds.
+fn simulate_path(
+    gains: &[ResponseGain],
+    remaining_tokens: u64,
+    rng: &mut DeterministicRng,
+) -> (u64, Option<u64>) {
     let (mut added, mut turns, mut seconds) = (0_u64, 0, Some(0));
-    while added < tokens && turns < FARTHEST {
-        let first = dice.below(gains.len());
-        for gain in gains[first..].iter().take(TOGETHER) {
+    while added < remaining_tokens && turns < MAX_FORECAST_TURNS {
+        let start = rng.next_below(gains.len());
+        for gain in gains[start..].iter().take(BLOCK_LENGTH) {
             added = added.saturating_add(gain.tokens);
             turns += 1;
-            seconds = seconds.zip(gain.seconds).map(|(sum, more): (u64, u64)| sum + more);
-            if added >= tokens {
+            seconds = seconds.zip(gain.seconds).map(|(sum, added_seconds): (u64, u64)| sum + added_seconds);
+            if added >= remaining_tokens {
                 break;
             }
         }
     }
-    (turns.min(FARTHEST), seconds)
+    (turns.min(MAX_FORECAST_TURNS), seconds)
 }
 
-fn span(mut ends: Vec<u64>) -> Span {
-    ends.sort_unstable();
-    // What is drawn from a session is more alike than what comes: only from end to end it holds in eight of ten and more
-    // (docs/forecast.md).
-    Span { soonest: ends[0], likely: ends[ends.len() / 2], latest: ends[ends.len() - 1] }
+fn to_span(mut values: Vec<u64>) -> ForecastRange {
+    values.sort_unstable();
+    // Resampled paths vary less than real sessions. Only the full range from lowest to highest contains at
+    // least eight of ten outcomes (docs/forecast.md).
+    ForecastRange { earliest: values[0], median: values[values.len() / 2], latest: values[values.len() - 1] }
 }
 
-/// The same dice for everyone: two who ask at once get one answer.
-struct Dice(u64);
+/// A pseudorandom generator (xorshift) with a fixed seed, so that everybody who asks gets the same forecast.
+struct DeterministicRng(u64);
 
-impl Dice {
-    fn below(&mut self, number: usize) -> usize {
+impl DeterministicRng {
+    fn next_below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        ((u128::from(self.0) * number as u128) >> 64) as usize
+        ((u128::from(self.0) * bound as u128) >> 64) as usize
     }
 }
 
@@ -161,65 +186,75 @@ impl Dice {
 mod tests {
     use super::*;
 
-    fn fills(growths: &[u64], seconds: i64) -> Vec<Fill> {
+    fn fills(gains: &[u64], seconds: i64) -> Vec<UsageSample> {
         let mut used = 20_000;
-        let first = Fill { used, at: Some(0) };
-        let rest = growths.iter().zip(1..).map(|(growth, number)| {
-            used += growth;
-            Fill { used, at: Some(number * seconds) }
+        let first = UsageSample { used_tokens: used, unix_seconds: Some(0) };
+        let rest = gains.iter().zip(1..).map(|(gain, number)| {
+            used += gain;
+            UsageSample { used_tokens: used, unix_seconds: Some(number * seconds) }
         });
         std::iter::once(first).chain(rest).collect()
     }
 
     #[test]
-    fn the_more_is_known_the_narrower_is_the_span_about_an_even_growth() {
-        let of =
-            |known: usize| until(&gains(&fills(&vec![5_000; known], 90)), 250_000).expect("enough is known");
-        let (few, many) = (of(5).turns, of(110).turns);
-        assert!(few.latest - few.soonest > many.latest - many.soonest, "{few:?} {many:?}");
-        assert!(many.soonest <= 50 && 50 <= many.latest, "{many:?}");
-        let Outlook { turns, minutes } = of(110);
+    fn more_data_narrows_the_span_around_an_even_growth() {
+        let outlook_for = |gain_count: usize| {
+            forecast_until_added(&gains_since_last_reset(&fills(&vec![5_000; gain_count], 90)), 250_000)
+                .expect("enough is known")
+        };
+        let (few, many) = (outlook_for(5).turns, outlook_for(110).turns);
+        assert!(few.latest - few.earliest > many.latest - many.earliest, "{few:?} {many:?}");
+        assert!(many.earliest <= 50 && 50 <= many.latest, "{many:?}");
+        let ThresholdForecast { turns, minutes } = outlook_for(110);
         let minutes = minutes.expect("times are known");
-        assert_eq!((turns.likely * 90 + 30) / 60, minutes.likely, "a minute and a half each");
+        assert_eq!((turns.median * 90 + 30) / 60, minutes.median, "a minute and a half each");
     }
 
     #[test]
-    fn one_giant_hardly_moves_the_middle() {
-        let with = |giant| {
+    fn one_huge_gain_hardly_moves_the_median() {
+        let turns_with = |giant| {
             let mut growths = [2_000; 60];
             growths[7] = giant;
-            until(&gains(&fills(&growths, 60)), 60_000).expect("enough is known").turns
+            forecast_until_added(&gains_since_last_reset(&fills(&growths, 60)), 60_000)
+                .expect("enough is known")
+                .turns
         };
-        let (calm, wild) = (with(2_000), with(80_000));
-        assert!(wild.soonest < calm.soonest, "{calm:?} {wild:?}");
-        assert!(wild.likely * 2 > calm.likely, "{calm:?} {wild:?}");
+        let (calm, wild) = (turns_with(2_000), turns_with(80_000));
+        assert!(wild.earliest < calm.earliest, "{calm:?} {wild:?}");
+        assert!(wild.median * 2 > calm.median, "{calm:?} {wild:?}");
     }
 
     #[test]
-    fn too_little_is_said_to_be_too_little() {
-        assert_eq!(until(&gains(&fills(&[5_000; 2], 60)), 10_000), None);
+    fn too_little_data_gives_no_forecast() {
+        assert_eq!(forecast_until_added(&gains_since_last_reset(&fills(&[5_000; 2], 60)), 10_000), None);
         assert_eq!(
-            until(&gains(&fills(&[0; 9], 60)), 10_000),
+            forecast_until_added(&gains_since_last_reset(&fills(&[0; 9], 60)), 10_000),
             None,
             "nothing was added: there is no end in sight"
         );
-        assert_eq!(until(&[], 1), None);
-        let far = until(&gains(&fills(&[10; 100], 60)), 9_000_000).expect("enough is known");
-        assert_eq!(far.turns.soonest, FARTHEST);
+        assert_eq!(forecast_until_added(&[], 1), None);
+        let far = forecast_until_added(&gains_since_last_reset(&fills(&[10; 100], 60)), 9_000_000)
+            .expect("enough is known");
+        assert_eq!(far.turns.earliest, MAX_FORECAST_TURNS);
     }
 
     #[test]
-    fn a_compaction_begins_anew_and_a_pause_counts_as_ten_minutes() {
+    fn a_compaction_restarts_the_data_and_a_pause_counts_as_ten_minutes() {
         let mut both = fills(&[9_000; 9], 60);
         both.extend(fills(&[1_000; 3], 60));
-        assert_eq!(gains(&both).len(), 3);
-        let pause =
-            [Fill { used: 1, at: Some(0) }, Fill { used: 2, at: Some(90_000) }, Fill { used: 3, at: None }];
-        let seconds: Vec<Option<u64>> = gains(&pause).iter().map(|gain| gain.seconds).collect();
+        assert_eq!(gains_since_last_reset(&both).len(), 3);
+        let pause = [
+            UsageSample { used_tokens: 1, unix_seconds: Some(0) },
+            UsageSample { used_tokens: 2, unix_seconds: Some(90_000) },
+            UsageSample { used_tokens: 3, unix_seconds: None },
+        ];
+        let seconds: Vec<Option<u64>> =
+            gains_since_last_reset(&pause).iter().map(|gain| gain.seconds).collect();
         assert_eq!(seconds, [Some(600), None]);
-        let untimed: Vec<Fill> =
-            fills(&[5_000; 5], 1).iter().map(|fill| Fill { at: None, ..*fill }).collect();
-        let outlook = until(&gains(&untimed), 10_000).expect("enough is known");
+        let untimed: Vec<UsageSample> =
+            fills(&[5_000; 5], 1).iter().map(|fill| UsageSample { unix_seconds: None, ..*fill }).collect();
+        let outlook =
+            forecast_until_added(&gains_since_last_reset(&untimed), 10_000).expect("enough is known");
         assert_eq!(outlook.minutes, None);
     }
 }

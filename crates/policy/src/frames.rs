@@ -1,231 +1,253 @@
-//! Who may write the working memory, and which subagent works in which frame. A refusal is shown to the
-//! model, which can do something about it.
+//! Access to the working memory: which conversation may write, and which subagent works in which frame.
+//! Refusals are shown to the model, which can act on them.
 
 mod refusal;
 
 pub use refusal::FrameRefusal;
 
 use plimsoll_domain::SessionId;
-use plimsoll_domain::memory::{Closing, Frame, Memory, Op, Returned, render};
+use plimsoll_domain::memory::{AbnormalEnd, Frame, Memory, MemoryOp, ReturnedFrame, render};
 use plimsoll_protocol::agent::AgentCall;
 
-/// By which name the client knows the subagent that works in frames: that goes by who brings it.
+/// The frame agent, depending on how it was installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameAgent {
-    /// A file in the folder of the project's or the user's agents, or the client's `--agents`.
+    /// Installed as a file in the project's or the user's agents folder, or passed with `--agents`.
     Own,
-    /// The plugin.
-    Plugins,
+    /// Installed by the plugin.
+    Plugin,
 }
 
 impl FrameAgent {
-    /// What the Agent tool's `subagent_type` says.
-    pub fn name(self) -> &'static str {
+    /// Returns its `subagent_type` for the Agent tool.
+    pub fn subagent_type(self) -> &'static str {
         match self {
             FrameAgent::Own => "frame",
-            FrameAgent::Plugins => "plimsoll:frame",
+            FrameAgent::Plugin => "plimsoll:frame",
         }
     }
 
-    /// The kind to start where the model has asked for this one. Our words are the same for both: a model that has
-    /// read `frame` means ours.
-    pub fn to_start(self, asked: &str) -> &str {
+    /// Returns the `subagent_type` to start if the model asked for this one. Plimsoll's messages use the same
+    /// name for both, so a model that read `frame` means the one that is installed.
+    pub fn subagent_type_to_start(self, requested: &str) -> &str {
         match self {
-            FrameAgent::Own => asked,
-            FrameAgent::Plugins => self.name(),
+            FrameAgent::Own => requested,
+            FrameAgent::Plugin => self.subagent_type(),
         }
     }
 }
 
-/// How deep the client lets subagents start others by default.
+/// The client's default limit for nested subagents.
 // Observed on 2.1.329.
-const USUAL_NESTING: usize = 3;
-/// The variable that sets it.
-pub const NESTING_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
+const DEFAULT_NESTING_LIMIT: usize = 3;
+/// The client's environment variable for that limit.
+pub const NESTING_LIMIT_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 
-/// True for a subagent of our kind, whoever brings it.
-pub fn is_frame(kind: &str) -> bool {
-    [FrameAgent::Own, FrameAgent::Plugins].iter().any(|ours| ours.name() == kind)
+/// Returns true for the frame agent, however it was installed.
+pub fn is_frame_agent(subagent_type: &str) -> bool {
+    [FrameAgent::Own, FrameAgent::Plugin]
+        .iter()
+        .any(|frame_agent| frame_agent.subagent_type() == subagent_type)
 }
 
-/// What a tool does to the memory.
+/// The kind of access that a tool needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// Reads it.
+pub enum MemoryAccess {
+    /// Reads the memory.
     Read,
     /// Writes registers or the heap.
     Write,
     /// Pushes a frame.
     Push,
-    /// Pops one.
+    /// Pops a frame.
     Pop,
 }
 
-impl Use {
-    /// Of a tool of our server, whatever the client puts before its name; none for any other tool.
-    pub fn of_tool(name: &str) -> Option<Use> {
-        let (server, tool) = name.strip_prefix("mcp__")?.rsplit_once("__")?;
+impl MemoryAccess {
+    /// Returns the access that a tool of Plimsoll's server needs, whatever prefix the client adds to its name.
+    /// Returns `None` for any other tool.
+    pub fn from_tool_name(tool_name: &str) -> Option<MemoryAccess> {
+        let (server, tool) = tool_name.strip_prefix("mcp__")?.rsplit_once("__")?;
         if server != "plimsoll" && !server.ends_with("_plimsoll") {
             return None;
         }
         match tool {
-            "memory_show" => Some(Use::Read),
-            "update_registers" | "heap_alloc" | "heap_write" | "heap_free" => Some(Use::Write),
-            "push_frame" => Some(Use::Push),
-            "pop_frame" => Some(Use::Pop),
+            "memory_show" => Some(MemoryAccess::Read),
+            "update_registers" | "heap_alloc" | "heap_write" | "heap_free" => Some(MemoryAccess::Write),
+            "push_frame" => Some(MemoryAccess::Push),
+            "pop_frame" => Some(MemoryAccess::Pop),
             _ => None,
         }
     }
 }
 
-/// A conversation.
+/// The conversation that calls a tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Caller<'a> {
-    /// The subagent; none for the session's own.
+    /// The id of the subagent; `None` for the session's main conversation.
     pub agent: Option<&'a str>,
-    /// The call with which its session pushed its last frame.
-    pub pushed: Option<&'a str>,
+    /// The id of the call with which its session last pushed a frame.
+    pub last_push_call: Option<&'a str>,
 }
 
-/// May this conversation do that? Only the current frame writes: every other conversation is told why not. `nesting` is what the
-/// client's variable says.
-pub fn may(
+/// Checks whether a conversation may do this. Only the current frame may write; every other conversation gets
+/// the reason. `nesting_limit` is the value of the client's variable, if it is set.
+pub fn check_access(
     memory: &Memory,
-    who: Caller<'_>,
-    what: Use,
-    (kind, nesting): (FrameAgent, Option<usize>),
+    caller: Caller<'_>,
+    access: MemoryAccess,
+    (frame_agent, nesting_limit): (FrameAgent, Option<usize>),
 ) -> Result<(), FrameRefusal> {
-    if what == Use::Read {
+    if access == MemoryAccess::Read {
         return Ok(());
     }
-    let Some(depth) = memory.depth_of(who.agent) else {
-        return Err(FrameRefusal::no_frame(memory, who.agent));
+    let Some(depth) = memory.frame_depth_of_agent(caller.agent) else {
+        return Err(FrameRefusal::not_a_frame_or_returned(memory, caller.agent));
     };
-    let is_own = is_own(memory, who);
-    let is_taken_back = what == Use::Pop && depth + 1 == memory.depth() && is_own;
-    let is_present = memory.depth() <= depth;
-    if is_present && what == Use::Push {
-        can_nest(depth + 1, nesting.unwrap_or(USUAL_NESTING))
-    } else if is_present {
+    let is_own_push = is_pushed_by_caller(memory, caller);
+    let is_withdrawal = access == MemoryAccess::Pop && depth + 1 == memory.depth() && is_own_push;
+    let is_current_frame = memory.depth() <= depth;
+    if is_current_frame && access == MemoryAccess::Push {
+        check_nesting(depth + 1, nesting_limit.unwrap_or(DEFAULT_NESTING_LIMIT))
+    } else if is_current_frame {
         Ok(())
-    } else if !memory.is_waiting() {
-        Err(FrameRefusal::AtWork(shown(memory.top())))
-    } else if is_taken_back {
+    } else if !memory.is_waiting_for_agent() {
+        Err(FrameRefusal::FrameBusy(displayed_name(memory.current_frame())))
+    } else if is_withdrawal {
         Ok(())
-    } else if is_own {
-        Err(FrameRefusal::Waits { name: shown(memory.top()), kind })
+    } else if is_own_push {
+        Err(FrameRefusal::WaitsForAgent { name: displayed_name(memory.current_frame()), kind: frame_agent })
     } else {
-        Err(FrameRefusal::anothers(memory))
+        Err(FrameRefusal::other_conversation(memory))
     }
 }
 
-/// True if the frame that waits was pushed by this session, or by a client that names no calls.
-fn is_own(memory: &Memory, who: Caller<'_>) -> bool {
-    memory.top().pushed_by.is_none() || memory.top().pushed_by.as_deref() == who.pushed
+/// Returns true if the waiting frame was pushed by this session, or by a client that does not identify its
+/// calls.
+fn is_pushed_by_caller(memory: &Memory, caller: Caller<'_>) -> bool {
+    memory.current_frame().push_call_id.is_none()
+        || memory.current_frame().push_call_id.as_deref() == caller.last_push_call
 }
 
-fn can_nest(depth: usize, nesting: usize) -> Result<(), FrameRefusal> {
+fn check_nesting(depth: usize, nesting: usize) -> Result<(), FrameRefusal> {
     if depth <= nesting { Ok(()) } else { Err(FrameRefusal::TooDeep { depth, nesting }) }
 }
 
-/// A frame's name as words of ours may hold it.
-fn shown(frame: &Frame) -> String {
-    render::safe(&frame.name)
+/// Returns a frame's name in the form in which messages show it.
+fn displayed_name(frame: &Frame) -> String {
+    render::neutralize_tags_and_hidden_chars(&frame.name)
 }
 
-/// What becomes of a call of the Agent tool.
+/// The decision about a call of the Agent tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Begin {
-    /// It is not one of our frames.
-    Other,
-    /// It starts the frame that waits.
+pub enum FrameStart {
+    /// The call does not start a frame of ours.
+    NotAFrame,
+    /// The call starts the waiting frame.
     Start,
-    /// It is refused, and why.
+    /// The call is refused.
     Refuse(FrameRefusal),
 }
 
-/// A subagent of our kind is started for the frame that waits, by the conversation that pushed it, and by its name.
-pub fn begin(memory: &Memory, who: Caller<'_>, call: &AgentCall, kind: FrameAgent) -> Begin {
-    // Beside the plugin's, a `frame` may be an agent of the user's.
-    let may_be_anothers = kind == FrameAgent::Plugins && call.kind != kind.name();
-    if !is_frame(&call.kind) || (may_be_anothers && !memory.is_waiting()) {
-        return Begin::Other;
+/// Decides whether an Agent call starts the waiting frame. The call must come from the conversation that pushed
+/// the frame, ask for the frame agent, and contain the frame's name.
+pub fn check_frame_start(
+    memory: &Memory,
+    caller: Caller<'_>,
+    agent_call: &AgentCall,
+    frame_agent: FrameAgent,
+) -> FrameStart {
+    // With the plugin installed, `frame` may also be an agent of the user.
+    let may_be_user_agent =
+        frame_agent == FrameAgent::Plugin && agent_call.subagent_type != frame_agent.subagent_type();
+    if !is_frame_agent(&agent_call.subagent_type) || (may_be_user_agent && !memory.is_waiting_for_agent()) {
+        return FrameStart::NotAFrame;
     }
-    if !memory.is_waiting() {
-        return Begin::Refuse(FrameRefusal::NoneWaits);
+    if !memory.is_waiting_for_agent() {
+        return FrameStart::Refuse(FrameRefusal::NoFrameWaiting);
     }
-    if memory.depth_of(who.agent) != Some(memory.depth() - 1) || !is_own(memory, who) {
-        return Begin::Refuse(FrameRefusal::anothers(memory));
+    if memory.frame_depth_of_agent(caller.agent) != Some(memory.depth() - 1)
+        || !is_pushed_by_caller(memory, caller)
+    {
+        return FrameStart::Refuse(FrameRefusal::other_conversation(memory));
     }
-    // The model has read the name as we show it.
-    let name = shown(memory.top());
-    if [&call.description, &call.prompt].into_iter().any(|words| names(&render::safe(words), &name)) {
-        Begin::Start
+    // The model saw the name in its displayed form.
+    let name = displayed_name(memory.current_frame());
+    if [&agent_call.description, &agent_call.prompt]
+        .into_iter()
+        .any(|text| contains_whole_name(&render::neutralize_tags_and_hidden_chars(text), &name))
+    {
+        FrameStart::Start
     } else {
-        Begin::Refuse(FrameRefusal::OtherWaits { name, kind })
+        FrameStart::Refuse(FrameRefusal::WrongAgent { name, kind: frame_agent })
     }
 }
 
-/// True if a text has that name in it, and not as a part of a longer word.
-fn names(text: &str, name: &str) -> bool {
+/// Returns true if the text contains the name, and not as a part of a longer word.
+fn contains_whole_name(text: &str, name: &str) -> bool {
     let is_end = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
-    text.match_indices(name).any(|(place, _)| {
-        is_end(text[..place].chars().next_back()) && is_end(text[place + name.len()..].chars().next())
+    text.match_indices(name).any(|(index, _)| {
+        is_end(text[..index].chars().next_back()) && is_end(text[index + name.len()..].chars().next())
     })
 }
 
-/// How many frames are above a conversation whose turn is over: no agent will return from them. Of the main
-/// conversation those of its own session.
-pub fn left_behind(memory: &Memory, who: Caller<'_>, session: &SessionId) -> usize {
-    let Some(depth) = memory.depth_of(who.agent) else { return 0 };
-    let Some(first) = memory.frames.get(depth + 1) else { return 0 };
-    let is_own = match &first.started {
-        Some(started) => started.owner.session == *session,
-        None => first.pushed_by.is_some() && first.pushed_by.as_deref() == who.pushed,
+/// Returns how many frames are above a conversation that has ended its turn, and from which no agent will
+/// return. For the main conversation only frames of its own session count.
+pub fn count_unreturned_frames(memory: &Memory, caller: Caller<'_>, session: &SessionId) -> usize {
+    let Some(depth) = memory.frame_depth_of_agent(caller.agent) else { return 0 };
+    let Some(first_frame_above) = memory.frames.get(depth + 1) else { return 0 };
+    let is_own_session = match &first_frame_above.subagent_launch {
+        Some(started) => started.owner.session_id == *session,
+        None => {
+            first_frame_above.push_call_id.is_some()
+                && first_frame_above.push_call_id.as_deref() == caller.last_push_call
+        }
     };
-    if who.agent.is_some() || is_own { memory.depth() - depth } else { 0 }
+    if caller.agent.is_some() || is_own_session { memory.depth() - depth } else { 0 }
 }
 
-/// How many frames end with these calls: the one that such a call had started, and all above it.
-pub fn over(memory: &Memory, calls: &[&str]) -> usize {
-    let is_over =
-        |frame: &Frame| frame.started.as_ref().is_some_and(|started| calls.contains(&started.call.as_str()));
-    memory.frames.iter().position(is_over).map_or(0, |depth| memory.frames.len() - depth)
+/// Returns how many frames end with these Agent calls: the lowest frame that one of them started, and all above
+/// it.
+pub fn count_frames_ended_by_calls(memory: &Memory, ended_calls: &[&str]) -> usize {
+    let is_started_by_call = |frame: &Frame| {
+        frame.subagent_launch.as_ref().is_some_and(|started| ended_calls.contains(&started.call_id.as_str()))
+    };
+    memory.frames.iter().position(is_started_by_call).map_or(0, |depth| memory.frames.len() - depth)
 }
 
-/// What is done with a frame whose subagent is gone.
-pub fn abandon(memory: &Memory) -> Op {
-    let words = match &memory.top().agent {
+/// Returns the operation that closes the top frame after its subagent is gone.
+pub fn abandon_top_frame_op(memory: &Memory) -> MemoryOp {
+    let reason = match &memory.current_frame().agent_id {
         Some(_) => "its subagent ended and did not return from it",
         None => "no subagent worked in it",
     };
-    Op::CloseFrame { how: Closing::Abandoned, words: words.to_owned() }
+    MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::Abandoned, last_message: reason.to_owned() }
 }
 
-/// A subagent that ends its turn in its frame is reminded once.
-pub fn reminder(memory: &Memory) -> String {
+/// Renders the reminder for a subagent that ends its turn without popping its frame. It is sent once.
+pub fn render_pop_reminder(memory: &Memory) -> String {
     format!(
         "You have not returned from the frame \"{}\". Call pop_frame now, with the report that RETURN asks for (what \
          was done, what is open), and then end your turn.",
-        shown(memory.top())
+        displayed_name(memory.current_frame())
     )
 }
 
-/// What the parent is told about a frame that is over.
-pub fn report(returned: &Returned) -> String {
+/// Renders the report to the parent about a closed frame.
+pub fn render_return_report(returned: &ReturnedFrame) -> String {
     let name = &returned.name;
-    let words = match returned.how {
+    let text = match returned.closing {
         None => format!("The frame \"{name}\" has returned:\n{}", returned.result),
-        Some(Closing::Unpopped) => {
+        Some(AbnormalEnd::TurnEndedWithoutPop) => {
             format!("The frame \"{name}\" ended without a report; its last words were:\n{}", returned.result)
         }
-        Some(Closing::Abandoned) => format!(
+        Some(AbnormalEnd::Abandoned) => format!(
             "The frame \"{name}\" was abandoned: {}. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now.",
             returned.result
         ),
     };
-    let notes: String = returned.notes.iter().map(|note| format!("\nnote: {note}")).collect();
-    render::safe(&format!("{words}{notes}"))
+    let notes: String = returned.merge_notes.iter().map(|note| format!("\nnote: {note}")).collect();
+    render::neutralize_tags_and_hidden_chars(&format!("{text}{notes}"))
 }
 
 #[cfg(test)]

@@ -1,302 +1,356 @@
-//! The gate: end the run, wait, or continue with a fresh session. One pure function for the Stop hook (which
-//! judges provisionally) and for `plimsoll run` and `plimsoll gate` (which judge finally).
+//! The gate: ends the run, pauses it, or continues with a fresh session. The Stop hook uses it for a
+//! provisional verdict, `plimsoll run` and `plimsoll gate` for the final one.
 
 use crate::bounds;
-use crate::breaker::{self, Observation};
+use crate::breaker::{self, SessionObservation};
 use crate::completion::{
-    Completion, Unpromised, completed_words, completion, promise_failures, refusal_reasons, unpromised,
+    CompletionClaim, MissingPromise, assess_completion, count_promise_failures, describe_completed_run,
+    judge_missing_promise, refusal_reasons,
 };
-pub use crate::evidence::Evidence;
-use crate::questions::{Asking, asking};
+pub use crate::evidence::SessionEvidence;
+use crate::questions::{QuestionOutcome, record_questions};
 use crate::review;
-use crate::todo_list::unclear_at_end;
-use plimsoll_domain::breaker::Opened;
-use plimsoll_domain::protected::describe_changes;
-use plimsoll_domain::settings::{Settings, Thrash};
-use plimsoll_domain::state::Cause;
-use plimsoll_domain::text::{clip, counted, one_line};
+use crate::todo_list::render_unclear_lines_if_all_ticked;
+use plimsoll_domain::breaker::BreakerTrip;
+use plimsoll_domain::protected::describe_protected_changes;
+use plimsoll_domain::settings::{Settings, ThrashLimits};
+use plimsoll_domain::state::CheckpointCause;
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 use plimsoll_domain::verdict::{ContinueKind, PauseKind};
-use plimsoll_domain::{Ending, RunState, Status, Timestamp, Verdict};
+use plimsoll_domain::{RunState, RunStatus, SessionEnding, Timestamp, Verdict};
 
-/// Judges, in the order of the design: cancelled, completed or blocked, fatal, limits, bounds, protected files that only the
-/// user can restore, breaker, continue. A session that is blocked ends the run only if no other item is open.
-/// Completion comes before the limits, so that a promise on the last iteration counts. The state takes the
-/// verdict; an active checkpoint is left as it is, for the next prompt to carry on.
-pub fn gate(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
-    let verdict = judge(state, evidence, settings);
+/// Judges the session and applies the verdict to the state. The order is: canceled, completed or blocked, fatal
+/// error, usage limits, limits of the run, protected files that only the user can restore, circuit breaker,
+/// continue. A blocked session ends the run only if no other item is open. Completion comes before the limits,
+/// so that a promise in the last iteration counts. An active checkpoint is left unchanged for the next prompt.
+pub fn judge_session(state: &mut RunState, evidence: &SessionEvidence, settings: &Settings) -> Verdict {
+    let verdict = decide_verdict(state, evidence, settings);
     state.outcomes.refusals = match &verdict {
-        Verdict::Continue { kind: ContinueKind::Refused, .. } => refusal_reasons(state, evidence),
+        Verdict::Continue { kind: ContinueKind::RefusedPromise, .. } => refusal_reasons(state, evidence),
         Verdict::Pause { .. } => std::mem::take(&mut state.outcomes.refusals),
         Verdict::Continue { .. } | Verdict::Stop { .. } => Vec::new(),
     };
-    state.lifecycle.take(&verdict);
+    state.lifecycle.apply_verdict(&verdict);
     verdict
 }
 
-fn judge(state: &mut RunState, evidence: &Evidence, settings: &Settings) -> Verdict {
+fn decide_verdict(state: &mut RunState, evidence: &SessionEvidence, settings: &Settings) -> Verdict {
     if state.lifecycle.is_over() {
         return Verdict::Stop { status: state.lifecycle.status(), reason: String::new() };
     }
-    let completion = completion(state, evidence);
-    let asking = asking(state, evidence, &completion);
-    if let Some(verdict) = done_or_blocked(state, evidence, &completion, &asking) {
+    let completion = assess_completion(state, evidence);
+    let asking = record_questions(state, evidence, &completion);
+    if let Some(verdict) = completed_or_blocked_verdict(state, evidence, &completion, &asking) {
         return verdict;
     }
-    if let Some(verdict) = blocked_by_unclear_lines(state, evidence, &completion) {
+    if let Some(verdict) = unclear_lines_verdict(state, evidence, &completion) {
         return verdict;
     }
-    let unpromised = unpromised(state, evidence);
-    state.outcomes.promise_failures = promise_failures(state, evidence);
-    match &unpromised {
-        Unpromised::Completed(_) if is_review_missing(state, evidence) => {}
-        Unpromised::Completed(reason) => {
-            return Verdict::Stop { status: Status::Completed, reason: reason.clone() };
+    let missing_promise = judge_missing_promise(state, evidence);
+    state.outcomes.promise_failures = count_promise_failures(state, evidence);
+    match &missing_promise {
+        MissingPromise::Completed(_) if is_review_missing(state, evidence) => {}
+        MissingPromise::Completed(reason) => {
+            return Verdict::Stop { status: RunStatus::Completed, reason: reason.clone() };
         }
-        Unpromised::Blocked(reason) => {
-            return Verdict::Stop { status: Status::Blocked, reason: reason.clone() };
+        MissingPromise::Blocked(reason) => {
+            return Verdict::Stop { status: RunStatus::Blocked, reason: reason.clone() };
         }
-        Unpromised::No | Unpromised::AskAgain | Unpromised::Undecided | Unpromised::Fails => {}
+        MissingPromise::NotApplicable
+        | MissingPromise::RetryPromise
+        | MissingPromise::VerifyPending
+        | MissingPromise::VerifyFailed => {}
     }
-    if let Some(verdict) = stopped_by_its_ending(state, evidence) {
+    if let Some(verdict) = ending_or_budget_verdict(state, evidence) {
         return verdict;
     }
-    let refused = asking == Asking::No
-        && (matches!(completion, Completion::Refused(_) | Completion::Plausible)
-            || unpromised == Unpromised::Fails);
-    let refusal = refused.then(|| clip(&one_line(&refusal_reasons(state, evidence).join("; ")), 500));
-    // Counted also where a bound ends the run: it may be resumed with a larger one.
-    let seen = evidence.observation.as_ref();
-    // That it asked is neither progress nor a standstill; an item that it finished before counts.
-    let seen = seen.filter(|seen| asking == Asking::No || seen.finished);
-    // A session that had nothing left to do but the promise could not move anything. That it is asked once more is
-    // bounded by itself, so the breaker must not end the run before.
-    let is_asked_again =
-        unpromised == Unpromised::AskAgain && evidence.verify.iter().all(|outcome| outcome.passed);
-    let counted = seen.filter(|seen| !is_asked_again || seen.finished);
-    let opened =
-        counted.and_then(|seen| breaker::observe(state, seen, refusal.as_deref(), &settings.breaker));
-    let is_thrashing = seen.and_then(|seen| thrash(state, evidence, seen, settings.thrash));
-    let ended = bounds::reached(state, &evidence.now).or_else(|| stopped_by_protected_files(evidence));
-    if let Some(verdict) = ended {
+    let is_refused = asking == QuestionOutcome::NoEffect
+        && (matches!(completion, CompletionClaim::Refused(_) | CompletionClaim::Uncontradicted)
+            || missing_promise == MissingPromise::VerifyFailed);
+    let refusal =
+        is_refused.then(|| truncate_end(&to_single_line(&refusal_reasons(state, evidence).join("; ")), 500));
+    // Counted even if a limit ends the run, because it may be resumed with a larger one.
+    let observation = evidence.observation.as_ref();
+    // Asking the user is neither progress nor a standstill, but an item finished before it counts.
+    let observation =
+        observation.filter(|seen| asking == QuestionOutcome::NoEffect || seen.has_finished_item);
+    // A session that had nothing left to do but the promise could not make progress. Asking for it again has
+    // its own limit, so the breaker must not end the run first.
+    let is_asked_again = missing_promise == MissingPromise::RetryPromise
+        && evidence.verify_outcomes.iter().all(|outcome| outcome.passed);
+    let counted_observation =
+        observation.filter(|observation| !is_asked_again || observation.has_finished_item);
+    let opening = counted_observation.and_then(|observation| {
+        breaker::record_session(state, observation, refusal.as_deref(), &settings.breaker)
+    });
+    let thrash_reason =
+        observation.and_then(|observation| detect_thrash(state, evidence, observation, settings.thrash));
+    let limit_verdict =
+        bounds::reached_limit_verdict(state, &evidence.now).or_else(|| protected_files_verdict(evidence));
+    if let Some(verdict) = limit_verdict {
         return verdict;
     }
-    if let Some(opened) = opened {
-        return open_breaker(state, &opened, &evidence.now);
+    if let Some(opening) = opening {
+        return open_breaker(state, &opening, &evidence.now);
     }
-    if let Some(reason) = is_thrashing {
+    if let Some(reason) = thrash_reason {
         return Verdict::Pause { kind: PauseKind::Thrash, until: None, reason };
     }
-    if asking == Asking::OthersOpen {
-        return Verdict::Continue { kind: ContinueKind::Next, reason: next_words(state, evidence) };
+    if asking == QuestionOutcome::OtherItemsOpen {
+        return Verdict::Continue {
+            kind: ContinueKind::NextItem,
+            reason: describe_continuation(state, evidence),
+        };
     }
-    go_on(state, evidence, refusal)
+    continue_verdict(state, evidence, refusal)
 }
 
-/// The end of a run that is done, or that nobody but the user can continue.
-fn done_or_blocked(
+/// Returns the stop of a run that is done, or that only the user can continue.
+fn completed_or_blocked_verdict(
     state: &RunState,
-    evidence: &Evidence,
-    completion: &Completion,
-    asking: &Asking,
+    evidence: &SessionEvidence,
+    completion: &CompletionClaim,
+    asking: &QuestionOutcome,
 ) -> Option<Verdict> {
     match (completion, asking) {
-        (Completion::Plausible, _)
-            if evidence.verify.iter().all(|outcome| outcome.passed)
+        (CompletionClaim::Uncontradicted, _)
+            if evidence.verify_outcomes.iter().all(|outcome| outcome.passed)
                 && !is_review_missing(state, evidence) =>
         {
-            let unclear = unclear_lines(state, evidence);
-            Some(unclear.map_or_else(
-                || Verdict::Stop { status: Status::Completed, reason: completed_words(state, evidence) },
-                |reason| Verdict::Stop { status: Status::Blocked, reason },
+            let unclear_reason = unclear_lines_reason(state, evidence);
+            Some(unclear_reason.map_or_else(
+                || Verdict::Stop {
+                    status: RunStatus::Completed,
+                    reason: describe_completed_run(state, evidence),
+                },
+                |reason| Verdict::Stop { status: RunStatus::Blocked, reason },
             ))
         }
-        (_, Asking::NothingElse(reason)) | (Completion::Blocked(reason), Asking::No) => {
-            Some(Verdict::Stop { status: Status::Blocked, reason: reason.clone() })
+        (_, QuestionOutcome::AllItemsParked(reason))
+        | (CompletionClaim::Blocked(reason), QuestionOutcome::NoEffect) => {
+            Some(Verdict::Stop { status: RunStatus::Blocked, reason: reason.clone() })
         }
         (
-            Completion::Blocked(_) | Completion::NotClaimed | Completion::Refused(_) | Completion::Plausible,
-            Asking::No | Asking::OthersOpen,
+            CompletionClaim::Blocked(_)
+            | CompletionClaim::NotClaimed
+            | CompletionClaim::Refused(_)
+            | CompletionClaim::Uncontradicted,
+            QuestionOutcome::NoEffect | QuestionOutcome::OtherItemsOpen,
         ) => None,
     }
 }
 
-/// Why the run is not completed although nothing is open: lines of its plan look like items and are none.
-fn unclear_lines(state: &RunState, evidence: &Evidence) -> Option<String> {
+/// Returns why the run is not completed although no item is open: some lines of its plan look like items and
+/// are none.
+fn unclear_lines_reason(state: &RunState, evidence: &SessionEvidence) -> Option<String> {
     let file = state.options.todo_file.as_ref()?;
-    unclear_at_end(evidence.todo.as_ref()?, file)
+    render_unclear_lines_if_all_ticked(evidence.todo.as_ref()?, file)
 }
 
-/// The end of a run whose session ended by itself and left nothing open but lines that only look like items. Only the user can
-/// say what these are, so another session would cost money and change nothing. A promise that the verify commands or a review
-/// contradict is judged first: there is work left.
-fn blocked_by_unclear_lines(
+/// Returns the stop of a run whose session ended by itself and left only lines that look like items. Only the
+/// user can say what these lines are, so another session would cost money and change nothing. Does not apply to
+/// a promise that verify commands or a review contradict: there is work left.
+fn unclear_lines_verdict(
     state: &RunState,
-    evidence: &Evidence,
-    completion: &Completion,
+    evidence: &SessionEvidence,
+    completion: &CompletionClaim,
 ) -> Option<Verdict> {
-    let is_judged_otherwise = matches!(completion, Completion::Plausible | Completion::Blocked(_));
-    if is_judged_otherwise || evidence.ending != Ending::Completed {
+    let is_judged_otherwise =
+        matches!(completion, CompletionClaim::Uncontradicted | CompletionClaim::Blocked(_));
+    if is_judged_otherwise || evidence.ending != SessionEnding::Completed {
         return None;
     }
-    let reason = unclear_lines(state, evidence)?;
-    Some(Verdict::Stop { status: Status::Blocked, reason })
+    let reason = unclear_lines_reason(state, evidence)?;
+    Some(Verdict::Stop { status: RunStatus::Blocked, reason })
 }
 
-/// Returns true if the review of a ticked item had to come before this verdict, and could not begin. At Stop it has not been
-/// due yet.
-fn is_review_missing(state: &RunState, evidence: &Evidence) -> bool {
-    evidence.observation.is_some() && review::missing_review(state, evidence.todo.as_ref()).is_some()
+/// Returns true if a review of a ticked item is required before this verdict and could not start. At Stop the
+/// review is not due yet.
+fn is_review_missing(state: &RunState, evidence: &SessionEvidence) -> bool {
+    evidence.observation.is_some() && review::missing_review_reason(state, evidence.todo.as_ref()).is_some()
 }
 
-/// A failing service is waited for; but what breaks one session after another in the middle of
-/// its work may well be the work: from then on each of them counts.
-fn keeps_breaking_off(state: &RunState, evidence: &Evidence) -> bool {
-    /// With the backoff of a pause these are about ten minutes.
-    const MOST_PAUSES: u32 = 8;
+/// Returns true if overload errors keep interrupting sessions during their work. A failing service is normally
+/// waited for, but after this many pauses the work itself may be the cause, so the sessions count as
+/// iterations.
+fn is_repeated_overload_during_work(state: &RunState, evidence: &SessionEvidence) -> bool {
+    /// With the backoff between pauses, this many take about ten minutes.
+    const MAX_PAUSES: u32 = 8;
     let has_worked = state.iteration_record.tokens > 0;
-    matches!(evidence.ending, Ending::Overloaded(_))
+    matches!(evidence.ending, SessionEnding::Overloaded(_))
         && has_worked
-        && state.lifecycle.pauses_in_a_row() >= MOST_PAUSES
+        && state.lifecycle.consecutive_pauses() >= MAX_PAUSES
 }
 
-/// The end of a run with protected files that no session can restore: another one would only cost money.
-fn stopped_by_protected_files(evidence: &Evidence) -> Option<Verdict> {
-    let changes = clip(&describe_changes(&evidence.changed_protected), 280);
-    // Advice first: the end is cut off where it is shown.
+/// Returns the stop of a run with changed protected files that no session can restore: another session would
+/// only cost money.
+fn protected_files_verdict(evidence: &SessionEvidence) -> Option<Verdict> {
+    let changes = truncate_end(&describe_protected_changes(&evidence.changed_protected), 280);
+    // The advice comes first because displays cut off the end.
     let reason =
         format!("no session can undo this: restore it, and let verify commands write elsewhere: {changes}");
-    evidence.protected_needs_user.then_some(Verdict::Stop { status: Status::FatalError, reason })
+    evidence.protected_needs_user.then_some(Verdict::Stop { status: RunStatus::FatalError, reason })
 }
 
-/// A session that could not work is no iteration: the run ends, or waits.
-fn stopped_by_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdict> {
-    let verdict = verdict_of_its_ending(state, evidence).filter(|_| !keeps_breaking_off(state, evidence))?;
-    // A session that is not counted has cost something all the same.
-    let passes = matches!(&verdict, Verdict::Pause { kind, .. } if kind.passes());
-    let spent = if passes { bounds::spent(state, &evidence.now) } else { None };
-    spent.or(Some(verdict))
+/// Returns the verdict for a session that could not work and does not count as an iteration: the run stops or
+/// pauses.
+fn ending_or_budget_verdict(state: &RunState, evidence: &SessionEvidence) -> Option<Verdict> {
+    let verdict =
+        verdict_for_ending(state, evidence).filter(|_| !is_repeated_overload_during_work(state, evidence))?;
+    // Such a session has still cost something, so the budget is checked.
+    let is_transient = matches!(&verdict, Verdict::Pause { kind, .. } if kind.resolves_by_waiting());
+    let budget_verdict =
+        if is_transient { bounds::budget_or_deadline_verdict(state, &evidence.now) } else { None };
+    budget_verdict.or(Some(verdict))
 }
 
-/// What a session's end alone means for the run: it ends, or waits; none if neither follows from it.
-pub fn verdict_of_its_ending(state: &RunState, evidence: &Evidence) -> Option<Verdict> {
+/// Returns the verdict that follows from a session's ending alone: the run stops or pauses. Returns `None` if
+/// the ending requires neither.
+pub fn verdict_for_ending(state: &RunState, evidence: &SessionEvidence) -> Option<Verdict> {
     let now = evidence.now.as_str();
     let pause = |kind, until, reason| Some(Verdict::Pause { kind, until, reason });
     match &evidence.ending {
-        Ending::Fatal(fatal) => {
-            Some(Verdict::Stop { status: Status::FatalError, reason: clip(fatal.words(), 300) })
+        SessionEnding::Fatal(fatal) => {
+            Some(Verdict::Stop { status: RunStatus::FatalError, reason: truncate_end(fatal.message(), 300) })
         }
-        Ending::Limit(words) => {
-            // A reset that has passed is nothing to wait for: without a moment the backoff of a pause counts.
-            let until = evidence.resets_at.clone().filter(|reset| reset.as_str() > now);
-            let reason = format!("usage limit: {}", clip(words, 200));
-            let too_late = until
+        SessionEnding::Limit(message) => {
+            // A reset in the past is not waited for; without a time the backoff of pauses applies.
+            let until = evidence.limit_resets_at.clone().filter(|reset| reset.as_str() > now);
+            let reason = format!("usage limit: {}", truncate_end(message, 200));
+            let is_after_deadline = until
                 .as_ref()
                 .zip(state.options.limits.deadline.as_ref())
-                .is_some_and(|(reset, end)| reset >= end);
-            if too_late {
+                .is_some_and(|(reset, deadline)| reset >= deadline);
+            if is_after_deadline {
                 let reason = format!("{reason}; it resets after the deadline");
-                return Some(Verdict::Stop { status: Status::Deadline, reason });
+                return Some(Verdict::Stop { status: RunStatus::Deadline, reason });
             }
             pause(PauseKind::Limit, until, reason)
         }
-        Ending::Overloaded(words) => {
-            pause(PauseKind::Overload, None, format!("overloaded: {}", clip(words, 200)))
+        SessionEnding::Overloaded(message) => {
+            pause(PauseKind::Overload, None, format!("overloaded: {}", truncate_end(message, 200)))
         }
-        Ending::Interrupted => pause(PauseKind::Interrupted, None, "interrupted".to_owned()),
-        Ending::Completed
-        | Ending::HookStopped
-        | Ending::WindowFull(_)
-        | Ending::ClientLimit(_)
-        | Ending::Silent(_)
-        | Ending::OutOfTime
-        | Ending::Cancelled
-        | Ending::Crashed(_)
-        | Ending::Failed(_)
-        | Ending::Unknown => None,
+        SessionEnding::Interrupted => pause(PauseKind::Interrupted, None, "interrupted".to_owned()),
+        SessionEnding::Completed
+        | SessionEnding::HookStopped
+        | SessionEnding::WindowFull(_)
+        | SessionEnding::ClientLimit(_)
+        | SessionEnding::IdleTimeout(_)
+        | SessionEnding::DeadlineReached
+        | SessionEnding::Canceled
+        | SessionEnding::Crashed(_)
+        | SessionEnding::Failed(_)
+        | SessionEnding::Unknown => None,
     }
 }
 
-fn open_breaker(state: &mut RunState, opened: &Opened, now: &Timestamp) -> Verdict {
-    state.outcomes.breaker.opened = Some(Opened { at: now.to_owned(), ..opened.clone() });
-    let reason = format!("{}: {}", opened.cause.word(), opened.evidence);
-    Verdict::Stop { status: Status::CircuitBreaker, reason }
+fn open_breaker(state: &mut RunState, opening: &BreakerTrip, now: &Timestamp) -> Verdict {
+    state.outcomes.breaker.trip = Some(BreakerTrip { tripped_at: now.to_owned(), ..opening.clone() });
+    let reason = format!("{}: {}", opening.cause.as_str(), opening.evidence);
+    Verdict::Stop { status: RunStatus::CircuitBreaker, reason }
 }
 
-/// Why checkpoints follow one another and nothing gets done, if so.
-fn thrash(state: &mut RunState, evidence: &Evidence, seen: &Observation, rule: Thrash) -> Option<String> {
+/// Returns the reason if checkpoints follow each other without any item being finished.
+fn detect_thrash(
+    state: &mut RunState,
+    evidence: &SessionEvidence,
+    observation: &SessionObservation,
+    limits: ThrashLimits,
+) -> Option<String> {
     let checkpoint = &state.context_checkpoint;
-    let is_fresh = checkpoint.iteration == state.iteration && checkpoint.cause == Cause::Level;
-    // A session that finished an item was no thrash, however soon its checkpoint came.
-    if seen.finished {
-        state.outcomes.breaker.fruitless_checkpoints_at.clear();
+    let is_checkpoint_of_session =
+        checkpoint.iteration == state.iteration && checkpoint.cause == CheckpointCause::Level;
+    // A session that finished an item is not thrashing, however early its checkpoint was.
+    if observation.has_finished_item {
+        state.outcomes.breaker.fruitless_checkpoint_times.clear();
     }
-    if seen.finished || !is_fresh || !checkpoint.active || rule.checkpoints == 0 {
+    if observation.has_finished_item
+        || !is_checkpoint_of_session
+        || !checkpoint.active
+        || limits.checkpoints == 0
+    {
         return None;
     }
     let now = evidence.now_seconds;
     let percent = checkpoint.percent_at_checkpoint.unwrap_or(0);
-    let times = &mut state.outcomes.breaker.fruitless_checkpoints_at;
-    times.push(now);
-    times.retain(|at| now - at <= i64::from(rule.minutes) * 60);
-    if evidence.started_above {
+    let checkpoint_times = &mut state.outcomes.breaker.fruitless_checkpoint_times;
+    checkpoint_times.push(now);
+    checkpoint_times.retain(|checkpoint_time| now - checkpoint_time <= i64::from(limits.minutes) * 60);
+    if evidence.started_above_l2 {
         return Some(format!(
             "checkpoint thrash: the session was at L2 before any work (checkpoint at {percent}%): what is loaded at its start leaves no room"
         ));
     }
-    (times.len() >= rule.checkpoints as usize).then(|| {
+    (checkpoint_times.len() >= limits.checkpoints as usize).then(|| {
         format!(
             "checkpoint thrash: {} within {} minutes, and no item finished",
-            counted(times.len(), "checkpoint"),
-            rule.minutes
+            count_with_noun(checkpoint_times.len(), "checkpoint"),
+            limits.minutes
         )
     })
 }
 
-fn go_on(state: &mut RunState, evidence: &Evidence, refusal: Option<String>) -> Verdict {
+fn continue_verdict(state: &mut RunState, evidence: &SessionEvidence, refusal: Option<String>) -> Verdict {
     if let Some(reason) = refusal {
-        return Verdict::Continue { kind: ContinueKind::Refused, reason };
+        return Verdict::Continue { kind: ContinueKind::RefusedPromise, reason };
     }
     let checkpoint = &state.context_checkpoint;
-    if crate::resume::due(checkpoint, evidence.todo.as_ref(), &state.items.set_aside).is_some() {
+    if crate::resume::checkpoint_to_resume(
+        checkpoint,
+        evidence.todo.as_ref(),
+        &state.plan_items.set_aside_items,
+    )
+    .is_some()
+    {
         return Verdict::Continue { kind: ContinueKind::Checkpoint, reason: checkpoint.handoff_file.clone() };
     }
-    Verdict::Continue { kind: ContinueKind::Next, reason: next_words(state, evidence) }
+    Verdict::Continue { kind: ContinueKind::NextItem, reason: describe_continuation(state, evidence) }
 }
 
-fn next_words(state: &RunState, evidence: &Evidence) -> String {
+fn describe_continuation(state: &RunState, evidence: &SessionEvidence) -> String {
     let ending = match &evidence.ending {
-        Ending::Completed | Ending::HookStopped | Ending::Unknown => String::new(),
-        Ending::WindowFull(why) => format!("the window was full ({why}); "),
-        Ending::ClientLimit(which) => format!("the client's {which} ended the session; "),
-        Ending::Crashed(why) => format!("the client {why}; "),
-        Ending::Failed(words) => format!("the session failed: {}; ", clip(words, 200)),
-        Ending::Silent(why) => format!("the client was silent ({why}); "),
-        Ending::Overloaded(_) => "the service failed; ".to_owned(),
-        Ending::OutOfTime | Ending::Fatal(_) | Ending::Limit(_) | Ending::Interrupted | Ending::Cancelled => {
-            String::new()
-        }
+        SessionEnding::Completed | SessionEnding::HookStopped | SessionEnding::Unknown => String::new(),
+        SessionEnding::WindowFull(reason) => format!("the window was full ({reason}); "),
+        SessionEnding::ClientLimit(limit_name) => format!("the client's {limit_name} ended the session; "),
+        SessionEnding::Crashed(reason) => format!("the client {reason}; "),
+        SessionEnding::Failed(error) => format!("the session failed: {}; ", truncate_end(error, 200)),
+        SessionEnding::IdleTimeout(reason) => format!("the client was silent ({reason}); "),
+        SessionEnding::Overloaded(_) => "the service failed; ".to_owned(),
+        SessionEnding::DeadlineReached
+        | SessionEnding::Fatal(_)
+        | SessionEnding::Limit(_)
+        | SessionEnding::Interrupted
+        | SessionEnding::Canceled => String::new(),
     };
-    let open = evidence.todo.as_ref().map_or(state.items.todo_items.len(), |todo| todo.open().len());
+    let open =
+        evidence.todo.as_ref().map_or(state.plan_items.todo_items.len(), |todo| todo.open_items().len());
     match &state.options.todo_file {
         Some(_) => {
-            format!("{ending}{}{}{}", taken_back(state), counted(open, "open item"), waiting(state))
+            format!(
+                "{ending}{}{}{}",
+                describe_taken_back_ticks(state),
+                count_with_noun(open, "open item"),
+                describe_parked_items(state)
+            )
         }
         None => format!("{ending}no promise yet"),
     }
 }
 
-/// That ticks of this session were taken back.
-fn taken_back(state: &RunState) -> String {
-    let taken = state.outcomes.taken_back.as_ref().filter(|taken| taken.is_pending);
-    taken.map(|taken| format!("{}; ", clip(&taken.words(), 300))).unwrap_or_default()
+/// Describes the ticks of this session that were undone; empty if there are none.
+fn describe_taken_back_ticks(state: &RunState) -> String {
+    let taken_back = state.outcomes.reverted_ticks.as_ref().filter(|taken| taken.is_pending);
+    taken_back
+        .map(|taken_back| format!("{}; ", truncate_end(&taken_back.describe_revert(), 300)))
+        .unwrap_or_default()
 }
 
-/// How many of the open items wait for an answer.
-fn waiting(state: &RunState) -> String {
-    match state.items.parked.len() {
+/// Describes how many of the open items wait for an answer; empty if none does.
+fn describe_parked_items(state: &RunState) -> String {
+    match state.plan_items.parked_questions.len() {
         0 => String::new(),
         1 => ", 1 of them waits for an answer".to_owned(),
-        many => format!(", {many} of them wait for answers"),
+        count => format!(", {count} of them wait for answers"),
     }
 }
 

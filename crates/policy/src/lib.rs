@@ -1,17 +1,19 @@
-//! RULE: verbs. Total functions of what they are given: no disk, no clock, no environment. Every number of taste stands
-//! here, or in the settings' defaults, with its reason.
+//! RULE: verbs. Total functions of their arguments: no disk, no clock, no environment. Every tunable number is
+//! defined here, or in the settings' defaults, with its reason.
 //!
-//! The caller gathers facts (`store`, `launcher`), asks, and acts on the answer; a decision is a value with its reason, such as
-//! [`monitor::Action`] or a `Verdict`. Six things change what they are given, because a decision and its counters belong
-//! together: [`gate::gate`], [`breaker`], [`ticks`] and [`resume::for_next`] change the run's state, [`monitor::monitor`] a
-//! session's record, [`workers`] the board of a parallel run. The caller passes a copy, or the one it read under the file's
-//! lock, and writes it; nothing here does. `foreign::note_…` changes another program's document in the same way.
+//! The caller gathers facts (`store`, `launcher`), asks for a decision, and acts on it; a decision is a value with
+//! its reason, such as [`monitor::Action`] or a `Verdict`. Six functions and modules change their arguments, because
+//! a decision and its counters belong together: [`gate::gate`], [`breaker`], [`ticks`] and [`resume::for_next`]
+//! change the run's state, [`monitor::monitor`] a session's record, [`workers`] the board of a parallel run. The
+//! caller passes a copy, or the value that it read under the file's lock, and writes it; nothing here writes.
+//! `foreign::note_…` changes another program's document in the same way.
 //!
-//! `Result` is in three places: [`frames::may`], why a conversation may not change a frame, which the model reads;
-//! [`statusline`], why a segment is hidden, which is no error; and [`workers`], that somebody else has taken over meanwhile.
+//! `Result` is used in three places: [`frames::may`], why a conversation may not change a frame, which the model
+//! reads; [`statusline`], why a segment is hidden, which is no error; and [`workers`], that another machine has taken
+//! over meanwhile.
 //!
-//! Limits: an answer is as good as the facts. Estimates ([`forecast`], [`step`]) are medians of what was measured, and end no
-//! session. Nothing here knows whether what it decided was done.
+//! Limits: a decision is as good as the facts. Estimates ([`forecast`], [`step`]) are medians of measurements and
+//! never end a session. Nothing here knows whether a decision was carried out.
 //!
 //! ```
 //! use plimsoll_domain::{Level, Settings};
@@ -25,29 +27,27 @@
 //! assert_eq!(thresholds.level(thresholds.l2), Level::L2);
 //! ```
 
-pub mod allow;
 pub mod attribution;
 pub mod bounds;
 pub mod breaker;
 pub mod check_files;
 pub mod checks;
-pub mod child_event;
 pub mod client;
 pub mod completion;
+pub mod current_item;
 pub mod doctor;
 pub mod draft;
 pub mod error_fingerprint;
 mod evidence;
 pub mod explain;
 pub mod forecast;
-pub mod foreign;
 pub mod frames;
 pub mod gate;
 pub mod gate_input_wait;
 pub mod handoff_choice;
 pub mod item_growth;
-pub mod item_in_hand;
 pub mod linear;
+pub mod messages;
 pub mod models;
 pub mod monitor;
 pub mod near_miss;
@@ -69,14 +69,16 @@ pub mod run_figures;
 pub mod sandbox;
 pub mod session_ending;
 pub mod session_usage;
+pub mod shell_loop;
 pub mod silence;
 pub mod statusline;
 pub mod step;
+pub mod subagent_event;
 pub mod telemetry;
 pub mod thresholds;
 pub mod ticks;
 pub mod todo_list;
+pub mod tool_permissions;
 pub mod turns;
 pub mod window;
-pub mod words;
 pub mod workers;

@@ -1,220 +1,246 @@
-//! The notes for Linear, and how long after a failure delivery is retried. Words of the agent and of the plan go
-//! into Markdown as letters: nothing in them becomes a heading, a link, or an image that a browser fetches.
+//! Renders the notes for Linear, and computes how long after a failure delivery is retried. Text of the agent and of
+//! the plan is escaped in Markdown: nothing in it becomes a heading, a link, or an image that a browser fetches.
 
-use plimsoll_domain::linear::{Note, NoteKind, folded};
+use plimsoll_domain::linear::{LinearNote, LinearNoteKind, latest_note_per_iteration_and_kind};
 use plimsoll_domain::question::OpenQuestion;
-use plimsoll_domain::text::{clip, counted, one_line, tokens};
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
 use plimsoll_domain::{RunState, Verdict};
 
-/// Longer comments are not read; Linear's own limit is a multiple of this.
-pub const LONGEST_BODY: usize = 20_000;
-/// What is left of an old note when the room is needed.
-const SHORTENED: usize = 120;
-/// An item is one line of a list.
-const LONGEST_ITEM: usize = 160;
-/// How many finished items are named at most.
-const ITEMS_NAMED: usize = 5;
-/// The session's own notes, cut to what the next session is told.
-const LONGEST_CLAIM: usize = 600;
-/// The first failure of a night is mostly a moment's; later ones last.
-const FIRST_SECONDS: u64 = 60;
-/// A network that is away for the night is asked twice an hour.
-const LONGEST_SECONDS: u64 = 1_800;
+/// Maximum length of a comment. Nobody would read a longer one; Linear's own limit is several times higher.
+pub const MAX_COMMENT_CHARS: usize = 20_000;
+/// Length of an old note that is shortened to make room.
+const MAX_SHORTENED_NOTE_CHARS: usize = 120;
+/// Maximum length of an item's text: an item is one line of a list.
+const MAX_ITEM_CHARS: usize = 160;
+/// Maximum number of items that a note names.
+const MAX_LISTED_ITEMS: usize = 5;
+/// Maximum length of a text that the session wrote, the same as in the prompt of the next session.
+const MAX_SESSION_TEXT_CHARS: usize = 600;
+/// First retry delay: the first failure of a night is usually short.
+const FIRST_BACKOFF_SECONDS: u64 = 60;
+/// Longest retry delay: a network that is away for the night is tried twice an hour.
+const MAX_BACKOFF_SECONDS: u64 = 1_800;
 
-/// Removes from foreign text what must not leave this machine.
-pub type Clean<'a> = &'a dyn Fn(&str) -> String;
+/// Removes from untrusted text what must not leave this machine.
+pub type Redact<'a> = &'a dyn Fn(&str) -> String;
 
-/// What is said about the last checkpoint of a run.
-pub fn checkpoint(state: &RunState, clean: Clean<'_>) -> String {
+/// Renders the note about the last checkpoint of a run.
+pub fn render_checkpoint_note(state: &RunState, redact: Redact<'_>) -> String {
     let checkpoint = &state.context_checkpoint;
-    let at = checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent} %")).unwrap_or_default();
-    let said = |name: &str, words: &str| match words {
+    let percent_text =
+        checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+    let labeled_text = |label: &str, text: &str| match text {
         "" | "unknown" => String::new(),
-        // The full stop is ours.
-        words => format!(" {name}: {}.", line(words, LONGEST_CLAIM, clean).trim_end_matches('.')),
+        // The format string adds the full stop.
+        text => format!(
+            " {label}: {}.",
+            redacted_line(text, MAX_SESSION_TEXT_CHARS, redact).trim_end_matches('.')
+        ),
     };
-    let quoted = |item: &str| format!("“{}”", line(item, LONGEST_ITEM, clean));
-    let finished: Vec<String> =
-        checkpoint.item_work.finished.iter().take(ITEMS_NAMED).map(|item| quoted(item)).collect();
-    let rest = checkpoint.item_work.finished.len().saturating_sub(finished.len());
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    let finished = match finished.as_slice() {
+    let quote_item = |item: &str| format!("“{}”", redacted_line(item, MAX_ITEM_CHARS, redact));
+    let quoted_items: Vec<String> = checkpoint
+        .item_work
+        .ticked_items
+        .iter()
+        .take(MAX_LISTED_ITEMS)
+        .map(|item| quote_item(item))
+        .collect();
+    let unlisted_count = checkpoint.item_work.ticked_items.len().saturating_sub(quoted_items.len());
+    let more = if unlisted_count > 0 { format!(" and {unlisted_count} more") } else { String::new() };
+    let finished_text = match quoted_items.as_slice() {
         [] => String::new(),
         items => format!(" Finished: {}{more}.", items.join(", ")),
     };
-    let item = match (checkpoint.current_todo_item.as_str(), checkpoint.item_work.is_begun) {
+    let item_text = match (checkpoint.current_todo_item.as_str(), checkpoint.item_work.is_begun) {
         ("", _) => String::new(),
-        (item, true) => format!(" Current item: {}.", quoted(item)),
-        (item, false) => format!(" Next item: {}.", quoted(item)),
+        (item, true) => format!(" Current item: {}.", quote_item(item)),
+        (item, false) => format!(" Next item: {}.", quote_item(item)),
     };
-    let handoff = match checkpoint.handoff_file.as_str() {
+    let handoff_text = match checkpoint.handoff_file.as_str() {
         "" => String::new(),
-        file => format!(" Handoff: {}", line(file, LONGEST_ITEM, clean)),
+        file => format!(" Handoff: {}", redacted_line(file, MAX_ITEM_CHARS, redact)),
     };
     format!(
-        "checkpoint ({}, {}{at}).{finished}{item}{}{}{} {}.{handoff}",
-        checkpoint.cause.shown_word(),
+        "checkpoint ({}, {}{percent_text}).{finished_text}{item_text}{}{}{} {}.{handoff_text}",
+        checkpoint.cause.display_text(),
         checkpoint.level,
-        said("Progress", &checkpoint.progress_on_item),
-        said("Summary", &checkpoint.resume_summary),
-        said("Next step", &checkpoint.next_step),
-        items(state),
+        labeled_text("Progress", &checkpoint.progress_on_item),
+        labeled_text("Summary", &checkpoint.resume_summary),
+        labeled_text("Next step", &checkpoint.next_step),
+        render_item_counts(state),
     )
 }
 
-/// What is said about the questions that the current iteration asked.
-pub fn questions(state: &RunState, clean: Clean<'_>) -> String {
-    let asked: Vec<&OpenQuestion> = state.asked_now().collect();
-    let words = |one: &&OpenQuestion| {
-        let question = line(&one.question, LONGEST_CLAIM, clean);
-        format!("“{}” waits for an answer: {question}", line(&one.item, LONGEST_ITEM, clean))
+/// Renders the note about the questions that the current iteration asked.
+pub fn render_questions_note(state: &RunState, redact: Redact<'_>) -> String {
+    let questions_of_iteration: Vec<&OpenQuestion> = state.questions_of_current_iteration().collect();
+    let render_question = |open_question: &&OpenQuestion| {
+        let question_text = redacted_line(&open_question.question, MAX_SESSION_TEXT_CHARS, redact);
+        format!(
+            "“{}” waits for an answer: {question_text}",
+            redacted_line(&open_question.item, MAX_ITEM_CHARS, redact)
+        )
     };
-    let listed: Vec<String> = asked.iter().take(ITEMS_NAMED).map(words).collect();
-    let rest = asked.len().saturating_sub(listed.len());
-    let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-    format!("{}{more} (plimsoll status). {}.", listed.join("; "), items(state))
+    let rendered_questions: Vec<String> =
+        questions_of_iteration.iter().take(MAX_LISTED_ITEMS).map(render_question).collect();
+    let unlisted_count = questions_of_iteration.len().saturating_sub(rendered_questions.len());
+    let more = if unlisted_count > 0 { format!("; and {unlisted_count} more") } else { String::new() };
+    format!("{}{more} (plimsoll status). {}.", rendered_questions.join("; "), render_item_counts(state))
 }
 
-/// What has become of an item of a parallel run.
+/// An event of an item of a parallel run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ItemNews<'a> {
-    /// It was merged, by this commit.
+pub enum ItemEvent<'a> {
+    /// It was merged as this commit.
     Merged(&'a str),
-    /// It was not merged, and somebody takes it up again.
-    SentBack(&'a str),
-    /// Nobody takes it up again by themselves.
+    /// It was not merged for this reason, and is tried again.
+    Requeued(&'a str),
+    /// It was set aside for this reason, and is not tried again automatically.
     SetAside(&'a str),
-    /// It waits for the user.
-    Asked(&'a str),
+    /// It waits for the user's answer to this question.
+    WaitsForAnswer(&'a str),
 }
 
-/// What is said about an item of a parallel run.
-pub fn item_news(item: &str, news: ItemNews<'_>, clean: Clean<'_>) -> String {
-    let words = |words: &str| line(words, LONGEST_CLAIM, clean);
-    let what = match news {
-        ItemNews::Merged(commit) => {
+/// Renders the note about an item of a parallel run.
+pub fn render_item_note(item: &str, event: ItemEvent<'_>, redact: Redact<'_>) -> String {
+    let redacted_text = |words: &str| redacted_line(words, MAX_SESSION_TEXT_CHARS, redact);
+    let event_text = match event {
+        ItemEvent::Merged(commit) => {
             format!("was merged ({}).", commit.chars().take(12).collect::<String>())
         }
-        ItemNews::SentBack(reason) => format!("was not merged and is tried again: {}", words(reason)),
-        ItemNews::SetAside(reason) => format!("was set aside: {}", words(reason)),
-        ItemNews::Asked(question) => {
-            format!("waits for an answer: {} (plimsoll status).", words(question))
+        ItemEvent::Requeued(reason) => {
+            format!("was not merged and is tried again: {}", redacted_text(reason))
+        }
+        ItemEvent::SetAside(reason) => format!("was set aside: {}", redacted_text(reason)),
+        ItemEvent::WaitsForAnswer(question) => {
+            format!("waits for an answer: {} (plimsoll status).", redacted_text(question))
         }
     };
-    format!("“{}” {what}", line(item, LONGEST_ITEM, clean))
+    format!("“{}” {event_text}", redacted_line(item, MAX_ITEM_CHARS, redact))
 }
 
-/// What is said about a run that is over.
-pub fn end(state: &RunState, clean: Clean<'_>) -> String {
-    let reason = match state.lifecycle.last_verdict() {
+/// Renders the note about a run that has ended.
+pub fn render_end_note(state: &RunState, redact: Redact<'_>) -> String {
+    let reason_text = match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { status, reason })
             if *status == state.lifecycle.status() && !reason.is_empty() =>
         {
-            format!(" ({})", line(reason, LONGEST_CLAIM, clean))
+            format!(" ({})", redacted_line(reason, MAX_SESSION_TEXT_CHARS, redact))
         }
         _ => String::new(),
     };
-    let cost = match state.spent.cost_usd {
+    let cost_text = match state.spending.cost_usd {
         0.0 => String::new(),
-        cost => format!(", {}", state.spent.cost_basis().format_usd(cost)),
+        cost => format!(", {}", state.spending.cost_basis().format_usd(cost)),
     };
     format!(
-        "the run ended: {}{reason}. {}; {}{cost}, {} tokens.",
-        state.lifecycle.status().word(),
-        items(state),
-        counted(sessions(state), "session"),
-        tokens(state.spent.tokens)
+        "the run ended: {}{reason_text}. {}; {}{cost_text}, {} tokens.",
+        state.lifecycle.status().as_str(),
+        render_item_counts(state),
+        count_with_noun(session_count(state), "session"),
+        format_tokens(state.spending.tokens)
     )
 }
 
-/// How many sessions a run took: those of several workers are in the history of their items' runs.
-fn sessions(state: &RunState) -> usize {
+/// Returns how many sessions a run took. With several workers the history is in the runs of the items, so the counter
+/// is used.
+fn session_count(state: &RunState) -> usize {
     match state.options.workers {
         Some(_) => state.iteration as usize,
         None => state.context_history.len(),
     }
 }
 
-fn items(state: &RunState) -> String {
+fn render_item_counts(state: &RunState) -> String {
     format!(
         "{} done, {} open",
-        counted(state.items.completed_items.len(), "item"),
-        state.items.todo_items.len()
+        count_with_noun(state.plan_items.completed_items.len(), "item"),
+        state.plan_items.todo_items.len()
     )
 }
 
-/// One line of foreign words. Cleaned first: half a secret is not known for one.
-fn line(words: &str, most: usize, clean: Clean<'_>) -> String {
-    clip(&clean(&one_line(words)), most)
+/// Returns untrusted text on one line. It is redacted before it is clipped, because half a secret would not be
+/// recognized.
+fn redacted_line(text: &str, max_chars: usize, redact: Redact<'_>) -> String {
+    truncate_end(&redact(&to_single_line(text)), max_chars)
 }
 
-/// Words as Markdown that shows them as they are.
-fn plain(words: &str) -> String {
-    let mut text = String::with_capacity(words.len());
-    for letter in one_line(words).chars() {
+/// Escapes text so that Markdown shows it unchanged on one line.
+fn escape_markdown(raw_text: &str) -> String {
+    let mut escaped = String::with_capacity(raw_text.len());
+    for letter in to_single_line(raw_text).chars() {
         if "\\`*_[]<>#|~$@".contains(letter) {
-            text.push('\\');
+            escaped.push('\\');
         }
-        text.push(letter);
+        escaped.push(letter);
     }
-    text
+    escaped
 }
 
-/// The whole comment of a run. Where it would become too long, the oldest notes are shortened and then left out; the
-/// newest stands as it is.
-pub fn body(notes: &[Note], most: usize) -> String {
-    let notes = folded(notes);
-    let Some(last) = notes.last() else { return String::new() };
-    let run = last.run_id.split('-').next().unwrap_or_default();
-    let head = format!("**Plimsoll: {}** (run {run})\n", plain(&clip(&last.task, LONGEST_ITEM)));
-    let mut paragraphs: Vec<String> = notes.iter().map(|note| paragraph(note, usize::MAX)).collect();
-    let length = |paragraphs: &[String]| {
-        head.chars().count() + paragraphs.iter().map(|one| one.chars().count() + 1).sum::<usize>()
+/// Renders the whole comment of a run. If it would become too long, the oldest notes are shortened and then left out;
+/// the newest note is always complete.
+pub fn render_comment(notes: &[LinearNote], max_chars: usize) -> String {
+    let notes = latest_note_per_iteration_and_kind(notes);
+    let Some(newest_note) = notes.last() else { return String::new() };
+    let short_run_id = newest_note.run_id.split('-').next().unwrap_or_default();
+    let heading = format!(
+        "**Plimsoll: {}** (run {short_run_id})\n",
+        escape_markdown(&truncate_end(&newest_note.task_name, MAX_ITEM_CHARS))
+    );
+    let mut paragraphs: Vec<String> = notes.iter().map(|note| render_note(note, usize::MAX)).collect();
+    let total_chars = |paragraphs: &[String]| {
+        heading.chars().count()
+            + paragraphs.iter().map(|paragraph| paragraph.chars().count() + 1).sum::<usize>()
     };
-    for (place, note) in notes.iter().enumerate().take(notes.len() - 1) {
-        if length(&paragraphs) <= most {
+    for (index, note) in notes.iter().enumerate().take(notes.len() - 1) {
+        if total_chars(&paragraphs) <= max_chars {
             break;
         }
-        paragraphs[place] = paragraph(note, SHORTENED);
+        paragraphs[index] = render_note(note, MAX_SHORTENED_NOTE_CHARS);
     }
-    let mut left_out = 0;
-    if length(&paragraphs) > most {
-        while length(&paragraphs) + LEFT_OUT > most && paragraphs.len() > 1 {
+    let mut omitted_count = 0;
+    if total_chars(&paragraphs) > max_chars {
+        while total_chars(&paragraphs) + OMISSION_LINE_CHARS > max_chars && paragraphs.len() > 1 {
             paragraphs.remove(0);
-            left_out += 1;
+            omitted_count += 1;
         }
     }
-    let gap = match left_out {
+    let omission_line = match omitted_count {
         0 => String::new(),
-        _ => format!("\n… {} left out; they are in the journal.\n", counted(left_out, "older note")),
+        _ => format!(
+            "\n… {} left out; they are in the journal.\n",
+            count_with_noun(omitted_count, "older note")
+        ),
     };
-    format!("{head}{gap}{}", paragraphs.concat())
+    format!("{heading}{omission_line}{}", paragraphs.concat())
 }
 
-/// The line that mentions notes that were left out has this room.
-const LEFT_OUT: usize = 80;
+/// Room for the line that mentions omitted notes.
+const OMISSION_LINE_CHARS: usize = 80;
 
-fn paragraph(note: &Note, most: usize) -> String {
-    let about = if note.kind == NoteKind::Item { "Item" } else { "Iteration" };
+fn render_note(note: &LinearNote, max_chars: usize) -> String {
+    let kind_label = if note.kind == LinearNoteKind::Item { "Item" } else { "Iteration" };
     format!(
-        "\n**{about} {}** · {} · {}\n",
-        note.iteration,
-        moment(note.at.as_str()),
-        plain(&clip(&note.words, most))
+        "\n**{kind_label} {}** · {} · {}\n",
+        note.iteration_or_item_number,
+        format_timestamp(note.recorded_at.as_str()),
+        escape_markdown(&truncate_end(&note.text, max_chars))
     )
 }
 
-/// `2026-01-07T11:45:00Z` as shown to the user.
-fn moment(stamp: &str) -> String {
-    match stamp.get(..16) {
+/// Formats `2026-01-07T11:45:00Z` for the user.
+fn format_timestamp(timestamp: &str) -> String {
+    match timestamp.get(..16) {
         Some(minute) => format!("{} UTC", minute.replace('T', " ")),
-        None => stamp.to_owned(),
+        None => timestamp.to_owned(),
     }
 }
 
-/// Seconds until the next attempt after this many failures in a row.
-pub fn backoff_seconds(failures: u32) -> u64 {
-    FIRST_SECONDS.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(LONGEST_SECONDS)
+/// Returns the seconds until the next attempt after this many failures in a row.
+pub fn backoff_seconds(consecutive_failures: u32) -> u64 {
+    FIRST_BACKOFF_SECONDS
+        .saturating_mul(1 << consecutive_failures.saturating_sub(1).min(16))
+        .min(MAX_BACKOFF_SECONDS)
 }
 
 #[cfg(test)]

@@ -1,52 +1,60 @@
-//! Which model works on an item. The plan is in the project, so an agent may have written it, and a model costs the user's
-//! money: only models that the user has named count.
+//! Chooses the model for an item. The plan is in the project, so an agent may have written it, and a model costs the
+//! user's money: only models that the user has named are used.
 
-use plimsoll_domain::item_model::stated;
+use plimsoll_domain::item_model::parse_item_model;
 use plimsoll_domain::settings::Models;
-use plimsoll_domain::size::Size;
+use plimsoll_domain::size::ItemSize;
 
 /// The option of the client that chooses the model.
-pub const OPTION: &str = "--model";
+pub const MODEL_OPTION: &str = "--model";
 
-/// The model for an item.
+/// The model chosen for an item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Choice<'a> {
-    /// The model; none for the one that the client takes by itself.
+pub struct ModelChoice<'a> {
+    /// The model; `None` for the client's own default.
     pub model: Option<&'a str>,
     /// A model that the item asks for, and that the user has not named.
-    pub ignored: Option<&'a str>,
+    pub ignored_model: Option<&'a str>,
 }
 
-/// Chooses: what the item asks for if the user has named it, else what the user's settings say of its size, else what the
-/// user passes to the client (`given`).
-pub fn choose<'a>(item: &'a str, models: &'a Models, given: Option<&'a str>) -> Choice<'a> {
-    let asked = stated(item);
-    let is_asked = |name: &&str| asked.is_some_and(|asked| asked.eq_ignore_ascii_case(name));
-    let named = models.named().chain(given).find(is_asked);
-    let of_size = || Size::stated(item).and_then(|size| models.of(size));
-    Choice { model: named.or_else(of_size).or(given), ignored: asked.filter(|_| named.is_none()) }
+/// Chooses the model that the item asks for if the user has named it, else the one that the user's settings give for
+/// the item's size, else the one that the user passes to the client.
+pub fn choose_model<'a>(
+    item: &'a str,
+    models: &'a Models,
+    argument_model: Option<&'a str>,
+) -> ModelChoice<'a> {
+    let stated_model = parse_item_model(item);
+    let is_stated_model = |name: &&str| stated_model.is_some_and(|asked| asked.eq_ignore_ascii_case(name));
+    let allowed_model = models.named_models().chain(argument_model).find(is_stated_model);
+    let model_for_size = || ItemSize::parse_from_item(item).and_then(|size| models.model_for_size(size));
+    ModelChoice {
+        model: allowed_model.or_else(model_for_size).or(argument_model),
+        ignored_model: stated_model.filter(|_| allowed_model.is_none()),
+    }
 }
 
-/// What to tell the user of a model that does not count.
-pub fn ignored_words(model: &str) -> String {
+/// Renders the warning about a model in the plan that the user has not named.
+pub fn render_ignored_model(model: &str) -> String {
     format!(
         "`(model: {model})` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json)"
     )
 }
 
-/// The arguments without an option that takes one value, and its value: the client uses only the last one.
-pub fn without_option(arguments: &[String], option: &str) -> (Vec<String>, Option<String>) {
-    let mut rest = Vec::new();
+/// Removes an option that takes one value from the arguments. Returns the other arguments and the option's last
+/// value, which is the only one that the client uses.
+pub fn split_off_option(arguments: &[String], option: &str) -> (Vec<String>, Option<String>) {
+    let mut remaining = Vec::new();
     let mut value = None;
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.strip_prefix(option) {
             Some("") => value = arguments.next().cloned(),
-            Some(joined) if joined.starts_with('=') => value = Some(joined[1..].to_owned()),
-            _ => rest.push(argument.clone()),
+            Some(suffix) if suffix.starts_with('=') => value = Some(suffix[1..].to_owned()),
+            _ => remaining.push(argument.clone()),
         }
     }
-    (rest, value)
+    (remaining, value)
 }
 
 #[cfg(test)]
@@ -63,9 +71,9 @@ mod tests {
     }
 
     #[test]
-    fn the_item_chooses_among_what_the_user_has_named_then_its_size_then_the_users_argument() {
+    fn the_item_then_its_size_then_the_users_argument_choose_the_model() {
         let models = models();
-        for (item, given, model, ignored) in [
+        for (item, argument_model, model, ignored_model) in [
             ("a", None, None, None),
             ("a", Some("opus[1m]"), Some("opus[1m]"), None),
             ("a (trivial)", None, Some("haiku"), None),
@@ -73,24 +81,28 @@ mod tests {
             ("a (simple)", Some("opus"), Some("opus"), None),
             ("a (very complex)", None, None, None),
             ("a (trivial, model: sonnet)", Some("opus"), Some("sonnet"), None),
-            // Named for a size, or as the client's argument, is named.
+            // A model that is named for a size, or in the client's arguments, counts as named.
             ("a (model: opus)", None, Some("opus"), None),
             ("a (simple, model: Best)", Some("best"), Some("best"), None),
-            // What nobody has named costs nothing.
+            // A model that nobody has named is ignored, so it costs nothing.
             ("a (model: dear)", None, None, Some("dear")),
             ("a (trivial, model: dear)", Some("sonnet"), Some("haiku"), Some("dear")),
             ("a (model: opus-2)", Some("opus"), Some("opus"), Some("opus-2")),
         ] {
-            assert_eq!(choose(item, &models, given), Choice { model, ignored }, "{item} {given:?}");
+            assert_eq!(
+                choose_model(item, &models, argument_model),
+                ModelChoice { model, ignored_model },
+                "{item} {argument_model:?}"
+            );
         }
-        let without = Models::default();
-        let ignored = choose("a (trivial, model: opus)", &without, None);
-        assert_eq!(ignored, Choice { model: None, ignored: Some("opus") }, "nothing is named");
+        let no_models = Models::default();
+        let choice = choose_model("a (trivial, model: opus)", &no_models, None);
+        assert_eq!(choice, ModelChoice { model: None, ignored_model: Some("opus") }, "nothing is named");
     }
 
     #[test]
-    fn an_option_is_taken_out_of_the_arguments_and_the_last_one_counts() {
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    fn an_option_is_removed_from_the_arguments_and_its_last_value_counts() {
+        let to_arguments = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for (option, arguments, rest, value) in [
             ("--settings", "--model opus", "--model opus", None),
             ("--settings", "--settings a.json --model opus", "--model opus", Some("a.json")),
@@ -103,8 +115,8 @@ mod tests {
                 Some("opus"),
             ),
         ] {
-            let found = without_option(&words(arguments), option);
-            assert_eq!(found, (words(rest), value.map(str::to_owned)), "{arguments}");
+            let split = split_off_option(&to_arguments(arguments), option);
+            assert_eq!(split, (to_arguments(rest), value.map(str::to_owned)), "{arguments}");
         }
     }
 }

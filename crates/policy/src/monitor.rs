@@ -1,270 +1,286 @@
-//! The monitor's decision, after each batch of tools.
+//! Decides what the monitor does after each batch of tools.
 
 #[cfg(test)]
 mod tests;
 
-use crate::step::{TooSmall, too_small};
+use crate::step::{NextStepTooLarge, predict_next_step_too_large};
 use plimsoll_domain::level::{Level, Thresholds};
-use plimsoll_domain::reading::UsedSource;
-use plimsoll_domain::record::{CheckpointProgress, Claim, UsageSeen};
+use plimsoll_domain::reading::UsageSource;
+use plimsoll_domain::record::{CheckpointClaim, CheckpointProgress, LastUsage};
 use plimsoll_domain::settings::Settings;
-use plimsoll_domain::{Reading, SessionRecord, Timestamp};
+use plimsoll_domain::{SessionRecord, Timestamp, UsageReading};
 
-/// What the monitor sees.
+/// The input of the monitor's decision.
 #[derive(Debug, Clone)]
 pub struct MonitorInput {
-    /// The reading.
-    pub reading: Reading,
-    /// Where the levels begin; none while the window is unknown.
+    pub reading: UsageReading,
+    /// The token counts at which the levels begin; `None` while the window is unknown.
     pub thresholds: Option<Thresholds>,
-    /// True after a whole batch of tools; false after each tool, on clients that know no batches.
+    /// True after a whole batch of tools; false after each tool, on clients that do not report batches.
     pub is_batch: bool,
-    /// True when the session belongs to a run that is in progress.
+    /// True if the session belongs to a run that is in progress.
     pub in_run: bool,
-    /// Where HEAD has moved since the last commit that was noted.
-    pub committed: Option<Commit>,
-    /// True when the current item is still open after it.
+    /// The present commit, if HEAD has moved since the last recorded commit.
+    pub new_commit: Option<Commit>,
+    /// True if the current item is still open after that commit.
     pub item_is_open: bool,
-    /// True when the record holds a claim whose process is gone.
+    /// True if the record has a claim whose process is gone.
     pub claim_is_orphaned: bool,
-    /// Who we are, for a claim.
+    /// Id of this process, for a claim.
     pub pid: u32,
-    /// Now, for a claim.
+    /// The current time, for a claim.
     pub now: Timestamp,
 }
 
 /// A commit of the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
-    /// Its id.
-    pub head: String,
-    /// The fill in tokens, if this batch has made it; none if it is older, or that is not known.
-    pub fill: Option<u64>,
+    pub commit_id: String,
+    /// Tokens in the window at the commit, if this batch has made it; `None` if the commit is older, or if that is
+    /// unknown.
+    pub used_tokens: Option<u64>,
 }
 
-/// What is to be done.
+/// The decision of the monitor.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// Say nothing.
+pub enum MonitorAction {
     Nothing,
-    /// Announce a level: advice, and in a session without a run (from L2 on) a handoff that is ready.
+    /// Announce a level: advice, and a handoff from L2 on in a session without a run.
     Warn {
-        /// The level.
         level: Level,
-        /// The deciding figure, whole percent.
+        /// The deciding figure, in whole percent.
         percent: u64,
-        /// True when a handoff is to be written.
-        handoff: bool,
+        /// True if a handoff must be written.
+        writes_handoff: bool,
     },
     /// Write state and handoff; then ask the model to wrap up, or end the session.
     Checkpoint {
-        /// The level.
         level: Level,
-        /// The deciding figure, whole percent.
+        /// The deciding figure, in whole percent.
         percent: u64,
-        /// True when the session ends with it.
-        ends: bool,
+        /// True if the session ends with this checkpoint.
+        ends_session: bool,
     },
-    /// Write state and handoff, and ask the model to end here, at its commit.
-    StopHere {
-        /// The deciding figure, whole percent.
+    /// Write state and handoff, and ask the model to stop here, at its commit.
+    StopAtCommit {
+        /// The deciding figure, in whole percent.
         percent: u64,
-        /// Why.
-        why: TooSmall,
+        /// The reason why the next step may not fit.
+        reason: NextStepTooLarge,
     },
-    /// The checkpoint is written; the model has gone on too long.
-    End {
-        /// The level.
+    /// End the session: its checkpoint is written, and the model has continued for too long.
+    EndSession {
         level: Level,
-        /// The deciding figure, whole percent.
+        /// The deciding figure, in whole percent.
         percent: u64,
-        /// Why.
         reason: String,
     },
 }
 
-/// Decides, and notes in the record what has been decided: under the session's lock each level is announced
-/// once. An estimate may warn and checkpoint; only what was measured ends a session.
-pub fn monitor(record: &mut SessionRecord, sight: &MonitorInput, settings: &Settings) -> Action {
-    let Some((thresholds, percent)) = sight.thresholds.as_ref().zip(sight.reading.percent()) else {
-        return Action::Nothing;
+/// Decides what to do and records the decision, so that under the session's lock each level is announced once. An
+/// estimate can warn and checkpoint; only a measured figure ends a session.
+pub fn decide_action(record: &mut SessionRecord, input: &MonitorInput, settings: &Settings) -> MonitorAction {
+    let Some((thresholds, percent)) = input.thresholds.as_ref().zip(input.reading.projected_percent()) else {
+        return MonitorAction::Nothing;
     };
-    note_reading(&mut record.usage, &sight.reading, percent);
-    let before = record.announced.level;
-    let action = decide(record, sight, thresholds, settings, percent);
-    if record.announced.level > before {
-        record.announced.percent = Some(percent);
+    record_reading(&mut record.usage, &input.reading, percent);
+    let previous_level = record.highest_announcement.level;
+    let action = decide_for_percent(record, input, thresholds, settings, percent);
+    if record.highest_announcement.level > previous_level {
+        record.highest_announcement.projected_percent = Some(percent);
     }
     action
 }
 
-fn decide(
+fn decide_for_percent(
     record: &mut SessionRecord,
-    sight: &MonitorInput,
+    input: &MonitorInput,
     thresholds: &Thresholds,
     settings: &Settings,
     percent: u64,
-) -> Action {
-    let level = thresholds.level(sight.reading.projected());
+) -> MonitorAction {
+    let level = thresholds.level_at(input.reading.projected_tokens());
     // A figure that the user set by hand warns and checkpoints like an estimate.
-    let by_hand = sight.reading.source == UsedSource::Environment;
-    let certain = if by_hand { Level::L0 } else { thresholds.level(sight.reading.measured()) };
-    if !sight.in_run {
-        return advise(record, sight, level, percent);
+    let is_set_by_user = input.reading.usage_source == UsageSource::Environment;
+    let measured_level =
+        if is_set_by_user { Level::L0 } else { thresholds.level_at(input.reading.measured_tokens()) };
+    if !input.in_run {
+        return warn_outside_run(record, input, level, percent);
     }
-    let room = sight.committed.as_ref().and_then(|commit| step(record, commit, sight, thresholds));
-    // Before L2: one batch may jump over it, and then this one checkpoint serves both.
-    if certain == Level::L3 {
-        return emergency(record, sight, percent);
+    let step_shortage = input
+        .new_commit
+        .as_ref()
+        .and_then(|commit| record_commit_and_check_next_step(record, commit, input, thresholds));
+    // L3 is checked before L2: one batch may pass both, and then a single checkpoint serves both.
+    if measured_level == Level::L3 {
+        return checkpoint_and_end_at_l3(record, input, percent);
     }
-    if level >= Level::L2 && record.announced.level < Level::L2 {
-        record.announced.level = Level::L2;
-        record.checkpoint.tokens = sight.reading.measured();
-        record.checkpoint.batches_since = 0;
-        // The session goes on, so L2 is announced; the checkpoint names the highest threshold that its percent has reached.
-        record.checkpoint.claim = Some(claim(sight, level, percent));
-        return Action::Checkpoint { level, percent, ends: false };
+    if level >= Level::L2 && record.highest_announcement.level < Level::L2 {
+        record.highest_announcement.level = Level::L2;
+        record.checkpoint_progress.announced_at_tokens = input.reading.measured_tokens();
+        record.checkpoint_progress.tool_batches_since = 0;
+        // The session continues, so L2 is announced; the checkpoint names the highest threshold that its percent has
+        // reached.
+        record.checkpoint_progress.open_claim = Some(new_claim(input, level, percent));
+        return MonitorAction::Checkpoint { level, percent, ends_session: false };
     }
-    // After L2's own words (on an estimate that was too high) nothing else is asked for.
+    // After the message of L2 (on an estimate that was too high) nothing else is asked for.
     if level == Level::L1
-        && record.announced.level < Level::L2
-        && let Some(why) = room
+        && record.highest_announcement.level < Level::L2
+        && let Some(reason) = step_shortage
     {
-        record.announced.level = Level::L1;
-        record.commits.told = true;
-        record.checkpoint.claim = Some(claim(sight, level, percent));
-        return Action::StopHere { percent, why };
+        record.highest_announcement.level = Level::L1;
+        record.own_commits.was_told_to_end = true;
+        record.checkpoint_progress.open_claim = Some(new_claim(input, level, percent));
+        return MonitorAction::StopAtCommit { percent, reason };
     }
-    let orphaned = record.checkpoint.claim.as_ref().filter(|_| sight.claim_is_orphaned);
-    let orphaned = orphaned.map(|claim| claim.level);
-    if orphaned == Some(Level::L1) {
-        // To stop at that commit was better, not needed: the next one asks again, and the warning comes now.
-        record.checkpoint.claim = None;
-        record.commits.told = false;
-        record.announced.level = Level::L0;
-    } else if orphaned.is_some() {
+    let orphaned_claim = record.checkpoint_progress.open_claim.as_ref().filter(|_| input.claim_is_orphaned);
+    let orphaned_level = orphaned_claim.map(|claim| claim.level);
+    if orphaned_level == Some(Level::L1) {
+        // Stopping at that commit was better, but not necessary: the next commit is checked again, and the warning
+        // comes now.
+        record.checkpoint_progress.open_claim = None;
+        record.own_commits.was_told_to_end = false;
+        record.highest_announcement.level = Level::L0;
+    } else if orphaned_level.is_some() {
         let level = level.max(Level::L2);
-        record.checkpoint.claim = Some(claim(sight, level, percent));
-        return Action::Checkpoint { level, percent, ends: false };
+        record.checkpoint_progress.open_claim = Some(new_claim(input, level, percent));
+        return MonitorAction::Checkpoint { level, percent, ends_session: false };
     }
-    if record.announced.level >= Level::L2 && certain >= Level::L2 {
-        return wrap_up(record, sight, thresholds, settings, percent);
+    if record.highest_announcement.level >= Level::L2 && measured_level >= Level::L2 {
+        return end_after_grace_period(record, input, thresholds, settings, percent);
     }
-    if level == Level::L1 && record.announced.level < Level::L1 {
-        record.announced.level = Level::L1;
-        return Action::Warn { level, percent, handoff: false };
+    if level == Level::L1 && record.highest_announcement.level < Level::L1 {
+        record.highest_announcement.level = Level::L1;
+        return MonitorAction::Warn { level, percent, writes_handoff: false };
     }
-    Action::Nothing
+    MonitorAction::Nothing
 }
 
-/// A step is committed; is there room for the next one? Asked once, and not where the item is done with it.
-fn step(
+/// Records a commit, and returns the shortage if the next step does not fit below L2. This is checked until the model
+/// was asked to stop once, and not if the commit completes the item.
+fn record_commit_and_check_next_step(
     record: &mut SessionRecord,
     commit: &Commit,
-    sight: &MonitorInput,
+    input: &MonitorInput,
     thresholds: &Thresholds,
-) -> Option<TooSmall> {
-    let is_new = record.commits.note(&commit.head, commit.fill);
-    let may_ask = is_new && commit.fill.is_some() && sight.item_is_open && !record.commits.told;
-    if may_ask { too_small(&record.commits.fills, thresholds.l2) } else { None }
+) -> Option<NextStepTooLarge> {
+    let is_new = record.own_commits.record_commit(&commit.commit_id, commit.used_tokens);
+    let should_check =
+        is_new && commit.used_tokens.is_some() && input.item_is_open && !record.own_commits.was_told_to_end;
+    if should_check {
+        predict_next_step_too_large(&record.own_commits.usage_samples, thresholds.l2)
+    } else {
+        None
+    }
 }
 
-fn note_reading(usage: &mut UsageSeen, reading: &Reading, percent: u64) {
-    let new_figure = usage.percent != Some(percent);
-    let new_window = usage.reading.as_ref().map(|old| &old.window) != Some(&reading.window);
-    // The cheapest write is none: tokens that do not move the whole percent are not worth one.
-    if new_figure || new_window {
-        let before = usage.reading.as_ref().map(Reading::projected);
-        let step = before.map_or(0, |before| reading.projected().saturating_sub(before));
+fn record_reading(usage: &mut LastUsage, reading: &UsageReading, percent: u64) {
+    let has_new_percent = usage.projected_percent != Some(percent);
+    let has_new_window = usage.last_reading.as_ref().map(|old| &old.window) != Some(&reading.window);
+    // Only a change of the whole percent or of the window is worth a write.
+    if has_new_percent || has_new_window {
+        let previous_tokens = usage.last_reading.as_ref().map(UsageReading::projected_tokens);
+        let step = previous_tokens
+            .map_or(0, |previous_tokens| reading.projected_tokens().saturating_sub(previous_tokens));
         usage.largest_step = usage.largest_step.max(step);
-        usage.reading = Some(reading.clone());
-        usage.percent = Some(percent);
-        usage.percent_used = reading.percent_used();
+        usage.last_reading = Some(reading.clone());
+        usage.projected_percent = Some(percent);
+        usage.percent_used_by_client = reading.percent_used_by_client();
     }
-    usage.peak_percent = usage.peak_percent.max(percent);
+    usage.peak_projected_percent = usage.peak_projected_percent.max(percent);
 }
 
-/// A session outside a run belongs to the user: each level is announced once, and nothing is ever ended.
-/// A handoff that a killed hook has not written comes with the next event.
-fn advise(record: &mut SessionRecord, sight: &MonitorInput, level: Level, percent: u64) -> Action {
-    let unfinished = record.checkpoint.claim.is_some() && sight.claim_is_orphaned;
-    if level <= record.announced.level && !unfinished {
-        return Action::Nothing;
-    }
-    let first_handoff = level >= Level::L2 && record.announced.level < Level::L2;
-    let level = level.max(record.announced.level);
-    let handoff = unfinished || first_handoff || level == Level::L3;
-    record.announced.level = level;
-    if handoff {
-        record.checkpoint.claim = Some(claim(sight, level, percent));
-    }
-    Action::Warn { level, percent, handoff }
-}
-
-fn emergency(record: &mut SessionRecord, sight: &MonitorInput, percent: u64) -> Action {
-    let unfinished = record.checkpoint.claim.is_some() && sight.claim_is_orphaned;
-    if record.announced.level < Level::L3 || unfinished {
-        record.announced.level = Level::L3;
-        record.checkpoint.claim = Some(claim(sight, Level::L3, percent));
-        return Action::Checkpoint { level: Level::L3, percent, ends: true };
-    }
-    // The client continued all the same (a background task woke it): the checkpoint exists, so only end the session.
-    Action::End { level: Level::L3, percent, reason: format!("the context is at {percent}%") }
-}
-
-/// After the checkpoint the model has a few batches, or half of what was left to L3, to finish its edit, write
-/// its notes and commit.
-fn wrap_up(
+/// Decides for a session outside a run. It belongs to the user: each level is announced once, and the session is
+/// never ended. A handoff that a killed hook has not written is written at the next event.
+fn warn_outside_run(
     record: &mut SessionRecord,
-    sight: &MonitorInput,
+    input: &MonitorInput,
+    level: Level,
+    percent: u64,
+) -> MonitorAction {
+    let has_orphaned_claim = record.checkpoint_progress.open_claim.is_some() && input.claim_is_orphaned;
+    if level <= record.highest_announcement.level && !has_orphaned_claim {
+        return MonitorAction::Nothing;
+    }
+    let is_first_handoff = level >= Level::L2 && record.highest_announcement.level < Level::L2;
+    let level = level.max(record.highest_announcement.level);
+    let writes_handoff = has_orphaned_claim || is_first_handoff || level == Level::L3;
+    record.highest_announcement.level = level;
+    if writes_handoff {
+        record.checkpoint_progress.open_claim = Some(new_claim(input, level, percent));
+    }
+    MonitorAction::Warn { level, percent, writes_handoff }
+}
+
+fn checkpoint_and_end_at_l3(record: &mut SessionRecord, input: &MonitorInput, percent: u64) -> MonitorAction {
+    let has_orphaned_claim = record.checkpoint_progress.open_claim.is_some() && input.claim_is_orphaned;
+    if record.highest_announcement.level < Level::L3 || has_orphaned_claim {
+        record.highest_announcement.level = Level::L3;
+        record.checkpoint_progress.open_claim = Some(new_claim(input, Level::L3, percent));
+        return MonitorAction::Checkpoint { level: Level::L3, percent, ends_session: true };
+    }
+    // The client continued all the same (a background task woke it). The checkpoint exists, so only end the session.
+    MonitorAction::EndSession { level: Level::L3, percent, reason: format!("the context is at {percent}%") }
+}
+
+/// Ends a session that continues for too long after its checkpoint. The model has a few batches, or half of the
+/// tokens that were left to L3, to finish its edit, write its notes and commit.
+fn end_after_grace_period(
+    record: &mut SessionRecord,
+    input: &MonitorInput,
     thresholds: &Thresholds,
     settings: &Settings,
     percent: u64,
-) -> Action {
-    count_batch(&mut record.checkpoint, sight);
-    let left = thresholds.l3.saturating_sub(record.checkpoint.tokens);
-    // Not below L2: where L2 was announced on an estimate, the count began lower.
-    let half_gone =
-        sight.reading.measured() >= record.checkpoint.tokens.saturating_add(left / 2).max(thresholds.l2);
-    let batches = record.checkpoint.batches_since;
-    let reason = if record.end.ended_by_us.is_some() {
+) -> MonitorAction {
+    count_batch(&mut record.checkpoint_progress, input);
+    let tokens_to_l3 = thresholds.l3.saturating_sub(record.checkpoint_progress.announced_at_tokens);
+    // Not below L2: if L2 was announced on an estimate, the count began at a lower figure.
+    let is_half_used = input.reading.measured_tokens()
+        >= record.checkpoint_progress.announced_at_tokens.saturating_add(tokens_to_l3 / 2).max(thresholds.l2);
+    let batch_count = record.checkpoint_progress.tool_batches_since;
+    let reason = if record.end.hook_end_reason.is_some() {
         "the session continued after it had been ended at its checkpoint".to_owned()
-    } else if batches >= settings.grace_batches {
-        format!("{batches} batches of tools after the checkpoint")
-    } else if half_gone {
+    } else if batch_count >= settings.grace_batches {
+        format!("{batch_count} batches of tools after the checkpoint")
+    } else if is_half_used {
         format!("half of the room between the checkpoint and L3 is used ({percent}%)")
     } else {
-        return Action::Nothing;
+        return MonitorAction::Nothing;
     };
-    Action::End { level: Level::L2, percent, reason }
+    MonitorAction::EndSession { level: Level::L2, percent, reason }
 }
 
-/// Parallel tools of one message are one batch, also where the client reports each tool apart.
-fn count_batch(checkpoint: &mut CheckpointProgress, sight: &MonitorInput) {
-    let message = if sight.is_batch { None } else { sight.reading.message_id.clone() };
-    if message.is_none() || message != checkpoint.counted_message {
-        checkpoint.batches_since += 1;
+/// Counts a batch. Parallel tools of one message are one batch, even if the client reports each tool separately.
+fn count_batch(checkpoint: &mut CheckpointProgress, input: &MonitorInput) {
+    let message_id = if input.is_batch { None } else { input.reading.message_id.clone() };
+    if message_id.is_none() || message_id != checkpoint.counted_message {
+        checkpoint.tool_batches_since += 1;
     }
-    checkpoint.counted_message = message;
+    checkpoint.counted_message = message_id;
 }
 
-fn claim(sight: &MonitorInput, level: Level, percent: u64) -> Claim {
-    Claim { level, percent, pid: sight.pid, at: sight.now.clone() }
+fn new_claim(input: &MonitorInput, level: Level, percent: u64) -> CheckpointClaim {
+    CheckpointClaim { level, percent, pid: input.pid, claimed_at: input.now.clone() }
 }
 
-/// One message can add this much to the window: a few large Reads at once. In percent of the window, and at
-/// least one Read in tokens.
-const STEP_PERCENT: u64 = 20;
-const STEP_TOKENS: u64 = 40_000;
+/// A large step: the tokens that one message can add to the window, such as a few large Reads at once. It is a
+/// percentage of the window, and at least the tokens of one Read.
+const LARGE_STEP_PERCENT: u64 = 20;
+const LARGE_STEP_TOKENS: u64 = 40_000;
 
-/// Should the monitor wait for the client's transcript writer? Only where the last known figure plus a
-/// generous step could reach a level that has not been announced, or L3.
-pub fn is_worth_waiting(last_known: u64, thresholds: &Thresholds, announced: Level) -> bool {
-    let step = (thresholds.window * STEP_PERCENT / 100).max(STEP_TOKENS);
-    let next = match announced {
+/// Returns true if the monitor should wait for the client to write its transcript: if the last known figure plus a
+/// large step could reach a level that has not been announced, or L3.
+pub fn should_wait_for_transcript(
+    last_known_tokens: u64,
+    thresholds: &Thresholds,
+    announced_level: Level,
+) -> bool {
+    let step = (thresholds.window * LARGE_STEP_PERCENT / 100).max(LARGE_STEP_TOKENS);
+    let next_threshold = match announced_level {
         Level::L0 => thresholds.l1,
         Level::L1 => thresholds.l2,
         Level::L2 | Level::L3 => thresholds.l3,
     };
-    last_known.saturating_add(step) >= next
+    last_known_tokens.saturating_add(step) >= next_threshold
 }

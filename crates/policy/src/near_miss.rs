@@ -1,70 +1,74 @@
-//! Lines that were meant as the promise and do not count. A near miss is never believed: it is reported, so that
-//! the next session knows what was wrong with it.
+//! Finds lines that were meant as the promise and do not count. A near miss is never accepted: it is reported, so
+//! that the next session knows what was wrong with it.
 
-use plimsoll_domain::promise::{BLOCKED, CLOSE, Claim, OPEN, PromiseCode, PromiseWord, claim};
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::promise::{
+    BLOCKED_WORD, CLOSE_TAG, OPEN_TAG, PromiseClaim, PromiseCode, PromiseWord, parse_claim,
+};
+use plimsoll_domain::text::{to_single_line, truncate_end};
 
 /// A line that was meant as the promise and does not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NearMiss {
-    /// The line as it was given, shortened.
-    pub given: String,
-    /// True if it was meant to say that the agent cannot continue.
-    pub is_blocked: bool,
+    /// The line, shortened.
+    pub quoted_line: String,
+    /// True if the line was meant to say that the agent cannot continue.
+    pub claims_blocked: bool,
 }
 
 /// Characters that decorate a line in Markdown, or end a sentence.
-const DECORATION: &str = "*_`>#~-.!:;,\"'";
-/// How much of the given line is quoted.
-const QUOTED: usize = 100;
-/// A promise that is spread over more lines than this is not recognized.
-const SPREAD: usize = 3;
+const MARKUP_CHARS: &str = "*_`>#~-.!:;,\"'";
+/// Maximum length of the quoted line.
+const MAX_QUOTED_CHARS: usize = 100;
+/// Maximum number of lines above the closing tag over which a promise may be spread to be recognized.
+const MAX_PROMISE_LINES: usize = 3;
 
-/// Finds the last line of a message that was meant as the promise. None if the message makes a valid promise, or
-/// none at all: one that only talks about it, or quotes it and ends with something else.
+/// Returns the last line of a message that was meant as the promise and does not count. Returns `None` if the message
+/// makes a valid promise or none at all: one that only talks about it, or quotes it and ends with something else.
 pub fn find_near_miss(message: &str, word: &PromiseWord, code: &PromiseCode) -> Option<NearMiss> {
-    if code.is_empty() || claim(message, word, code) != Claim::None {
+    if code.is_empty() || parse_claim(message, word, code) != PromiseClaim::None {
         return None;
     }
-    let lines = lines_of(message);
+    let lines = parse_message_lines(message);
     let last = lines.len().checked_sub(1)?;
-    let found = |place: usize| attempt(&lines[place], place == last, word, code);
-    (0..lines.len()).rev().find_map(found)
+    let near_miss_at = |index: usize| near_miss_in_line(&lines[index], index == last, word, code);
+    (0..lines.len()).rev().find_map(near_miss_at)
 }
 
-/// A line with what is known of its surroundings; fence marks and empty lines are left out.
+/// A line, and whether it is in a code block; fence marks and empty lines are left out.
 #[derive(Debug)]
-struct Line {
+struct MessageLine {
     text: String,
     is_fenced: bool,
 }
 
-fn lines_of(message: &str) -> Vec<Line> {
+fn parse_message_lines(message: &str) -> Vec<MessageLine> {
     let mut is_fenced = false;
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<MessageLine> = Vec::new();
     for text in message.lines().map(str::trim_end).filter(|text| !text.is_empty()) {
         if ["```", "~~~"].iter().any(|mark| text.trim_start().starts_with(mark)) {
             is_fenced = !is_fenced;
         } else {
-            lines.push(Line { text: text.to_owned(), is_fenced });
+            lines.push(MessageLine { text: text.to_owned(), is_fenced });
         }
     }
-    join_spread(lines)
+    join_multiline_promises(lines)
 }
 
-/// Joins `<promise>`, its words and `</promise>` if they are on lines of their own.
-fn join_spread(lines: Vec<Line>) -> Vec<Line> {
-    let mut joined: Vec<Line> = Vec::new();
+/// Joins `<promise>`, its content and `</promise>` if they are on separate lines.
+fn join_multiline_promises(lines: Vec<MessageLine>) -> Vec<MessageLine> {
+    let mut joined: Vec<MessageLine> = Vec::new();
     for line in lines {
-        let closes = has(&line.text, CLOSE) && !has(&line.text, OPEN);
-        let from = joined.len().saturating_sub(SPREAD);
-        let opening =
-            joined[from..].iter().position(|above| has(&above.text, OPEN) && !has(&above.text, CLOSE));
-        match opening {
-            Some(place) if closes => {
-                let parts: Vec<String> = joined.drain(from + place..).map(|above| above.text).collect();
+        let only_closes = contains_tag(&line.text, CLOSE_TAG) && !contains_tag(&line.text, OPEN_TAG);
+        let search_start = joined.len().saturating_sub(MAX_PROMISE_LINES);
+        let opening_offset = joined[search_start..]
+            .iter()
+            .position(|above| contains_tag(&above.text, OPEN_TAG) && !contains_tag(&above.text, CLOSE_TAG));
+        match opening_offset {
+            Some(offset) if only_closes => {
+                let parts: Vec<String> =
+                    joined.drain(search_start + offset..).map(|above| above.text).collect();
                 let text = format!("{} {}", parts.join(" "), line.text);
-                joined.push(Line { text, ..line });
+                joined.push(MessageLine { text, ..line });
             }
             _ => joined.push(line),
         }
@@ -72,69 +76,80 @@ fn join_spread(lines: Vec<Line>) -> Vec<Line> {
     joined
 }
 
-fn has(text: &str, tag: &str) -> bool {
+fn contains_tag(text: &str, tag: &str) -> bool {
     text.to_ascii_lowercase().contains(tag)
 }
 
-/// What is on a line: before the promise, in it, behind it.
+/// A line, split into the text before the promise, the promise, and the text after it.
 #[derive(Debug)]
-struct Parts<'a> {
+struct PromiseParts<'a> {
     before: &'a str,
-    inner: &'a str,
+    promise: &'a str,
     after: &'a str,
 }
 
-fn attempt(line: &Line, is_last: bool, word: &str, code: &str) -> Option<NearMiss> {
-    let parts = tagged(&line.text).or_else(|| untagged(&line.text, is_last, word, code))?;
-    let is_alone = |text: &str| bare(text).is_empty();
+fn near_miss_in_line(line: &MessageLine, is_last_line: bool, word: &str, code: &str) -> Option<NearMiss> {
+    let parts =
+        split_at_tags(&line.text).or_else(|| split_without_tags(&line.text, is_last_line, word, code))?;
+    let is_only_markup = |text: &str| trim_markup(text).is_empty();
     let is_quoted = line.is_fenced || parts.before.contains(['>', '`', '"', '\'']);
-    let is_meant = if is_last {
-        // Words on both sides make it a sentence about the promise.
-        is_alone(parts.before) || is_alone(parts.after)
+    let is_attempt = if is_last_line {
+        // Text on both sides makes it a sentence about the promise.
+        is_only_markup(parts.before) || is_only_markup(parts.after)
     } else {
-        is_alone(parts.before) && is_alone(parts.after) && !is_quoted
+        is_only_markup(parts.before) && is_only_markup(parts.after) && !is_quoted
     };
-    if !is_meant {
+    if !is_attempt {
         return None;
     }
     let is_blocked =
-        parts.inner.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case(BLOCKED));
-    Some(NearMiss { given: clip(&one_line(&line.text), QUOTED), is_blocked })
+        parts.promise.split_whitespace().next().is_some_and(|first| first.eq_ignore_ascii_case(BLOCKED_WORD));
+    Some(NearMiss {
+        quoted_line: truncate_end(&to_single_line(&line.text), MAX_QUOTED_CHARS),
+        claims_blocked: is_blocked,
+    })
 }
 
-fn tagged(text: &str) -> Option<Parts<'_>> {
+fn split_at_tags(text: &str) -> Option<PromiseParts<'_>> {
     let lower = text.to_ascii_lowercase();
-    let begin = lower.rfind(OPEN)?;
-    let (before, rest) = (&text[..begin], &text[begin + OPEN.len()..]);
-    match lower[begin + OPEN.len()..].find(CLOSE) {
-        Some(end) => Some(Parts { before, inner: &rest[..end], after: &rest[end + CLOSE.len()..] }),
-        // In a sentence it is only the tag that is named.
-        None if bare(before).is_empty() && !bare(rest).is_empty() && !before.contains('`') => {
-            Some(Parts { before, inner: rest, after: "" })
+    let start = lower.rfind(OPEN_TAG)?;
+    let (before, rest) = (&text[..start], &text[start + OPEN_TAG.len()..]);
+    match lower[start + OPEN_TAG.len()..].find(CLOSE_TAG) {
+        Some(end) => {
+            Some(PromiseParts { before, promise: &rest[..end], after: &rest[end + CLOSE_TAG.len()..] })
+        }
+        // In a sentence, a tag without its closing tag is only mentioned.
+        None if trim_markup(before).is_empty() && !trim_markup(rest).is_empty() && !before.contains('`') => {
+            Some(PromiseParts { before, promise: rest, after: "" })
         }
         None => None,
     }
 }
 
-/// The words without their tags: with the code anywhere, alone only at the very end.
-fn untagged<'a>(text: &'a str, is_last: bool, word: &str, code: &str) -> Option<Parts<'a>> {
-    let inner = bare(text);
-    let words: Vec<&str> = inner.split_whitespace().collect();
-    let has_code = match words.as_slice() {
+/// Splits a line with a promise without tags: its words with the code anywhere, or the word alone on the last line.
+fn split_without_tags<'a>(
+    text: &'a str,
+    is_last_line: bool,
+    word: &str,
+    code: &str,
+) -> Option<PromiseParts<'a>> {
+    let promise = trim_markup(text);
+    let words: Vec<&str> = promise.split_whitespace().collect();
+    let has_word_and_code = match words.as_slice() {
         [first, second] => first.eq_ignore_ascii_case(word) && *second == code,
-        [first, second, ..] => *first == BLOCKED && *second == code,
+        [first, second, ..] => *first == BLOCKED_WORD && *second == code,
         _ => false,
     };
-    let begin = text.find(inner)?;
-    (has_code || is_last && inner == word).then(|| Parts {
-        before: &text[..begin],
-        inner,
-        after: &text[begin + inner.len()..],
+    let start = text.find(promise)?;
+    (has_word_and_code || is_last_line && promise == word).then(|| PromiseParts {
+        before: &text[..start],
+        promise,
+        after: &text[start + promise.len()..],
     })
 }
 
-fn bare(text: &str) -> &str {
-    text.trim_matches(|letter: char| letter.is_whitespace() || DECORATION.contains(letter))
+fn trim_markup(text: &str) -> &str {
+    text.trim_matches(|letter: char| letter.is_whitespace() || MARKUP_CHARS.contains(letter))
 }
 
 #[cfg(test)]
@@ -150,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_near_miss_is_found_and_not_believed() {
+    fn near_misses_are_found_and_never_accepted() {
         const EXACT: &str = "<promise>COMPLETE 7f3a</promise>";
         for message in [
             "**<promise>COMPLETE 7f3a</promise>**",
@@ -181,12 +196,16 @@ mod tests {
             "<promise></promise>",
         ] {
             assert!(find_near_miss(message, &word(), &code()).is_some(), "{message:?}");
-            assert_eq!(claim(message, &word(), &code()), Claim::None, "{message:?} is not believed");
+            assert_eq!(
+                parse_claim(message, &word(), &code()),
+                PromiseClaim::None,
+                "{message:?} is not believed"
+            );
         }
     }
 
     #[test]
-    fn what_talks_about_the_promise_or_is_one_is_no_near_miss() {
+    fn a_valid_promise_or_a_mention_of_it_is_no_near_miss() {
         for message in [
             "",
             "All done.",
@@ -215,23 +234,23 @@ mod tests {
     }
 
     #[test]
-    fn the_line_for_a_blocked_session_can_be_missed_too() {
+    fn a_blocked_line_can_be_a_near_miss_too() {
         for message in [
             "**<promise>BLOCKED 7f3a no key</promise>**",
             "<promise>blocked no key</promise>",
             "BLOCKED 7f3a no key",
         ] {
-            let miss = find_near_miss(message, &word(), &code()).expect(message);
-            assert!(miss.is_blocked, "{message}");
+            let near_miss = find_near_miss(message, &word(), &code()).expect(message);
+            assert!(near_miss.claims_blocked, "{message}");
         }
-        let miss = find_near_miss("<promise>COMPLETE</promise>", &word(), &code()).expect("one");
-        assert!(!miss.is_blocked);
+        let near_miss = find_near_miss("<promise>COMPLETE</promise>", &word(), &code()).expect("one");
+        assert!(!near_miss.claims_blocked);
     }
 
     #[test]
-    fn what_was_given_is_quoted_on_one_short_line() {
+    fn the_given_line_is_quoted_on_one_short_line() {
         let message = format!("<promise>COMPLETE {}</promise>", "x".repeat(500));
-        let miss = find_near_miss(&message, &word(), &code()).expect("one");
-        assert_eq!(miss.given.chars().count(), QUOTED);
+        let near_miss = find_near_miss(&message, &word(), &code()).expect("one");
+        assert_eq!(near_miss.quoted_line.chars().count(), MAX_QUOTED_CHARS);
     }
 }

@@ -1,101 +1,118 @@
-//! May a session continue with the next item? Only while the load line leaves room for it.
+//! Decides whether a session may continue with the next item: only if the item fits below L2.
 
-use plimsoll_domain::size::{ItemCost, Size};
+use plimsoll_domain::size::{ItemCost, ItemSize};
 
-/// This percentage of the items so far took no more than the estimate.
-const QUANTILE: usize = 75;
+/// An estimate is this percentile of its samples.
+const ESTIMATE_PERCENTILE: usize = 75;
 
-/// What an item will probably take, and how we know.
+/// The estimated size of an item, and the source of the estimate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
-    /// Tokens.
     pub tokens: u64,
-    /// Where the figure comes from.
-    pub source: Source,
+    pub source: EstimateSource,
 }
 
-/// Where an estimate comes from.
+/// The source of an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
-    /// What this many items took (of the same stated size, if the item states one).
-    Items(usize),
+pub enum EstimateSource {
+    /// This many measured items (of the same size class, if the class of the item is known).
+    MeasuredItems(usize),
     /// The size that the item states.
-    Stated(Size),
+    StatedSize(ItemSize),
     /// The number of lines in the files that the item names.
-    Files(u64),
-    /// Nothing is known: taken as a medium one.
-    Nothing,
+    FileLines(u64),
+    /// Nothing is known; the item counts as medium.
+    Unknown,
 }
 
-impl Source {
-    /// As shown to the user.
-    pub fn words(self) -> String {
+impl EstimateSource {
+    /// Describes the source for the user.
+    pub fn describe(self) -> String {
         match self {
-            Source::Items(number) => format!("from {}", plimsoll_domain::text::counted(number, "item")),
-            Source::Stated(size) => format!("a stated size: up to {}% of the window", size.percent()),
-            Source::Files(lines) => format!("the files it names: {lines} lines"),
-            Source::Nothing => "no item has been measured yet: counted as medium".to_owned(),
+            EstimateSource::MeasuredItems(item_count) => {
+                format!("from {}", plimsoll_domain::text::count_with_noun(item_count, "item"))
+            }
+            EstimateSource::StatedSize(size) => {
+                format!("a stated size: up to {}% of the window", size.max_window_percent())
+            }
+            EstimateSource::FileLines(lines) => format!("the files it names: {lines} lines"),
+            EstimateSource::Unknown => "no item has been measured yet: counted as medium".to_owned(),
         }
     }
 }
 
-/// Estimates what an item takes. First by its class: what it states, else the lines of the files that it names, else a
-/// medium one; corrected by how far items of this project were off theirs. Then by items of the same class, among which
-/// that first guess counts as one: a single small item does not make all others small.
-pub fn estimate(item: &str, lines: Option<u64>, growth: &[ItemCost], window: u64) -> Estimate {
-    let stated = Size::stated(item);
-    let class = stated.or(lines.map(Size::of_lines));
-    let is_alike = |known: &&ItemCost| class.is_none() || known.size == class;
-    let mut samples: Vec<u64> = growth.iter().filter(is_alike).map(|known| known.tokens).collect();
-    let source = match (samples.len(), stated, lines) {
-        (0, Some(size), _) => Source::Stated(size),
-        (0, None, Some(lines)) => Source::Files(lines),
-        (0, None, None) => Source::Nothing,
-        (number, ..) => Source::Items(number),
+/// Estimates how many tokens an item takes. Its size class is the size that it states, else it follows from the lines
+/// of the files that it names, else it is medium. The estimate by class is corrected by how far items of this project
+/// were off theirs. It counts as one sample beside the measured items of the same class, so that a single small item
+/// does not make all others small.
+pub fn estimate_item(
+    item: &str,
+    file_lines: Option<u64>,
+    measured_items: &[ItemCost],
+    window_tokens: u64,
+) -> Estimate {
+    let stated = ItemSize::parse_from_item(item);
+    let size_class = stated.or(file_lines.map(ItemSize::from_line_count));
+    let is_same_class = |measured: &&ItemCost| size_class.is_none() || measured.size == size_class;
+    let mut samples: Vec<u64> =
+        measured_items.iter().filter(is_same_class).map(|known| known.tokens).collect();
+    let source = match (samples.len(), stated, file_lines) {
+        (0, Some(size), _) => EstimateSource::StatedSize(size),
+        (0, None, Some(lines)) => EstimateSource::FileLines(lines),
+        (0, None, None) => EstimateSource::Unknown,
+        (sample_count, ..) => EstimateSource::MeasuredItems(sample_count),
     };
-    samples.push(first_guess(class, growth, window));
-    Estimate { tokens: quantile(samples), source }
+    samples.push(estimate_from_class(size_class, measured_items, window_tokens));
+    Estimate { tokens: percentile_estimate(samples), source }
 }
 
-/// What the class says, times how far items were off theirs: the middle of that, with one that was as it should be.
-fn first_guess(class: Option<Size>, growth: &[ItemCost], window: u64) -> u64 {
-    let share = |class: Option<Size>| window.saturating_mul(class.unwrap_or(Size::Medium).percent()) / 100;
-    let off = |known: &ItemCost| known.tokens as f64 / share(known.size).max(1) as f64;
-    let mut off: Vec<f64> = growth.iter().map(off).chain([1.0]).collect();
-    off.sort_by(f64::total_cmp);
-    (share(class) as f64 * off[off.len() / 2]).min(window as f64) as u64
+/// Estimates an item by its size class, times the median of how far items were off their class. The median includes
+/// one item that was exactly right.
+fn estimate_from_class(size_class: Option<ItemSize>, measured_items: &[ItemCost], window_tokens: u64) -> u64 {
+    let tokens_of_class = |class: Option<ItemSize>| {
+        window_tokens.saturating_mul(class.unwrap_or(ItemSize::Medium).max_window_percent()) / 100
+    };
+    let error_ratio =
+        |measured: &ItemCost| measured.tokens as f64 / tokens_of_class(measured.size).max(1) as f64;
+    let mut error_ratios: Vec<f64> = measured_items.iter().map(error_ratio).chain([1.0]).collect();
+    error_ratios.sort_by(f64::total_cmp);
+    (tokens_of_class(size_class) as f64 * error_ratios[error_ratios.len() / 2]).min(window_tokens as f64)
+        as u64
 }
 
-fn quantile(mut samples: Vec<u64>) -> u64 {
+fn percentile_estimate(mut samples: Vec<u64>) -> u64 {
     samples.sort_unstable();
-    let place = (samples.len() * QUANTILE).div_ceil(100).saturating_sub(1);
-    samples.get(place).copied().unwrap_or_default()
+    let index = (samples.len() * ESTIMATE_PERCENTILE).div_ceil(100).saturating_sub(1);
+    samples.get(index).copied().unwrap_or_default()
 }
 
-/// True when the item fits between the current fill and L2.
-pub fn fits(estimate: &Estimate, fill: u64, l2: u64) -> bool {
-    fill.saturating_add(estimate.tokens) < l2
+/// Returns true if the item fits between the tokens in use and L2.
+pub fn fits_below_l2(estimate: &Estimate, used_tokens: u64, l2_tokens: u64) -> bool {
+    used_tokens.saturating_add(estimate.tokens) < l2_tokens
 }
 
-/// So many trivial items share a session without `--pack`. Each takes at most a tenth of a window: five leave a session below L1
-/// even if each is as large as a trivial one may be, and a wrong one spoils little.
-pub const SHARED: u32 = 5;
+/// Number of trivial items that share a session without `--pack`. Each takes at most a tenth of a window: five leave
+/// a session below L1 even if each is as large as a trivial one may be, and a wrong size does little harm.
+pub const MAX_TRIVIAL_ITEMS_PER_SESSION: u32 = 5;
 
-/// May a session without `--pack` continue with this item? It may after trivial ones if this one is trivial, too: a fresh
-/// session costs more than such an item. `continuations` says how often it has continued.
-pub fn may_share(ticked: &[String], next: &str, continuations: u32) -> bool {
-    let are_trivial = !ticked.is_empty() && ticked.iter().all(|item| is_trivial(item));
-    are_trivial && is_trivial(next) && continuations.saturating_add(1) < SHARED
+/// Returns true if a session without `--pack` may continue with the next item: if its ticked items and the next one
+/// are all trivial, because a fresh session costs more than such an item. `continuations` is how often it has
+/// continued so far.
+pub fn may_share_session(ticked_items: &[String], next_item: &str, continuations: u32) -> bool {
+    let are_all_trivial = !ticked_items.is_empty() && ticked_items.iter().all(|item| is_stated_trivial(item));
+    are_all_trivial
+        && is_stated_trivial(next_item)
+        && continuations.saturating_add(1) < MAX_TRIVIAL_ITEMS_PER_SESSION
 }
 
-/// True if the item states that it is trivial.
-pub fn is_trivial(item: &str) -> bool {
-    Size::stated(item) == Some(Size::Trivial)
+/// Returns true if the item states that it is trivial.
+pub fn is_stated_trivial(item: &str) -> bool {
+    ItemSize::parse_from_item(item) == Some(ItemSize::Trivial)
 }
 
-/// True when an item fits no window at all, even a fresh one: it should be split.
-pub fn is_too_large(item: &str) -> bool {
-    Size::stated(item) == Some(Size::VeryComplex)
+/// Returns true if an item fits no window at all, even a fresh one, and should be split.
+pub fn is_stated_too_large(item: &str) -> bool {
+    ItemSize::parse_from_item(item) == Some(ItemSize::VeryComplex)
 }
 
 #[cfg(test)]
@@ -104,58 +121,83 @@ mod tests {
 
     const WINDOW: u64 = 1_000_000;
 
-    fn grew(size: Option<Size>, tokens: &[u64]) -> Vec<ItemCost> {
+    fn measured_items(size: Option<ItemSize>, tokens: &[u64]) -> Vec<ItemCost> {
         tokens.iter().map(|tokens| ItemCost { size, tokens: *tokens }).collect()
     }
 
     #[test]
-    fn the_class_speaks_first_and_then_what_items_took() {
-        let simple = |tokens: &[u64]| grew(Some(Size::Simple), tokens);
-        for (item, lines, growth, tokens, source) in [
-            ("x (simple)", None, vec![], 200_000, Source::Stated(Size::Simple)),
-            ("x (trivial)", Some(900), vec![], 100_000, Source::Stated(Size::Trivial)),
-            ("x", Some(700), vec![], 600_000, Source::Files(700)),
-            ("x", None, vec![], 400_000, Source::Nothing),
-            // One small item does not make all others small; a large one is believed at once.
-            ("x", None, grew(None, &[3_000]), 400_000, Source::Items(1)),
-            ("x", None, grew(None, &[700_000]), 700_000, Source::Items(1)),
-            ("x", None, grew(None, &[3_000, 5_000]), 5_000, Source::Items(2)),
-            ("x", None, grew(None, &[100_000, 120_000, 140_000, 900_000]), 140_000, Source::Items(4)),
-            // Those of the same class, and the other classes by how far items were off theirs.
-            ("x (simple)", None, grew(None, &[400_000]), 200_000, Source::Stated(Size::Simple)),
-            ("x (simple)", None, simple(&[70_000, 80_000, 90_000]), 90_000, Source::Items(3)),
-            ("x (complex)", None, simple(&[100_000, 100_000]), 300_000, Source::Stated(Size::Complex)),
-            ("x", Some(100), simple(&[100_000, 100_000]), 100_000, Source::Items(2)),
+    fn the_size_class_counts_first_and_then_measured_items() {
+        let simple_items = |tokens: &[u64]| measured_items(Some(ItemSize::Simple), tokens);
+        for (item, file_lines, growth, tokens, source) in [
+            ("x (simple)", None, vec![], 200_000, EstimateSource::StatedSize(ItemSize::Simple)),
+            ("x (trivial)", Some(900), vec![], 100_000, EstimateSource::StatedSize(ItemSize::Trivial)),
+            ("x", Some(700), vec![], 600_000, EstimateSource::FileLines(700)),
+            ("x", None, vec![], 400_000, EstimateSource::Unknown),
+            // One small item does not make all others small; a large one counts at once.
+            ("x", None, measured_items(None, &[3_000]), 400_000, EstimateSource::MeasuredItems(1)),
+            ("x", None, measured_items(None, &[700_000]), 700_000, EstimateSource::MeasuredItems(1)),
+            ("x", None, measured_items(None, &[3_000, 5_000]), 5_000, EstimateSource::MeasuredItems(2)),
+            (
+                "x",
+                None,
+                measured_items(None, &[100_000, 120_000, 140_000, 900_000]),
+                140_000,
+                EstimateSource::MeasuredItems(4),
+            ),
+            // Items of the same class are samples; items of other classes only correct the estimate by class.
+            (
+                "x (simple)",
+                None,
+                measured_items(None, &[400_000]),
+                200_000,
+                EstimateSource::StatedSize(ItemSize::Simple),
+            ),
+            (
+                "x (simple)",
+                None,
+                simple_items(&[70_000, 80_000, 90_000]),
+                90_000,
+                EstimateSource::MeasuredItems(3),
+            ),
+            (
+                "x (complex)",
+                None,
+                simple_items(&[100_000, 100_000]),
+                300_000,
+                EstimateSource::StatedSize(ItemSize::Complex),
+            ),
+            ("x", Some(100), simple_items(&[100_000, 100_000]), 100_000, EstimateSource::MeasuredItems(2)),
         ] {
-            let found = estimate(item, lines, &growth, WINDOW);
-            assert_eq!(found, Estimate { tokens, source }, "{item} {lines:?} {growth:?}");
+            let actual = estimate_item(item, file_lines, &growth, WINDOW);
+            assert_eq!(actual, Estimate { tokens, source }, "{item} {file_lines:?} {growth:?}");
         }
     }
 
     #[test]
-    fn the_classes_keep_their_order_whatever_one_of_them_took() {
+    fn larger_classes_never_get_smaller_estimates() {
         let items = ["x (trivial)", "x (simple)", "x (medium)", "x (complex)", "x (very complex)"];
         for tokens in [1_000, 90_000, 300_000, 900_000] {
-            for number in 1..6 {
-                for class in [None, Some(Size::Trivial), Some(Size::Complex)] {
-                    let growth = grew(class, &vec![tokens; number]);
-                    let found = items.map(|item| estimate(item, None, &growth, WINDOW).tokens);
-                    let of_class =
-                        class.map(|class| items.iter().position(|item| Size::stated(item) == Some(class)));
-                    // Its own class is known better than the guess for its neighbours.
-                    let others: Vec<u64> = (0..items.len())
-                        .filter(|place| of_class != Some(Some(*place)))
-                        .map(|place| found[place])
+            for item_count in 1..6 {
+                for class in [None, Some(ItemSize::Trivial), Some(ItemSize::Complex)] {
+                    let growth = measured_items(class, &vec![tokens; item_count]);
+                    let estimates = items.map(|item| estimate_item(item, None, &growth, WINDOW).tokens);
+                    let item_of_class = class.map(|class| {
+                        items.iter().position(|item| ItemSize::parse_from_item(item) == Some(class))
+                    });
+                    // The measured class is known better than its neighbors.
+                    let other_estimates: Vec<u64> = (0..items.len())
+                        .filter(|index| item_of_class != Some(Some(*index)))
+                        .map(|place| estimates[place])
                         .collect();
-                    assert!(others.is_sorted(), "{growth:?}: {found:?}");
-                    assert!(found.iter().all(|tokens| *tokens <= WINDOW), "{found:?}");
+                    assert!(other_estimates.is_sorted(), "{growth:?}: {estimates:?}");
+                    assert!(estimates.iter().all(|tokens| *tokens <= WINDOW), "{estimates:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn only_stated_trivial_items_share_a_session_and_only_a_handful() {
+    fn at_most_five_stated_trivial_items_share_a_session() {
         let (small, large) = ("x (trivial)", "x (simple)");
         for (ticked, next, continuations, expected) in [
             (&[small][..], small, 0, true),
@@ -171,7 +213,7 @@ mod tests {
         ] {
             let ticked: Vec<String> = ticked.iter().map(|item| (*item).to_owned()).collect();
             assert_eq!(
-                may_share(&ticked, next, continuations),
+                may_share_session(&ticked, next, continuations),
                 expected,
                 "{ticked:?} {next} {continuations}"
             );
@@ -179,10 +221,10 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_below_l2_and_not_at_it() {
-        let of = |tokens| Estimate { tokens, source: Source::Nothing };
-        assert!(fits(&of(99), 750, 850));
-        assert!(!fits(&of(100), 750, 850));
-        assert!(!fits(&of(u64::MAX), 1, 850));
+    fn an_item_fits_below_l2_and_not_at_it() {
+        let estimate_of = |tokens| Estimate { tokens, source: EstimateSource::Unknown };
+        assert!(fits_below_l2(&estimate_of(99), 750, 850));
+        assert!(!fits_below_l2(&estimate_of(100), 750, 850));
+        assert!(!fits_below_l2(&estimate_of(u64::MAX), 1, 850));
     }
 }

@@ -1,193 +1,218 @@
-//! Estimates how much of a window each open item will take and how many sessions they need, and finds items that come before one
-//! they wait for. A run follows the user's order.
+//! Estimates how much of a window each open item will take and how many sessions the items need, and finds items that
+//! come before an item on which they depend. A run follows the user's order.
 
-pub(crate) mod after;
-mod misspelt;
+pub(crate) mod dependencies;
+mod invalid_annotation;
 mod sessions;
 #[cfg(test)]
 mod tests;
 
-use crate::pack::{Estimate, estimate, is_too_large};
-use after::after_numbers;
-use misspelt::misspelt;
+use crate::pack::{Estimate, estimate_item, is_stated_too_large};
+use dependencies::parse_dependencies;
+use invalid_annotation::describe_invalid_annotation;
 use plimsoll_domain::item_check;
-use plimsoll_domain::size::{ItemCost, Size};
-use sessions::{grouped, unpacked};
+use plimsoll_domain::size::{ItemCost, ItemSize};
+use sessions::{group_with_pack, group_without_pack};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An item of the list.
+/// An item of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Item {
-    /// Its text.
+pub struct EstimatedItem {
     pub text: String,
-    /// True when it is ticked.
-    pub done: bool,
-    /// Lines of the files that it names, where there are such files.
-    pub lines: Option<u64>,
-    /// The model that it gets; none for the client's own choice.
+    pub is_done: bool,
+    /// Number of lines in the files that it names, if such files exist.
+    pub file_lines: Option<u64>,
+    /// The item's model; `None` for the client's own default.
     pub model: Option<String>,
 }
 
-/// Where the work happens.
+/// The room for work in one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
-    /// The window, in tokens.
-    pub window: u64,
-    /// What a fresh session holds before any work.
-    pub base: u64,
-    /// Where L2 begins.
-    pub l2: u64,
+pub struct SessionCapacity {
+    /// The context window, in tokens.
+    pub window_tokens: u64,
+    /// Tokens of a fresh session before any work.
+    pub start_tokens: u64,
+    /// Tokens at which L2 begins.
+    pub l2_tokens: u64,
 }
 
-impl Room {
-    /// For work, in one session.
-    pub fn tokens(&self) -> u64 {
-        self.l2.saturating_sub(self.base)
+impl SessionCapacity {
+    /// Returns the tokens that one session has for work.
+    pub fn work_tokens(&self) -> u64 {
+        self.l2_tokens.saturating_sub(self.start_tokens)
     }
 
-    /// True if a fresh session already holds as much as L2, or so nearly that no work fits: less than one percent of
-    /// the window is left. No number of sessions would be true then.
+    /// Returns true if a fresh session already holds as much as L2, or leaves less than one percent of the window for
+    /// work. Any number of sessions would be wrong then.
     pub fn is_full_at_start(&self) -> bool {
-        self.tokens() < self.window / 100
+        self.work_tokens() < self.window_tokens / 100
     }
 }
 
-/// An open item with what it will probably take.
+/// An open item with its estimate.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Planned {
-    /// Its number in the list, from 1, ticked ones counted.
+pub struct PlannedItem {
+    /// The item's number in the plan, from 1; ticked items are counted.
     pub number: usize,
-    /// Its text.
     pub text: String,
-    /// The size it states.
-    pub size: Option<Size>,
-    /// What it will probably take.
+    /// The size that the item states.
+    pub stated_size: Option<ItemSize>,
     pub estimate: Estimate,
-    /// Sessions of its own that it needs: 1 if it fits into a fresh one.
-    pub sessions: u64,
-    /// Open items that it waits for, by number.
-    pub after: Vec<usize>,
-    /// True when it should be split.
-    pub split: bool,
-    /// The command that it names as its check.
-    pub check: Option<String>,
-    /// The model that it gets; none for the client's own choice.
+    /// Number of sessions that the item needs by itself: 1 if it fits into a fresh one.
+    pub session_count: u64,
+    /// Numbers of the open items on which it depends.
+    pub dependencies: Vec<usize>,
+    /// True if the item should be split into smaller ones.
+    pub should_split: bool,
+    /// The verify command that the item names.
+    pub verify_command: Option<String>,
+    /// The item's model; `None` for the client's own default.
     pub model: Option<String>,
 }
 
-/// What is ahead.
+/// The sessions that the open items will take.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct SessionPlan {
     /// The open items, in the user's order.
-    pub items: Vec<Planned>,
-    /// Sessions without `--pack`, by the items' numbers: one item each, but trivial neighbours share one.
-    pub unpacked: Vec<Vec<usize>>,
-    /// Sessions of `--pack` in the user's order, by the items' numbers.
-    pub in_order: Vec<Vec<usize>>,
-    /// What is wrong with what items say of their size and of what they wait for.
-    pub complaints: Vec<String>,
+    pub items: Vec<PlannedItem>,
+    /// Item numbers of each session without `--pack`: one item a session, except that trivial neighbors share one.
+    pub sessions_without_pack: Vec<Vec<usize>>,
+    /// Item numbers of each session with `--pack`, in the user's order.
+    pub sessions_with_pack: Vec<Vec<usize>>,
+    /// Problems with the sizes and dependencies that items state.
+    pub problems: Vec<String>,
 }
 
-impl Plan {
-    /// How many sessions a grouping takes: an item that fits none takes several.
-    pub fn sessions(&self, groups: &[Vec<usize>]) -> u64 {
-        let of = |number: &usize| {
-            let place = self.items.binary_search_by_key(number, |item| item.number).ok()?;
-            self.items.get(place)
+impl SessionPlan {
+    /// Returns how many sessions these groups take. An item that does not fit into one session takes several.
+    pub fn count_sessions(&self, groups: &[Vec<usize>]) -> u64 {
+        let item_with_number = |number: &usize| {
+            let index = self.items.binary_search_by_key(number, |item| item.number).ok()?;
+            self.items.get(index)
         };
         groups
             .iter()
-            .map(|group| group.iter().filter_map(of).map(|item| item.sessions).max().unwrap_or(1))
+            .map(|group| {
+                group.iter().filter_map(item_with_number).map(|item| item.session_count).max().unwrap_or(1)
+            })
             .sum()
     }
 }
 
-/// Plans the open items.
-pub fn plan(items: &[Item], growth: &[ItemCost], room: Room) -> Plan {
-    let (planned, complaints) = planned(items, growth, room);
-    let users: Vec<&Planned> = planned.iter().collect();
-    let numbers = |groups: Vec<Vec<&Planned>>| -> Vec<Vec<usize>> {
+/// Plans the sessions of the open items.
+pub fn plan_sessions(
+    items: &[EstimatedItem],
+    measured_items: &[ItemCost],
+    capacity: SessionCapacity,
+) -> SessionPlan {
+    let (planned_items, problems) = plan_items(items, measured_items, capacity);
+    let items_in_order: Vec<&PlannedItem> = planned_items.iter().collect();
+    let to_item_numbers = |groups: Vec<Vec<&PlannedItem>>| -> Vec<Vec<usize>> {
         groups.into_iter().map(|group| group.into_iter().map(|item| item.number).collect()).collect()
     };
-    Plan {
-        unpacked: numbers(unpacked(&users, room)),
-        in_order: numbers(grouped(&users, room)),
-        complaints,
-        items: planned,
+    SessionPlan {
+        sessions_without_pack: to_item_numbers(group_without_pack(&items_in_order, capacity)),
+        sessions_with_pack: to_item_numbers(group_with_pack(&items_in_order, capacity)),
+        problems,
+        items: planned_items,
     }
 }
 
-/// How a check is written.
-const CHECK: &str = "write it as `(verify: CMD)` at the end of the item, behind a size and `after:` in the same bracket, and a command whose parentheses do not balance as a code span";
+/// The syntax of a verify command in an item.
+const VERIFY_SYNTAX_HINT: &str = "write it as `(verify: CMD)` at the end of the item, behind a size and `after:` in the same bracket, and a command whose parentheses do not balance as a code span";
 
-fn planned(items: &[Item], growth: &[ItemCost], room: Room) -> (Vec<Planned>, Vec<String>) {
-    let mut complaints = Vec::new();
-    let mut planned = Vec::new();
-    for (number, item) in (1..).zip(items).filter(|(_, item)| !item.done) {
-        let estimate = estimate(&item.text, item.lines, growth, room.window);
-        let sessions = estimate.tokens.div_ceil(room.tokens().max(1)).max(1);
-        let mut after = Vec::new();
-        for (_, other) in after_numbers(&item.text) {
-            match other.checked_sub(1).and_then(|place| items.get(place)) {
-                Some(_) if other == number => complaints.push(format!("item {number} depends on itself")),
-                Some(other_item) if !other_item.done => after.push(other),
+fn plan_items(
+    items: &[EstimatedItem],
+    measured_items: &[ItemCost],
+    capacity: SessionCapacity,
+) -> (Vec<PlannedItem>, Vec<String>) {
+    let mut problems = Vec::new();
+    let mut planned_items = Vec::new();
+    for (number, item) in (1..).zip(items).filter(|(_, item)| !item.is_done) {
+        let estimate = estimate_item(&item.text, item.file_lines, measured_items, capacity.window_tokens);
+        let session_count = estimate.tokens.div_ceil(capacity.work_tokens().max(1)).max(1);
+        let mut dependencies = Vec::new();
+        for (_, dependency) in parse_dependencies(&item.text) {
+            match dependency.checked_sub(1).and_then(|index| items.get(index)) {
+                Some(_) if dependency == number => problems.push(format!("item {number} depends on itself")),
+                Some(dependency_item) if !dependency_item.is_done => dependencies.push(dependency),
                 Some(_) => {}
                 None => {
-                    complaints.push(format!("item {number} depends on item {other}, which does not exist"));
+                    problems
+                        .push(format!("item {number} depends on item {dependency}, which does not exist"));
                 }
             }
         }
-        complaints.extend(misspelt(&item.text).map(|words| format!("item {number} says {words}")));
-        if item_check::is_misspelt(&item.text) {
-            complaints.push(format!("item {number} names a check that is not understood: {CHECK}"));
+        problems.extend(
+            describe_invalid_annotation(&item.text).map(|words| format!("item {number} says {words}")),
+        );
+        if item_check::has_malformed_verify_command(&item.text) {
+            problems
+                .push(format!("item {number} names a check that is not understood: {VERIFY_SYNTAX_HINT}"));
         }
-        let split = is_too_large(&item.text) || sessions > 1;
-        let size = Size::stated(&item.text);
-        let (text, model, check) = (item.text.clone(), item.model.clone(), item_check::command(&item.text));
-        planned.push(Planned { number, text, size, estimate, sessions, after, split, check, model });
+        let should_split = is_stated_too_large(&item.text) || session_count > 1;
+        let stated_size = ItemSize::parse_from_item(&item.text);
+        let (text, model, verify_command) =
+            (item.text.clone(), item.model.clone(), item_check::parse_verify_command(&item.text));
+        planned_items.push(PlannedItem {
+            number,
+            text,
+            stated_size,
+            estimate,
+            session_count,
+            dependencies,
+            should_split,
+            verify_command,
+            model,
+        });
     }
-    complaints.extend(out_of_turn(&planned));
-    (planned, complaints)
+    problems.extend(dependency_order_problems(&planned_items));
+    (planned_items, problems)
 }
 
-/// Complaints about items that are never free, and about items that come before one they wait for.
-fn out_of_turn(items: &[Planned]) -> Vec<String> {
-    let never_free = never_free(items);
-    let words: Vec<String> = never_free.iter().map(usize::to_string).collect();
-    let circle = words.split_last().map(|(last, others)| {
-        format!("items {} and {last} depend on each other, or on items that do", others.join(", "))
+/// Returns the problems of items that can never begin, and of items that come before an item on which they depend.
+fn dependency_order_problems(items: &[PlannedItem]) -> Vec<String> {
+    let cycle_items = items_in_dependency_cycles(items);
+    let numbers: Vec<String> = cycle_items.iter().map(usize::to_string).collect();
+    let cycle_problem = numbers.split_last().map(|(last, other_numbers)| {
+        format!("items {} and {last} depend on each other, or on items that do", other_numbers.join(", "))
     });
-    let is_circle = |one: usize, other: usize| never_free.contains(&one) && never_free.contains(&other);
-    let mut complaints: Vec<String> = circle.into_iter().collect();
+    let are_both_in_cycles =
+        |number: usize, dependency: usize| cycle_items.contains(&number) && cycle_items.contains(&dependency);
+    let mut problems: Vec<String> = cycle_problem.into_iter().collect();
     for item in items {
-        let later =
-            item.after.iter().filter(|other| **other > item.number && !is_circle(item.number, **other));
-        complaints.extend(
-            later.map(|other| format!("item {} depends on item {other}, which comes later", item.number)),
+        let later_dependencies = item
+            .dependencies
+            .iter()
+            .filter(|other| **other > item.number && !are_both_in_cycles(item.number, **other));
+        problems.extend(
+            later_dependencies
+                .map(|other| format!("item {} depends on item {other}, which comes later", item.number)),
         );
     }
-    complaints
+    problems
 }
 
-/// The items that wait for each other, or for such items. Every item that waits for none of the others is taken away, until all
-/// that are left wait.
-fn never_free(items: &[Planned]) -> BTreeSet<usize> {
-    let mut missing: BTreeMap<usize, usize> =
-        items.iter().map(|item| (item.number, item.after.len())).collect();
-    let mut waited_for_by: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+/// Returns the items that depend on each other, or on such items. Items without open dependencies are removed, until
+/// only blocked items are left.
+fn items_in_dependency_cycles(items: &[PlannedItem]) -> BTreeSet<usize> {
+    let mut open_dependency_counts: BTreeMap<usize, usize> =
+        items.iter().map(|item| (item.number, item.dependencies.len())).collect();
+    let mut dependents: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for item in items {
-        item.after.iter().for_each(|other| waited_for_by.entry(*other).or_default().push(item.number));
+        item.dependencies.iter().for_each(|other| dependents.entry(*other).or_default().push(item.number));
     }
-    let mut free: Vec<usize> =
-        missing.iter().filter(|(_, count)| **count == 0).map(|(number, _)| *number).collect();
-    while let Some(number) = free.pop() {
-        missing.remove(&number);
-        for waiting in waited_for_by.remove(&number).into_iter().flatten() {
-            if let Some(count) = missing.get_mut(&waiting) {
+    let mut free_items: Vec<usize> =
+        open_dependency_counts.iter().filter(|(_, count)| **count == 0).map(|(number, _)| *number).collect();
+    while let Some(number) = free_items.pop() {
+        open_dependency_counts.remove(&number);
+        for dependent in dependents.remove(&number).into_iter().flatten() {
+            if let Some(count) = open_dependency_counts.get_mut(&dependent) {
                 *count -= 1;
-                free.extend((*count == 0).then_some(waiting));
+                free_items.extend((*count == 0).then_some(dependent));
             }
         }
     }
-    missing.into_keys().collect()
+    open_dependency_counts.into_keys().collect()
 }

@@ -1,64 +1,70 @@
-//! Which tool calls tick items of the plan, and which items they tick.
+//! Finds the tool calls that tick items of the plan, and the items that they tick.
 
 use plimsoll_protocol::tool::ToolInput;
 
 /// Programs that print and change nothing, as the first word of each part of a command line.
-const LOOK_PROGRAMS: [&str; 14] =
+const READ_ONLY_PROGRAMS: [&str; 14] =
     ["cat", "cd", "diff", "echo", "egrep", "git", "grep", "head", "less", "ls", "rg", "tail", "test", "wc"];
 
-/// Returns true for a call that puts a tick into the plan.
-pub fn puts_a_tick(input: &ToolInput, plan_file: &str) -> bool {
+/// Returns true for a call that adds a tick to the plan.
+pub fn adds_tick_to_plan(input: &ToolInput, plan_file: &str) -> bool {
     let is_plan = input.file_path.as_ref().is_some_and(|path| path.ends_with(plan_file));
-    // An edit may show other items' ticks around what it changes.
-    let new = input.new_string.as_ref().or(input.content.as_ref());
-    let edits = is_plan && count_ticks(new) > count_ticks(input.old_string.as_ref());
+    // An edit may contain ticks of other items around its change.
+    let new_text = input.new_string.as_ref().or(input.content.as_ref());
+    let is_ticking_edit =
+        is_plan && count_ticked_boxes(new_text) > count_ticked_boxes(input.old_string.as_ref());
     let command = input.command.as_ref().filter(|command| command.contains(plan_file));
-    edits || count_ticks(command) > 0
+    is_ticking_edit || count_ticked_boxes(command) > 0
 }
 
-fn count_ticks(text: Option<&String>) -> usize {
+fn count_ticked_boxes(text: Option<&String>) -> usize {
     text.map_or(0, |text| text.matches("[x").count() + text.matches("[X").count())
 }
 
 /// Returns the ticks that a call puts into the plan, each as the index of its item in `items`; `None` for a tick whose item
 /// the call does not name, such as `sed -i '3s/\[ \]/[x]/'`.
-pub fn ticks_of_call(input: &ToolInput, plan_file: &str, items: &[String]) -> Vec<Option<usize>> {
-    if !puts_a_tick(input, plan_file) {
+pub fn ticked_items_of_call(input: &ToolInput, plan_file: &str, items: &[String]) -> Vec<Option<usize>> {
+    if !adds_tick_to_plan(input, plan_file) {
         return Vec::new();
     }
     if let Some(command) = &input.command {
-        return if only_looks(command) { Vec::new() } else { ticks_of_command(command, items) };
+        return if is_read_only_command(command) {
+            Vec::new()
+        } else {
+            ticked_items_in_command(command, items)
+        };
     }
-    let mut before = ticks_in_text(input.old_string.as_ref(), items);
-    let mut now = ticks_in_text(input.new_string.as_ref().or(input.content.as_ref()), items);
-    now.retain(|tick| match before.iter().position(|known| known == tick) {
-        Some(place) => {
-            before.swap_remove(place);
+    let mut old_ticks = ticked_items_in_text(input.old_string.as_ref(), items);
+    let mut new_ticks = ticked_items_in_text(input.new_string.as_ref().or(input.content.as_ref()), items);
+    new_ticks.retain(|tick| match old_ticks.iter().position(|old_tick| old_tick == tick) {
+        Some(index) => {
+            old_ticks.swap_remove(index);
             false
         }
         None => true,
     });
-    now
+    new_ticks
 }
 
-fn ticks_in_text(text: Option<&String>, items: &[String]) -> Vec<Option<usize>> {
+fn ticked_items_in_text(text: Option<&String>, items: &[String]) -> Vec<Option<usize>> {
     let mut ticks = Vec::new();
-    for words in words_behind(text.map_or("", String::as_str), true) {
-        let item = item_named(words, items);
-        // Words that are no item's are another item's, which was ticked before or is no longer in the plan.
-        if item.is_some() || words.is_empty() {
+    for text_after_box in texts_after_boxes(text.map_or("", String::as_str), true) {
+        let item = best_matching_item(text_after_box, items);
+        // Any other text belongs to an item that was ticked before or is no longer in the plan.
+        if item.is_some() || text_after_box.is_empty() {
             ticks.push(item);
         }
     }
     ticks
 }
 
-/// A command names its item behind the ticked box, or behind the open box that it looks for.
-fn ticks_of_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
+/// Returns the items that a command ticks. It names an item behind the ticked box, or behind the open box that it
+/// searches for.
+fn ticked_items_in_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
     let mut ticks = Vec::new();
     for is_ticked in [true, false] {
-        for words in words_behind(command, is_ticked) {
-            let item = item_named(words, items);
+        for text_after_box in texts_after_boxes(command, is_ticked) {
+            let item = best_matching_item(text_after_box, items);
             if item.is_some() {
                 ticks.push(item);
             }
@@ -70,53 +76,54 @@ fn ticks_of_command(command: &str, items: &[String]) -> Vec<Option<usize>> {
     vec![None]
 }
 
-/// Returns the rest of the line behind each ticked or each open box, from its first letter or digit on. A box may be escaped,
-/// as in a pattern.
-fn words_behind(text: &str, is_ticked: bool) -> Vec<&str> {
-    let mut words = Vec::new();
+/// Returns the rest of the line behind each ticked or each open box, from its first letter or digit on. A box may be
+/// escaped, as in a pattern.
+fn texts_after_boxes(text: &str, is_ticked: bool) -> Vec<&str> {
+    let mut texts = Vec::new();
     let mut rest = text;
-    while let Some(place) = rest.find('[') {
-        rest = &rest[place + 1..];
-        let mark =
+    while let Some(start) = rest.find('[') {
+        rest = &rest[start + 1..];
+        let box_is_ticked =
             if rest.starts_with(' ') { Some(false) } else { rest.starts_with(['x', 'X']).then_some(true) };
-        if mark != Some(is_ticked) {
+        if box_is_ticked != Some(is_ticked) {
             continue;
         }
-        let after = &rest[1..];
-        if let Some(after) = after.strip_prefix('\\').unwrap_or(after).strip_prefix(']') {
-            let end = after.find('\n').unwrap_or(after.len());
-            words.push(from_first_word(&after[..end]));
+        let rest_of_box = &rest[1..];
+        if let Some(text_after_box) = rest_of_box.strip_prefix('\\').unwrap_or(rest_of_box).strip_prefix(']')
+        {
+            let end = text_after_box.find('\n').unwrap_or(text_after_box.len());
+            texts.push(trim_to_first_word(&text_after_box[..end]));
         }
     }
-    words
+    texts
 }
 
-fn from_first_word(text: &str) -> &str {
+fn trim_to_first_word(text: &str) -> &str {
     text.trim_start_matches(|letter: char| !letter.is_alphanumeric())
 }
 
-/// Returns the item that begins with the same words as this text, the one with most of them: a call may name an item by its
-/// beginning, and escape what follows.
-fn item_named(text: &str, items: &[String]) -> Option<usize> {
-    let (mut best, mut most) = (None, 0);
-    for (place, item) in items.iter().enumerate() {
-        let item = from_first_word(item);
-        let same = item.chars().zip(text.chars()).take_while(|(one, other)| one == other);
-        let length: usize = same.map(|(letter, _)| letter.len_utf8()).sum();
-        let ends_word = |text: &str| !text[length..].starts_with(char::is_alphanumeric);
-        // The first of several that are equally alike.
-        if length > most && ends_word(item) && ends_word(text) {
-            (best, most) = (Some(place), length);
+/// Returns the item that shares the longest beginning with this text, in whole words: a call may name only the
+/// beginning of an item, and escape the rest.
+fn best_matching_item(text: &str, items: &[String]) -> Option<usize> {
+    let (mut best_index, mut longest_match) = (None, 0);
+    for (index, item) in items.iter().enumerate() {
+        let item = trim_to_first_word(item);
+        let common_prefix = item.chars().zip(text.chars()).take_while(|(one, other)| one == other);
+        let prefix_bytes: usize = common_prefix.map(|(letter, _)| letter.len_utf8()).sum();
+        let ends_at_word_boundary = |text: &str| !text[prefix_bytes..].starts_with(char::is_alphanumeric);
+        // Of several equally long matches, the first one wins.
+        if prefix_bytes > longest_match && ends_at_word_boundary(item) && ends_at_word_boundary(text) {
+            (best_index, longest_match) = (Some(index), prefix_bytes);
         }
     }
-    best
+    best_index
 }
 
 /// Returns true for a call that writes a file that is not the plan. Stricter than
 /// [`may_change_files`](crate::attribution::may_change_files): running the tests after a tick does not begin the next item.
 pub fn writes_other_file(input: &ToolInput, plan_file: &str) -> bool {
     match (&input.command, &input.file_path) {
-        (Some(command), _) => !command.contains(plan_file) && writes(command),
+        (Some(command), _) => !command.contains(plan_file) && command_writes_file(command),
         (None, Some(path)) => {
             !path.ends_with(plan_file) && (input.new_string.is_some() || input.content.is_some())
         }
@@ -124,10 +131,10 @@ pub fn writes_other_file(input: &ToolInput, plan_file: &str) -> bool {
     }
 }
 
-fn writes(command: &str) -> bool {
+fn command_writes_file(command: &str) -> bool {
     let mut rest = command;
-    while let Some(place) = rest.find('>') {
-        rest = rest[place + 1..].trim_start_matches(['>', ' ']);
+    while let Some(start) = rest.find('>') {
+        rest = rest[start + 1..].trim_start_matches(['>', ' ']);
         if !rest.starts_with('&') && !rest.starts_with("/dev/null") {
             return true;
         }
@@ -135,13 +142,13 @@ fn writes(command: &str) -> bool {
     command.contains(" -i") || command.contains(" -pi")
 }
 
-fn only_looks(command: &str) -> bool {
+fn is_read_only_command(command: &str) -> bool {
     let mut parts = command.split(['&', '|', ';', '\n']).map(str::trim).filter(|part| !part.is_empty());
-    let looks = |part: &str| {
-        LOOK_PROGRAMS.contains(&part.split_whitespace().next().unwrap_or_default())
+    let is_read_only_part = |part: &str| {
+        READ_ONLY_PROGRAMS.contains(&part.split_whitespace().next().unwrap_or_default())
             || part.starts_with("sed -n")
     };
-    !writes(command) && parts.all(looks)
+    !command_writes_file(command) && parts.all(is_read_only_part)
 }
 
 #[cfg(test)]
@@ -183,7 +190,7 @@ mod tests {
             (edit(plan, "[ ] Parse", "[x] Parse"), vec![Some(3)]),
             (edit(plan, "[ ] `parse` dates", "[x] `parse` dates"), vec![Some(2)]),
             (edit(plan, "[ ]", "[x]"), vec![None]),
-            // What is ticked around it stays as it is.
+            // Ticks around the change stay as they are.
             (edit(plan, "- [x] Item 1\n- [ ] Item 12", "- [x] Item 1\n- [x] Item 12"), vec![Some(1)]),
             (
                 edit(plan, "- [ ] Item 1\n- [ ] Item 12", "- [x] Item 1\n- [x] Item 12"),
@@ -209,7 +216,7 @@ mod tests {
             ),
             (bash("echo '- [x] Item 1' >> fix_plan.md"), vec![Some(0)]),
         ] {
-            assert_eq!(ticks_of_call(&input, PLAN, &items), expected, "{input:?}");
+            assert_eq!(ticked_items_of_call(&input, PLAN, &items), expected, "{input:?}");
         }
     }
 

@@ -1,75 +1,80 @@
-//! What tokens cost: the one price table, for sessions that ended without a report of the client.
+//! The price table for tokens, used for sessions that ended without a report of the client.
 //!
-//! The prices are those with which Claude Code 2.1.329 computed `total_cost_usd` on 2026-11-27. The table was made by sending
-//! usage to the client, one kind of token at a time, and `tests/tests/client/price_table.rs` repeats that for every model here. The
-//! size of the context changed no price then, and neither did the service tier.
+//! The prices are those with which Claude Code 2.1.329 computed `total_cost_usd` on 2026-11-27. The table was made by
+//! sending usage to the client, one kind of token at a time, and `tests/tests/client/price_table.rs` repeats that for
+//! every model here. Neither the size of the context nor the service tier changed a price then.
 
-use crate::window::family_name;
+use crate::window::model_family;
 use plimsoll_protocol::billing::BilledUsage;
 
-/// List prices of a model in US dollars, for a million tokens.
+/// List prices of a model in US dollars, per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelPrice {
     /// The model, as [`family_name`] spells it.
     pub model: &'static str,
     /// Input that is not cached. Cache writes cost a multiple of this.
     pub input: f64,
-    /// Output.
     pub output: f64,
     /// Input that is read from the cache.
     pub cache_read: f64,
-    /// How many times as much all tokens of a response with `speed: fast` cost.
+    /// Factor for all tokens of a response with `speed: fast`.
     pub fast_factor: f64,
 }
 
-/// Returns a row of the table.
-const fn row(model: &'static str, input: f64, output: f64, cache_read: f64, fast_factor: f64) -> ModelPrice {
+/// Creates a row of the table.
+const fn new_price(
+    model: &'static str,
+    input: f64,
+    output: f64,
+    cache_read: f64,
+    fast_factor: f64,
+) -> ModelPrice {
     ModelPrice { model, input, output, cache_read, fast_factor }
 }
 
-/// The models whose price is known.
-pub const TABLE: [ModelPrice; 23] = [
-    row("fable-5-2", 8.0, 40.0, 0.2, 2.0),
-    row("fable-5-1", 10.0, 50.0, 0.25, 1.0),
-    row("fable-5", 10.0, 50.0, 1.0, 1.0),
-    row("mythos-5-1", 10.0, 50.0, 0.25, 1.0),
-    row("mythos-5", 10.0, 50.0, 1.0, 1.0),
-    row("opus-5-5", 4.0, 20.0, 0.2, 2.0),
-    row("opus-5", 5.0, 25.0, 0.5, 2.0),
-    row("opus-4-8", 5.0, 25.0, 0.5, 2.0),
-    row("opus-4-7", 5.0, 25.0, 0.5, 6.0),
-    row("opus-4-6", 5.0, 25.0, 0.5, 6.0),
-    row("opus-4-5", 5.0, 25.0, 0.5, 1.0),
-    row("opus-4-1", 15.0, 75.0, 1.5, 1.0),
-    row("opus-4", 15.0, 75.0, 1.5, 1.0),
-    row("sonnet-5-5", 2.0, 10.0, 0.1, 1.0),
-    row("sonnet-5", 2.0, 10.0, 0.2, 1.0),
-    row("sonnet-4-6", 3.0, 15.0, 0.3, 1.0),
-    row("sonnet-4-5", 3.0, 15.0, 0.3, 1.0),
-    row("sonnet-4", 3.0, 15.0, 0.3, 1.0),
-    row("3-7-sonnet", 3.0, 15.0, 0.3, 1.0),
-    row("3-5-sonnet", 3.0, 15.0, 0.3, 1.0),
-    row("haiku-5-5", 0.1, 0.5, 0.01, 1.0),
-    row("haiku-4-5", 1.0, 5.0, 0.1, 1.0),
-    row("3-5-haiku", 0.8, 4.0, 0.08, 1.0),
+/// The price table, with one row for each known model.
+pub const PRICE_TABLE: [ModelPrice; 23] = [
+    new_price("fable-5-2", 8.0, 40.0, 0.2, 2.0),
+    new_price("fable-5-1", 10.0, 50.0, 0.25, 1.0),
+    new_price("fable-5", 10.0, 50.0, 1.0, 1.0),
+    new_price("mythos-5-1", 10.0, 50.0, 0.25, 1.0),
+    new_price("mythos-5", 10.0, 50.0, 1.0, 1.0),
+    new_price("opus-5-5", 4.0, 20.0, 0.2, 2.0),
+    new_price("opus-5", 5.0, 25.0, 0.5, 2.0),
+    new_price("opus-4-8", 5.0, 25.0, 0.5, 2.0),
+    new_price("opus-4-7", 5.0, 25.0, 0.5, 6.0),
+    new_price("opus-4-6", 5.0, 25.0, 0.5, 6.0),
+    new_price("opus-4-5", 5.0, 25.0, 0.5, 1.0),
+    new_price("opus-4-1", 15.0, 75.0, 1.5, 1.0),
+    new_price("opus-4", 15.0, 75.0, 1.5, 1.0),
+    new_price("sonnet-5-5", 2.0, 10.0, 0.1, 1.0),
+    new_price("sonnet-5", 2.0, 10.0, 0.2, 1.0),
+    new_price("sonnet-4-6", 3.0, 15.0, 0.3, 1.0),
+    new_price("sonnet-4-5", 3.0, 15.0, 0.3, 1.0),
+    new_price("sonnet-4", 3.0, 15.0, 0.3, 1.0),
+    new_price("3-7-sonnet", 3.0, 15.0, 0.3, 1.0),
+    new_price("3-5-sonnet", 3.0, 15.0, 0.3, 1.0),
+    new_price("haiku-5-5", 0.1, 0.5, 0.01, 1.0),
+    new_price("haiku-4-5", 1.0, 5.0, 0.1, 1.0),
+    new_price("3-5-haiku", 0.8, 4.0, 0.08, 1.0),
 ];
 
-/// A cache write that is kept for five minutes, relative to input. The same for every model.
+/// Price of a cache write that is kept for five minutes, relative to input. It is the same for every model.
 const CACHE_WRITE_5M_FACTOR: f64 = 1.25;
-/// A cache write that is kept for an hour, relative to input.
+/// Price of a cache write that is kept for an hour, relative to input.
 const CACHE_WRITE_1H_FACTOR: f64 = 2.0;
-/// Tokens of a response that had to be computed in the United States (`inference_geo: us`), relative to others.
+/// Price of tokens of a response that had to be computed in the United States (`inference_geo: us`), relative to
+/// others.
 const US_FACTOR: f64 = 1.1;
 /// US dollars for one web search, whatever the model, the speed and the place.
 const WEB_SEARCH_USD: f64 = 0.01;
 const MILLION: f64 = 1_000_000.0;
 
-/// What a response is billed for, by kind.
+/// The tokens and web searches that a response is billed for, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BilledTokens {
     /// Input tokens that were not cached.
     pub input: u64,
-    /// Output tokens.
     pub output: u64,
     /// Input tokens that were read from the cache.
     pub cache_read: u64,
@@ -77,7 +82,6 @@ pub struct BilledTokens {
     pub cache_write_5m: u64,
     /// Input tokens that were written to the cache for an hour.
     pub cache_write_1h: u64,
-    /// Web searches.
     pub web_searches: u64,
 }
 
@@ -102,8 +106,8 @@ impl BilledTokens {
         }
     }
 
-    /// Returns the tokens of all kinds together.
-    pub fn tokens(self) -> u64 {
+    /// Returns the sum of the tokens of all kinds.
+    pub fn total_tokens(self) -> u64 {
         [self.input, self.output, self.cache_read, self.cache_write_5m, self.cache_write_1h]
             .into_iter()
             .fold(0, u64::saturating_add)
@@ -125,7 +129,7 @@ impl BilledTokens {
     }
 }
 
-/// What decides the price of a response beside its tokens.
+/// The properties of a response that decide its price, beside its tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tariff {
     /// The model, as [`family_name`] spells it; empty if it is not known.
@@ -137,34 +141,36 @@ pub struct Tariff {
 }
 
 impl Tariff {
-    /// Returns the tariff of a response by this model.
+    /// Creates the tariff of a response by this model.
     pub fn new(model: Option<&str>, usage: &BilledUsage) -> Tariff {
         Tariff {
-            model: model.map(family_name).unwrap_or_default().to_owned(),
+            model: model.map(model_family).unwrap_or_default().to_owned(),
             is_fast: usage.speed.as_deref() == Some("fast"),
             is_us: usage.inference_geo.as_deref() == Some("us"),
         }
     }
 
-    /// Returns true if the table has the model.
-    pub fn is_known(&self) -> bool {
-        find_price(&self.model).is_some()
+    /// Returns true if the price of the model is known.
+    pub fn is_known_model(&self) -> bool {
+        find_model_price(&self.model).is_some()
     }
 
-    /// Computes the price in US dollars. A model that is not in the table has the highest price of the table for each kind of
-    /// token, so that no bound is passed unnoticed.
-    pub fn price(&self, tokens: BilledTokens) -> f64 {
-        let known = find_price(&self.model);
-        let prices = known.map_or(&TABLE[..], std::slice::from_ref);
-        // Each price with its own factor: the dearest fast model is not the dearest one.
-        let highest = |price: fn(&ModelPrice) -> f64| {
-            let of_row = |row: &ModelPrice| price(row) * if self.is_fast { row.fast_factor } else { 1.0 };
-            prices.iter().map(of_row).fold(0.0, f64::max)
+    /// Computes the price in US dollars. A model that is not in the table has the highest price of the table for each
+    /// kind of token, so that no limit is exceeded unnoticed.
+    pub fn price_usd(&self, tokens: BilledTokens) -> f64 {
+        let known_price = find_model_price(&self.model);
+        let prices = known_price.map_or(&PRICE_TABLE[..], std::slice::from_ref);
+        // The factor is applied to each model: the most expensive model in fast mode is not the most expensive one
+        // otherwise.
+        let highest_price = |price: fn(&ModelPrice) -> f64| {
+            let price_in_row =
+                |row: &ModelPrice| price(row) * if self.is_fast { row.fast_factor } else { 1.0 };
+            prices.iter().map(price_in_row).fold(0.0, f64::max)
         };
-        let input = highest(|row| row.input);
+        let input = highest_price(|row| row.input);
         let usd = tokens.input as f64 * input
-            + tokens.output as f64 * highest(|row| row.output)
-            + tokens.cache_read as f64 * highest(|row| row.cache_read)
+            + tokens.output as f64 * highest_price(|row| row.output)
+            + tokens.cache_read as f64 * highest_price(|row| row.cache_read)
             + tokens.cache_write_5m as f64 * input * CACHE_WRITE_5M_FACTOR
             + tokens.cache_write_1h as f64 * input * CACHE_WRITE_1H_FACTOR;
         let factor = if self.is_us { US_FACTOR } else { 1.0 };
@@ -172,10 +178,10 @@ impl Tariff {
     }
 }
 
-/// Finds a model's row. `sonnet-4-0` and `sonnet-4` are two names of one model.
-fn find_price(family: &str) -> Option<&'static ModelPrice> {
+/// Finds a model's row. `sonnet-4-0` and `sonnet-4` are two names of the same model.
+fn find_model_price(family: &str) -> Option<&'static ModelPrice> {
     let name = family.strip_suffix("-0").unwrap_or(family);
-    TABLE.iter().find(|row| row.model == name)
+    PRICE_TABLE.iter().find(|row| row.model == name)
 }
 
 #[cfg(test)]
@@ -183,9 +189,9 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn price(model: Option<&str>, usage: &Value) -> f64 {
+    fn price_usd(model: Option<&str>, usage: &Value) -> f64 {
         let usage = BilledUsage::from_value(usage);
-        Tariff::new(model, &usage).price(BilledTokens::from_usage(&usage))
+        Tariff::new(model, &usage).price_usd(BilledTokens::from_usage(&usage))
     }
 
     #[test]
@@ -220,7 +226,7 @@ mod tests {
             ),
             (json!({}), 0.0),
         ] {
-            let usd = price(Some("claude-opus-5-5"), &usage);
+            let usd = price_usd(Some("claude-opus-5-5"), &usage);
             assert!((usd - expected).abs() < 1e-9, "{usage}: {usd}");
         }
     }
@@ -240,8 +246,8 @@ mod tests {
             ("claude-sonnet-4-0", 3.0),
             ("claude-fable-5-2", 8.0),
         ] {
-            assert!(Tariff::new(Some(model), &BilledUsage::default()).is_known(), "{model}");
-            let usd = price(Some(model), &usage);
+            assert!(Tariff::new(Some(model), &BilledUsage::default()).is_known_model(), "{model}");
+            let usd = price_usd(Some(model), &usage);
             assert!((usd - expected).abs() < 1e-9, "{model}: {usd}");
         }
     }
@@ -249,7 +255,7 @@ mod tests {
     #[test]
     fn an_unknown_model_has_the_highest_price_for_each_kind() {
         for model in [None, Some("zork"), Some("claude-opus-9"), Some("")] {
-            assert!(!Tariff::new(model, &BilledUsage::default()).is_known());
+            assert!(!Tariff::new(model, &BilledUsage::default()).is_known_model());
             for (usage, expected) in [
                 (json!({"input_tokens": 1_000_000}), 15.0),
                 (json!({"output_tokens": 1_000_000}), 75.0),
@@ -259,7 +265,7 @@ mod tests {
                 (json!({"input_tokens": 1_000_000, "speed": "fast"}), 30.0),
                 (json!({}), 0.0),
             ] {
-                let usd = price(model, &usage);
+                let usd = price_usd(model, &usage);
                 assert!((usd - expected).abs() < 1e-9, "{model:?} {usage}: {usd}");
             }
         }
@@ -268,10 +274,10 @@ mod tests {
     #[test]
     fn counts_of_any_size_have_a_finite_price() {
         let huge = json!({"input_tokens": u64::MAX, "output_tokens": u64::MAX, "cache_creation_input_tokens": u64::MAX});
-        let usd = price(None, &huge);
+        let usd = price_usd(None, &huge);
         assert!(usd.is_finite() && usd > 0.0, "{usd}");
         let mut sum = BilledTokens { input: u64::MAX, ..BilledTokens::default() };
         sum.add(BilledTokens { input: 1, output: 2, ..BilledTokens::default() });
-        assert_eq!((sum.input, sum.output, sum.tokens()), (u64::MAX, 2, u64::MAX));
+        assert_eq!((sum.input, sum.output, sum.total_tokens()), (u64::MAX, 2, u64::MAX));
     }
 }

@@ -1,253 +1,266 @@
-//! What may be protected, and what of it has changed since the run began.
+//! Checks which paths may be protected, and finds the changes of protected files since the run began.
 
 use plimsoll_domain::protected::{
-    GitEntry, GitFailure, MAX_CHANGES, ProtectedChanges, ProtectedCommits, ProtectedContent, ProtectedEntry,
-    ProtectedFiles, changed_path, describe_changes,
+    GitEntry, GitFailure, MAX_LISTED_CHANGES, ProtectedChanges, ProtectedCommits, ProtectedContent,
+    ProtectedEntry, ProtectedFiles, describe_protected_changes, parse_path_of_change,
 };
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::text::{to_single_line, truncate_end};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most bytes of the name of a file: sessions choose the names.
-const MAX_NAME_BYTES: usize = 300;
-/// So much of an id is shown.
-const SHOWN_ID: usize = 12;
-/// What a run writes itself, so that every session would change it.
-const WRITTEN_BY_RUN: [&str; 5] =
+/// Maximum length of a file name in a message, in characters. Sessions choose the names, so they may be long.
+const MAX_NAME_CHARS: usize = 300;
+/// Number of characters of an object id that are shown.
+const SHOWN_ID_CHARS: usize = 12;
+/// Paths that a run writes itself, so that every session would change them.
+const PATHS_WRITTEN_BY_RUN: [&str; 5] =
     [".claude/plimsoll", ".claude/handoffs", ".claude/ralph-state.json", "PROMPT.md", "progress.txt"];
 
 /// Why files cannot be protected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtectError {
-    /// A path.
+    /// A path cannot be protected.
     #[error("cannot protect {path}: {reason}")]
-    Path {
-        /// The path.
+    InvalidPath {
         path: String,
         /// The reason, and what to do.
         reason: String,
     },
-    /// The path is in the user's settings.
+    /// The path that cannot be protected is in the user's settings.
     #[error("{error}; the path is in `protect` in {file}")]
     InSettings {
-        /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The error for the path.
         error: Box<ProtectError>,
     },
-    /// Git does not say what commits have or would have.
+    /// Git cannot tell what commits contain or would contain.
     #[error("cannot protect files: {0}")]
     Git(String),
-    /// Protected files have changed, and no session did it: none could complete the run.
+    /// Protected files have changed, and no session changed them, so no session could complete the run.
     #[error(
         "before a session begins, {0}; if a verify command writes there, let it write elsewhere or protect single files; restore the files, then plimsoll run --resume; to keep them as they are now, begin a new run (plimsoll stop, then plimsoll run)"
     )]
-    ChangedByNoSession(String),
-    /// It is not known whether protected files have changed in commits.
+    ChangedOutsideSessions(String),
+    /// Git does not answer in time, so changes in commits are unknown.
     #[error(
         "git does not answer in time, so protected files cannot be compared with what commits have; run this again once `git status` is quick"
     )]
-    NoAnswer,
-    /// The record is gone.
+    GitTimedOut,
+    /// The record of the protected files is missing.
     #[error(
         "the record of the protected files is missing beside the run's ledger; begin a new run (plimsoll stop, then plimsoll run)"
     )]
-    NoRecord,
-    /// Workers have worktrees of their own.
+    MissingRecord,
+    /// The run has several workers, each with its own worktree.
     #[error(
         "--protect cannot be used with --workers: each worker has files of its own; add a --verify command that compares the files, or run with one worker"
     )]
-    WithWorkers,
+    UsedWithWorkers,
 }
 
 impl ProtectError {
     /// Creates the error for a path.
-    pub fn of_path(path: &str, reason: impl Into<String>) -> ProtectError {
-        ProtectError::Path { path: show_path(path), reason: reason.into() }
+    pub fn for_path(path: &str, reason: impl Into<String>) -> ProtectError {
+        ProtectError::InvalidPath { path: display_path(path), reason: reason.into() }
     }
 }
 
-fn show_path(path: &str) -> String {
-    if path.is_empty() { "\"\"".to_owned() } else { clip(&one_line(path), MAX_NAME_BYTES) }
+fn display_path(path: &str) -> String {
+    if path.is_empty() { "\"\"".to_owned() } else { truncate_end(&to_single_line(path), MAX_NAME_CHARS) }
 }
 
-/// Parses a path that the user wants to protect into its parts, joined by slashes. `plan` is the plan file of the run.
-pub fn parse_path(text: &str, plan: Option<&str>) -> Result<String, ProtectError> {
-    let refuse = |reason: &str| Err(ProtectError::of_path(text, reason));
+/// Parses a path that the user wants to protect: its parts, joined by slashes. The run's plan file cannot be
+/// protected.
+pub fn parse_protected_path(text: &str, plan_file: Option<&str>) -> Result<String, ProtectError> {
+    let reject = |reason: &str| Err(ProtectError::for_path(text, reason));
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     if text.starts_with('/') || parts.contains(&"..") || text.contains('\0') {
-        return refuse("it leads out of the project; name a file or folder in it, relative to the project");
+        return reject("it leads out of the project; name a file or folder in it, relative to the project");
     }
     if parts.is_empty() {
-        return refuse("it is the whole project, in which sessions work; name files or folders in it");
+        return reject("it is the whole project, in which sessions work; name files or folders in it");
     }
     if parts.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
-        return refuse("git changes its own folder with each commit; name files or folders of the project");
+        return reject("git changes its own folder with each commit; name files or folders of the project");
     }
     let path = parts.join("/");
-    let plan = plan.map(|plan| plan.trim_start_matches("./"));
-    match WRITTEN_BY_RUN.iter().copied().chain(plan).find(|written| is_related(&path, written)) {
+    let plan_file = plan_file.map(|plan| plan.trim_start_matches("./"));
+    match PATHS_WRITTEN_BY_RUN
+        .iter()
+        .copied()
+        .chain(plan_file)
+        .find(|written_path| is_same_or_nested(&path, written_path))
+    {
         Some(written) => {
-            let written = one_line(written);
-            refuse(&format!("the run itself writes {written}; name the files or folders beside it"))
+            let written = to_single_line(written);
+            reject(&format!("the run itself writes {written}; name the files or folders beside it"))
         }
         None => Ok(path),
     }
 }
 
 /// Checks that what was read at and below a path can be protected.
-pub fn check_entries(path: &str, entries: &[ProtectedEntry]) -> Result<(), ProtectError> {
-    for entry in entries.iter().filter(|entry| is_related(&entry.path, path)) {
-        let is_on_the_way = is_below(path, &entry.path);
+pub fn check_protectable(path: &str, entries: &[ProtectedEntry]) -> Result<(), ProtectError> {
+    for entry in entries.iter().filter(|entry| is_same_or_nested(&entry.path, path)) {
+        let is_path_or_parent = is_same_or_below(path, &entry.path);
         match &entry.content {
-            ProtectedContent::Link { target } if is_on_the_way => {
-                let (link, target) = (one_line(&entry.path), one_line(target));
+            ProtectedContent::Link { target } if is_path_or_parent => {
+                let (link, target) = (to_single_line(&entry.path), to_single_line(target));
                 let reason = format!(
                     "{link} is a symbolic link to {target}; name what it leads to, if that is in the project"
                 );
-                return Err(ProtectError::of_path(path, reason));
+                return Err(ProtectError::for_path(path, reason));
             }
             ProtectedContent::Unreadable { reason } => {
                 let reason = format!("{reason}; name fewer files, or others");
-                return Err(ProtectError::of_path(&entry.path, reason));
+                return Err(ProtectError::for_path(&entry.path, reason));
             }
-            // A file where a folder was named.
-            _ if is_on_the_way && path != entry.path => return Err(missing(path)),
+            // A file is in the place of a folder.
+            _ if is_path_or_parent && path != entry.path => return Err(missing_path_error(path)),
             ProtectedContent::Link { .. } | ProtectedContent::File { .. } => {}
         }
     }
     Ok(())
 }
 
-/// The error for a path at which nothing is.
-pub fn missing(path: &str) -> ProtectError {
-    ProtectError::of_path(path, "there is no such file or folder in the project")
+/// Creates the error for a path that does not exist.
+pub fn missing_path_error(path: &str) -> ProtectError {
+    ProtectError::for_path(path, "there is no such file or folder in the project")
 }
 
-/// The error for a path in a repository below the project's own.
-pub fn in_other_repository(path: &str, repository: &str) -> ProtectError {
-    let repository = one_line(repository);
+/// Creates the error for a path in a repository below the project's own.
+pub fn other_repository_error(path: &str, repository: &str) -> ProtectError {
+    let repository = to_single_line(repository);
     let reason = format!(
         "it is in another repository, whose commits are not compared; name {repository}, or run there"
     );
-    ProtectError::of_path(path, reason)
+    ProtectError::for_path(path, reason)
 }
 
-/// What is at the protected paths now.
+/// The current state of the protected paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PresentFiles {
+pub struct CurrentFiles {
     /// The files and links on the disk.
     pub entries: Vec<ProtectedEntry>,
     /// The identity of the git folder.
-    pub repository: Result<String, GitFailure>,
-    /// What HEAD and the branch have, by their names.
+    pub repository_id: Result<String, GitFailure>,
+    /// The entries of HEAD and of the branch, by their names.
     pub commits: Vec<(String, Result<Vec<GitEntry>, GitFailure>)>,
 }
 
 /// Returns how the protected files differ from the record.
-pub fn list_changes(recorded: &ProtectedFiles, present: &PresentFiles) -> ProtectedChanges {
+pub fn list_changes(recorded: &ProtectedFiles, current: &CurrentFiles) -> ProtectedChanges {
     let mut changes = BTreeMap::new();
-    for path in changed_on_disk(recorded, &present.entries) {
+    for path in paths_changed_on_disk(recorded, &current.entries) {
         let undo = describe_undo(recorded, &path);
-        changes.entry(path.clone()).or_insert_with(|| format!("{} ({undo})", show_path(&path)));
+        changes.entry(path.clone()).or_insert_with(|| format!("{} ({undo})", display_path(&path)));
     }
-    let mut others = Vec::new();
+    let mut other_changes = Vec::new();
     let (mut needs_user, mut is_unanswered) = (false, false);
-    if let Some(git) = &recorded.git {
-        match &present.repository {
+    if let Some(git) = &recorded.commits {
+        match &current.repository_id {
             Ok(repository) if *repository == git.repository => {}
-            Err(GitFailure::NoAnswer) => is_unanswered = true,
+            Err(GitFailure::TimedOut) => is_unanswered = true,
             Ok(_) | Err(GitFailure::Unreadable) => {
                 needs_user = true;
-                others.push(
+                other_changes.push(
                     ".git (it is not the repository in which the run began; restore that one)".to_owned(),
                 );
             }
         }
-        for (name, entries) in &present.commits {
+        for (name, entries) in &current.commits {
             let entries = match entries {
                 Ok(entries) => entries,
                 Err(GitFailure::Unreadable) => {
-                    others.push(format!("{} (git cannot read it; restore it)", show_path(name)));
+                    other_changes.push(format!("{} (git cannot read it; restore it)", display_path(name)));
                     continue;
                 }
-                Err(GitFailure::NoAnswer) => {
+                Err(GitFailure::TimedOut) => {
                     is_unanswered = true;
                     continue;
                 }
             };
-            for path in unexpected_in_commit(git, entries) {
+            for path in unexpected_paths_in_commit(git, entries) {
                 let undo = describe_undo(recorded, &path);
                 let words =
-                    || format!("{} in {} ({undo}, and commit that)", show_path(&path), show_path(name));
+                    || format!("{} in {} ({undo}, and commit that)", display_path(&path), display_path(name));
                 changes.entry(path.clone()).or_insert_with(words);
             }
         }
     }
     if is_unanswered {
-        others.push("unknown files (git did not answer in time)".to_owned());
+        other_changes.push("unknown files (git did not answer in time)".to_owned());
     }
-    let descriptions = others.into_iter().chain(changes.into_values()).take(MAX_CHANGES).collect();
-    ProtectedChanges { descriptions, needs_user, is_unanswered }
+    let descriptions =
+        other_changes.into_iter().chain(changes.into_values()).take(MAX_LISTED_CHANGES).collect();
+    ProtectedChanges { descriptions, needs_user, git_timed_out: is_unanswered }
 }
 
-/// Returns the changes of protected files that the sessions of a run are to undo. Refuses to begin a session if other files have
-/// changed, which the next session would undo although the user may have wanted it, or if no session can undo a change.
-pub fn changes_for_session(
-    known: &[String],
-    needed_user: bool,
-    present: ProtectedChanges,
+/// Returns the changes of protected files that the sessions of a run must undo. Returns an error if other files have
+/// changed, which the next session would undo although the user may have wanted it, or if no session can undo a
+/// change.
+pub fn changes_to_undo_in_session(
+    known_changes: &[String],
+    needed_user_before: bool,
+    current: ProtectedChanges,
 ) -> Result<Vec<String>, ProtectError> {
-    let ProtectedChanges { descriptions, needs_user, is_unanswered } = present;
+    let ProtectedChanges { descriptions, needs_user, git_timed_out: is_unanswered } = current;
     if is_unanswered {
-        return Err(ProtectError::NoAnswer);
+        return Err(ProtectError::GitTimedOut);
     }
-    // A list that was cut off says nothing about other files.
-    let is_known = |change: &&String| {
-        known.len() >= MAX_CHANGES || known.iter().any(|one| changed_path(one) == changed_path(change))
+    // If the list of known changes was cut off, it does not show which files are new.
+    let is_known_change = |change: &&String| {
+        known_changes.len() >= MAX_LISTED_CHANGES
+            || known_changes.iter().any(|known| parse_path_of_change(known) == parse_path_of_change(change))
     };
-    let unknown: Vec<String> = descriptions.iter().filter(|change| !is_known(change)).cloned().collect();
-    let refused = if needs_user || needed_user { &descriptions } else { &unknown };
-    if refused.is_empty() {
+    let new_changes: Vec<String> =
+        descriptions.iter().filter(|change| !is_known_change(change)).cloned().collect();
+    let refused_changes = if needs_user || needed_user_before { &descriptions } else { &new_changes };
+    if refused_changes.is_empty() {
         return Ok(descriptions);
     }
-    Err(ProtectError::ChangedByNoSession(describe_changes(refused)))
+    Err(ProtectError::ChangedOutsideSessions(describe_protected_changes(refused_changes)))
 }
 
-/// Returns the paths that are on the disk not as they were recorded: changed, new or removed.
-fn changed_on_disk(recorded: &ProtectedFiles, present: &[ProtectedEntry]) -> Vec<String> {
-    let known: BTreeMap<&str, &ProtectedContent> =
+/// Returns the paths on the disk that differ from the record: changed, new or removed.
+fn paths_changed_on_disk(recorded: &ProtectedFiles, current: &[ProtectedEntry]) -> Vec<String> {
+    let recorded_contents: BTreeMap<&str, &ProtectedContent> =
         recorded.entries.iter().map(|entry| (entry.path.as_str(), &entry.content)).collect();
-    let found: BTreeSet<&str> = present.iter().map(|entry| entry.path.as_str()).collect();
-    let is_changed = |entry: &&ProtectedEntry| known.get(entry.path.as_str()) != Some(&&entry.content);
-    let changed = present.iter().filter(is_changed).map(|entry| entry.path.clone());
-    let removed = known.keys().filter(|path| !found.contains(*path)).map(|path| (*path).to_owned());
+    let current_paths: BTreeSet<&str> = current.iter().map(|entry| entry.path.as_str()).collect();
+    let is_changed =
+        |entry: &&ProtectedEntry| recorded_contents.get(entry.path.as_str()) != Some(&&entry.content);
+    let changed = current.iter().filter(is_changed).map(|entry| entry.path.clone());
+    let removed =
+        recorded_contents.keys().filter(|path| !current_paths.contains(*path)).map(|path| (*path).to_owned());
     changed.chain(removed).collect()
 }
 
-/// Returns the paths that a commit has otherwise than HEAD and the disk had when they were recorded. Each of these two is as the user
-/// wanted it, and a session may commit what the user had not.
-fn unexpected_in_commit(recorded: &ProtectedCommits, present: &[GitEntry]) -> Vec<String> {
-    let ProtectedCommits { committed, would_be, .. } = recorded;
-    let known: BTreeSet<(&str, &str)> =
+/// Returns the paths in a commit that differ from both HEAD and the disk as they were recorded. Both versions are the
+/// user's, and a session may commit what the user had not committed.
+fn unexpected_paths_in_commit(recorded: &ProtectedCommits, current: &[GitEntry]) -> Vec<String> {
+    let ProtectedCommits { head_files: committed, working_tree_files: would_be, .. } = recorded;
+    let expected_objects: BTreeSet<(&str, &str)> =
         committed.iter().chain(would_be).map(|entry| (entry.path.as_str(), entry.object.as_str())).collect();
-    let is_unexpected = |entry: &&GitEntry| !known.contains(&(entry.path.as_str(), entry.object.as_str()));
-    let (kept, found) = (paths_of(would_be), paths_of(present));
-    let is_removed =
-        |entry: &&GitEntry| kept.contains(entry.path.as_str()) && !found.contains(entry.path.as_str());
-    let unexpected = present.iter().filter(is_unexpected).chain(committed.iter().filter(is_removed));
+    let is_unexpected =
+        |entry: &&GitEntry| !expected_objects.contains(&(entry.path.as_str(), entry.object.as_str()));
+    let (expected_paths, current_paths) = (entry_paths(would_be), entry_paths(current));
+    let is_removed = |entry: &&GitEntry| {
+        expected_paths.contains(entry.path.as_str()) && !current_paths.contains(entry.path.as_str())
+    };
+    let unexpected = current.iter().filter(is_unexpected).chain(committed.iter().filter(is_removed));
     unexpected.map(|entry| entry.path.clone()).collect()
 }
 
-fn paths_of(entries: &[GitEntry]) -> BTreeSet<&str> {
+fn entry_paths(entries: &[GitEntry]) -> BTreeSet<&str> {
     entries.iter().map(|entry| entry.path.as_str()).collect()
 }
 
-/// Returns how the change of a path is undone.
+/// Describes how to undo the change of a path.
 fn describe_undo(recorded: &ProtectedFiles, path: &str) -> String {
-    let would_be = recorded.git.iter().flat_map(|git| &git.would_be).find(|entry| entry.path == path);
-    match would_be.map(|entry| (entry, entry.object.strip_prefix("160000 "))) {
-        Some((_, Some(commit))) => format!("restore the commit {} of this repository", clip_id(commit)),
-        Some((entry, None)) => format!("restore it from {}", clip_id(&entry.source)),
+    let expected_entry =
+        recorded.commits.iter().flat_map(|git| &git.working_tree_files).find(|entry| entry.path == path);
+    match expected_entry.map(|entry| (entry, entry.object.strip_prefix("160000 "))) {
+        Some((_, Some(commit))) => format!("restore the commit {} of this repository", shorten_id(commit)),
+        Some((entry, None)) => format!("restore it from {}", shorten_id(&entry.source)),
         None if recorded.entries.iter().any(|entry| entry.path == path) => {
             "restore it by hand: git has no copy".to_owned()
         }
@@ -255,54 +268,64 @@ fn describe_undo(recorded: &ProtectedFiles, path: &str) -> String {
     }
 }
 
-fn clip_id(id: &str) -> &str {
-    id.get(..SHOWN_ID).unwrap_or(id)
+fn shorten_id(id: &str) -> &str {
+    id.get(..SHOWN_ID_CHARS).unwrap_or(id)
 }
 
-/// Adds paths to what is recorded, with what is there now. What was recorded before stays as it was, also below a new path. If the
-/// project was in no repository before, `new.git` is about the recorded paths, too.
-pub fn with_new_paths(recorded: ProtectedFiles, new: ProtectedFiles) -> ProtectedFiles {
+/// Adds newly protected paths to the record, with their current state. Earlier records stay as they are, also below a
+/// new path. If the project was in no repository before, the git part of the new record covers the recorded paths,
+/// too.
+pub fn add_new_paths(recorded: ProtectedFiles, new: ProtectedFiles) -> ProtectedFiles {
     if recorded.paths.is_empty() {
         return new;
     }
-    let ProtectedFiles { paths: known, mut entries, git, .. } = recorded;
-    let is_new = |path: &str| !known.iter().any(|known| is_below(path, known));
-    // The verify commands may write below a new path.
-    let harmless_verify = if new.paths.is_empty() { recorded.harmless_verify } else { Vec::new() };
-    let paths = without_nested(known.iter().cloned().chain(new.paths));
+    let ProtectedFiles { paths: recorded_paths, mut entries, commits: git, .. } = recorded;
+    let is_new = |path: &str| !recorded_paths.iter().any(|known| is_same_or_below(path, known));
+    // The verify commands may write below a new path, so none of them is known to be harmless any more.
+    let harmless_verify = if new.paths.is_empty() { recorded.harmless_verify_commands } else { Vec::new() };
+    let paths = remove_nested_paths(recorded_paths.iter().cloned().chain(new.paths));
     entries.extend(new.entries.into_iter().filter(|entry| is_new(&entry.path)));
     entries.sort_by(|one, other| one.path.cmp(&other.path));
-    let git = match (git, new.git) {
+    let git = match (git, new.commits) {
         (Some(mut git), Some(new)) => {
-            git.committed.extend(new.committed.into_iter().filter(|entry| is_new(&entry.path)));
-            git.would_be.extend(new.would_be.into_iter().filter(|entry| is_new(&entry.path)));
+            git.head_files.extend(new.head_files.into_iter().filter(|entry| is_new(&entry.path)));
+            git.working_tree_files
+                .extend(new.working_tree_files.into_iter().filter(|entry| is_new(&entry.path)));
             Some(git)
         }
-        // A session may have committed other files than those that were recorded without a repository.
+        // A session may have committed other versions of files that were recorded without a repository, so only new
+        // paths are taken.
         (None, Some(mut new)) => {
-            new.committed.retain(|entry| is_new(&entry.path));
+            new.head_files.retain(|entry| is_new(&entry.path));
             Some(new)
         }
         (git, None) => git,
     };
-    ProtectedFiles { paths, entries, git, harmless_verify, ..ProtectedFiles::default() }
+    ProtectedFiles {
+        paths,
+        entries,
+        commits: git,
+        harmless_verify_commands: harmless_verify,
+        ..ProtectedFiles::default()
+    }
 }
 
 /// Returns these paths, sorted, without those that are below another one.
-pub fn without_nested(paths: impl IntoIterator<Item = String>) -> Vec<String> {
+pub fn remove_nested_paths(paths: impl IntoIterator<Item = String>) -> Vec<String> {
     let paths: BTreeSet<String> = paths.into_iter().collect();
-    let is_nested = |path: &&String| paths.iter().any(|other| other != *path && is_below(path, other));
+    let is_nested =
+        |path: &&String| paths.iter().any(|other| other != *path && is_same_or_below(path, other));
     paths.iter().filter(|path| !is_nested(path)).cloned().collect()
 }
 
-/// True if a path is another one, or below it.
-pub fn is_below(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+/// Returns true if a path is the folder itself or below it.
+pub fn is_same_or_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// True if one of two paths is the other, or below it.
-pub fn is_related(one: &str, other: &str) -> bool {
-    is_below(one, other) || is_below(other, one)
+/// Returns true if one of two paths is the other or below it.
+pub fn is_same_or_nested(path: &str, other_path: &str) -> bool {
+    is_same_or_below(path, other_path) || is_same_or_below(other_path, path)
 }
 
 #[cfg(test)]
@@ -326,11 +349,11 @@ mod tests {
         ProtectedFiles { paths: vec!["tests".into()], entries: entries.to_vec(), ..ProtectedFiles::default() }
     }
 
-    fn present(entries: &[ProtectedEntry]) -> PresentFiles {
-        PresentFiles { entries: entries.to_vec(), repository: Ok(String::new()), commits: Vec::new() }
+    fn present(entries: &[ProtectedEntry]) -> CurrentFiles {
+        CurrentFiles { entries: entries.to_vec(), repository_id: Ok(String::new()), commits: Vec::new() }
     }
 
-    fn changes_on_disk(recorded: &ProtectedFiles, entries: &[ProtectedEntry]) -> Vec<String> {
+    fn describe_disk_changes(recorded: &ProtectedFiles, entries: &[ProtectedEntry]) -> Vec<String> {
         list_changes(recorded, &present(entries)).descriptions
     }
 
@@ -349,52 +372,58 @@ mod tests {
             (".claude/plimsoll/runs", "the run itself writes .claude/plimsoll"),
             ("PROMPT.md", "the run itself writes PROMPT.md"),
         ] {
-            let error = parse_path(text, Some("./fix_plan.md")).expect_err(text).to_string();
+            let error = parse_protected_path(text, Some("./fix_plan.md")).expect_err(text).to_string();
             assert!(error.contains(expected), "{text}: {error}");
         }
-        assert_eq!(parse_path("./tests//unit/", Some("plan.md")).as_deref(), Ok("tests/unit"));
-        assert_eq!(parse_path(".claude/settings.json", None).as_deref(), Ok(".claude/settings.json"));
+        assert_eq!(parse_protected_path("./tests//unit/", Some("plan.md")).as_deref(), Ok("tests/unit"));
+        assert_eq!(
+            parse_protected_path(".claude/settings.json", None).as_deref(),
+            Ok(".claude/settings.json")
+        );
     }
 
     #[test]
-    fn a_link_at_a_path_or_on_the_way_to_it_is_refused_and_one_below_it_is_not() {
-        assert!(matches!(check_entries("a/b", &[link("a")]), Err(ProtectError::Path { .. })));
-        assert!(matches!(check_entries("a", &[link("a")]), Err(ProtectError::Path { .. })));
-        assert_eq!(check_entries("a", &[link("a/b"), file("a/c", "1")]), Ok(()));
-        assert!(check_entries("a/b", &[file("a", "1")]) == Err(missing("a/b")));
+    fn links_are_refused_at_or_above_a_path_and_allowed_below_it() {
+        assert!(matches!(check_protectable("a/b", &[link("a")]), Err(ProtectError::InvalidPath { .. })));
+        assert!(matches!(check_protectable("a", &[link("a")]), Err(ProtectError::InvalidPath { .. })));
+        assert_eq!(check_protectable("a", &[link("a/b"), file("a/c", "1")]), Ok(()));
+        assert!(check_protectable("a/b", &[file("a", "1")]) == Err(missing_path_error("a/b")));
     }
 
     #[test]
-    fn changed_new_and_removed_files_are_named_with_the_way_to_undo_that() {
+    fn changed_new_and_removed_files_are_listed_with_their_undo() {
         let known = recorded(&[file("tests/a", "1"), file("tests/b", "1"), file("tests/c", "1")]);
         let by_hand = |path: &str| format!("{path} (restore it by hand: git has no copy)");
         let removed = |path: &str| format!("{path} (remove it)");
-        assert_eq!(changes_on_disk(&known, &known.entries), [""; 0]);
+        assert_eq!(describe_disk_changes(&known, &known.entries), [""; 0]);
         let present = [file("tests/a", "2"), link("tests/b"), file("tests/d", "1")];
         let (a, b, c) = (by_hand("tests/a"), by_hand("tests/b"), by_hand("tests/c"));
-        assert_eq!(changes_on_disk(&known, &present), [a.clone(), b.clone(), c.clone(), removed("tests/d")]);
-        assert_eq!(changes_on_disk(&known, &[link("tests")]), [removed("tests"), a, b, c]);
-        let long = changes_on_disk(&known, &[file(&format!("tests/{}", "x".repeat(5_000)), "1")]);
-        assert!(long.iter().all(|change| change.len() <= MAX_NAME_BYTES + 50), "{long:?}");
+        assert_eq!(
+            describe_disk_changes(&known, &present),
+            [a.clone(), b.clone(), c.clone(), removed("tests/d")]
+        );
+        assert_eq!(describe_disk_changes(&known, &[link("tests")]), [removed("tests"), a, b, c]);
+        let long = describe_disk_changes(&known, &[file(&format!("tests/{}", "x".repeat(5_000)), "1")]);
+        assert!(long.iter().all(|change| change.len() <= MAX_NAME_CHARS + 50), "{long:?}");
         let many: Vec<ProtectedEntry> =
             (0..9_000).map(|number| file(&format!("tests/{number}"), "1")).collect();
-        assert_eq!(changes_on_disk(&known, &many).len(), MAX_CHANGES);
+        assert_eq!(describe_disk_changes(&known, &many).len(), MAX_LISTED_CHANGES);
     }
 
     #[test]
-    fn a_commit_may_have_what_head_or_the_disk_had_and_nothing_else() {
+    fn a_commit_may_only_contain_the_versions_of_head_or_the_disk() {
         let git = ProtectedCommits {
-            committed: vec![committed("tests/a", "100644 1"), committed("tests/gone", "100644 1")],
-            would_be: vec![committed("tests/a", "100644 2"), committed("tests/mine", "100755 1")],
+            head_files: vec![committed("tests/a", "100644 1"), committed("tests/gone", "100644 1")],
+            working_tree_files: vec![committed("tests/a", "100644 2"), committed("tests/mine", "100755 1")],
             ..ProtectedCommits::default()
         };
-        let known = ProtectedFiles { git: Some(git), ..recorded(&[file("tests/a", "2")]) };
+        let known = ProtectedFiles { commits: Some(git), ..recorded(&[file("tests/a", "2")]) };
         let changes = |entries: &[GitEntry]| {
             let commits = vec![("HEAD".to_owned(), Ok(entries.to_vec()))];
-            list_changes(&known, &PresentFiles { commits, ..present(&known.entries) }).descriptions
+            list_changes(&known, &CurrentFiles { commits, ..present(&known.entries) }).descriptions
         };
-        let git = known.git.as_ref().unwrap();
-        for entries in [&git.committed, &git.would_be, &git.committed[..1].to_vec()] {
+        let git = known.commits.as_ref().unwrap();
+        for entries in [&git.head_files, &git.working_tree_files, &git.head_files[..1].to_vec()] {
             assert_eq!(changes(entries), [""; 0], "{entries:?}");
         }
         let restore = "tests/a in HEAD (restore it from 0123456789ab, and commit that)";
@@ -408,87 +437,87 @@ mod tests {
     #[test]
     fn a_head_that_git_cannot_read_and_another_repository_are_changes() {
         let git = ProtectedCommits { repository: "one".into(), ..ProtectedCommits::default() };
-        let known = ProtectedFiles { git: Some(git), ..recorded(&[]) };
+        let known = ProtectedFiles { commits: Some(git), ..recorded(&[]) };
         let commits = vec![("refs/heads/night".to_owned(), Err(GitFailure::Unreadable))];
-        let present = PresentFiles { repository: Ok("two".into()), commits, ..present(&[]) };
+        let present = CurrentFiles { repository_id: Ok("two".into()), commits, ..present(&[]) };
         let changes = list_changes(&known, &present);
         let texts = &changes.descriptions;
         assert!(texts[0].starts_with(".git (it is not the repository"), "{changes:?}");
         assert!(texts[1].starts_with("refs/heads/night (git cannot read it"), "{changes:?}");
-        assert!(changes.needs_user && !changes.is_unanswered, "{changes:?}");
+        assert!(changes.needs_user && !changes.git_timed_out, "{changes:?}");
         assert_eq!(list_changes(&recorded(&[]), &present), ProtectedChanges::default(), "no repository");
     }
 
     #[test]
-    fn a_git_that_does_not_answer_is_named_as_the_cause_and_nothing_is_to_be_restored() {
-        let known = ProtectedFiles { git: Some(ProtectedCommits::default()), ..recorded(&[]) };
-        let silent = || Err(GitFailure::NoAnswer);
+    fn a_git_timeout_is_reported_and_nothing_has_to_be_restored() {
+        let known = ProtectedFiles { commits: Some(ProtectedCommits::default()), ..recorded(&[]) };
+        let silent = || Err(GitFailure::TimedOut);
         let commits = vec![("HEAD".to_owned(), silent()), ("refs/heads/night".to_owned(), silent())];
         for present in [
-            PresentFiles { repository: silent().map(|_: Vec<GitEntry>| String::new()), ..present(&[]) },
-            PresentFiles { commits, ..present(&[]) },
+            CurrentFiles { repository_id: silent().map(|_: Vec<GitEntry>| String::new()), ..present(&[]) },
+            CurrentFiles { commits, ..present(&[]) },
         ] {
             let changes = list_changes(&known, &present);
             assert_eq!(changes.descriptions, ["unknown files (git did not answer in time)"]);
-            assert!(changes.is_unanswered && !changes.needs_user);
-            assert_eq!(changes_for_session(&[], false, changes), Err(ProtectError::NoAnswer));
+            assert!(changes.git_timed_out && !changes.needs_user);
+            assert_eq!(changes_to_undo_in_session(&[], false, changes), Err(ProtectError::GitTimedOut));
         }
     }
 
     #[test]
-    fn a_session_is_only_told_to_undo_what_a_session_has_changed() {
+    fn a_session_undoes_only_changes_that_sessions_made() {
         let changes = |descriptions: &[&str], needs_user| ProtectedChanges {
             descriptions: descriptions.iter().map(|one| (*one).to_owned()).collect(),
             needs_user,
-            is_unanswered: false,
+            git_timed_out: false,
         };
         let known = ["tests/a (restore it from 1)".to_owned(), "b in c (remove it)".to_owned()];
         let same_files = ["tests/a in HEAD (restore it from 1, and commit that)", "b in c (remove it)"];
-        let left = changes_for_session(&known, false, changes(&same_files, false));
-        assert_eq!(left.as_deref(), Ok(&same_files.map(str::to_owned)[..]));
-        let refused = |known: &[String], needed_user, present| {
-            changes_for_session(known, needed_user, present).expect_err("refused").to_string()
+        let changes_to_undo = changes_to_undo_in_session(&known, false, changes(&same_files, false));
+        assert_eq!(changes_to_undo.as_deref(), Ok(&same_files.map(str::to_owned)[..]));
+        let refusal_text = |known: &[String], needed_user, present| {
+            changes_to_undo_in_session(known, needed_user, present).expect_err("refused").to_string()
         };
         let words = "before a session begins, 1 protected file has changed since the run began: mine (restore it from 1);";
-        let text = refused(&known, false, changes(&["mine (restore it from 1)", same_files[0]], false));
+        let text = refusal_text(&known, false, changes(&["mine (restore it from 1)", same_files[0]], false));
         assert!(text.starts_with(words) && text.contains("to keep them as they are now"), "{text}");
-        assert!(refused(&known, true, changes(&same_files, false)).contains("tests/a in HEAD"));
-        assert!(refused(&known, false, changes(&same_files, true)).contains("tests/a in HEAD"));
-        assert_eq!(changes_for_session(&known, true, ProtectedChanges::default()), Ok(Vec::new()));
+        assert!(refusal_text(&known, true, changes(&same_files, false)).contains("tests/a in HEAD"));
+        assert!(refusal_text(&known, false, changes(&same_files, true)).contains("tests/a in HEAD"));
+        assert_eq!(changes_to_undo_in_session(&known, true, ProtectedChanges::default()), Ok(Vec::new()));
     }
 
     #[test]
     fn a_resume_records_new_paths_and_keeps_what_was_recorded_before() {
         let known = recorded(&[file("tests/a", "1"), file("tests/b", "1")]);
-        let known = ProtectedFiles { harmless_verify: vec!["make".into()], ..known };
-        assert_eq!(with_new_paths(known.clone(), ProtectedFiles::default()), known);
+        let known = ProtectedFiles { harmless_verify_commands: vec!["make".into()], ..known };
+        assert_eq!(add_new_paths(known.clone(), ProtectedFiles::default()), known);
         let new = ProtectedFiles {
             paths: vec!["check.sh".into()],
             ..recorded(&[file("check.sh", "9"), file("tests/a", "weakened")])
         };
-        let both = with_new_paths(known, new);
-        assert!(both.harmless_verify.is_empty(), "the commands may write there");
+        let both = add_new_paths(known, new);
+        assert!(both.harmless_verify_commands.is_empty(), "the commands may write there");
         assert_eq!(both.entries, [file("check.sh", "9"), file("tests/a", "1"), file("tests/b", "1")]);
         assert_eq!(both.paths, ["check.sh", "tests"]);
     }
 
     #[test]
-    fn a_repository_that_came_after_the_record_may_have_what_the_disk_had() {
+    fn a_repository_created_later_may_contain_the_recorded_files() {
         let known = recorded(&[file("tests/a", "1")]);
         let git = ProtectedCommits {
-            committed: vec![committed("tests/a", "100644 weak"), committed("check.sh", "100644 1")],
-            would_be: vec![committed("tests/a", "100644 1"), committed("check.sh", "100644 1")],
+            head_files: vec![committed("tests/a", "100644 weak"), committed("check.sh", "100644 1")],
+            working_tree_files: vec![committed("tests/a", "100644 1"), committed("check.sh", "100644 1")],
             ..ProtectedCommits::default()
         };
-        let new = ProtectedFiles { paths: vec!["check.sh".into()], git: Some(git), ..recorded(&[]) };
-        let git = with_new_paths(known, new).git.expect("a git part");
-        assert_eq!(git.committed, [committed("check.sh", "100644 1")]);
-        assert_eq!(git.would_be.len(), 2);
+        let new = ProtectedFiles { paths: vec!["check.sh".into()], commits: Some(git), ..recorded(&[]) };
+        let git = add_new_paths(known, new).commits.expect("a git part");
+        assert_eq!(git.head_files, [committed("check.sh", "100644 1")]);
+        assert_eq!(git.working_tree_files.len(), 2);
     }
 
     #[test]
     fn paths_below_other_paths_are_left_out() {
         let paths = ["tests/unit/a", "tests", "check.sh", "tests", "tests-old"].map(str::to_owned);
-        assert_eq!(without_nested(paths), ["check.sh", "tests", "tests-old"]);
+        assert_eq!(remove_nested_paths(paths), ["check.sh", "tests", "tests-old"]);
     }
 }

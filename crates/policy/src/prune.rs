@@ -1,122 +1,142 @@
-//! Which records may go when the user asks for it: by age, then by size, the oldest first. Nothing that is still needed goes,
-//! whatever its age.
+//! Decides which records are removed when the user asks for it: by age, then by size, the oldest first. Records that
+//! are still needed are never removed.
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
     /// A session: its turn log with the large pieces, and its record.
     Session,
-    /// A handoff.
     Handoff,
     /// The captured output of a run, with its report.
     RunOutput,
 }
 
-/// Why a record stays, whatever its age.
+/// Why a record must be kept, whatever its age.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needed {
-    /// A run that is not over uses it.
-    ByRun,
+pub enum RetentionReason {
+    /// A run that has not ended uses it.
+    UsedByOpenRun,
     /// Its session is still open.
-    BySession,
-    /// No session has read it.
+    SessionOpen,
+    /// A handoff that no session has read.
     Unread,
 }
 
-/// One record that goes or stays as a whole.
+/// A record that is removed or kept as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptRecord {
-    /// What it is.
+pub struct PrunableRecord {
     pub kind: RecordKind,
     /// The session's or run's id, or the handoff's file name.
     pub name: String,
-    /// What it takes on the disk.
+    /// Size on the disk.
     pub bytes: u64,
-    /// Seconds since it was written last.
-    pub age: u64,
-    /// Why it stays, if it must.
-    pub needed: Option<Needed>,
+    /// Seconds since the last write.
+    pub age_seconds: u64,
+    /// Why it must be kept, if so.
+    pub retention_reason: Option<RetentionReason>,
 }
 
-/// What the user wants to keep. Without either nothing goes.
+/// The limits that the user sets. Without any limit nothing is removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bounds {
-    /// What is older goes, in seconds.
-    pub older_than: Option<u64>,
-    /// The oldest go until no more than this is left, in bytes.
+pub struct RetentionLimits {
+    /// Records that are older than this many seconds are removed.
+    pub max_age_seconds: Option<u64>,
+    /// The oldest records are removed until no more than this many bytes are left.
     pub max_bytes: Option<u64>,
 }
 
-/// What goes.
+/// The records to remove, and the effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pruning {
-    /// Places in the list, the oldest first.
-    pub going: Vec<usize>,
+pub struct PrunePlan {
+    /// Indexes of the records to remove, the oldest first.
+    pub removed_indexes: Vec<usize>,
     /// Bytes that become free.
-    pub freed: u64,
-    /// Bytes that are left, with what is never pruned.
-    pub left: u64,
-    /// True if more is left than the bound allows: what is needed takes that much.
-    pub is_over: bool,
+    pub freed_bytes: u64,
+    /// Bytes that are left, including those that are never pruned.
+    pub remaining_bytes: u64,
+    /// True if more is left than the limit allows, because the records are needed.
+    pub is_over_limit: bool,
 }
 
-/// Decides; `unpruned` is what the journal, the memory and the like take, which always stay.
-pub fn prune(records: &[KeptRecord], unpruned: u64, bounds: Bounds) -> Pruning {
-    let mut by_age: Vec<usize> = (0..records.len()).filter(|at| records[*at].needed.is_none()).collect();
-    by_age.sort_by_key(|at| std::cmp::Reverse(records[*at].age));
-    let mut pruning = Pruning {
-        left: records.iter().fold(unpruned, |sum, record| sum.saturating_add(record.bytes)),
-        ..Pruning::default()
+/// Decides which records to remove. The second argument is the size of files that always stay, such as the journal
+/// and the memory.
+pub fn plan_pruning(records: &[PrunableRecord], unprunable_bytes: u64, limits: RetentionLimits) -> PrunePlan {
+    let mut indexes_oldest_first: Vec<usize> =
+        (0..records.len()).filter(|at| records[*at].retention_reason.is_none()).collect();
+    indexes_oldest_first.sort_by_key(|at| std::cmp::Reverse(records[*at].age_seconds));
+    let mut plan = PrunePlan {
+        remaining_bytes: records
+            .iter()
+            .fold(unprunable_bytes, |sum, record| sum.saturating_add(record.bytes)),
+        ..PrunePlan::default()
     };
-    for at in by_age {
-        let record = &records[at];
-        let is_old = bounds.older_than.is_some_and(|most| record.age > most);
-        let is_too_much = bounds.max_bytes.is_some_and(|most| pruning.left > most);
-        if is_old || is_too_much {
-            pruning.going.push(at);
-            pruning.freed += record.bytes;
-            pruning.left = pruning.left.saturating_sub(record.bytes);
+    for index in indexes_oldest_first {
+        let record = &records[index];
+        let is_too_old = limits.max_age_seconds.is_some_and(|most| record.age_seconds > most);
+        let is_over_size = limits.max_bytes.is_some_and(|most| plan.remaining_bytes > most);
+        if is_too_old || is_over_size {
+            plan.removed_indexes.push(index);
+            plan.freed_bytes += record.bytes;
+            plan.remaining_bytes = plan.remaining_bytes.saturating_sub(record.bytes);
         }
     }
-    pruning.is_over = bounds.max_bytes.is_some_and(|most| pruning.left > most);
-    pruning
+    plan.is_over_limit = limits.max_bytes.is_some_and(|most| plan.remaining_bytes > most);
+    plan
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn record(name: &str, bytes: u64, age: u64, needed: Option<Needed>) -> KeptRecord {
-        KeptRecord { kind: RecordKind::Session, name: name.to_owned(), bytes, age, needed }
+    fn record(
+        name: &str,
+        bytes: u64,
+        age_seconds: u64,
+        retention_reason: Option<RetentionReason>,
+    ) -> PrunableRecord {
+        PrunableRecord {
+            kind: RecordKind::Session,
+            name: name.to_owned(),
+            bytes,
+            age_seconds,
+            retention_reason,
+        }
     }
 
     #[test]
-    fn the_oldest_go_first_and_nothing_that_is_needed() {
+    fn the_oldest_records_go_first_and_needed_ones_stay() {
         let records = [
             record("new", 10, 5, None),
             record("old", 30, 90, None),
             record("older", 20, 100, None),
-            record("unread", 40, 200, Some(Needed::Unread)),
-            record("run", 50, 300, Some(Needed::ByRun)),
-            record("open", 60, 400, Some(Needed::BySession)),
+            record("unread", 40, 200, Some(RetentionReason::Unread)),
+            record("run", 50, 300, Some(RetentionReason::UsedByOpenRun)),
+            record("open", 60, 400, Some(RetentionReason::SessionOpen)),
         ];
-        let bounds = |older_than: Option<u64>, max_bytes: Option<u64>| Bounds { older_than, max_bytes };
-        for (bounds, going, left, is_over) in [
-            (bounds(None, None), &[][..], 217, false),
-            (bounds(Some(95), None), &["older"], 197, false),
-            (bounds(Some(90), None), &["older"], 197, false),
-            (bounds(Some(0), None), &["older", "old", "new"], 157, false),
-            (bounds(None, Some(217)), &[], 217, false),
-            (bounds(None, Some(216)), &["older"], 197, false),
-            (bounds(None, Some(180)), &["older", "old"], 167, false),
-            (bounds(None, Some(1)), &["older", "old", "new"], 157, true),
-            // Age first: what it frees counts for the size.
-            (bounds(Some(95), Some(197)), &["older"], 197, false),
+        let new_limits = |older_than: Option<u64>, max_bytes: Option<u64>| RetentionLimits {
+            max_age_seconds: older_than,
+            max_bytes,
+        };
+        for (limits, removed_names, remaining_bytes, is_over_limit) in [
+            (new_limits(None, None), &[][..], 217, false),
+            (new_limits(Some(95), None), &["older"], 197, false),
+            (new_limits(Some(90), None), &["older"], 197, false),
+            (new_limits(Some(0), None), &["older", "old", "new"], 157, false),
+            (new_limits(None, Some(217)), &[], 217, false),
+            (new_limits(None, Some(216)), &["older"], 197, false),
+            (new_limits(None, Some(180)), &["older", "old"], 167, false),
+            (new_limits(None, Some(1)), &["older", "old", "new"], 157, true),
+            // Age comes first: the bytes that it frees count for the size.
+            (new_limits(Some(95), Some(197)), &["older"], 197, false),
         ] {
-            let found = prune(&records, 7, bounds);
-            let names: Vec<&str> = found.going.iter().map(|at| records[*at].name.as_str()).collect();
-            assert_eq!((names.as_slice(), found.left, found.is_over), (going, left, is_over), "{bounds:?}");
-            assert_eq!(found.freed + found.left, 217, "{bounds:?}");
+            let plan = plan_pruning(&records, 7, limits);
+            let names: Vec<&str> = plan.removed_indexes.iter().map(|at| records[*at].name.as_str()).collect();
+            assert_eq!(
+                (names.as_slice(), plan.remaining_bytes, plan.is_over_limit),
+                (removed_names, remaining_bytes, is_over_limit),
+                "{limits:?}"
+            );
+            assert_eq!(plan.freed_bytes + plan.remaining_bytes, 217, "{limits:?}");
         }
     }
 }

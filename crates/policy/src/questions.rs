@@ -1,48 +1,58 @@
-//! Items that wait for the user's answer: which question of a session is still to be written down, whether anything else is
-//! open, and what is said of the questions.
+//! Items that wait for the user's answer: finds the question of a session that is not in the plan yet, determines
+//! whether anything else is open, and renders questions.
 
-use crate::completion::Completion;
-use crate::evidence::Evidence;
+use crate::completion::CompletionClaim;
+use crate::evidence::SessionEvidence;
 use crate::near_miss::find_near_miss;
 use plimsoll_domain::item_set;
-use plimsoll_domain::promise::{self, Claim};
+use plimsoll_domain::promise::{self, PromiseClaim};
 use plimsoll_domain::question::OpenQuestion;
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::text::{to_single_line, truncate_end};
 use plimsoll_domain::{RunState, TodoList};
 
-/// How many questions a reason lists, and how much of each.
-const LISTED: usize = 5;
-const QUESTION: usize = 200;
-const ITEM: usize = 80;
+/// Maximum number of questions in a reason, and the maximum length of each question and item in characters.
+const MAX_LISTED_QUESTIONS: usize = 5;
+const MAX_QUESTION_CHARS: usize = 200;
+const MAX_ITEM_CHARS: usize = 80;
 
-/// What a session that asks the user leaves to do.
+/// The effect of a session's questions on the remaining work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asking {
-    /// It asked nothing.
-    No,
-    /// It could not go on with its item, and another one is open.
-    OthersOpen,
-    /// Nothing else is open, for these questions.
-    NothingElse(String),
+pub(crate) enum QuestionOutcome {
+    /// Its questions, if it asked any, do not change the verdict.
+    NoEffect,
+    /// It could not continue with its item, and another one is open.
+    OtherItemsOpen,
+    /// Nothing else is open; all open items wait for these questions.
+    AllItemsParked(String),
 }
 
-/// The item that a session said it cannot go on with, and why, if it left that to be written into the plan.
-pub fn unwritten(state: &RunState, evidence: &Evidence) -> Option<OpenQuestion> {
+/// Returns the item that a session claimed it cannot continue with, and its reason, if the session has not written
+/// that into the plan.
+pub fn unwritten_question(state: &RunState, evidence: &SessionEvidence) -> Option<OpenQuestion> {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let claim = promise::claim(message, &state.options.completion_promise, &state.nonce);
-    let (Claim::Blocked(reason), Some(todo)) = (claim, plan(state, evidence)) else { return None };
-    let mut now = state.clone();
-    now.take_questions(todo);
-    let own = open_own_item(&now, evidence, todo);
-    let item = match own {
-        Some(item) if now.is_parked(item) => return None,
-        // What it cannot go on with is the other item that it asked about: its own stays free.
-        Some(_) | None if now.asked_now().next().is_some() => return None,
-        Some(item) => item.clone(),
-        None => crate::resume::next_free(todo, &now.items.set_aside)?,
+    let claim = promise::parse_claim(message, &state.options.completion_promise, &state.promise_code);
+    let (PromiseClaim::Blocked(reason), Some(plan)) = (claim, plan_with_open_items(state, evidence)) else {
+        return None;
     };
-    let reason = one_line(&reason);
-    if now.items.parked.iter().any(|known| is_echo(known, &reason, state.iteration)) {
+    let mut state_with_questions = state.clone();
+    state_with_questions.update_questions_from_plan(plan);
+    let session_item = open_item_of_session(&state_with_questions, evidence, plan);
+    let item = match session_item {
+        Some(item) if state_with_questions.is_parked(item) => return None,
+        // The session cannot continue with the other item, about which it asked. Its own item stays free.
+        Some(_) | None if state_with_questions.questions_of_current_iteration().next().is_some() => {
+            return None;
+        }
+        Some(item) => item.clone(),
+        None => crate::resume::next_free_item(plan, &state_with_questions.plan_items.set_aside_items)?,
+    };
+    let reason = to_single_line(&reason);
+    if state_with_questions
+        .plan_items
+        .parked_questions
+        .iter()
+        .any(|parked_question| repeats_question(parked_question, &reason, state.iteration))
+    {
         return None;
     }
     let question = if reason.is_empty() {
@@ -50,75 +60,98 @@ pub fn unwritten(state: &RunState, evidence: &Evidence) -> Option<OpenQuestion> 
     } else {
         reason
     };
-    Some(OpenQuestion { item, question, iteration: state.iteration, told: false })
+    Some(OpenQuestion { item, question, iteration: state.iteration, was_notified: false })
 }
 
-/// How many sessions may repeat a question that they read of another item, before the words are taken for their own item's.
-const ECHOES: u32 = 2;
+/// For how many later sessions a repeated question still counts as the one about another item, and not as one about
+/// their own.
+const MAX_REPEATS: u32 = 2;
 
-/// True if a session gives as its reason what has just been asked about another item: it read that, and its own item stays
-/// free. A session that says so again and again means its own item.
-fn is_echo(known: &OpenQuestion, reason: &str, iteration: u32) -> bool {
-    let question = one_line(&known.question);
-    let is_same = question.contains(reason) || reason.contains(&question);
-    !reason.is_empty() && !question.is_empty() && is_same && iteration <= known.iteration + ECHOES
+/// Returns true if a session gives as its reason a question that was recently asked about another item: it has read
+/// that question, and its own item stays free. A session that repeats it again and again means its own item.
+fn repeats_question(parked_question: &OpenQuestion, reason: &str, iteration: u32) -> bool {
+    let question = to_single_line(&parked_question.question);
+    let is_same_text = question.contains(reason) || reason.contains(&question);
+    !reason.is_empty()
+        && !question.is_empty()
+        && is_same_text
+        && iteration <= parked_question.iteration + MAX_REPEATS
 }
 
-/// Takes what the session asked into the state, and says what that leaves to do.
-pub(crate) fn asking(state: &mut RunState, evidence: &Evidence, completion: &Completion) -> Asking {
-    let Some(todo) = plan(state, evidence) else { return Asking::No };
-    // At Stop the line of a blocked session is not in the plan yet.
-    let unwritten = unwritten(state, evidence);
-    state.take_questions(todo);
-    state.items.parked.extend(unwritten);
-    if let Some(reason) = nothing_free(state, todo) {
-        return Asking::NothingElse(reason);
+/// Records the session's questions in the state, and returns their effect on the remaining work.
+pub(crate) fn record_questions(
+    state: &mut RunState,
+    evidence: &SessionEvidence,
+    completion: &CompletionClaim,
+) -> QuestionOutcome {
+    let Some(plan) = plan_with_open_items(state, evidence) else { return QuestionOutcome::NoEffect };
+    // At Stop, the question of a session that claimed to be blocked is not in the plan yet.
+    let unwritten_question = unwritten_question(state, evidence);
+    state.update_questions_from_plan(plan);
+    state.plan_items.parked_questions.extend(unwritten_question);
+    if let Some(reason) = reason_all_items_are_parked(state, plan) {
+        return QuestionOutcome::AllItemsParked(reason);
     }
-    let is_own_parked = open_own_item(state, evidence, todo)
-        .is_some_and(|own| state.asked_now().any(|question| question.item == *own));
+    let is_session_item_parked = open_item_of_session(state, evidence, plan)
+        .is_some_and(|item| state.questions_of_current_iteration().any(|question| question.item == *item));
     match completion {
-        Completion::Blocked(_) => Asking::OthersOpen,
-        Completion::NotClaimed if is_own_parked => Asking::OthersOpen,
-        // The question says what the line was meant to say.
-        Completion::Refused(_) if is_own_parked && is_nearly_blocked(state, evidence) => Asking::OthersOpen,
-        Completion::NotClaimed | Completion::Refused(_) | Completion::Plausible => Asking::No,
+        CompletionClaim::Blocked(_) => QuestionOutcome::OtherItemsOpen,
+        CompletionClaim::NotClaimed if is_session_item_parked => QuestionOutcome::OtherItemsOpen,
+        // The question in the plan states what the inexact line was meant to state.
+        CompletionClaim::Refused(_) if is_session_item_parked && has_blocked_near_miss(state, evidence) => {
+            QuestionOutcome::OtherItemsOpen
+        }
+        CompletionClaim::NotClaimed | CompletionClaim::Refused(_) | CompletionClaim::Uncontradicted => {
+            QuestionOutcome::NoEffect
+        }
     }
 }
 
-fn is_nearly_blocked(state: &RunState, evidence: &Evidence) -> bool {
+fn has_blocked_near_miss(state: &RunState, evidence: &SessionEvidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    find_near_miss(message, &state.options.completion_promise, &state.nonce)
-        .is_some_and(|miss| miss.is_blocked)
+    find_near_miss(message, &state.options.completion_promise, &state.promise_code)
+        .is_some_and(|near_miss| near_miss.claims_blocked)
 }
 
-/// Why no session can work on this plan: something is open, and all of it waits for answers. None if a session can.
-pub fn nothing_free(state: &RunState, todo: &TodoList) -> Option<String> {
-    let open = todo.open();
-    let parked = item_set::set(state.items.parked.iter().map(|question| &question.item));
-    let is_stuck = !open.is_empty() && open.iter().all(|item| parked.contains(item.as_str()));
-    is_stuck.then(|| reason(&state.items.parked))
+/// Returns why no session can work on this plan: items are open, and all of them wait for answers. Returns `None` if
+/// a session can.
+pub fn reason_all_items_are_parked(state: &RunState, plan: &TodoList) -> Option<String> {
+    let open_items = plan.open_items();
+    let parked =
+        item_set::to_text_set(state.plan_items.parked_questions.iter().map(|question| &question.item));
+    let are_all_parked =
+        !open_items.is_empty() && open_items.iter().all(|item| parked.contains(item.as_str()));
+    are_all_parked.then(|| render_questions(&state.plan_items.parked_questions))
 }
 
-/// The questions as the reason of an ending.
-pub fn reason(questions: &[OpenQuestion]) -> String {
-    let words = |one: &OpenQuestion| {
-        let (question, item) = (clip(&one_line(&one.question), QUESTION), clip(&one_line(&one.item), ITEM));
+/// Renders the questions as the reason why a run ends.
+pub fn render_questions(questions: &[OpenQuestion]) -> String {
+    let render_question = |open_question: &OpenQuestion| {
+        let (question, item) = (
+            truncate_end(&to_single_line(&open_question.question), MAX_QUESTION_CHARS),
+            truncate_end(&to_single_line(&open_question.item), MAX_ITEM_CHARS),
+        );
         format!("{question} (item \"{item}\")")
     };
-    let listed: Vec<String> = questions.iter().take(LISTED).map(words).collect();
-    let rest = questions.len().saturating_sub(LISTED);
-    let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-    format!("{}{more}", listed.join("; "))
+    let rendered_questions: Vec<String> =
+        questions.iter().take(MAX_LISTED_QUESTIONS).map(render_question).collect();
+    let unlisted_count = questions.len().saturating_sub(MAX_LISTED_QUESTIONS);
+    let more = if unlisted_count > 0 { format!("; and {unlisted_count} more") } else { String::new() };
+    format!("{}{more}", rendered_questions.join("; "))
 }
 
-/// The plan of a run that has one, while something in it is open.
-fn plan<'a>(state: &RunState, evidence: &'a Evidence) -> Option<&'a TodoList> {
-    let todo = evidence.todo.as_ref().filter(|_| state.options.todo_file.is_some())?;
-    todo.items.iter().any(|item| !item.done).then_some(todo)
+/// Returns the plan of a run that has one, while an item in it is open.
+fn plan_with_open_items<'a>(state: &RunState, evidence: &'a SessionEvidence) -> Option<&'a TodoList> {
+    let plan = evidence.todo.as_ref().filter(|_| state.options.todo_file.is_some())?;
+    plan.items.iter().any(|item| !item.is_ticked).then_some(plan)
 }
 
-/// The item that the session worked on last, while it is open.
-fn open_own_item<'a>(state: &'a RunState, evidence: &'a Evidence, todo: &TodoList) -> Option<&'a String> {
-    let own = evidence.own_item(state)?;
-    todo.items.iter().any(|item| !item.done && item.text == *own).then_some(own)
+/// Returns the item that the session worked on last, while it is open.
+fn open_item_of_session<'a>(
+    state: &'a RunState,
+    evidence: &'a SessionEvidence,
+    plan: &TodoList,
+) -> Option<&'a String> {
+    let session_item = evidence.item_worked_on(state)?;
+    plan.items.iter().any(|item| !item.is_ticked && item.text == *session_item).then_some(session_item)
 }

@@ -1,17 +1,17 @@
-//! Which arguments for the client a session that can only read takes over from the user.
+//! Selects the user's arguments for the client that a read-only session gets, too.
 //!
-//! This is a list of what is harmless, not of what is dangerous: a later version of the client may have an argument that lifts
-//! permissions and that nobody has heard of here. Checked against `claude --help` of 2.1.329.
+//! This is a list of harmless options, not of dangerous ones: a later version of the client may have an unknown
+//! option that lifts permissions. Checked against `claude --help` of 2.1.329.
 
 use plimsoll_protocol::settings::parse_version;
 
 /// The first version of the client with `--restricted`, which confines its file tools and the `@path` mentions of a prompt to
 /// the working directory (`claude --help` of 2.1.247 does not have it). Permission rules cannot do that: a user's
 /// `"allow": ["Read"]` permits every file, and a denial cannot name "everything outside this folder".
-pub const FIRST_CONFINED: (u32, u32, u32) = (2, 1, 248);
+pub const FIRST_RESTRICTED_VERSION: (u32, u32, u32) = (2, 1, 248);
 
 /// Options without a value.
-const FLAGS: [&str; 7] = [
+const HARMLESS_FLAGS: [&str; 7] = [
     "--verbose",
     "--bare",
     "--safe-mode",
@@ -21,7 +21,7 @@ const FLAGS: [&str; 7] = [
     "--exclude-dynamic-system-prompt-sections",
 ];
 /// Options with one value.
-const WITH_VALUE: [&str; 14] = [
+const HARMLESS_VALUE_OPTIONS: [&str; 14] = [
     "--model",
     "--fallback-model",
     "--effort",
@@ -38,22 +38,23 @@ const WITH_VALUE: [&str; 14] = [
     "--debug-file",
 ];
 /// Options whose values, any number of them, end at the next option.
-const LISTS: [&str; 5] = ["--betas", "--disallowedTools", "--disallowed-tools", "--debug", "-d"];
+const HARMLESS_LIST_OPTIONS: [&str; 5] =
+    ["--betas", "--disallowedTools", "--disallowed-tools", "--debug", "-d"];
 
-/// The user's arguments for the client, split by whether they can lift what confines a session.
+/// The user's arguments for the client, split by whether they can lift the restrictions of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SplitArguments {
-    /// What the session takes over.
+    /// Arguments that the session gets.
     pub harmless: Vec<String>,
-    /// The names of all other options, and words that belong to no option.
+    /// Names of all other options, and words that belong to no option.
     pub refused: Vec<String>,
 }
 
-/// Splits arguments into harmless ones and those that a session which can only read must not get.
-pub fn split_arguments(arguments: &[String]) -> SplitArguments {
+/// Splits arguments into harmless ones and those that a read-only session must not get.
+pub fn split_harmless_arguments(arguments: &[String]) -> SplitArguments {
     let mut split = SplitArguments::default();
-    let mut is_kept = true;
-    // How many words of the option at hand may still follow.
+    let mut is_harmless = true;
+    // How many values of the current option may still follow.
     let mut values_left = 0;
     for argument in arguments {
         // The value of an option with one value may begin with a dash.
@@ -61,14 +62,14 @@ pub fn split_arguments(arguments: &[String]) -> SplitArguments {
         if is_option {
             let name = argument.split('=').next().unwrap_or_default();
             let has_value = argument.contains('=');
-            (is_kept, values_left) = match () {
-                () if FLAGS.contains(&name) => (true, 0),
-                () if WITH_VALUE.contains(&name) => (true, usize::from(!has_value)),
-                () if LISTS.contains(&name) => (true, if has_value { 0 } else { usize::MAX }),
-                // How many words belong to it is not known: none of them is taken over.
+            (is_harmless, values_left) = match () {
+                () if HARMLESS_FLAGS.contains(&name) => (true, 0),
+                () if HARMLESS_VALUE_OPTIONS.contains(&name) => (true, usize::from(!has_value)),
+                () if HARMLESS_LIST_OPTIONS.contains(&name) => (true, if has_value { 0 } else { usize::MAX }),
+                // The number of its values is not known, so none of them is passed on.
                 () => (false, usize::MAX),
             };
-            match is_kept {
+            match is_harmless {
                 true => split.harmless.push(argument.clone()),
                 false => split.refused.push(name.to_owned()),
             }
@@ -76,7 +77,7 @@ pub fn split_arguments(arguments: &[String]) -> SplitArguments {
             split.refused.push(argument.clone());
         } else {
             values_left -= 1;
-            if is_kept {
+            if is_harmless {
                 split.harmless.push(argument.clone());
             }
         }
@@ -84,22 +85,22 @@ pub fn split_arguments(arguments: &[String]) -> SplitArguments {
     split
 }
 
-/// Returns true if a client of this version, as it prints it, can confine a session to a folder.
-pub fn can_confine(version_text: &str) -> bool {
-    parse_version(version_text).is_some_and(|version| version >= FIRST_CONFINED)
+/// Returns true if a client of this version can confine a session to a folder. The text is what the client prints.
+pub fn supports_restricted_mode(version_text: &str) -> bool {
+    parse_version(version_text).is_some_and(|version| version >= FIRST_RESTRICTED_VERSION)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<String> {
+    fn to_arguments(line: &str) -> Vec<String> {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
     #[test]
-    fn only_arguments_that_are_known_to_be_harmless_are_taken_over() {
-        for (given, harmless, refused) in [
+    fn only_arguments_known_to_be_harmless_are_passed_on() {
+        for (arguments, harmless, refused) in [
             ("", "", ""),
             ("--model opus --verbose", "--model opus --verbose", ""),
             ("--model=opus --max-turns 3", "--model=opus --max-turns 3", ""),
@@ -135,8 +136,9 @@ mod tests {
             ("--verbose words", "--verbose", "words"),
             ("--model opus words", "--model opus", "words"),
         ] {
-            let expected = SplitArguments { harmless: words(harmless), refused: words(refused) };
-            assert_eq!(split_arguments(&words(given)), expected, "{given}");
+            let expected =
+                SplitArguments { harmless: to_arguments(harmless), refused: to_arguments(refused) };
+            assert_eq!(split_harmless_arguments(&to_arguments(arguments)), expected, "{arguments}");
         }
     }
 
@@ -149,7 +151,7 @@ mod tests {
             ("1.0.128", false),
             ("", false),
         ] {
-            assert_eq!(can_confine(version_text), expected, "{version_text}");
+            assert_eq!(supports_restricted_mode(version_text), expected, "{version_text}");
         }
     }
 }

@@ -1,59 +1,59 @@
-//! Whether the records of runs may be where they would be: never where a session's command may write.
+//! Checks that the records of runs are in no folder in which a session's command may write.
 
 use std::path::{Path, PathBuf};
 
-/// Where they would be, and what a session may write. Every path absolute, its links resolved.
+/// The folder of the records, and the folders that a session may write. All paths are absolute, with their links
+/// resolved.
 #[derive(Debug, Clone, Default)]
-pub struct Ground {
-    /// The folder of the records.
-    pub records: PathBuf,
-    /// The project.
+pub struct RecordsLocation {
+    pub records_folder: PathBuf,
     pub project: PathBuf,
-    /// The user's home; none if there is none.
+    /// The user's home folder, if there is one.
     pub home: Option<PathBuf>,
-    /// Temporary folders.
-    pub temporary: Vec<PathBuf>,
+    pub temporary_folders: Vec<PathBuf>,
     /// Folders that were added to the session: `--add-dir`, `permissions.additionalDirectories`.
-    pub added: Vec<PathBuf>,
+    pub added_folders: Vec<PathBuf>,
 }
 
-/// Why they must not be there; none if they may.
-pub fn unfit(ground: &Ground) -> Option<String> {
-    let Ground { records, project, home, temporary, added } = ground;
-    let holds = |folder: &Path| records.starts_with(folder);
-    // Whose whole home is temporary (a container, a test) has no other place.
-    let is_home_in = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
-    let what = match () {
-        () if holds(project) => "in the project".to_owned(),
-        () => match added.iter().find(|folder| holds(folder)) {
+/// Returns why the records must not be in this folder, or `None` if they may.
+pub fn unsafe_location_reason(location: &RecordsLocation) -> Option<String> {
+    let RecordsLocation { records_folder, project, home, temporary_folders, added_folders } = location;
+    let contains_records = |folder: &Path| records_folder.starts_with(folder);
+    // A user whose whole home is temporary (a container, a test) has no other place.
+    let contains_home = |folder: &Path| home.as_ref().is_some_and(|home| home.starts_with(folder));
+    let place = match () {
+        () if contains_records(project) => "in the project".to_owned(),
+        () => match added_folders.iter().find(|folder| contains_records(folder)) {
             Some(folder) => format!("in {}, which was added to the sessions", folder.display()),
             None => {
-                let folder = temporary.iter().find(|folder| holds(folder) && !is_home_in(folder))?;
+                let folder = temporary_folders
+                    .iter()
+                    .find(|folder| contains_records(folder) && !contains_home(folder))?;
                 format!("in the temporary folder {}", folder.display())
             }
         },
     };
     Some(format!(
-        "the records of runs would be {what}, where a session's commands may write ({}): set XDG_STATE_HOME to another folder of yours",
-        records.display()
+        "the records of runs would be {place}, where a session's commands may write ({}): set XDG_STATE_HOME to another folder of yours",
+        records_folder.display()
     ))
 }
 
-/// The folders that arguments for the client add to its sessions: `--add-dir A B`, `--add-dir=A`.
-pub fn added_by(arguments: &[String]) -> Vec<&str> {
-    const FLAG: &str = "--add-dir";
-    let mut added = Vec::new();
-    let mut takes = false;
+/// Returns the folders that arguments for the client add to its sessions: `--add-dir A B`, `--add-dir=A`.
+pub fn parse_added_folders(arguments: &[String]) -> Vec<&str> {
+    const ADD_DIR_OPTION: &str = "--add-dir";
+    let mut folders = Vec::new();
+    let mut is_in_value_list = false;
     for argument in arguments {
-        match argument.strip_prefix(FLAG) {
-            Some("") => takes = true,
-            Some(joined) => added.extend(joined.strip_prefix('=')),
-            None if argument.starts_with('-') => takes = false,
-            None if takes => added.push(argument),
+        match argument.strip_prefix(ADD_DIR_OPTION) {
+            Some("") => is_in_value_list = true,
+            Some(suffix) => folders.extend(suffix.strip_prefix('=')),
+            None if argument.starts_with('-') => is_in_value_list = false,
+            None if is_in_value_list => folders.push(argument),
             None => {}
         }
     }
-    added
+    folders
 }
 
 #[cfg(test)]
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_lie_nowhere_that_a_session_may_write() {
-        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
-        for (records, home, added, expected) in [
+    fn records_are_never_where_a_session_may_write() {
+        let to_paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        for (records_folder, home, added_folders, expected) in [
             ("/home/u/.local/state/plimsoll/runs", "/home/u", &[][..], None),
             ("/home/u/work/p/.state/plimsoll/runs", "/home/u", &[], Some("in the project")),
             ("/home/u/work/p2/plimsoll/runs", "/home/u", &[], None),
@@ -77,20 +77,20 @@ mod tests {
             ),
             ("/tmp/home/.local/state/plimsoll/runs", "/tmp/home", &["/tmp"], Some("in /tmp, which was")),
         ] {
-            let ground = Ground {
-                records: records.into(),
+            let location = RecordsLocation {
+                records_folder: records_folder.into(),
                 project: "/home/u/work/p".into(),
                 home: Some(home.into()),
-                temporary: paths(&["/var/tmp", "/tmp"]),
-                added: paths(added),
+                temporary_folders: to_paths(&["/var/tmp", "/tmp"]),
+                added_folders: to_paths(added_folders),
             };
-            let found = unfit(&ground);
-            let is_right = match (&found, expected) {
+            let reason = unsafe_location_reason(&location);
+            let is_expected = match (&reason, expected) {
                 (None, None) => true,
-                (Some(found), Some(expected)) => found.contains(expected) && found.contains(records),
+                (Some(found), Some(expected)) => found.contains(expected) && found.contains(records_folder),
                 _ => false,
             };
-            assert!(is_right, "{records} {added:?}: {found:?}");
+            assert!(is_expected, "{records_folder} {added_folders:?}: {reason:?}");
         }
     }
 
@@ -103,7 +103,7 @@ mod tests {
             ("--add-directory /a", &[]),
         ] {
             let arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
-            assert_eq!(added_by(&arguments), expected, "{arguments:?}");
+            assert_eq!(parse_added_folders(&arguments), expected, "{arguments:?}");
         }
     }
 }

@@ -1,193 +1,198 @@
-//! When does a limit reset? The last resort, where the client gives no number: its own words. Only a time that
-//! stands directly behind `reset` or `resets` counts, because the words around it may come from anywhere.
+//! Parses the time at which a limit resets from the client's message. This is the last resort, if the client gives no
+//! number. Only a time directly behind `reset` or `resets` counts, because the rest of the message may come from
+//! anywhere.
 
 use chrono::{Month, NaiveDate};
 
-/// The moment that the words name, as far as they name it.
+/// The time of a reset, as far as the message states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResetClock {
+pub enum ResetTime {
     /// Seconds since 1970.
-    Epoch(u64),
-    /// A time on the clock.
-    Time {
+    UnixSeconds(u64),
+    /// A time of day.
+    ClockTime {
         /// 0 to 23.
         hour: u32,
         /// 0 to 59.
         minute: u32,
-        /// Month (1 to 12) and day; the client leaves them out where the time is less than a day away.
+        /// Month (1 to 12) and day; the client leaves them out if the time is less than a day away.
         month_day: Option<(u32, u32)>,
-        /// True for UTC. Otherwise the machine's own zone: the client prints its local time, on this machine.
-        utc: bool,
+        /// True for UTC. Otherwise the machine's own time zone: the client prints its local time, on this machine.
+        is_utc: bool,
     },
 }
 
-/// The first reset time that the words name.
-pub fn find(words: &str) -> Option<ResetClock> {
-    let words = words.to_ascii_lowercase();
-    epoch(&words).or_else(|| behind_each_reset(&words).find_map(clock))
+/// Returns the first reset time in a message.
+pub fn parse_reset_time(text: &str) -> Option<ResetTime> {
+    let lowercase = text.to_ascii_lowercase();
+    parse_unix_seconds(&lowercase).or_else(|| texts_after_reset(&lowercase).find_map(parse_clock_time))
 }
 
-/// `Claude AI usage limit reached|1795270982`, as clients of 2025 said it.
-fn epoch(words: &str) -> Option<ResetClock> {
-    let (_, behind) = words.split_once("limit reached|")?;
-    let (digits, _) = digits(behind);
-    // Ten digits are seconds from 2001 to 2286; anything else is no moment that we could wait for.
-    if digits.len() == 10 { digits.parse().ok().map(ResetClock::Epoch) } else { None }
+/// Parses `Claude AI usage limit reached|1795270982`, the form of clients of 2025.
+fn parse_unix_seconds(text: &str) -> Option<ResetTime> {
+    let (_, after_marker) = text.split_once("limit reached|")?;
+    let (digits, _) = split_leading_digits(after_marker);
+    // Ten digits are seconds from 2001 to 2286; no other number is a plausible time.
+    if digits.len() == 10 { digits.parse().ok().map(ResetTime::UnixSeconds) } else { None }
 }
 
-/// What is behind each `reset`, `resets`, `reset at`, `resets on`.
-fn behind_each_reset(words: &str) -> impl Iterator<Item = &str> {
-    let begins_a_word = move |at: usize| !words[..at].ends_with(char::is_alphanumeric);
-    words.match_indices("reset").filter(move |(at, _)| begins_a_word(*at)).filter_map(|(at, reset)| {
-        let behind = &words[at + reset.len()..];
-        let behind = after_space(behind.strip_prefix('s').unwrap_or(behind))?;
-        Some(without_word(behind, &["at", "on"]))
+/// Returns the texts behind each `reset`, `resets`, `reset at`, `resets on`.
+fn texts_after_reset(text: &str) -> impl Iterator<Item = &str> {
+    let starts_word = move |index: usize| !text[..index].ends_with(char::is_alphanumeric);
+    text.match_indices("reset").filter(move |(at, _)| starts_word(*at)).filter_map(|(at, keyword)| {
+        let rest = &text[at + keyword.len()..];
+        let rest = skip_required_space(rest.strip_prefix('s').unwrap_or(rest))?;
+        Some(skip_one_of(rest, &["at", "on"]))
     })
 }
 
-/// `nov 28, 3pm (europe/berlin)`, with or without the day and the zone.
-fn clock(words: &str) -> Option<ResetClock> {
-    let (month_day, words) = month_and_day(words).map_or((None, words), |(day, rest)| (Some(day), rest));
-    let ((hour, minute), words) = time(words)?;
-    Some(ResetClock::Time { hour, minute, month_day, utc: is_utc(words) })
+/// Parses `nov 28, 3pm (europe/berlin)`, with or without the day and the zone.
+fn parse_clock_time(text: &str) -> Option<ResetTime> {
+    let (month_day, rest) = parse_month_and_day(text).map_or((None, text), |(day, rest)| (Some(day), rest));
+    let ((hour, minute), zone_text) = parse_time_of_day(rest)?;
+    Some(ResetTime::ClockTime { hour, minute, month_day, is_utc: starts_with_utc(zone_text) })
 }
 
-/// It has each day that any year has.
+/// A leap year, so that February 29 is a valid day.
 const LEAP_YEAR: i32 = 2028;
 
-/// `nov 28, `, `jan 2 at `, `jan 2, 2027, `: the year is passed over, for the next such day is meant.
-fn month_and_day(words: &str) -> Option<((u32, u32), &str)> {
-    let (name, rest) = split_where(words, |letter| !letter.is_ascii_alphabetic());
-    let name = if name == "sept" { "sep" } else { name };
-    let month = name.parse::<Month>().ok()?.number_from_month();
-    let (day, rest) = number(after_space(rest)?)?;
-    let rest = without_year(separated(rest)?);
+/// Parses `nov 28, `, `jan 2 at `, `jan 2, 2027, `. The year is skipped, because the next such day is meant.
+fn parse_month_and_day(text: &str) -> Option<((u32, u32), &str)> {
+    let (month_name, rest) = split_at_first(text, |letter| !letter.is_ascii_alphabetic());
+    let month_name = if month_name == "sept" { "sep" } else { month_name };
+    let month = month_name.parse::<Month>().ok()?.number_from_month();
+    let (day, rest) = parse_short_number(skip_required_space(rest)?)?;
+    let rest = skip_year(skip_separator(rest)?);
     NaiveDate::from_ymd_opt(LEAP_YEAR, month, day).map(|_| ((month, day), rest))
 }
 
-fn without_year(words: &str) -> &str {
-    match digits(words) {
-        (year, rest) if year.len() == 4 => separated(rest).unwrap_or(words),
-        _ => words,
+fn skip_year(text: &str) -> &str {
+    match split_leading_digits(text) {
+        (year, rest) if year.len() == 4 => skip_separator(rest).unwrap_or(text),
+        _ => text,
     }
 }
 
-/// What follows a comma, a space or `at`; none if the word continues.
-fn separated(words: &str) -> Option<&str> {
-    let rest = words.strip_prefix(',').unwrap_or(words);
-    after_space(rest).map(|rest| without_word(rest, &["at"]))
+/// Returns the text after a comma, a space or `at`; `None` if the word continues.
+fn skip_separator(text: &str) -> Option<&str> {
+    let rest = text.strip_prefix(',').unwrap_or(text);
+    skip_required_space(rest).map(|rest| skip_one_of(rest, &["at"]))
 }
 
-/// `3pm`, `2:23 pm` or `15:00`. A number alone is none: it may count anything.
-fn time(words: &str) -> Option<((u32, u32), &str)> {
-    let (hour, rest) = number(words)?;
+/// Parses `3pm`, `2:23 pm` or `15:00`. A number alone is no time, because it may count anything.
+fn parse_time_of_day(text: &str) -> Option<((u32, u32), &str)> {
+    let (hour, rest) = parse_short_number(text)?;
     let (minute, rest) = match rest.strip_prefix(':') {
-        Some(rest) => two_digits(rest).map(|(minute, rest)| (Some(minute), rest))?,
+        Some(rest) => parse_two_digits(rest).map(|(minute, rest)| (Some(minute), rest))?,
         None => (None, rest),
     };
-    let (half, rest) = half_of_the_day(rest);
-    let hour = match half {
+    let (half_start, rest) = parse_am_pm(rest);
+    let hour = match half_start {
         // 12 am is midnight, 12 pm is noon.
-        Some(begin) if (1..=12).contains(&hour) => begin + hour % 12,
+        Some(half_start) if (1..=12).contains(&hour) => half_start + hour % 12,
         None if minute.is_some() && hour < 24 => hour,
         _ => return None,
     };
     let minute = minute.unwrap_or(0);
-    let goes_on = rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == ':');
-    (minute < 60 && !goes_on).then_some(((hour, minute), rest))
+    let is_followed_by_more = rest.starts_with(|letter: char| letter.is_alphanumeric() || letter == ':');
+    (minute < 60 && !is_followed_by_more).then_some(((hour, minute), rest))
 }
 
-/// The hour with which the half of the day begins that is named.
-fn half_of_the_day(words: &str) -> (Option<u32>, &str) {
-    let near = words.trim_start();
-    match (near.strip_prefix("am"), near.strip_prefix("pm")) {
+/// Parses `am` or `pm` into the hour with which that half of the day begins.
+fn parse_am_pm(text: &str) -> (Option<u32>, &str) {
+    let trimmed = text.trim_start();
+    match (trimmed.strip_prefix("am"), trimmed.strip_prefix("pm")) {
         (Some(rest), _) => (Some(0), rest),
         (_, Some(rest)) => (Some(12), rest),
-        _ => (None, words),
+        _ => (None, text),
     }
 }
 
-/// Is `(utc)` or the like the next word? (`etc/gmt+5` is another zone.)
-fn is_utc(words: &str) -> bool {
-    let zone = words.trim_start().trim_start_matches('(');
-    let (zone, _) = split_where(zone, |letter| !(letter.is_ascii_alphanumeric() || "/+-_".contains(letter)));
+/// Returns true if the text begins with `(utc)` or an equivalent. (`etc/gmt+5` is another zone.)
+fn starts_with_utc(text: &str) -> bool {
+    let zone = text.trim_start().trim_start_matches('(');
+    let (zone, _) =
+        split_at_first(zone, |letter| !(letter.is_ascii_alphanumeric() || "/+-_".contains(letter)));
     matches!(zone, "utc" | "gmt" | "etc/utc" | "etc/gmt")
 }
 
-fn number(words: &str) -> Option<(u32, &str)> {
-    let (digits, rest) = digits(words);
+fn parse_short_number(text: &str) -> Option<(u32, &str)> {
+    let (digits, rest) = split_leading_digits(text);
     if digits.len() <= 2 { Some((digits.parse().ok()?, rest)) } else { None }
 }
 
-fn two_digits(words: &str) -> Option<(u32, &str)> {
-    number(words).filter(|(_, rest)| words.len() - rest.len() == 2)
+fn parse_two_digits(text: &str) -> Option<(u32, &str)> {
+    parse_short_number(text).filter(|(_, rest)| text.len() - rest.len() == 2)
 }
 
-fn digits(words: &str) -> (&str, &str) {
-    split_where(words, |letter| !letter.is_ascii_digit())
+fn split_leading_digits(text: &str) -> (&str, &str) {
+    split_at_first(text, |letter| !letter.is_ascii_digit())
 }
 
-fn split_where(words: &str, ends: impl Fn(char) -> bool) -> (&str, &str) {
-    words.split_at(words.find(ends).unwrap_or(words.len()))
+fn split_at_first(text: &str, is_delimiter: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(is_delimiter).unwrap_or(text.len()))
 }
 
-/// What follows the white space; none if there is none. (The client's own may be a narrow one.)
-fn after_space(words: &str) -> Option<&str> {
-    let rest = words.trim_start();
-    (rest.len() < words.len()).then_some(rest)
+/// Returns the text after white space; `None` if there is none. (The client may print a narrow space.)
+fn skip_required_space(text: &str) -> Option<&str> {
+    let rest = text.trim_start();
+    (rest.len() < text.len()).then_some(rest)
 }
 
-fn without_word<'a>(words: &'a str, passed_over: &[&str]) -> &'a str {
-    passed_over.iter().find_map(|word| after_space(words.strip_prefix(word)?)).unwrap_or(words)
+fn skip_one_of<'a>(text: &'a str, skipped_words: &[&str]) -> &'a str {
+    skipped_words.iter().find_map(|word| skip_required_space(text.strip_prefix(word)?)).unwrap_or(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn time(hour: u32, minute: u32) -> Option<ResetClock> {
-        Some(ResetClock::Time { hour, minute, month_day: None, utc: false })
+    fn local_time(hour: u32, minute: u32) -> Option<ResetTime> {
+        Some(ResetTime::ClockTime { hour, minute, month_day: None, is_utc: false })
     }
 
-    fn utc(hour: u32, minute: u32) -> Option<ResetClock> {
-        Some(ResetClock::Time { hour, minute, month_day: None, utc: true })
+    fn utc_time(hour: u32, minute: u32) -> Option<ResetTime> {
+        Some(ResetTime::ClockTime { hour, minute, month_day: None, is_utc: true })
     }
 
-    fn on(month: u32, day: u32, hour: u32, minute: u32) -> Option<ResetClock> {
-        Some(ResetClock::Time { hour, minute, month_day: Some((month, day)), utc: false })
+    fn dated_time(month: u32, day: u32, hour: u32, minute: u32) -> Option<ResetTime> {
+        Some(ResetTime::ClockTime { hour, minute, month_day: Some((month, day)), is_utc: false })
     }
 
     #[test]
-    fn the_words_of_every_client_name_their_reset() {
+    fn reset_times_in_messages_of_all_clients_are_parsed() {
         for (words, expected) in [
-            ("You've hit your 5-hour limit · resets 2:23pm (UTC)", utc(14, 23)),
-            ("You've hit your session limit · resets 12:50am (America/Los_Angeles)", time(0, 50)),
-            ("You've hit your weekly limit · resets Nov 28, 3pm (Europe/Berlin)", on(11, 28, 15, 0)),
-            ("You've hit your weekly limit · resets Jan 2, 2027, 3:05pm (Europe/Berlin)", on(1, 2, 15, 5)),
-            ("Claude AI usage limit reached|1795270982", Some(ResetClock::Epoch(1_795_270_982))),
-            ("5-hour limit reached ∙ resets 3am", time(3, 0)),
-            ("Session limit reached ∙ resets 5:00 PM\nUpgrade", time(17, 0)),
-            ("Session limit reached ∙ resets 5:00\u{202f}PM", time(17, 0)),
-            ("Your limit will reset at 11pm (America/New_York).", time(23, 0)),
-            ("Claude usage limit reached. Your limit will reset at 1pm (Etc/GMT+5).", time(13, 0)),
-            ("Approaching usage limit · resets at 12pm", time(12, 0)),
-            ("resets 12am", time(0, 0)),
-            ("resets 6am tomorrow", time(6, 0)),
-            ("resets Jan 2 at 12:30am", on(1, 2, 0, 30)),
-            ("resets on February 29 at 9:00", on(2, 29, 9, 0)),
-            ("resets Sept 3, 4pm", on(9, 3, 16, 0)),
-            ("resets 15:00", time(15, 0)),
-            ("resets 15:00 GMT.", utc(15, 0)),
-            ("resets 3pm (Etc/UTC) · progress saved", utc(15, 0)),
-            ("the limit resets soon: it resets 3pm", time(15, 0)),
-            ("limit · resets 3pm (UTC) · your weekly limit resets Nov 28, 4pm (UTC)", utc(15, 0)),
+            ("You've hit your 5-hour limit · resets 2:23pm (UTC)", utc_time(14, 23)),
+            ("You've hit your session limit · resets 12:50am (America/Los_Angeles)", local_time(0, 50)),
+            ("You've hit your weekly limit · resets Nov 28, 3pm (Europe/Berlin)", dated_time(11, 28, 15, 0)),
+            (
+                "You've hit your weekly limit · resets Jan 2, 2027, 3:05pm (Europe/Berlin)",
+                dated_time(1, 2, 15, 5),
+            ),
+            ("Claude AI usage limit reached|1795270982", Some(ResetTime::UnixSeconds(1_795_270_982))),
+            ("5-hour limit reached ∙ resets 3am", local_time(3, 0)),
+            ("Session limit reached ∙ resets 5:00 PM\nUpgrade", local_time(17, 0)),
+            ("Session limit reached ∙ resets 5:00\u{202f}PM", local_time(17, 0)),
+            ("Your limit will reset at 11pm (America/New_York).", local_time(23, 0)),
+            ("Claude usage limit reached. Your limit will reset at 1pm (Etc/GMT+5).", local_time(13, 0)),
+            ("Approaching usage limit · resets at 12pm", local_time(12, 0)),
+            ("resets 12am", local_time(0, 0)),
+            ("resets 6am tomorrow", local_time(6, 0)),
+            ("resets Jan 2 at 12:30am", dated_time(1, 2, 0, 30)),
+            ("resets on February 29 at 9:00", dated_time(2, 29, 9, 0)),
+            ("resets Sept 3, 4pm", dated_time(9, 3, 16, 0)),
+            ("resets 15:00", local_time(15, 0)),
+            ("resets 15:00 GMT.", utc_time(15, 0)),
+            ("resets 3pm (Etc/UTC) · progress saved", utc_time(15, 0)),
+            ("the limit resets soon: it resets 3pm", local_time(15, 0)),
+            ("limit · resets 3pm (UTC) · your weekly limit resets Nov 28, 4pm (UTC)", utc_time(15, 0)),
         ] {
-            assert_eq!(find(words), expected, "{words}");
+            assert_eq!(parse_reset_time(words), expected, "{words}");
         }
     }
 
     #[test]
-    fn words_without_a_reset_time_name_none() {
+    fn messages_without_a_reset_time_give_none() {
         for words in [
             "",
             "API Error: 429 rate limited",
@@ -225,7 +230,7 @@ mod tests {
             "resets é",
             "İresets 3\u{202f}",
         ] {
-            assert_eq!(find(words), None, "{words}");
+            assert_eq!(parse_reset_time(words), None, "{words}");
         }
     }
 }

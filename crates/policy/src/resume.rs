@@ -1,78 +1,91 @@
-//! Decides whether the next session resumes a checkpoint. It takes the checkpoint of its own item; those of other items wait in the
-//! state's `half_done`. [`plimsoll_domain::resume`] words what the session is told.
+//! Decides whether the next session resumes a checkpoint. A session takes the checkpoint of its own item; those of
+//! other items wait in the state's `half_done`. [`plimsoll_domain::resume`] renders the text that the session is
+//! given.
 
-use crate::item_in_hand::{first_in_hand, item_in_hand};
+use crate::current_item::{choose_current_item, current_open_item};
 use plimsoll_domain::state::checkpoint::NOT_BEGUN;
-use plimsoll_domain::state::{Cause, Checkpoint, ItemWork};
-use plimsoll_domain::text::{clip, one_line};
-use plimsoll_domain::verdict::Course;
-use plimsoll_domain::{Ending, RunState, TodoList};
+use plimsoll_domain::state::{Checkpoint, CheckpointCause, ItemWork};
+use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::verdict::EndingCourse;
+use plimsoll_domain::{RunState, SessionEnding, TodoList};
 
-/// The checkpoint that the next session resumes, if there is one. One that was asked for, or written before a
-/// compaction, never forces a resume: once its item is ticked it is history. What was ticked since the checkpoint is
-/// finished: nothing of it is handed on to the next item.
-pub fn due(checkpoint: &Checkpoint, todo: Option<&TodoList>, set_aside: &[String]) -> Option<Checkpoint> {
-    let is_finished = item_is_ticked(checkpoint, todo);
+/// Returns the checkpoint that the next session resumes, if there is one. A checkpoint that was requested, or written
+/// before a compaction, is not resumed once its item is ticked. An item that was ticked since the checkpoint is
+/// finished: none of its details is handed on to the next item.
+pub fn checkpoint_to_resume(
+    checkpoint: &Checkpoint,
+    todo: Option<&TodoList>,
+    set_aside: &[String],
+) -> Option<Checkpoint> {
+    let is_item_ticked = is_checkpoint_item_ticked(checkpoint, todo);
     // Its session ticked its item and began no other.
-    let was_finished = !checkpoint.item_work.is_begun && !checkpoint.item_work.finished.is_empty();
-    let forced = matches!(checkpoint.cause, Cause::Level | Cause::Budget | Cause::Crash);
-    if !checkpoint.active || ((is_finished || was_finished) && !forced) {
+    let was_finished_at_checkpoint =
+        !checkpoint.item_work.is_begun && !checkpoint.item_work.ticked_items.is_empty();
+    let forces_resume =
+        matches!(checkpoint.cause, CheckpointCause::Level | CheckpointCause::Budget | CheckpointCause::Crash);
+    if !checkpoint.active || ((is_item_ticked || was_finished_at_checkpoint) && !forces_resume) {
         return None;
     }
     Some(match todo {
-        Some(todo) if is_finished => after(checkpoint, todo, set_aside),
+        Some(todo) if is_item_ticked => carry_over_to_next_item(checkpoint, todo, set_aside),
         _ => checkpoint.clone(),
     })
 }
 
-/// The checkpoint for the session that is planned: of the item it is told to do, and of no other. One of another item that
-/// is half done waits until its turn comes.
-pub fn for_next(state: &mut RunState, todo: Option<&TodoList>) -> Option<Checkpoint> {
-    let due = due(&state.context_checkpoint, todo, &state.items.set_aside);
-    let item = item_in_hand(state).cloned();
-    state.half_done.retain(|waiting| state.items.todo_items.contains(&waiting.current_todo_item));
-    let is_of_another = |due: &Checkpoint| {
-        item.as_ref() != Some(&due.current_todo_item)
-            && state.items.todo_items.contains(&due.current_todo_item)
+/// Takes the checkpoint for the session that is planned: the one of the item that it is told to do, and of no other.
+/// The checkpoint of another half-done item waits until its turn comes.
+pub fn take_checkpoint_for_next_session(state: &mut RunState, todo: Option<&TodoList>) -> Option<Checkpoint> {
+    let checkpoint = checkpoint_to_resume(&state.context_checkpoint, todo, &state.plan_items.set_aside_items);
+    let item = current_open_item(state).cloned();
+    state
+        .half_done_checkpoints
+        .retain(|half_done| state.plan_items.todo_items.contains(&half_done.current_todo_item));
+    let is_for_other_open_item = |checkpoint: &Checkpoint| {
+        item.as_ref() != Some(&checkpoint.current_todo_item)
+            && state.plan_items.todo_items.contains(&checkpoint.current_todo_item)
     };
-    match due {
-        Some(other) if other.item_work.is_begun && is_of_another(&other) => {
-            // One an item: the newer checkpoint of the same item replaces the older one.
-            state.half_done.retain(|waiting| waiting.current_todo_item != other.current_todo_item);
-            state.half_done.push(other);
-            take_waiting(state, item.as_deref())
+    match checkpoint {
+        Some(checkpoint) if checkpoint.item_work.is_begun && is_for_other_open_item(&checkpoint) => {
+            // There is one checkpoint for each item: the newer one replaces the older one.
+            state
+                .half_done_checkpoints
+                .retain(|half_done| half_done.current_todo_item != checkpoint.current_todo_item);
+            state.half_done_checkpoints.push(checkpoint);
+            take_half_done_checkpoint(state, item.as_deref())
         }
-        Some(due) => Some(due),
-        None => take_waiting(state, item.as_deref()),
+        Some(checkpoint) => Some(checkpoint),
+        None => take_half_done_checkpoint(state, item.as_deref()),
     }
 }
 
-fn take_waiting(state: &mut RunState, item: Option<&str>) -> Option<Checkpoint> {
-    let place =
-        state.half_done.iter().position(|waiting| Some(waiting.current_todo_item.as_str()) == item)?;
-    Some(state.half_done.remove(place))
+fn take_half_done_checkpoint(state: &mut RunState, item: Option<&str>) -> Option<Checkpoint> {
+    let index = state
+        .half_done_checkpoints
+        .iter()
+        .position(|half_done| Some(half_done.current_todo_item.as_str()) == item)?;
+    Some(state.half_done_checkpoints.remove(index))
 }
 
-/// The next open item of a plan that waits for no answer.
-pub(crate) fn next_free(todo: &TodoList, set_aside: &[String]) -> Option<String> {
-    first_in_hand(todo.free().iter(), set_aside).cloned()
+/// Returns the next open item of a plan that waits for no answer.
+pub(crate) fn next_free_item(todo: &TodoList, set_aside: &[String]) -> Option<String> {
+    choose_current_item(todo.unparked_open_items().iter(), set_aside).cloned()
 }
 
-/// The checkpoint of an item that has been ticked since, for the item after it.
-fn after(checkpoint: &Checkpoint, todo: &TodoList, set_aside: &[String]) -> Checkpoint {
+/// Returns the checkpoint of an item that has been ticked since, changed for the item after it.
+fn carry_over_to_next_item(checkpoint: &Checkpoint, todo: &TodoList, set_aside: &[String]) -> Checkpoint {
     let work = &checkpoint.item_work;
-    let finished = work.finished.iter().chain([&checkpoint.current_todo_item]).cloned().collect();
-    let next = next_free(todo, set_aside);
+    let finished = work.ticked_items.iter().chain([&checkpoint.current_todo_item]).cloned().collect();
+    let next_item = next_free_item(todo, set_aside);
     Checkpoint {
-        current_todo_item: next.unwrap_or_default(),
+        current_todo_item: next_item.unwrap_or_default(),
         files_in_progress: Vec::new(),
         progress_on_item: NOT_BEGUN.to_owned(),
         next_step: String::new(),
         earlier_notes: None,
         earlier_handoff: String::new(),
         item_work: ItemWork {
-            own_item: work.own_item.clone(),
-            finished,
+            session_item: work.session_item.clone(),
+            ticked_items: finished,
             is_begun: false,
             ..ItemWork::default()
         },
@@ -80,31 +93,38 @@ fn after(checkpoint: &Checkpoint, todo: &TodoList, set_aside: &[String]) -> Chec
     }
 }
 
-/// True when the item that was in progress at the checkpoint has been ticked since.
-pub fn item_is_ticked(checkpoint: &Checkpoint, todo: Option<&TodoList>) -> bool {
+/// Returns true if the item that was in progress at the checkpoint has been ticked since.
+pub fn is_checkpoint_item_ticked(checkpoint: &Checkpoint, todo: Option<&TodoList>) -> bool {
     let item = &checkpoint.current_todo_item;
     !item.is_empty() && todo.is_some_and(|todo| todo.is_ticked(item))
 }
 
-/// What the current iteration did, in a sentence.
-pub fn last_action(state: &RunState, ending: &Ending) -> String {
-    let quoted = |item: &String| format!("\"{}\"", clip(&one_line(item), 80));
-    let ticked: Vec<String> = state.ticked_now().iter().map(quoted).collect();
-    let open = state.iteration_record.item.as_ref().filter(|item| state.items.todo_items.contains(item));
-    let what = match (ticked.is_empty(), open) {
-        (true, Some(item)) if state.asked_now().any(|question| question.item == *item) => {
-            format!("asked the user about {}, which waits for the answer", quoted(item))
+/// Describes in a sentence what the current iteration did.
+pub fn describe_last_action(state: &RunState, ending: &SessionEnding) -> String {
+    let quote_item = |item: &String| format!("\"{}\"", truncate_end(&to_single_line(item), 80));
+    let ticked_items: Vec<String> = state.items_ticked_in_iteration().iter().map(quote_item).collect();
+    let open_item =
+        state.iteration_record.item.as_ref().filter(|item| state.plan_items.todo_items.contains(item));
+    let action = match (ticked_items.is_empty(), open_item) {
+        (true, Some(item))
+            if state.questions_of_current_iteration().any(|question| question.item == *item) =>
+        {
+            format!("asked the user about {}, which waits for the answer", quote_item(item))
         }
-        (false, None) => format!("finished {}", ticked.join(", ")),
-        (false, Some(item)) => format!("finished {}; {} is still open", ticked.join(", "), quoted(item)),
-        (true, Some(item)) => format!("worked on {}, which is still open", quoted(item)),
+        (false, None) => format!("finished {}", ticked_items.join(", ")),
+        (false, Some(item)) => {
+            format!("finished {}; {} is still open", ticked_items.join(", "), quote_item(item))
+        }
+        (true, Some(item)) => format!("worked on {}, which is still open", quote_item(item)),
         (true, None) => "ticked no item".to_owned(),
     };
-    let how = match ending.traits().course {
-        Course::Orderly => String::new(),
-        Course::Stopped | Course::Broken => format!(" (it ended early: {})", ending.word().replace('_', " ")),
+    let ending_text = match ending.traits().course {
+        EndingCourse::Completed => String::new(),
+        EndingCourse::StoppedFromOutside | EndingCourse::BrokenOff => {
+            format!(" (it ended early: {})", ending.as_str().replace('_', " "))
+        }
     };
-    format!("iteration {} {what}{how}", state.iteration)
+    format!("iteration {} {action}{ending_text}", state.iteration)
 }
 
 #[cfg(test)]
@@ -113,7 +133,7 @@ mod tests {
     use plimsoll_domain::state::FileInProgress;
 
     #[test]
-    fn a_checkpoint_on_demand_or_by_compaction_is_history_once_its_item_is_ticked() {
+    fn a_requested_or_compaction_checkpoint_ends_with_its_ticked_item() {
         let open = TodoList::parse("- [ ] two\n");
         let ticked = TodoList::parse("- [x] two\n");
         let checkpoint = |cause, active| Checkpoint {
@@ -122,22 +142,30 @@ mod tests {
             current_todo_item: "two".into(),
             ..Checkpoint::default()
         };
-        for (cause, todo, resumes) in [
-            (Cause::Level, &open, true),
-            (Cause::Level, &ticked, true),
-            (Cause::Compact, &open, true),
-            (Cause::Compact, &ticked, false),
-            (Cause::Manual, &ticked, false),
+        for (cause, todo, should_resume) in [
+            (CheckpointCause::Level, &open, true),
+            (CheckpointCause::Level, &ticked, true),
+            (CheckpointCause::Compact, &open, true),
+            (CheckpointCause::Compact, &ticked, false),
+            (CheckpointCause::Manual, &ticked, false),
         ] {
-            assert_eq!(due(&checkpoint(cause, true), Some(todo), &[]).is_some(), resumes, "{cause:?}");
-            assert_eq!(due(&checkpoint(cause, false), Some(todo), &[]), None);
+            assert_eq!(
+                checkpoint_to_resume(&checkpoint(cause, true), Some(todo), &[]).is_some(),
+                should_resume,
+                "{cause:?}"
+            );
+            assert_eq!(checkpoint_to_resume(&checkpoint(cause, false), Some(todo), &[]), None);
         }
         let ticked_by_its_session = |cause| Checkpoint {
-            item_work: ItemWork { finished: vec!["one".into()], is_begun: false, ..ItemWork::default() },
+            item_work: ItemWork { ticked_items: vec!["one".into()], is_begun: false, ..ItemWork::default() },
             ..checkpoint(cause, true)
         };
-        assert!(due(&ticked_by_its_session(Cause::Manual), Some(&open), &[]).is_none());
-        assert!(due(&ticked_by_its_session(Cause::Level), Some(&open), &[]).is_some());
+        assert!(
+            checkpoint_to_resume(&ticked_by_its_session(CheckpointCause::Manual), Some(&open), &[]).is_none()
+        );
+        assert!(
+            checkpoint_to_resume(&ticked_by_its_session(CheckpointCause::Level), Some(&open), &[]).is_some()
+        );
     }
 
     #[test]
@@ -152,23 +180,26 @@ mod tests {
             },
             ..RunState::default()
         };
-        let plan = |state: &mut RunState, text: &str| {
+        let next_checkpoint_item = |state: &mut RunState, text: &str| {
             let list = todo(text);
-            state.take_items(&list);
-            let next = for_next(state, Some(&list));
+            state.update_items_from_plan(&list);
+            let next = take_checkpoint_for_next_session(state, Some(&list));
             state.context_checkpoint.active = false;
             next.map(|next| next.current_todo_item)
         };
-        assert_eq!(plan(&mut state, "- [ ] urgent\n- [ ] parser\n"), None);
-        assert_eq!(state.half_done.len(), 1);
+        assert_eq!(next_checkpoint_item(&mut state, "- [ ] urgent\n- [ ] parser\n"), None);
+        assert_eq!(state.half_done_checkpoints.len(), 1);
         // The urgent session leaves nothing; then it is the parser's turn.
-        assert_eq!(plan(&mut state, "- [x] urgent\n- [ ] parser\n").as_deref(), Some("parser"));
-        assert!(state.half_done.is_empty());
-        // One that is ticked meanwhile is forgotten.
+        assert_eq!(
+            next_checkpoint_item(&mut state, "- [x] urgent\n- [ ] parser\n").as_deref(),
+            Some("parser")
+        );
+        assert!(state.half_done_checkpoints.is_empty());
+        // A checkpoint whose item is ticked meanwhile is dropped.
         state.context_checkpoint.active = true;
-        assert_eq!(plan(&mut state, "- [ ] urgent\n- [ ] parser\n"), None);
-        assert_eq!(plan(&mut state, "- [ ] urgent\n- [x] parser\n"), None);
-        assert!(state.half_done.is_empty());
+        assert_eq!(next_checkpoint_item(&mut state, "- [ ] urgent\n- [ ] parser\n"), None);
+        assert_eq!(next_checkpoint_item(&mut state, "- [ ] urgent\n- [x] parser\n"), None);
+        assert!(state.half_done_checkpoints.is_empty());
     }
 
     #[test]
@@ -176,16 +207,16 @@ mod tests {
         let state = |open: &[&str], done: &[&str]| {
             let mut state = RunState { iteration: 3, ..RunState::default() };
             state.iteration_record.item = Some("two".into());
-            state.items.todo_items = open.iter().map(|item| (*item).to_owned()).collect();
-            state.items.completed_items = done.iter().map(|item| (*item).to_owned()).collect();
+            state.plan_items.todo_items = open.iter().map(|item| (*item).to_owned()).collect();
+            state.plan_items.completed_items = done.iter().map(|item| (*item).to_owned()).collect();
             state
         };
-        let crashed = Ending::Crashed("was killed".into());
+        let crashed = SessionEnding::Crashed("was killed".into());
         for (state, ending, expected) in [
-            (state(&[], &["two"]), Ending::Completed, "iteration 3 finished \"two\""),
+            (state(&[], &["two"]), SessionEnding::Completed, "iteration 3 finished \"two\""),
             (
                 state(&["two"], &["one"]),
-                Ending::Completed,
+                SessionEnding::Completed,
                 "iteration 3 finished \"one\"; \"two\" is still open",
             ),
             (
@@ -193,14 +224,14 @@ mod tests {
                 crashed,
                 "iteration 3 worked on \"two\", which is still open (it ended early: crashed)",
             ),
-            (state(&[], &[]), Ending::Completed, "iteration 3 ticked no item"),
+            (state(&[], &[]), SessionEnding::Completed, "iteration 3 ticked no item"),
         ] {
-            assert_eq!(last_action(&state, &ending), expected);
+            assert_eq!(describe_last_action(&state, &ending), expected);
         }
     }
 
     #[test]
-    fn nothing_of_an_item_that_was_ticked_since_is_handed_on_to_the_next_one() {
+    fn no_details_of_a_ticked_item_are_handed_on_to_the_next_item() {
         let checkpoint = Checkpoint {
             active: true,
             current_todo_item: "two".into(),
@@ -209,20 +240,20 @@ mod tests {
             resume_summary: "UTC".into(),
             files_in_progress: vec![FileInProgress { path: "two.rs".into(), ..FileInProgress::default() }],
             item_work: ItemWork {
-                own_item: "one".into(),
-                finished: vec!["one".into()],
-                uncommitted: vec!["two.rs".into()],
+                session_item: "one".into(),
+                ticked_items: vec!["one".into()],
+                uncommitted_files: vec!["two.rs".into()],
                 ..ItemWork::default()
             },
             ..Checkpoint::default()
         };
         let todo = TodoList::parse("- [x] one\n- [x] two\n- [ ] stuck\n- [ ] three\n");
-        let due = due(&checkpoint, Some(&todo), &["stuck".to_owned()]).unwrap();
-        assert_eq!((due.current_todo_item.as_str(), due.resume_summary.as_str()), ("three", "UTC"));
-        assert_eq!((due.progress_on_item.as_str(), due.next_step.as_str()), (NOT_BEGUN, ""));
-        assert!(due.files_in_progress.is_empty());
-        assert_eq!(due.item_work.finished, ["one", "two"]);
-        let work = &due.item_work;
-        assert!(!work.is_begun && work.uncommitted.is_empty());
+        let resumed = checkpoint_to_resume(&checkpoint, Some(&todo), &["stuck".to_owned()]).unwrap();
+        assert_eq!((resumed.current_todo_item.as_str(), resumed.resume_summary.as_str()), ("three", "UTC"));
+        assert_eq!((resumed.progress_on_item.as_str(), resumed.next_step.as_str()), (NOT_BEGUN, ""));
+        assert!(resumed.files_in_progress.is_empty());
+        assert_eq!(resumed.item_work.ticked_items, ["one", "two"]);
+        let item_work = &resumed.item_work;
+        assert!(!item_work.is_begun && item_work.uncommitted_files.is_empty());
     }
 }

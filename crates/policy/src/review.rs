@@ -1,272 +1,299 @@
-//! A second pair of eyes: when ticked items are reviewed, what of the answer counts, and what becomes of their ticks.
+//! Reviews of ticked items by a second session: when they are due, how an answer is parsed, and which ticks are taken
+//! back.
 //!
-//! The answer is foreign text. It can take a tick back, at most [`MOST`] times an item, and say why; nothing else. Without an
-//! answer no tick counts: its item waits for the user.
+//! The answer is untrusted text. It can only take a tick back, at most [`MOST`] times an item, and give the reason.
+//! Without an answer no tick counts: its item waits for the user.
 
-use crate::item_in_hand::item_in_hand;
-use plimsoll_domain::review::{Finding, ItemBegun, ItemPoints, Review, ReviewSession, Reviewed, Reviews};
-use plimsoll_domain::taken_back::TakenBack;
-use plimsoll_domain::text::{clip, counted, one_line};
+use crate::current_item::current_open_item;
+use plimsoll_domain::reverted_ticks::RevertedTicks;
+use plimsoll_domain::review::{
+    Finding, ItemFindings, ItemWorkStart, Review, ReviewOutcome, ReviewSession, ReviewState,
+};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 use plimsoll_domain::{RunState, TodoList, item_set};
-use plimsoll_protocol::foreign_words::visible;
+use plimsoll_protocol::untrusted_text::escape_hidden_characters;
 
-/// So often the tick of an item is taken back for a review: what two sessions could not settle is for the user.
-pub const MOST: u32 = 2;
-/// So many findings of one answer count, and so much of each, in bytes.
-const FINDINGS: usize = 10;
-const LONGEST: usize = 600;
-/// How much of the reason for a missing verdict a question quotes, in bytes.
-const TROUBLE: usize = 200;
+/// Maximum number of times that reviews take back the tick of an item. The user must decide what two sessions could
+/// not settle.
+pub const MAX_UNTICKS: u32 = 2;
+/// Maximum number of findings of an answer that count, and the maximum length of each in characters.
+const MAX_FINDINGS: usize = 10;
+const MAX_FINDING_CHARS: usize = 600;
+/// Maximum length of the quoted reason for a missing verdict, in characters.
+const MAX_TROUBLE_CHARS: usize = 200;
 
-/// Why an answer says nothing of the work.
-pub const UNREADABLE: &str =
+/// The reason why an answer has no verdict.
+pub const UNREADABLE_ANSWER: &str =
     "its answer has no line `VERDICT: pass` or `VERDICT: findings` with findings below it";
 
-/// True if the session of this state was reviewed already.
-fn is_reviewed(state: &RunState) -> bool {
-    let last = state.outcomes.reviews.last.as_ref();
-    last.is_some_and(|review| review.is_of(state.iteration, state.session_id.as_ref()))
+/// Returns true if the current session has been reviewed already.
+fn is_session_reviewed(state: &RunState) -> bool {
+    let last_review = state.outcomes.reviews.last_review.as_ref();
+    last_review.is_some_and(|review| review.is_after_session(state.iteration, state.session_id.as_ref()))
 }
 
-/// The ticked items that no review has looked at yet: those of earlier sessions, then those of this one.
-fn waiting(state: &RunState, todo: &TodoList) -> Vec<String> {
-    let done = todo.done();
-    let is_done = item_set::set(&done);
-    let earlier = state.outcomes.reviews.waiting.iter().filter(|item| is_done.contains(item.as_str()));
-    let mut waiting: Vec<String> = earlier.cloned().collect();
-    if !is_reviewed(state) {
-        item_set::join(&mut waiting, &state.ticked_in_session(&done));
+/// Returns the ticked items that no review has covered yet: those of earlier sessions, then those of this one.
+fn ticked_items_awaiting_review(state: &RunState, todo: &TodoList) -> Vec<String> {
+    let done_items = todo.ticked_items();
+    let done_set = item_set::to_text_set(&done_items);
+    let waiting_before =
+        state.outcomes.reviews.waiting_items.iter().filter(|item| done_set.contains(item.as_str()));
+    let mut waiting: Vec<String> = waiting_before.cloned().collect();
+    if !is_session_reviewed(state) {
+        item_set::append_new_items(&mut waiting, &state.filter_ticked_in_session(&done_items));
     }
     waiting
 }
 
-/// The items to review now, none if it is too early: once as many wait as the user said, once nothing is left to do, and at
-/// once if one of them was reviewed before.
-pub fn due(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
-    let every = state.options.review_every as usize;
-    let Some(todo) = todo.filter(|_| every > 0 && !is_reviewed(state)) else { return Vec::new() };
-    let waiting = waiting(state, todo);
-    let was_reviewed = |item: &String| state.outcomes.reviews.points_of(item).is_some();
-    let is_due = waiting.len() >= every || todo.free().is_empty() || waiting.iter().any(was_reviewed);
+/// Returns the items to review now: when as many wait as the user configured, when nothing is left to do, or at once
+/// if one of them was reviewed before. Returns an empty list if it is too early.
+pub fn items_to_review_now(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
+    let review_every = state.options.items_per_review as usize;
+    let Some(todo) = todo.filter(|_| review_every > 0 && !is_session_reviewed(state)) else {
+        return Vec::new();
+    };
+    let waiting = ticked_items_awaiting_review(state, todo);
+    let was_reviewed = |item: &String| state.outcomes.reviews.findings_for_item(item).is_some();
+    let is_due = waiting.len() >= review_every
+        || todo.unparked_open_items().is_empty()
+        || waiting.iter().any(was_reviewed);
     if is_due { waiting } else { Vec::new() }
 }
 
 /// Returns the reason why ticked items that still wait for their review contradict completion; `None` if none waits. Reviews do
 /// not begin once the money, the tokens or the time are used up.
-pub(crate) fn missing_review(state: &RunState, todo: Option<&TodoList>) -> Option<String> {
-    let count = due(state, todo).len();
+pub(crate) fn missing_review_reason(state: &RunState, todo: Option<&TodoList>) -> Option<String> {
+    let count = items_to_review_now(state, todo).len();
     let verb = if count == 1 { "waits for its review" } else { "wait for their review" };
-    (count > 0).then(|| format!("{} {verb}", counted(count, "ticked item")))
+    (count > 0).then(|| format!("{} {verb}", count_with_noun(count, "ticked item")))
 }
 
-/// Notes where the work on the item at hand begins, unless it began earlier.
-pub fn begin(state: &mut RunState, head: Option<&str>) {
-    if state.options.review_every == 0 {
+/// Records the commit at which the work on the current item begins, unless it began earlier.
+pub fn record_work_start(state: &mut RunState, head: Option<&str>) {
+    if state.options.items_per_review == 0 {
         return;
     }
-    let Some(item) = item_in_hand(state).cloned() else { return };
-    let Reviews { begun, .. } = &mut state.outcomes.reviews;
-    if !begun.iter().any(|known| known.item == item) {
-        begun.push(ItemBegun { item, head: head.map(str::to_owned) });
+    let Some(item) = current_open_item(state).cloned() else { return };
+    let ReviewState { work_starts: begun, .. } = &mut state.outcomes.reviews;
+    if !begun.iter().any(|started| started.item == item) {
+        begun.push(ItemWorkStart { item, head: head.map(str::to_owned) });
     }
 }
 
-/// Where the work on these items began: HEAD at that time, none before the first commit.
-pub fn base<'a>(state: &'a RunState, items: &[String]) -> Option<&'a str> {
-    let begun = state.outcomes.reviews.begun.iter().find(|begun| items.contains(&begun.item));
-    let of_iteration = || state.iteration_record.footing.as_ref().and_then(|footing| footing.head.as_deref());
-    begun.map_or_else(of_iteration, |begun| begun.head.as_deref())
+/// Returns HEAD at the time when the work on these items began; `None` before the first commit.
+pub fn commit_before_work<'a>(state: &'a RunState, items: &[String]) -> Option<&'a str> {
+    let first_started = state.outcomes.reviews.work_starts.iter().find(|begun| items.contains(&begun.item));
+    let head_at_iteration_start =
+        || state.iteration_record.fingerprint_before.as_ref().and_then(|footing| footing.head.as_deref());
+    first_started.map_or_else(head_at_iteration_start, |started| started.head.as_deref())
 }
 
-/// The end of a session: what it ticked waits for its review, if that did not come now.
-pub fn wait(state: &mut RunState, todo: Option<&TodoList>) {
-    let Some(todo) = todo.filter(|_| state.options.review_every > 0) else { return };
-    let waiting = waiting(state, todo);
-    // An item that a session took beside its own began with that session.
-    let head = state.iteration_record.footing.as_ref().and_then(|footing| footing.head.clone());
-    let Reviews { begun, waiting: kept, .. } = &mut state.outcomes.reviews;
+/// Records, at the end of a session, the ticked items that still wait for their review.
+pub fn record_items_awaiting_review(state: &mut RunState, todo: Option<&TodoList>) {
+    let Some(todo) = todo.filter(|_| state.options.items_per_review > 0) else { return };
+    let waiting = ticked_items_awaiting_review(state, todo);
+    // The work on an item that a session took beside its own began with that session.
+    let head = state.iteration_record.fingerprint_before.as_ref().and_then(|footing| footing.head.clone());
+    let ReviewState { work_starts: begun, waiting_items: waiting_before, .. } = &mut state.outcomes.reviews;
     for item in &waiting {
-        if !begun.iter().any(|known| known.item == *item) {
-            begun.push(ItemBegun { item: item.clone(), head: head.clone() });
+        if !begun.iter().any(|started| started.item == *item) {
+            begun.push(ItemWorkStart { item: item.clone(), head: head.clone() });
         }
     }
-    *kept = waiting;
-    // What is gone from the plan is not reviewed.
-    let there = item_set::set(todo.items.iter().map(|item| &item.text));
-    begun.retain(|begun| there.contains(begun.item.as_str()));
+    *waiting_before = waiting;
+    // Items that are no longer in the plan are not reviewed.
+    let plan_items = item_set::to_text_set(todo.items.iter().map(|item| &item.text));
+    begun.retain(|begun| plan_items.contains(begun.item.as_str()));
 }
 
-/// The findings in an answer about these items, none if it passes them. `None`: it cannot be read.
-pub fn findings(answer: &str, items: &[String]) -> Option<Vec<Finding>> {
+/// Parses the findings about these items in an answer; empty if it passes them. Returns `None` if the answer cannot
+/// be read.
+pub fn parse_findings(answer: &str, items: &[String]) -> Option<Vec<Finding>> {
     let lines: Vec<&str> = answer.lines().map(str::trim).collect();
     let verdicts: Vec<(usize, &str)> =
-        lines.iter().enumerate().filter_map(|(place, line)| Some((place, verdict(line)?))).collect();
-    let [(place, verdict)] = verdicts[..] else { return None };
-    let below = lines[place + 1..].iter().filter_map(|line| finding(line, items));
-    let found: Vec<Finding> = below.take(FINDINGS).collect();
+        lines.iter().enumerate().filter_map(|(index, line)| Some((index, parse_verdict(line)?))).collect();
+    let [(verdict_index, verdict)] = verdicts[..] else { return None };
+    let findings_below = lines[verdict_index + 1..].iter().filter_map(|line| parse_finding(line, items));
+    let findings: Vec<Finding> = findings_below.take(MAX_FINDINGS).collect();
     match verdict {
-        word if word.eq_ignore_ascii_case("pass") => found.is_empty().then_some(found),
-        word if word.eq_ignore_ascii_case("findings") => (!found.is_empty()).then_some(found),
+        word if word.eq_ignore_ascii_case("pass") => findings.is_empty().then_some(findings),
+        word if word.eq_ignore_ascii_case("findings") => (!findings.is_empty()).then_some(findings),
         _ => None,
     }
 }
 
-/// What stands behind `VERDICT:`. Models like to print such a line bold, or as code.
-fn verdict(line: &str) -> Option<&str> {
+/// Returns the word behind `VERDICT:`. Models like to print such a line bold, or as code.
+fn parse_verdict(line: &str) -> Option<&str> {
     let line = line.trim_matches(['*', '`', ' ']);
     let (name, word) = line.split_once(':')?;
-    let is_it = name.trim_matches(['*', ' ']).eq_ignore_ascii_case("verdict");
-    is_it.then(|| word.trim_matches(['*', '`', ' ', '.']))
+    let is_verdict = name.trim_matches(['*', ' ']).eq_ignore_ascii_case("verdict");
+    is_verdict.then(|| word.trim_matches(['*', '`', ' ', '.']))
 }
 
-/// A line `- 2: words`; without a number of these items it is said of all of them.
-fn finding(line: &str, items: &[String]) -> Option<Finding> {
-    let words = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?.trim();
-    let (item, words) = match numbered(words, items) {
+/// Parses a line `- 2: words`. Without a number of these items the finding is about all of them.
+fn parse_finding(line: &str, items: &[String]) -> Option<Finding> {
+    let text = line.strip_prefix("- ").or_else(|| line.strip_prefix("* "))?.trim();
+    let (item, text) = match split_item_number(text, items) {
         Some((item, words)) => (Some(item.clone()), words),
-        None => (None, words),
+        None => (None, text),
     };
-    (!words.is_empty()).then(|| Finding { item, words: clip(&visible(words), LONGEST) })
+    (!text.is_empty())
+        .then(|| Finding { item, text: truncate_end(&escape_hidden_characters(text), MAX_FINDING_CHARS) })
 }
 
-fn numbered<'a, 'b>(words: &'a str, items: &'b [String]) -> Option<(&'b String, &'a str)> {
-    let (number, rest) = words.split_once(':')?;
+fn split_item_number<'a, 'b>(text: &'a str, items: &'b [String]) -> Option<(&'b String, &'a str)> {
+    let (number, rest) = text.split_once(':')?;
     let number: usize = number.trim_matches(['*', ' ']).parse().ok()?;
     Some((items.get(number.checked_sub(1)?)?, rest.trim()))
 }
 
-/// What a reviewing session came to.
+/// The result of a reviewing session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// It said this.
+pub enum ReviewAnswer {
+    /// It answered with this text.
     Text(String),
-    /// It said nothing, for this reason.
+    /// It gave no answer, for this reason.
     Missing(String),
 }
 
-/// The review of this session, of what it answered.
-pub fn review(session: &ReviewSession, answer: &Answer) -> Review {
-    let read = match answer {
-        Answer::Text(text) => findings(text, &session.items),
-        Answer::Missing(_) => None,
+/// Builds the review of a session from the answer.
+pub fn build_review(session: &ReviewSession, answer: &ReviewAnswer) -> Review {
+    let parsed_findings = match answer {
+        ReviewAnswer::Text(text) => parse_findings(text, &session.items),
+        ReviewAnswer::Missing(_) => None,
     };
-    let trouble = match (&read, answer) {
+    let trouble = match (&parsed_findings, answer) {
         (Some(_), _) => None,
-        (None, Answer::Text(_)) => Some(UNREADABLE.to_owned()),
-        (None, Answer::Missing(why)) => Some(why.clone()),
+        (None, ReviewAnswer::Text(_)) => Some(UNREADABLE_ANSWER.to_owned()),
+        (None, ReviewAnswer::Missing(reason)) => Some(reason.clone()),
     };
-    let findings = read.unwrap_or_default();
+    let findings = parsed_findings.unwrap_or_default();
     Review {
         iteration: session.iteration,
         session_id: session.session_id.clone(),
-        facts: Reviewed { items: session.items.clone(), findings, trouble, ..Reviewed::default() },
+        outcome: ReviewOutcome {
+            items: session.items.clone(),
+            findings,
+            failure: trouble,
+            ..ReviewOutcome::default()
+        },
     }
 }
 
-/// What follows a review.
+/// Whether the review is decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterReview {
+pub enum ReviewProgress {
     /// It gave no verdict, and the same items are reviewed once more.
     Repeat,
-    /// It is decided what becomes of the ticks.
+    /// It is decided which ticks are taken back.
     Decided,
 }
 
-/// Takes a review into the state: it decides which ticks are taken back, and they are still in the plan. A review without a
-/// verdict is repeated once. If the second one gives none either, all of its ticks are taken back, and their items wait for the
-/// user: a tick that nobody has looked at must not count. What an earlier review found stays open.
-pub fn take(state: &mut RunState, mut review: Review) -> AfterReview {
+/// Applies a review to the state: decides which ticks are taken back, while the plan still has them. A review without
+/// a verdict is repeated once. If the second one gives none either, all of its ticks are taken back, and their items
+/// wait for the user, because a tick that nobody has reviewed must not count. Findings of an earlier review stay
+/// open.
+pub fn apply_review(state: &mut RunState, mut review: Review) -> ReviewProgress {
     let reviews = &mut state.outcomes.reviews;
-    reviews.unanswered += u32::from(review.facts.trouble.is_some());
-    reviews.session = None;
-    state.spent.review_count += 1;
+    reviews.unanswered_count += u32::from(review.outcome.failure.is_some());
+    reviews.open_session = None;
+    state.spending.review_count += 1;
     let is_first_attempt = |attempt: &Review| {
-        attempt.is_of(review.iteration, review.session_id.as_ref())
-            && attempt.facts.items == review.facts.items
+        attempt.is_after_session(review.iteration, review.session_id.as_ref())
+            && attempt.outcome.items == review.outcome.items
     };
-    match (reviews.failed_attempt.take().filter(is_first_attempt), &review.facts.trouble) {
+    match (reviews.attempt_without_verdict.take().filter(is_first_attempt), &review.outcome.failure) {
         (None, Some(_)) => {
-            reviews.failed_attempt = Some(review);
-            return AfterReview::Repeat;
+            reviews.attempt_without_verdict = Some(review);
+            return ReviewProgress::Repeat;
         }
         (Some(attempt), _) => {
-            review.facts.cost_usd += attempt.facts.cost_usd;
-            review.facts.tokens += attempt.facts.tokens;
-            review.facts.seconds += attempt.facts.seconds;
+            review.outcome.cost_usd += attempt.outcome.cost_usd;
+            review.outcome.tokens += attempt.outcome.tokens;
+            review.outcome.seconds += attempt.outcome.seconds;
         }
         (None, None) => {}
     }
-    let facts = &mut review.facts;
-    let question = facts.trouble.as_deref().map(question_without_verdict);
-    let mut taken = Vec::new();
+    let facts = &mut review.outcome;
+    let question = facts.failure.as_deref().map(render_missing_verdict_question);
+    let mut unticked_items = Vec::new();
     if question.is_some() {
-        taken.clone_from(&facts.items);
+        unticked_items.clone_from(&facts.items);
     } else {
         for item in &facts.items.clone() {
-            let findings = facts.findings_of(item);
-            let has_found = !findings.is_empty();
-            if take_points(state, item, findings) {
-                taken.push(item.clone());
-            } else if has_found {
-                facts.stand.push(item.clone());
+            let findings = facts.findings_for_item(item);
+            let has_findings = !findings.is_empty();
+            if record_findings_of_item(state, item, findings) {
+                unticked_items.push(item.clone());
+            } else if has_findings {
+                facts.kept_ticks.push(item.clone());
             }
         }
     }
     let reviews = &mut state.outcomes.reviews;
-    reviews.waiting.retain(|item| !facts.items.contains(item));
-    // Of an item that is open again the next review sees all of the work.
-    reviews.begun.retain(|begun| !facts.items.contains(&begun.item) || taken.contains(&begun.item));
-    if !taken.is_empty() {
-        let is_cause = |finding: &&Finding| finding.item.as_ref().is_none_or(|item| taken.contains(item));
-        let findings = facts.findings.iter().filter(is_cause).map(|finding| finding.words.clone()).collect();
-        state.outcomes.taken_back = Some(TakenBack {
+    reviews.waiting_items.retain(|item| !facts.items.contains(item));
+    // When an item is open again, its next review covers all of the work.
+    reviews
+        .work_starts
+        .retain(|begun| !facts.items.contains(&begun.item) || unticked_items.contains(&begun.item));
+    if !unticked_items.is_empty() {
+        let is_about_unticked_item =
+            |finding: &&Finding| finding.item.as_ref().is_none_or(|item| unticked_items.contains(item));
+        let findings = facts
+            .findings
+            .iter()
+            .filter(is_about_unticked_item)
+            .map(|finding| finding.text.clone())
+            .collect();
+        state.outcomes.reverted_ticks = Some(RevertedTicks {
             iteration: state.iteration,
             session_id: state.session_id.clone(),
-            items: taken,
+            items: unticked_items,
             findings,
             question,
             is_pending: true,
-            ..TakenBack::default()
+            ..RevertedTicks::default()
         });
     }
-    state.outcomes.reviews.last = Some(review);
-    AfterReview::Decided
+    state.outcomes.reviews.last_review = Some(review);
+    ReviewProgress::Decided
 }
 
-/// What the user is asked about an item of which no review gave a verdict.
-fn question_without_verdict(trouble: &str) -> String {
+/// Renders the question to the user about an item for which no review gave a verdict.
+fn render_missing_verdict_question(trouble: &str) -> String {
     format!(
         "Two reviews of this item gave no verdict ({}), so it is not done yet. Tick it yourself if it is, or answer what to do.",
-        clip(&one_line(trouble), TROUBLE)
+        truncate_end(&to_single_line(trouble), MAX_TROUBLE_CHARS)
     )
 }
 
-/// Keeps what a review found about an item; true if its tick is taken back for that.
-fn take_points(state: &mut RunState, item: &str, findings: Vec<String>) -> bool {
-    let points = &mut state.outcomes.reviews.points;
-    let times = points.iter().find(|known| known.item == item).map_or(0, |known| known.taken_back);
-    let is_taken = !findings.is_empty() && times < MOST;
+/// Records the findings of a review about an item, and returns true if its tick is taken back for them.
+fn record_findings_of_item(state: &mut RunState, item: &str, findings: Vec<String>) -> bool {
+    let points = &mut state.outcomes.reviews.item_findings;
+    let earlier_unticks =
+        points.iter().find(|known| known.item == item).map_or(0, |known| known.taken_back_count);
+    let unticks_item = !findings.is_empty() && earlier_unticks < MAX_UNTICKS;
     points.retain(|known| known.item != item);
-    let taken_back = times + u32::from(is_taken);
-    if taken_back > 0 {
-        points.push(ItemPoints { item: item.to_owned(), taken_back, findings });
+    let untick_count = earlier_unticks + u32::from(unticks_item);
+    if untick_count > 0 {
+        points.push(ItemFindings { item: item.to_owned(), taken_back_count: untick_count, findings });
     }
-    is_taken
+    unticks_item
 }
 
-/// True if the session at hand was reviewed, and the review answered.
-pub fn has_answered(state: &RunState) -> bool {
-    is_reviewed(state)
-        && state.outcomes.reviews.last.as_ref().is_some_and(|review| review.facts.trouble.is_none())
+/// Returns true if the current session was reviewed, and the review gave a verdict.
+pub fn has_review_verdict(state: &RunState) -> bool {
+    is_session_reviewed(state)
+        && state.outcomes.reviews.last_review.as_ref().is_some_and(|review| review.outcome.failure.is_none())
 }
 
-const MODEL: &str = "--model";
+const MODEL_OPTION: &str = "--model";
 
-/// What a reviewing session takes over of the user's arguments for the client: no model, because it has one of its own, and
-/// nothing that could let it do more than read inside the project, as `--dangerously-skip-permissions` of the run would.
-pub fn arguments(given: &[String]) -> Vec<String> {
-    let (given, _) = crate::models::without_option(given, MODEL);
-    crate::read_only::split_arguments(&given).harmless
+/// Returns the user's arguments for the client that a reviewing session gets: no model, because it has one of its
+/// own, and nothing that could let it do more than read inside the project, such as `--dangerously-skip-permissions`.
+pub fn reviewer_arguments(user_arguments: &[String]) -> Vec<String> {
+    let (arguments_without_model, _) = crate::models::split_off_option(user_arguments, MODEL_OPTION);
+    crate::read_only::split_harmless_arguments(&arguments_without_model).harmless
 }
 
 #[cfg(test)]

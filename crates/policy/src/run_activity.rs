@@ -1,10 +1,10 @@
-//! Whether a run is at work, waits, or needs the user to go on: one answer for all screens.
+//! Determines whether a run is working, waits, or needs the user to continue. All screens show the same result.
 
 use plimsoll_domain::state::Lifecycle;
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
+use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
 
-/// What is known of a run when its activity is asked for.
+/// The facts from which the activity of a run is determined.
 #[derive(Debug, Clone, Copy)]
 pub struct ActivityEvidence<'a> {
     /// The run's status, with its last verdict.
@@ -15,38 +15,38 @@ pub struct ActivityEvidence<'a> {
     pub is_stop_requested: bool,
     /// True while the client retries a request.
     pub is_api_failing: bool,
-    /// The client of the current session, while it lives.
-    pub client: Option<u32>,
-    /// How many item runs of a parallel run are at work.
-    pub items_at_work: usize,
-    /// True if `plimsoll run` started its sessions: a shell loop of the user's holds no lock.
+    /// Process id of the current session's client, while it is running.
+    pub client_pid: Option<u32>,
+    /// Number of item runs of a parallel run that are still running.
+    pub running_item_count: usize,
+    /// True if `plimsoll run` started its sessions: a user's own shell loop holds no lock.
     pub was_started_by_run: bool,
 }
 
 impl ActivityEvidence<'_> {
-    /// What the state says, without processes that outlived their `plimsoll run`.
+    /// Builds the evidence from the state alone, without processes that outlived their `plimsoll run`.
     pub fn from_state(state: &RunState, is_run_active: bool) -> ActivityEvidence<'_> {
         let record = &state.iteration_record;
         ActivityEvidence {
             lifecycle: &state.lifecycle,
             is_run_active,
-            is_stop_requested: record.stops_after,
-            is_api_failing: record.api_trouble.is_some(),
-            client: None,
-            items_at_work: 0,
+            is_stop_requested: record.stops_run_after_session,
+            is_api_failing: record.api_retry.is_some(),
+            client_pid: None,
+            running_item_count: 0,
             was_started_by_run: state.options.workers.is_some() || record.pid.is_some(),
         }
     }
 }
 
-/// What a run does, and who makes it go on.
+/// What a run is doing, and who must continue it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunActivity {
-    /// It is over.
-    Over,
+    /// It has ended.
+    Ended,
     /// A `plimsoll run` works on it.
     Working,
-    /// The same, while the API does not answer.
+    /// A `plimsoll run` works on it, but the API does not answer.
     Retrying,
     /// A `plimsoll run` works on it, and stops after its sessions.
     Stopping,
@@ -57,76 +57,78 @@ pub enum RunActivity {
     },
     /// It has stopped; its `plimsoll run` is about to exit.
     Exiting(PauseKind),
-    /// It waits for a moment, and no `plimsoll run` does: the user resumes it.
-    Unattended {
+    /// It waits for a time, but no `plimsoll run` is waiting: the user must resume it.
+    WaitingWithoutRun {
         /// The end of the limit.
         until: Option<Timestamp>,
     },
-    /// It has stopped, and the user resumes it.
+    /// It has stopped, and the user must resume it.
     Stopped(PauseKind),
-    /// Its `plimsoll run` is gone without having ended it; this client is still at work.
-    LeftClient(u32),
-    /// Its `plimsoll run` is gone without having ended it; so many item runs are still at work.
-    LeftItems(usize),
-    /// Its `plimsoll run` is gone without having ended it, and nothing is at work.
+    /// Its `plimsoll run` is gone without having ended it; this client is still running.
+    OrphanedClient(u32),
+    /// Its `plimsoll run` is gone without having ended it; this many item runs are still running.
+    OrphanedItemRuns(usize),
+    /// Its `plimsoll run` is gone without having ended it, and nothing is running.
     Killed,
-    /// No `plimsoll run` is active, and none has ever been: a shell loop may be at work.
+    /// No `plimsoll run` is active, and none has ever been: a shell loop may be running it.
     Unobserved,
 }
 
 impl RunActivity {
     /// Returns the word for `plimsoll status --json`.
-    pub fn word(&self) -> &'static str {
+    pub fn json_name(&self) -> &'static str {
         match self {
-            RunActivity::Over => "over",
+            RunActivity::Ended => "over",
             RunActivity::Working => "working",
             RunActivity::Retrying => "retrying",
             RunActivity::Stopping => "stopping",
             RunActivity::Waiting { .. } => "waiting",
             RunActivity::Exiting(_) => "exiting",
-            RunActivity::Unattended { .. } | RunActivity::Stopped(_) => "stopped",
-            RunActivity::LeftClient(_) | RunActivity::LeftItems(_) => "left_running",
+            RunActivity::WaitingWithoutRun { .. } | RunActivity::Stopped(_) => "stopped",
+            RunActivity::OrphanedClient(_) | RunActivity::OrphanedItemRuns(_) => "left_running",
             RunActivity::Killed => "killed",
             RunActivity::Unobserved => "unobserved",
         }
     }
 
-    /// Returns true if the run goes on without the user.
+    /// Returns true if the run continues without the user.
     pub fn continues_by_itself(&self) -> bool {
         matches!(self, RunActivity::Working | RunActivity::Retrying | RunActivity::Waiting { .. })
     }
 }
 
-/// Returns what a run does.
-pub fn run_activity(evidence: &ActivityEvidence<'_>) -> RunActivity {
+/// Determines what a run is doing.
+pub fn determine_activity(evidence: &ActivityEvidence<'_>) -> RunActivity {
     let lifecycle = evidence.lifecycle;
     match (lifecycle.status(), evidence.is_run_active) {
-        (Status::Running, true) if evidence.is_stop_requested => RunActivity::Stopping,
-        (Status::Running, true) if evidence.is_api_failing => RunActivity::Retrying,
-        (Status::Running, true) => RunActivity::Working,
-        (Status::Paused, true) => match pause_kind(lifecycle) {
-            kind if !kind.passes() || evidence.is_stop_requested => RunActivity::Exiting(kind),
+        (RunStatus::Running, true) if evidence.is_stop_requested => RunActivity::Stopping,
+        (RunStatus::Running, true) if evidence.is_api_failing => RunActivity::Retrying,
+        (RunStatus::Running, true) => RunActivity::Working,
+        (RunStatus::Paused, true) => match pause_kind(lifecycle) {
+            kind if !kind.resolves_by_waiting() || evidence.is_stop_requested => RunActivity::Exiting(kind),
             _ => RunActivity::Waiting { until: lifecycle.paused_until().cloned() },
         },
-        (Status::Running | Status::Paused, false) if evidence.items_at_work > 0 => {
-            RunActivity::LeftItems(evidence.items_at_work)
+        (RunStatus::Running | RunStatus::Paused, false) if evidence.running_item_count > 0 => {
+            RunActivity::OrphanedItemRuns(evidence.running_item_count)
         }
-        (Status::Running, false) => match evidence.client {
-            Some(client) => RunActivity::LeftClient(client),
+        (RunStatus::Running, false) => match evidence.client_pid {
+            Some(pid) => RunActivity::OrphanedClient(pid),
             None if evidence.was_started_by_run => RunActivity::Killed,
             None => RunActivity::Unobserved,
         },
-        (Status::Paused, false) => match pause_kind(lifecycle) {
-            kind if kind.passes() => RunActivity::Unattended { until: lifecycle.paused_until().cloned() },
+        (RunStatus::Paused, false) => match pause_kind(lifecycle) {
+            kind if kind.resolves_by_waiting() => {
+                RunActivity::WaitingWithoutRun { until: lifecycle.paused_until().cloned() }
+            }
             kind => RunActivity::Stopped(kind),
         },
-        // All others are over.
-        _ => RunActivity::Over,
+        // All other statuses are final.
+        _ => RunActivity::Ended,
     }
 }
 
-/// Why a run is paused. Without a verdict about it the user has stopped it between two sessions; and a limit that had a moment, which
-/// the run does not wait for any more, is an earlier one's.
+/// Returns why a run is paused. Without a verdict about it the user has stopped it between two sessions. A usage
+/// limit that had a reset time, for which the run no longer waits, belongs to an earlier pause.
 pub fn pause_kind(lifecycle: &Lifecycle) -> PauseKind {
     match lifecycle.last_verdict() {
         Some(Verdict::Pause { until: Some(_), .. }) if lifecycle.paused_until().is_none() => {
@@ -144,15 +146,17 @@ mod tests {
 
     const UNTIL: &str = "2026-01-07T05:00:02Z";
 
-    fn paused(kind: PauseKind) -> Lifecycle {
-        Lifecycle::after(&Verdict::Pause { kind, until: Some(UNTIL.into()), reason: String::new() })
+    fn lifecycle_paused_until(kind: PauseKind) -> Lifecycle {
+        Lifecycle::from_verdict(&Verdict::Pause { kind, until: Some(UNTIL.into()), reason: String::new() })
     }
 
-    /// Ctrl-C between two sessions.
+    /// Returns the lifecycle of a run that was stopped with Ctrl-C between two sessions.
     fn stopped_by_user() -> Lifecycle {
-        let mut lifecycle =
-            Lifecycle::after(&Verdict::Continue { kind: ContinueKind::Next, reason: String::new() });
-        lifecycle.wait(None);
+        let mut lifecycle = Lifecycle::from_verdict(&Verdict::Continue {
+            kind: ContinueKind::NextItem,
+            reason: String::new(),
+        });
+        lifecycle.pause_if_open(None);
         lifecycle
     }
 
@@ -162,8 +166,8 @@ mod tests {
             is_run_active,
             is_stop_requested: false,
             is_api_failing: false,
-            client: None,
-            items_at_work: 0,
+            client_pid: None,
+            running_item_count: 0,
             was_started_by_run: true,
         }
     }
@@ -171,51 +175,66 @@ mod tests {
     #[test]
     fn each_state_of_a_run_has_one_activity() {
         let until = Some(UNTIL.into());
-        let (running, limit) = (Lifecycle::default(), paused(PauseKind::Limit));
-        let active = |lifecycle| evidence(lifecycle, true);
-        let gone = |lifecycle| evidence(lifecycle, false);
+        let (running, limit) = (Lifecycle::default(), lifecycle_paused_until(PauseKind::Limit));
+        let with_run = |lifecycle| evidence(lifecycle, true);
+        let without_run = |lifecycle| evidence(lifecycle, false);
         let interrupted = stopped_by_user();
-        let mut after_limit = paused(PauseKind::Limit);
-        after_limit.go_on();
-        after_limit.wait(None);
-        let over = Lifecycle::of(Status::Budget);
+        let mut after_limit = lifecycle_paused_until(PauseKind::Limit);
+        after_limit.mark_running_if_open();
+        after_limit.pause_if_open(None);
+        let ended = Lifecycle::with_status(RunStatus::Budget);
         for (evidence, expected) in [
-            (active(&running), RunActivity::Working),
-            (ActivityEvidence { is_api_failing: true, ..active(&running) }, RunActivity::Retrying),
+            (with_run(&running), RunActivity::Working),
+            (ActivityEvidence { is_api_failing: true, ..with_run(&running) }, RunActivity::Retrying),
             (
-                ActivityEvidence { is_stop_requested: true, is_api_failing: true, ..active(&running) },
+                ActivityEvidence { is_stop_requested: true, is_api_failing: true, ..with_run(&running) },
                 RunActivity::Stopping,
             ),
-            (active(&limit), RunActivity::Waiting { until: until.clone() }),
+            (with_run(&limit), RunActivity::Waiting { until: until.clone() }),
             (
-                ActivityEvidence { is_stop_requested: true, ..active(&limit) },
+                ActivityEvidence { is_stop_requested: true, ..with_run(&limit) },
                 RunActivity::Exiting(PauseKind::Limit),
             ),
-            (active(&paused(PauseKind::Thrash)), RunActivity::Exiting(PauseKind::Thrash)),
-            (active(&interrupted), RunActivity::Exiting(PauseKind::Interrupted)),
-            (gone(&limit), RunActivity::Unattended { until }),
-            (gone(&interrupted), RunActivity::Stopped(PauseKind::Interrupted)),
-            (gone(&after_limit), RunActivity::Stopped(PauseKind::Interrupted)),
-            (gone(&paused(PauseKind::Fault)), RunActivity::Stopped(PauseKind::Fault)),
-            (gone(&running), RunActivity::Killed),
-            (ActivityEvidence { client: Some(7), ..gone(&running) }, RunActivity::LeftClient(7)),
-            (ActivityEvidence { items_at_work: 2, ..gone(&running) }, RunActivity::LeftItems(2)),
-            (ActivityEvidence { items_at_work: 1, ..gone(&limit) }, RunActivity::LeftItems(1)),
-            (ActivityEvidence { was_started_by_run: false, ..gone(&running) }, RunActivity::Unobserved),
-            (active(&over), RunActivity::Over),
-            (gone(&over), RunActivity::Over),
+            (with_run(&lifecycle_paused_until(PauseKind::Thrash)), RunActivity::Exiting(PauseKind::Thrash)),
+            (with_run(&interrupted), RunActivity::Exiting(PauseKind::Interrupted)),
+            (without_run(&limit), RunActivity::WaitingWithoutRun { until }),
+            (without_run(&interrupted), RunActivity::Stopped(PauseKind::Interrupted)),
+            (without_run(&after_limit), RunActivity::Stopped(PauseKind::Interrupted)),
+            (without_run(&lifecycle_paused_until(PauseKind::Fault)), RunActivity::Stopped(PauseKind::Fault)),
+            (without_run(&running), RunActivity::Killed),
+            (
+                ActivityEvidence { client_pid: Some(7), ..without_run(&running) },
+                RunActivity::OrphanedClient(7),
+            ),
+            (
+                ActivityEvidence { running_item_count: 2, ..without_run(&running) },
+                RunActivity::OrphanedItemRuns(2),
+            ),
+            (
+                ActivityEvidence { running_item_count: 1, ..without_run(&limit) },
+                RunActivity::OrphanedItemRuns(1),
+            ),
+            (
+                ActivityEvidence { was_started_by_run: false, ..without_run(&running) },
+                RunActivity::Unobserved,
+            ),
+            (with_run(&ended), RunActivity::Ended),
+            (without_run(&ended), RunActivity::Ended),
         ] {
-            assert_eq!(run_activity(&evidence), expected, "{evidence:?}");
+            assert_eq!(determine_activity(&evidence), expected, "{evidence:?}");
         }
     }
 
     #[test]
     fn only_a_run_with_a_process_continues_by_itself() {
-        for status in [Status::Running, Status::Paused, Status::Completed, Status::Cancelled] {
-            for lifecycle in [Lifecycle::of(status), paused(PauseKind::Limit), stopped_by_user()] {
-                for (client, items_at_work) in [(None, 0), (Some(7), 0), (None, 2)] {
-                    let evidence = ActivityEvidence { client, items_at_work, ..evidence(&lifecycle, false) };
-                    assert!(!run_activity(&evidence).continues_by_itself(), "{evidence:?}");
+        for status in [RunStatus::Running, RunStatus::Paused, RunStatus::Completed, RunStatus::Canceled] {
+            for lifecycle in
+                [Lifecycle::with_status(status), lifecycle_paused_until(PauseKind::Limit), stopped_by_user()]
+            {
+                for (client_pid, running_item_count) in [(None, 0), (Some(7), 0), (None, 2)] {
+                    let evidence =
+                        ActivityEvidence { client_pid, running_item_count, ..evidence(&lifecycle, false) };
+                    assert!(!determine_activity(&evidence).continues_by_itself(), "{evidence:?}");
                 }
             }
         }

@@ -1,15 +1,16 @@
-//! The sandbox of `--verify-sandbox`: which arguments bubblewrap gets, and which variables a command in it keeps.
+//! Builds the sandbox of `--verify-sandbox`: the arguments of bubblewrap, and the variables that a command in it
+//! keeps.
 //!
 //! `docs/decisions/verify-sandbox.md` explains each choice.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Folders in which programs find other users' files, sockets of the system's services, or other disks. Each is empty inside.
-pub const HIDDEN: [&str; 7] = ["/home", "/root", "/run", "/var/run", "/var/tmp", "/mnt", "/media"];
+/// Folders with other users' files, sockets of system services, or other disks. Each is empty inside.
+pub const HIDDEN_FOLDERS: [&str; 7] = ["/home", "/root", "/run", "/var/run", "/var/tmp", "/mnt", "/media"];
 
 /// Variables that name folders of the user outside HOME, if they are set. These folders are empty inside, too.
-pub const HIDDEN_BY_VARIABLE: [&str; 6] = [
+pub const HIDDEN_FOLDER_VARIABLES: [&str; 6] = [
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_STATE_HOME",
@@ -18,37 +19,54 @@ pub const HIDDEN_BY_VARIABLE: [&str; 6] = [
     "CLAUDE_CONFIG_DIR",
 ];
 
-/// The temporary folder, which is the sandbox's own.
-pub const TEMPORARY: &str = "/tmp";
+/// The temporary folder. The sandbox has its own.
+pub const TEMPORARY_FOLDER: &str = "/tmp";
 
-/// What a toolchain keeps below HOME and its programs must read. Parts that may hold a token are not listed, such as
-/// `credentials.toml` of cargo.
+/// The files of a toolchain below HOME that its programs must read. Files that may hold a token are not listed, such
+/// as cargo's `credentials.toml`.
 pub struct Toolchain {
     /// The variable that names its folder.
-    pub variable: &'static str,
-    /// Its folder below HOME without that variable.
-    pub folder: &'static str,
+    pub folder_variable: &'static str,
+    /// Its folder below HOME if the variable is not set.
+    pub default_folder: &'static str,
     /// The files and folders in it that are readable inside.
-    pub parts: &'static [&'static str],
+    pub readable_parts: &'static [&'static str],
 }
 
 /// Toolchains whose files are not beside their programs.
 pub const TOOLCHAINS: [Toolchain; 6] = [
     Toolchain {
-        variable: "CARGO_HOME",
-        folder: ".cargo",
-        parts: &["bin", "config.toml", "config", "env", "registry", "git"],
+        folder_variable: "CARGO_HOME",
+        default_folder: ".cargo",
+        readable_parts: &["bin", "config.toml", "config", "env", "registry", "git"],
     },
-    Toolchain { variable: "RUSTUP_HOME", folder: ".rustup", parts: &["settings.toml", "toolchains"] },
-    Toolchain { variable: "npm_config_cache", folder: ".npm", parts: &["_cacache"] },
-    Toolchain { variable: "UV_PYTHON_INSTALL_DIR", folder: ".local/share/uv/python", parts: &[""] },
-    Toolchain { variable: "UV_TOOL_DIR", folder: ".local/share/uv/tools", parts: &[""] },
-    Toolchain { variable: "PIPX_HOME", folder: ".local/share/pipx", parts: &["venvs"] },
+    Toolchain {
+        folder_variable: "RUSTUP_HOME",
+        default_folder: ".rustup",
+        readable_parts: &["settings.toml", "toolchains"],
+    },
+    Toolchain { folder_variable: "npm_config_cache", default_folder: ".npm", readable_parts: &["_cacache"] },
+    Toolchain {
+        folder_variable: "UV_PYTHON_INSTALL_DIR",
+        default_folder: ".local/share/uv/python",
+        readable_parts: &[""],
+    },
+    Toolchain {
+        folder_variable: "UV_TOOL_DIR",
+        default_folder: ".local/share/uv/tools",
+        readable_parts: &[""],
+    },
+    Toolchain {
+        folder_variable: "PIPX_HOME",
+        default_folder: ".local/share/pipx",
+        readable_parts: &["venvs"],
+    },
 ];
 
-/// What lies beside a folder of programs and belongs to them: the libraries of node below `~/.nvm`, the versions of pyenv. The
-/// whole folder above would also show what tools keep there of the user, such as `~/.docker/config.json`.
-const BESIDE_PROGRAMS: [&str; 11] = [
+/// Names of files and folders that belong to the programs in a folder beside them: the libraries of node below
+/// `~/.nvm`, the versions of pyenv. The whole parent folder would also show files that tools keep there for the user,
+/// such as `~/.docker/config.json`.
+const PROGRAM_FOLDER_SIBLINGS: [&str; 11] = [
     "bin",
     "lib",
     "lib64",
@@ -62,75 +80,83 @@ const BESIDE_PROGRAMS: [&str; 11] = [
     "pyvenv.cfg",
 ];
 
-/// Names of folders of programs that have such files beside them.
-const PROGRAM_FOLDERS: [&str; 3] = ["bin", "sbin", "shims"];
+/// Names of folders of programs that may have such siblings.
+const PROGRAM_FOLDER_NAMES: [&str; 3] = ["bin", "sbin", "shims"];
 
-/// In the project: what starts programs outside the sandbox, and Plimsoll's own records.
-pub const PROTECTED: [&str; 3] = [".git", ".claude", ".mcp.json"];
+/// Paths in the project that are read-only: they can start programs outside the sandbox, or hold Plimsoll's own
+/// records.
+pub const READ_ONLY_PROJECT_PATHS: [&str; 3] = [".git", ".claude", ".mcp.json"];
 
-/// Every path that the programs on this PATH may need, whether it exists or not.
+/// Returns every path that the programs on this PATH may need, whether it exists or not.
 ///
-/// `variable` answers with the value of an environment variable that is set.
-pub fn tool_paths(path: &str, home: &Path, variable: impl Fn(&str) -> Option<String>) -> Vec<PathBuf> {
+/// The closure returns the value of an environment variable that is set.
+pub fn paths_needed_by_programs(
+    path_variable: &str,
+    home: &Path,
+    read_variable: impl Fn(&str) -> Option<String>,
+) -> Vec<PathBuf> {
     let mut paths = Vec::new();
-    for folder in path.split(':').map(Path::new).filter(|folder| folder.is_absolute()) {
+    for folder in path_variable.split(':').map(Path::new).filter(|folder| folder.is_absolute()) {
         paths.push(folder.to_owned());
-        let is_program_folder = PROGRAM_FOLDERS.iter().any(|name| folder.file_name() == Some(name.as_ref()));
-        if let Some(above) = folder.parent().filter(|above| is_program_folder && *above != home) {
-            paths.extend(BESIDE_PROGRAMS.iter().map(|name| above.join(name)));
+        let is_program_folder =
+            PROGRAM_FOLDER_NAMES.iter().any(|name| folder.file_name() == Some(name.as_ref()));
+        if let Some(parent) = folder.parent().filter(|above| is_program_folder && *above != home) {
+            paths.extend(PROGRAM_FOLDER_SIBLINGS.iter().map(|name| parent.join(name)));
         }
     }
     for toolchain in &TOOLCHAINS {
-        let named = variable(toolchain.variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
-        let folder = named.unwrap_or_else(|| home.join(toolchain.folder));
-        paths.extend(toolchain.parts.iter().map(|part| join(&folder, part)));
+        let configured_folder =
+            read_variable(toolchain.folder_variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let folder = configured_folder.unwrap_or_else(|| home.join(toolchain.default_folder));
+        paths.extend(toolchain.readable_parts.iter().map(|part| join_part(&folder, part)));
     }
     paths
 }
 
-/// Joined with nothing, a path would end with a slash.
-fn join(folder: &Path, part: &str) -> PathBuf {
+/// Joins a folder and a part. `Path::join` with an empty part would add a slash at the end.
+fn join_part(folder: &Path, part: &str) -> PathBuf {
     if part.is_empty() { folder.to_owned() } else { folder.join(part) }
 }
 
-/// A path that is readable inside: what is at `source` outside, at `place` inside.
+/// A file or folder outside, and the path at which it is readable inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadablePath {
-    /// Outside, without links.
+    /// Path outside, without links.
     pub source: PathBuf,
-    /// Inside.
-    pub place: PathBuf,
+    /// Path inside.
+    pub target: PathBuf,
 }
 
-/// What a sandbox is made of. All paths are absolute, exist and contain no links, except for the places of `readable` and
-/// `spelled`.
+/// The layout of a sandbox. All paths are absolute, exist and contain no links, except for the inside paths of
+/// readable files and for the project's path as the user spells it.
 #[derive(Debug, Clone, Default)]
-pub struct Layout {
+pub struct SandboxLayout {
     /// The project's folder: the only one of the user's that a command may write.
     pub project: PathBuf,
-    /// The project's folder as the user spells it, if a link leads there.
-    pub spelled: Option<PathBuf>,
+    /// The project's folder as the user spells it, if that path contains a link.
+    pub project_link: Option<PathBuf>,
     /// The user's home, which is empty inside.
     pub home: PathBuf,
-    /// The run's cache folder, which is `~/.cache` inside; none if there is no run yet.
-    pub cache: Option<PathBuf>,
+    /// The run's cache folder, which is `~/.cache` inside; `None` if there is no run yet.
+    pub cache_folder: Option<PathBuf>,
     /// Folders that are empty inside, besides HOME and the temporary folder.
-    pub hidden: Vec<PathBuf>,
-    /// What stays readable of these.
-    pub readable: Vec<ReadablePath>,
-    /// Folders of the project's repository that are outside the project, and stay readable as well.
-    pub repository: Vec<PathBuf>,
-    /// What of the project is read-only.
-    pub protected: Vec<PathBuf>,
+    pub hidden_folders: Vec<PathBuf>,
+    /// Paths in the empty folders that stay readable.
+    pub readable_paths: Vec<ReadablePath>,
+    /// Folders of the project's repository that are outside the project. They stay readable, too.
+    pub repository_folders: Vec<PathBuf>,
+    /// Paths in the project that are read-only.
+    pub read_only_paths: Vec<PathBuf>,
     /// Sockets of services that listen outside.
-    pub sockets: Vec<PathBuf>,
+    pub socket_paths: Vec<PathBuf>,
 }
 
-impl Layout {
-    /// The folders that are empty inside, each folder before those in it: a mount hides what was mounted below it before.
+impl SandboxLayout {
+    /// Returns the folders that are empty inside, each before the folders in it: a mount hides earlier mounts below
+    /// it.
     fn empty_folders(&self) -> Vec<PathBuf> {
-        let mut folders = self.hidden.clone();
-        folders.extend([self.home.clone(), PathBuf::from(TEMPORARY)]);
+        let mut folders = self.hidden_folders.clone();
+        folders.extend([self.home.clone(), PathBuf::from(TEMPORARY_FOLDER)]);
         // The root itself cannot be hidden.
         folders.retain(|folder| folder.parent().is_some());
         folders.sort();
@@ -138,103 +164,109 @@ impl Layout {
         folders
     }
 
-    /// True for a path in a folder that is empty inside.
-    fn is_hidden(&self, path: &Path) -> bool {
+    /// Returns true for a path in a folder that is empty inside.
+    fn is_in_empty_folder(&self, path: &Path) -> bool {
         self.empty_folders().iter().any(|folder| path.starts_with(folder))
     }
 
-    /// True for a path that would show more than itself: a folder that is to be empty.
-    fn is_too_wide(&self, path: &Path) -> bool {
+    /// Returns true for a path that would show more than itself: it contains a folder that must be empty.
+    fn contains_empty_folder(&self, path: &Path) -> bool {
         self.empty_folders().iter().any(|folder| folder.starts_with(path))
     }
 
-    /// What is mounted again of the empty folders, read-only.
-    fn mounts(&self) -> Vec<ReadablePath> {
-        let repository = self.repository.iter().cloned();
-        let repository = repository.map(|folder| ReadablePath { source: folder.clone(), place: folder });
-        // The folder above a project would show its neighbors; only that of the repository may.
-        let is_apart = |path: &ReadablePath| {
+    /// Returns the read-only mounts of what stays readable in the empty folders.
+    fn read_only_mounts(&self) -> Vec<ReadablePath> {
+        let repository_folders = self.repository_folders.iter().cloned();
+        let repository_mounts =
+            repository_folders.map(|folder| ReadablePath { source: folder.clone(), target: folder });
+        // A folder above the project would show its neighbors, so only the repository may mount such a folder.
+        let is_apart_from_project = |path: &ReadablePath| {
             !self.project.starts_with(&path.source)
-                && !self.project.starts_with(&path.place)
-                && !path.place.starts_with(&self.project)
+                && !self.project.starts_with(&path.target)
+                && !path.target.starts_with(&self.project)
         };
-        let readable = self.readable.iter().filter(|path| is_apart(path)).cloned();
-        let is_of_use = |path: &ReadablePath| {
-            self.is_hidden(&path.place) && !self.is_too_wide(&path.source) && !self.is_too_wide(&path.place)
+        let other_mounts = self.readable_paths.iter().filter(|path| is_apart_from_project(path)).cloned();
+        let should_mount = |path: &ReadablePath| {
+            self.is_in_empty_folder(&path.target)
+                && !self.contains_empty_folder(&path.source)
+                && !self.contains_empty_folder(&path.target)
         };
-        repository.chain(readable).filter(is_of_use).collect()
+        repository_mounts.chain(other_mounts).filter(should_mount).collect()
     }
 
-    /// The arguments of bubblewrap before the command. Order matters: a later mount covers an earlier one.
-    pub fn bwrap_arguments(&self) -> Vec<OsString> {
-        let mut arguments = Arguments(Vec::new());
-        // With bubblewrap everything in its process namespace ends, and it ends with us.
-        arguments.add(&["--die-with-parent", "--new-session", "--unshare-all"]);
+    /// Returns the arguments of bubblewrap before the command. Order matters: a later mount covers an earlier one.
+    pub fn bubblewrap_arguments(&self) -> Vec<OsString> {
+        let mut arguments = BubblewrapArguments(Vec::new());
+        // When bubblewrap ends, all processes in its namespace end, and bubblewrap ends with its parent.
+        arguments.push(&["--die-with-parent", "--new-session", "--unshare-all"]);
         // Root could unmount what hides files.
-        arguments.add(&["--cap-drop", "ALL"]);
-        arguments.add(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
-        let (in_project, elsewhere): (Vec<PathBuf>, Vec<PathBuf>) =
+        arguments.push(&["--cap-drop", "ALL"]);
+        arguments.push(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+        let (empty_in_project, empty_elsewhere): (Vec<PathBuf>, Vec<PathBuf>) =
             self.empty_folders().into_iter().partition(|folder| folder.starts_with(&self.project));
-        elsewhere.iter().for_each(|folder| arguments.mount_empty(folder));
-        let mounts = self.mounts();
-        mounts.iter().for_each(|path| arguments.mount("--ro-bind", &path.source, &path.place));
-        for socket in &self.sockets {
-            let is_mounted = mounts.iter().any(|path| socket.starts_with(&path.place));
-            let is_visible = is_mounted || !self.is_hidden(socket);
+        empty_elsewhere.iter().for_each(|folder| arguments.push_empty_mount(folder));
+        let mounts = self.read_only_mounts();
+        mounts.iter().for_each(|path| arguments.push_mount("--ro-bind", &path.source, &path.target));
+        for socket in &self.socket_paths {
+            let is_mounted = mounts.iter().any(|path| socket.starts_with(&path.target));
+            let is_visible = is_mounted || !self.is_in_empty_folder(socket);
             if is_visible && !socket.starts_with(&self.project) {
-                arguments.mount("--ro-bind", Path::new("/dev/null"), socket);
+                arguments.push_mount("--ro-bind", Path::new("/dev/null"), socket);
             }
         }
-        if let Some(cache) = &self.cache {
-            arguments.mount("--bind", cache, &self.home.join(".cache"));
+        if let Some(cache) = &self.cache_folder {
+            arguments.push_mount("--bind", cache, &self.home.join(".cache"));
         }
-        arguments.mount("--bind", &self.project, &self.project);
-        let spelled = self.spelled.as_ref();
-        let spelled =
-            spelled.filter(|spelled| self.is_hidden(spelled) && !spelled.starts_with(&self.project));
-        if let Some(spelled) = spelled {
-            arguments.mount("--bind", &self.project, spelled);
+        arguments.push_mount("--bind", &self.project, &self.project);
+        let project_link = self.project_link.as_ref();
+        let project_link = project_link
+            .filter(|spelled| self.is_in_empty_folder(spelled) && !spelled.starts_with(&self.project));
+        if let Some(project_link) = project_link {
+            arguments.push_mount("--bind", &self.project, project_link);
         }
-        in_project.iter().for_each(|folder| arguments.mount_empty(folder));
-        for protected in &self.protected {
-            arguments.mount("--ro-bind", protected, protected);
-            if let (Some(spelled), Ok(below)) = (spelled, protected.strip_prefix(&self.project)) {
-                arguments.mount("--ro-bind", protected, &spelled.join(below));
+        empty_in_project.iter().for_each(|folder| arguments.push_empty_mount(folder));
+        for read_only_path in &self.read_only_paths {
+            arguments.push_mount("--ro-bind", read_only_path, read_only_path);
+            if let (Some(project_link), Ok(relative_path)) =
+                (project_link, read_only_path.strip_prefix(&self.project))
+            {
+                arguments.push_mount("--ro-bind", read_only_path, &project_link.join(relative_path));
             }
         }
-        arguments.add(&["--chdir"]);
+        arguments.push(&["--chdir"]);
         arguments.0.push(self.project.clone().into());
         arguments.0
     }
 }
 
-struct Arguments(Vec<OsString>);
+struct BubblewrapArguments(Vec<OsString>);
 
-impl Arguments {
-    fn add(&mut self, words: &[&str]) {
-        self.0.extend(words.iter().map(OsString::from));
+impl BubblewrapArguments {
+    fn push(&mut self, arguments: &[&str]) {
+        self.0.extend(arguments.iter().map(OsString::from));
     }
 
-    fn mount(&mut self, option: &str, source: &Path, place: &Path) {
-        self.0.extend([option.into(), source.into(), place.into()]);
+    fn push_mount(&mut self, option: &str, source: &Path, target: &Path) {
+        self.0.extend([option.into(), source.into(), target.into()]);
     }
 
-    fn mount_empty(&mut self, folder: &Path) {
+    fn push_empty_mount(&mut self, folder: &Path) {
         self.0.extend(["--tmpfs".into(), folder.into()]);
     }
 }
 
-/// Paths of sockets in the text of `/proc/net/unix`. Abstract ones have no path: they stay outside with the network.
-pub fn socket_paths(table: &str) -> Vec<PathBuf> {
-    let path = |line: &str| line.find(" /").map(|at| PathBuf::from(line[at + 1..].trim_end()));
-    let mut paths: Vec<PathBuf> = table.lines().filter_map(path).collect();
+/// Returns the paths of sockets in the text of `/proc/net/unix`. Abstract sockets have no path: they stay outside
+/// with the network.
+pub fn parse_socket_paths(proc_net_unix: &str) -> Vec<PathBuf> {
+    let parse_path = |line: &str| line.find(" /").map(|index| PathBuf::from(line[index + 1..].trim_end()));
+    let mut paths: Vec<PathBuf> = proc_net_unix.lines().filter_map(parse_path).collect();
     paths.sort();
     paths.dedup();
     paths
 }
 
 /// Variables that a command keeps, by their whole name.
-const KEPT: [&str; 40] = [
+const KEPT_VARIABLES: [&str; 40] = [
     "PATH",
     "USER",
     "LOGNAME",
@@ -277,23 +309,23 @@ const KEPT: [&str; 40] = [
     "PLIMSOLL_WORKER",
 ];
 
-/// Variables that a command keeps, by how their names begin.
-const KEPT_FAMILIES: [&str; 3] = ["LC_", "CARGO_", "RUST"];
+/// Prefixes of variables that a command keeps.
+const KEPT_VARIABLE_PREFIXES: [&str; 3] = ["LC_", "CARGO_", "RUST"];
 
 /// Words in the names of variables that hold a secret, such as `CARGO_REGISTRY_TOKEN`.
 const SECRET_WORDS: [&str; 6] = ["TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH"];
 
-/// True for a variable that a command in the sandbox keeps.
+/// Returns true for a variable that a command in the sandbox keeps.
 ///
-/// HOME and XDG_CACHE_HOME are given anew. A `CARGO_TARGET_DIR` outside the project could not be written.
-pub fn is_kept_variable(name: &str, value: &str, project: &Path) -> bool {
+/// HOME and XDG_CACHE_HOME are set separately. A `CARGO_TARGET_DIR` outside the project could not be written.
+pub fn should_keep_variable(name: &str, value: &str, project: &Path) -> bool {
     if name == "CARGO_TARGET_DIR" {
         let folder = Path::new(value);
         return !folder.is_absolute() || folder.starts_with(project);
     }
-    let is_of_family = KEPT_FAMILIES.iter().any(|family| name.starts_with(family));
+    let has_kept_prefix = KEPT_VARIABLE_PREFIXES.iter().any(|family| name.starts_with(family));
     let is_secret = SECRET_WORDS.iter().any(|word| name.to_uppercase().contains(word));
-    KEPT.contains(&name) || is_of_family && !is_secret
+    KEPT_VARIABLES.contains(&name) || has_kept_prefix && !is_secret
 }
 
 #[cfg(test)]

@@ -1,44 +1,52 @@
-//! How long a client may be silent: the idle timeout while it waits for the model, the tool timeout while a tool runs.
+//! Limits how long a client may produce no output: the idle timeout applies while it waits for the model, the tool timeout while
+//! a tool runs.
 
 use std::time::Duration;
 
-/// The longest silences that are allowed, in seconds; 0 for no limit.
+/// The longest allowed times without output, in seconds; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// While no tool runs.
-    pub idle: u64,
-    /// While a tool runs.
-    pub tool: u64,
+pub struct SilenceTimeouts {
+    /// Applies while no tool runs.
+    pub idle_seconds: u64,
+    /// Applies while a tool runs.
+    pub tool_seconds: u64,
 }
 
-/// A silence that was too long.
+/// A timeout that was exceeded because the client produced no output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Silence {
-    /// The limit that it exceeded, in seconds.
-    pub seconds: u64,
-    /// The tool that was running, with what it was asked; none for the idle timeout.
-    pub tool: Option<String>,
+pub struct ExceededTimeout {
+    /// The exceeded limit, in seconds.
+    pub limit_seconds: u64,
+    /// The running tool with its arguments; `None` for the idle timeout.
+    pub running_tool: Option<String>,
 }
 
-/// Idleness and a long build look alike on the stream; only calls without a result distinguish them.
-pub fn too_long(silent: Duration, tool: Option<&str>, timeouts: Timeouts) -> Option<Silence> {
-    let seconds = if tool.is_some() { timeouts.tool } else { timeouts.idle };
-    let is_over = seconds > 0 && silent > Duration::from_secs(seconds);
-    is_over.then(|| Silence { seconds, tool: tool.map(str::to_owned) })
+/// Returns the exceeded timeout if the client was silent for longer than allowed.
+///
+/// An idle client and a long build look alike in the output; only a call without a result distinguishes them. For this reason the
+/// tool timeout applies if a tool is running.
+pub fn check_silence(
+    silent_for: Duration,
+    running_tool: Option<&str>,
+    timeouts: SilenceTimeouts,
+) -> Option<ExceededTimeout> {
+    let limit_seconds = if running_tool.is_some() { timeouts.tool_seconds } else { timeouts.idle_seconds };
+    let is_exceeded = limit_seconds > 0 && silent_for > Duration::from_secs(limit_seconds);
+    is_exceeded.then(|| ExceededTimeout { limit_seconds, running_tool: running_tool.map(str::to_owned) })
 }
 
-impl Silence {
-    /// For the journal and the verdict: the option whose limit was reached, and the tool.
-    pub fn words(&self) -> String {
-        let time = duration(self.seconds);
-        match &self.tool {
-            None => format!("no output for {time}"),
-            Some(tool) => format!("no output for {time} while a tool was running (--tool-timeout): {tool}"),
+impl ExceededTimeout {
+    /// Describes the timeout for the journal and the verdict: the limit, and the tool with the option that sets its timeout.
+    pub fn describe(&self) -> String {
+        let limit = format_seconds(self.limit_seconds);
+        match &self.running_tool {
+            None => format!("no output for {limit}"),
+            Some(tool) => format!("no output for {limit} while a tool was running (--tool-timeout): {tool}"),
         }
     }
 }
 
-fn duration(seconds: u64) -> String {
+fn format_seconds(seconds: u64) -> String {
     match seconds {
         _ if seconds.is_multiple_of(3600) => format!("{} h", seconds / 3600),
         _ if seconds.is_multiple_of(60) => format!("{} min", seconds / 60),
@@ -51,31 +59,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silence_is_measured_by_the_timeout_of_what_the_client_does() {
-        let both = Timeouts { idle: 1800, tool: 7200 };
-        for (silent, tool, timeouts, expected) in [
-            (1800, None, both, None),
-            (1801, None, both, Some("no output for 30 min")),
-            (1801, Some("Bash: make"), both, None),
-            (7200, Some("Bash: make"), both, None),
+    fn the_tool_timeout_applies_only_while_a_tool_runs() {
+        let default_timeouts = SilenceTimeouts { idle_seconds: 1800, tool_seconds: 7200 };
+        for (silent_seconds, tool, timeouts, expected) in [
+            (1800, None, default_timeouts, None),
+            (1801, None, default_timeouts, Some("no output for 30 min")),
+            (1801, Some("Bash: make"), default_timeouts, None),
+            (7200, Some("Bash: make"), default_timeouts, None),
             (
                 7201,
                 Some("Bash: make"),
-                both,
+                default_timeouts,
                 Some("no output for 2 h while a tool was running (--tool-timeout): Bash: make"),
             ),
-            (1_000_000, None, Timeouts { idle: 0, ..both }, None),
-            (1_000_000, Some("Bash"), Timeouts { tool: 0, ..both }, None),
-            (1801, None, Timeouts { tool: 0, ..both }, Some("no output for 30 min")),
+            (1_000_000, None, SilenceTimeouts { idle_seconds: 0, ..default_timeouts }, None),
+            (1_000_000, Some("Bash"), SilenceTimeouts { tool_seconds: 0, ..default_timeouts }, None),
+            (
+                1801,
+                None,
+                SilenceTimeouts { tool_seconds: 0, ..default_timeouts },
+                Some("no output for 30 min"),
+            ),
             (
                 6,
                 Some("Bash"),
-                Timeouts { idle: 60, tool: 5 },
+                SilenceTimeouts { idle_seconds: 60, tool_seconds: 5 },
                 Some("no output for 5 s while a tool was running (--tool-timeout): Bash"),
             ),
         ] {
-            let found = too_long(Duration::from_secs(silent), tool, timeouts);
-            assert_eq!(found.map(|silence| silence.words()).as_deref(), expected, "{silent} {tool:?}");
+            let exceeded = check_silence(Duration::from_secs(silent_seconds), tool, timeouts);
+            assert_eq!(
+                exceeded.map(|silence| silence.describe()).as_deref(),
+                expected,
+                "{silent_seconds} {tool:?}"
+            );
         }
     }
 }

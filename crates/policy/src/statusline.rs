@@ -1,96 +1,112 @@
-//! The status line: each segment shows or leaves itself out by itself, and says why.
+//! Renders the status line. Each segment decides on its own whether it has something to show, and gives the reason if not.
 
-mod hidden;
+mod context_usage;
+mod hidden_reason;
 mod layout;
-mod load;
 mod segments;
 mod theme;
 mod truncate;
 mod view;
 
-pub use hidden::Hidden;
-pub use load::{bar, growths, median};
-pub use view::{CacheView, GitView, LimitView, LoadView, MemoryView, RunView, View};
+pub use context_usage::{median_growth, render_usage_bar, tokens_added_per_response};
+pub use hidden_reason::HiddenReason;
+pub use view::{CacheView, ContextUsageView, GitView, LimitView, MemoryView, RunView, StatusLineView};
 
 use plimsoll_domain::level::Level;
 use plimsoll_domain::statusline::{SegmentKind, StatusLine};
-use segments::Piece;
+use segments::RenderedSegment;
 use std::borrow::Cow;
 
-/// The line, or lines. Never empty: without a line the client would show nothing, without a reason.
-pub fn render(view: &View, look: &StatusLine) -> String {
-    let painted = look.lines.iter().filter_map(|names| {
-        let pieces = names.iter().filter_map(|name| segments::piece(name, view, look).ok()).collect();
-        let shown = layout::fit(pieces, view, look);
-        (!shown.is_empty()).then(|| theme::paint(&shown, look, view.colour))
+/// Renders the status line, which may have several lines. Never empty: for an empty status line the client would show nothing,
+/// and the user would not know why.
+pub fn render(view: &StatusLineView, settings: &StatusLine) -> String {
+    let painted_lines = settings.lines.iter().filter_map(|names| {
+        let segments =
+            names.iter().filter_map(|name| segments::render_segment(name, view, settings).ok()).collect();
+        let fitted_segments = layout::fit_to_columns(segments, view, settings);
+        (!fitted_segments.is_empty()).then(|| theme::paint_line(&fitted_segments, settings, view.use_color))
     });
-    let lines: Vec<String> = painted.collect();
+    let lines: Vec<String> = painted_lines.collect();
     if lines.is_empty() { "plimsoll".to_owned() } else { lines.join("\n") }
 }
 
-/// The load line alone, as wide as asked for: bar and percent.
-pub fn load_line(view: &View, cells: u64) -> String {
-    let tone = segments::Tone::of_level(level(view));
-    let text = format!("{} {}", bar(&view.load, cells), load::percent(&view.load));
-    theme::colour(&text, tone, None, Default::default(), view.colour)
+/// Renders only the context usage bar with `cells` cells, followed by the percent.
+pub fn render_bar_and_percent(view: &StatusLineView, cells: u64) -> String {
+    let severity = segments::SegmentState::from_level(usage_level(view));
+    let text = format!(
+        "{} {}",
+        render_usage_bar(&view.context_usage, cells),
+        context_usage::format_used_percent(&view.context_usage)
+    );
+    theme::paint_text(&text, severity, None, Default::default(), view.use_color)
 }
 
-fn level(view: &View) -> Option<Level> {
-    view.load.thresholds.zip(view.load.used).map(|(thresholds, used)| thresholds.level(used))
+fn usage_level(view: &StatusLineView) -> Option<Level> {
+    view.context_usage
+        .thresholds
+        .zip(view.context_usage.used_tokens)
+        .map(|(thresholds, used)| thresholds.level_at(used))
 }
 
-/// What is to be said of one segment.
+/// An explanation of one segment: its text and the source of its value, or why it is hidden.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Explained {
-    /// Its name.
+pub struct SegmentExplanation {
     pub name: String,
-    /// The line it is in, from 1; none if it is in none.
-    pub line: Option<usize>,
-    /// What it shows.
-    pub words: String,
-    /// Where that comes from.
+    /// The line that contains it, counted from 1; `None` if no line does.
+    pub line_number: Option<usize>,
+    pub description: String,
+    /// The source of its value.
     pub source: String,
-    /// As it is written, without colours; or why it is hidden.
-    pub shown: Result<String, Hidden>,
-    /// Its fields.
+    /// Its text without colors, or why it is hidden.
+    pub rendered: Result<String, HiddenReason>,
+    /// The names and values of its fields.
     pub fields: Vec<(String, String)>,
 }
 
-/// What each segment shows, from where, and why it does not.
-pub fn explain(view: &View, look: &StatusLine) -> Vec<Explained> {
-    let ours = SegmentKind::ALL.iter().map(|kind| kind.name());
-    let own = look.segments.keys().map(String::as_str).filter(|name| SegmentKind::named(name).is_none());
-    ours.chain(own).map(|name| explained(name, view, look)).collect()
+/// Explains all segments, first the built-in and then the user-defined ones.
+pub fn explain_segments(view: &StatusLineView, settings: &StatusLine) -> Vec<SegmentExplanation> {
+    let builtin_names = SegmentKind::ALL.iter().map(|kind| kind.name());
+    let custom_names =
+        settings.segments.keys().map(String::as_str).filter(|name| SegmentKind::from_name(name).is_none());
+    builtin_names.chain(custom_names).map(|name| explain_segment(name, view, settings)).collect()
 }
 
-fn explained(name: &str, view: &View, look: &StatusLine) -> Explained {
-    let line = look.lines.iter().position(|names| names.iter().any(|other| other == name));
-    let piece = segments::piece(name, view, look);
-    let fields = piece.iter().flat_map(|piece| piece.fields.iter());
-    let (words, source) = match (SegmentKind::named(name), look.of(name)) {
-        (Some(kind), _) => (kind.words().to_owned(), kind.source().to_owned()),
-        (None, Some(segment)) => ("of your own".to_owned(), segments::source(segment)),
+fn explain_segment(name: &str, view: &StatusLineView, settings: &StatusLine) -> SegmentExplanation {
+    let line_index =
+        settings.lines.iter().position(|names| names.iter().any(|listed_name| listed_name == name));
+    let rendered = segments::render_segment(name, view, settings);
+    let fields = rendered.iter().flat_map(|segment| segment.fields.iter());
+    let (description, source) = match (SegmentKind::from_name(name), settings.segment_settings(name)) {
+        (Some(kind), _) => (kind.description().to_owned(), kind.data_source().to_owned()),
+        (None, Some(segment)) => ("of your own".to_owned(), segments::describe_value_source(segment)),
         (None, None) => Default::default(),
     };
-    Explained {
+    SegmentExplanation {
         name: name.to_owned(),
-        line: line.map(|line| line + 1),
-        words,
+        line_number: line_index.map(|line| line + 1),
+        description,
         source,
         fields: fields.map(|(field, value)| ((*field).to_owned(), value.clone())).collect(),
-        shown: piece.and_then(|piece| {
-            match line.map(|line| left_out(&piece, &look.lines[line], view, look)) {
-                None => Err(Hidden::Nothing("it is in no line of the settings")),
-                Some(true) => Err(Hidden::NoRoom { columns: view.columns.unwrap_or_default() }),
-                Some(false) => Ok(piece.text),
+        rendered: rendered.and_then(|segment| {
+            match line_index.map(|line| is_dropped_from_line(&segment, &settings.lines[line], view, settings))
+            {
+                None => Err(HiddenReason::NothingToShow("it is in no line of the settings")),
+                Some(true) => Err(HiddenReason::LineTooLong { columns: view.columns.unwrap_or_default() }),
+                Some(false) => Ok(segment.text),
             }
         }),
     }
 }
 
-fn left_out(piece: &Piece<'_>, names: &[Cow<'static, str>], view: &View, look: &StatusLine) -> bool {
-    let pieces = names.iter().filter_map(|name| segments::piece(name, view, look).ok()).collect();
-    !layout::fit(pieces, view, look).iter().any(|shown| shown.name == piece.name)
+fn is_dropped_from_line(
+    segment: &RenderedSegment<'_>,
+    names: &[Cow<'static, str>],
+    view: &StatusLineView,
+    settings: &StatusLine,
+) -> bool {
+    let segments =
+        names.iter().filter_map(|name| segments::render_segment(name, view, settings).ok()).collect();
+    !layout::fit_to_columns(segments, view, settings).iter().any(|fitted| fitted.name == segment.name)
 }
 
 #[cfg(test)]

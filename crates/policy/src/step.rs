@@ -1,30 +1,36 @@
-//! Where to stop before L2. A commit is the one boundary that can be seen from outside: what a session does from one of
-//! its commits to the next is a step. Once the next step will probably not fit below L2, the commit that was just made is
-//! a better place for the checkpoint than the middle of the next step.
+//! Decides whether to stop at a commit before L2. Commits are the only boundaries in a session's work that are visible from
+//! outside; the work between two of its commits is a step. If the next step will probably not fit below L2, the commit that was
+//! just made is a better place for the checkpoint than the middle of the next step.
 
-use crate::forecast::middle;
+use crate::forecast::upper_median;
 
-/// One step may be chance.
-const FEWEST: usize = 2;
+/// The steps needed for an estimate: a single one may be an exception.
+const MIN_STEPS: usize = 2;
 
-/// Why it is better to stop here.
+/// The estimate by which the next step will not fit below L2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TooSmall {
-    /// What a step of this session usually takes, in tokens: the middle one, the larger of two.
-    pub step: u64,
-    /// What is left below L2, in tokens.
-    pub left: u64,
+pub struct NextStepTooLarge {
+    /// The median tokens of a step of this session; of two middle values the larger.
+    pub typical_step_tokens: u64,
+    /// The tokens that are left below L2.
+    pub tokens_below_l2: u64,
 }
 
-/// From the fill at each commit, the last one now: is what is left too small for the next step?
-pub fn too_small(commits: &[u64], l2: u64) -> Option<TooSmall> {
-    let steps: Vec<u64> = commits.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
-    if steps.len() < FEWEST {
+/// Returns the estimate if the next step will probably not fit below `l2`. `commits` has the used tokens at each commit of the
+/// session; the last one is the current usage. Returns `None` with fewer than two steps.
+pub fn predict_next_step_too_large(
+    used_tokens_at_commits: &[u64],
+    l2_tokens: u64,
+) -> Option<NextStepTooLarge> {
+    let steps: Vec<u64> =
+        used_tokens_at_commits.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    if steps.len() < MIN_STEPS {
         return None;
     }
-    let step = middle(steps)?;
-    let left = l2.saturating_sub(*commits.last()?);
-    (step >= left).then_some(TooSmall { step, left })
+    let typical_step_tokens = upper_median(steps)?;
+    let tokens_below_l2 = l2_tokens.saturating_sub(*used_tokens_at_commits.last()?);
+    (typical_step_tokens >= tokens_below_l2)
+        .then_some(NextStepTooLarge { typical_step_tokens, tokens_below_l2 })
 }
 
 #[cfg(test)]
@@ -32,12 +38,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_better_to_stop_when_the_middle_step_does_not_fit_into_what_is_left() {
-        let found = |commits: &[u64]| too_small(commits, 850).map(|small| (small.step, small.left));
+    fn a_stop_is_advised_if_the_median_step_does_not_fit_below_l2() {
+        let predict = |commits: &[u64]| {
+            predict_next_step_too_large(commits, 850)
+                .map(|prediction| (prediction.typical_step_tokens, prediction.tokens_below_l2))
+        };
         for (commits, expected) in [
             (&[][..], None),
             (&[840], None),
-            // What came before the first commit is no step, and one step is not enough to know.
+            // The work before the first commit is not a step, and one step is not enough.
             (&[400, 840], None),
             (&[500, 600, 700], None),
             (&[500, 600, 724], None),
@@ -46,11 +55,11 @@ mod tests {
             (&[600, 610, 720], None),
             (&[600, 610, 700, 790], Some((90, 60))),
             (&[300, 320, 340, 700, 720], None),
-            // Above L2 nothing is left; a figure that went back is no step.
+            // Above L2 nothing is left; a decrease counts as a step of 0.
             (&[700, 800, 900], Some((100, 0))),
             (&[900, 300, 320], None),
         ] {
-            assert_eq!(found(commits), expected, "{commits:?}");
+            assert_eq!(predict(commits), expected, "{commits:?}");
         }
     }
 }

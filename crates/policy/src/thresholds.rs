@@ -1,146 +1,164 @@
-//! Where the levels begin: the configured shares of the window, moved down so that L2 and L3 always come
-//! before the client itself acts.
+//! Computes the thresholds of the levels: the configured percents of the window, lowered so that L2 and L3 always come before the
+//! client itself compacts or stops.
 
-use crate::window::family_name;
-use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
-use plimsoll_domain::reading::{percent, tokens_shown_as};
+use crate::window::model_family;
+use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold, Thresholds};
+use plimsoll_domain::reading::{min_tokens_for_percent, rounded_percent};
 use plimsoll_domain::record::CompactionWindow;
 use plimsoll_domain::settings::{Levels, Margins};
-use plimsoll_protocol::client_environment::LEAST_COMPACTION_WINDOW;
+use plimsoll_protocol::client_environment::MIN_COMPACTION_WINDOW_TOKENS;
 
-/// What moves the auto-compact threshold.
+/// The settings of the client that change its auto-compact threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CompactionConfig {
     /// False with `DISABLE_AUTO_COMPACT`, `DISABLE_COMPACT` or `autoCompactEnabled: false`.
-    pub auto_compact: bool,
+    pub is_auto_compact_on: bool,
     /// `CLAUDE_CODE_AUTO_COMPACT_WINDOW` or `autoCompactWindow`.
-    pub compact_window: Option<u64>,
+    pub compaction_window: Option<u64>,
     /// `CLAUDE_AUTOCOMPACT_PCT_OVERRIDE`.
     pub percent_override: Option<f64>,
     /// `CLAUDE_CODE_MAX_OUTPUT_TOKENS`.
-    pub max_output: Option<u64>,
+    pub max_output_tokens: Option<u64>,
 }
 
 impl Default for CompactionConfig {
     fn default() -> Self {
         CompactionConfig {
-            auto_compact: true,
-            compact_window: None,
+            is_auto_compact_on: true,
+            compaction_window: None,
             percent_override: None,
-            max_output: None,
+            max_output_tokens: None,
         }
     }
 }
 
-/// The client (2.1.329) reserves the longest possible answer of the model, but at most this many tokens: with a window of
+/// The client (2.1.329) reserves room for the longest response of the model, but at most this many tokens: with a window of
 /// 1,000,000 it compacts at 967,000.
-const ANSWER_RESERVE: u64 = 20_000;
-/// It compacts this far below that room …
-const COMPACT_BELOW: u64 = 13_000;
-/// … and refuses to continue this far below it, with compaction off.
-const REFUSE_BELOW: u64 = 3_000;
-/// L1 comes at least this many points of the window before L2, or the warning would come with the checkpoint …
+const MAX_RESPONSE_RESERVE_TOKENS: u64 = 20_000;
+/// The client compacts this many tokens below the window without the reserve.
+const COMPACT_MARGIN_TOKENS: u64 = 13_000;
+/// With compaction off the client refuses to continue this many tokens below the window without the reserve.
+const REFUSE_MARGIN_TOKENS: u64 = 3_000;
+/// L1 is at least this many percent of the window below L2. Otherwise the warning would come together with the checkpoint.
 const WARNING_LEAD_PERCENT: u64 = 10;
-/// … but no more than this part of the room: a small compaction window in a large one would leave nothing below L1.
-const WARNING_LEAD_OF_ROOM_PERCENT: u64 = 20;
-/// A larger step than two large Reads (of about 20,000 tokens) moves L2 no further. What looks larger may be several steps
-/// that no hook saw; and a session that once read five files at once would lose half of a small window.
-const LARGEST_STEP: u64 = 40_000;
+/// Caps the distance from L1 to L2, in percent of the usable tokens. Without it a small compaction window in a large window would
+/// leave nothing below L1.
+const MAX_WARNING_LEAD_PERCENT_OF_ROOM: u64 = 20;
+/// Caps the step by which L2 is lowered: two large Reads of about 20,000 tokens. A larger step may be several that no hook
+/// saw, and a session that once read five files at once would lose half of a small window.
+const MAX_STEP_TOKENS: u64 = 40_000;
 
-/// Models for which the client (2.1.329) never compacts at a threshold, only after the API has refused a prompt as too long.
-const NEVER_BY_THRESHOLD: [&str; 5] = ["haiku-4-5", "sonnet-4-5", "opus-4-5", "sonnet-4", "3-7-sonnet"];
-/// The same for these with the `[1m]` suffix.
-const NEVER_WITH_SUFFIX: [&str; 2] = ["opus-4-6", "sonnet-4-6"];
+/// Models for which the client (2.1.329) has no auto-compact threshold: it compacts only after the API has rejected a prompt as
+/// too long.
+const MODELS_WITHOUT_COMPACT_THRESHOLD: [&str; 5] =
+    ["haiku-4-5", "sonnet-4-5", "opus-4-5", "sonnet-4", "3-7-sonnet"];
+/// Models that have no auto-compact threshold with the `[1m]` suffix.
+const MODELS_WITHOUT_COMPACT_THRESHOLD_AT_1M: [&str; 2] = ["opus-4-6", "sonnet-4-6"];
 
-/// Returns the window that the client's settings give it to compact in; none if it chooses one itself. The first that holds
-/// for the model counts, and a model's dated, `[1m]`, Bedrock and Vertex names are the same model (2.1.329).
-pub fn compaction_window(windows: &[CompactionWindow], model: Option<&str>) -> Option<u64> {
-    let family = model.map(family_name);
-    let holds = |window: &&CompactionWindow| match &window.model {
-        Some(model) => family == Some(family_name(model)),
+/// Returns the compaction window that the client's settings configure for the model; `None` if the client chooses one itself. The
+/// first entry that matches the model counts. A model's dated, `[1m]`, Bedrock and Vertex names are the same model (2.1.329).
+pub fn configured_compaction_window(windows: &[CompactionWindow], model: Option<&str>) -> Option<u64> {
+    let family = model.map(model_family);
+    let matches_model = |window: &&CompactionWindow| match &window.model {
+        Some(model) => family == Some(model_family(model)),
         None => true,
     };
-    windows.iter().find(holds)?.tokens
+    windows.iter().find(matches_model)?.tokens
 }
 
-/// The fill at which the client itself acts.
-pub fn auto_compact(window: u64, model: Option<&str>, knobs: &CompactionConfig) -> AutoCompact {
-    let reserve = knobs.max_output.unwrap_or(ANSWER_RESERVE).min(ANSWER_RESERVE);
-    // With compaction off the client stops by itself, without asking the API (2.1.329).
-    if !knobs.auto_compact {
-        let tokens = window.saturating_sub(reserve + REFUSE_BELOW);
-        return AutoCompact { tokens, action: AutoCompactAction::Refuses };
+/// Returns the usage at which the client itself acts, and what it does there.
+pub fn compute_auto_compact(
+    window: u64,
+    model: Option<&str>,
+    config: &CompactionConfig,
+) -> AutoCompactThreshold {
+    let reserve =
+        config.max_output_tokens.unwrap_or(MAX_RESPONSE_RESERVE_TOKENS).min(MAX_RESPONSE_RESERVE_TOKENS);
+    // With compaction off the client stops by itself, without a request to the API (2.1.329).
+    if !config.is_auto_compact_on {
+        let tokens = window.saturating_sub(reserve + REFUSE_MARGIN_TOKENS);
+        return AutoCompactThreshold { tokens, action: AutoCompactAction::Refuses };
     }
-    // A compaction window that was set by hand switches the threshold on for these models, too (2.1.329).
-    if knobs.compact_window.is_none() && model.is_some_and(never_by_threshold) {
-        return AutoCompact { tokens: window, action: AutoCompactAction::Rejected };
+    // A configured compaction window enables the threshold for these models as well (2.1.329).
+    if config.compaction_window.is_none() && model.is_some_and(has_no_compact_threshold) {
+        return AutoCompactThreshold { tokens: window, action: AutoCompactAction::ApiRejectsPrompt };
     }
-    let compact_window =
-        knobs.compact_window.map_or(window, |tokens| tokens.max(LEAST_COMPACTION_WINDOW).min(window));
-    let effective = compact_window.saturating_sub(reserve);
-    let threshold = effective.saturating_sub(COMPACT_BELOW);
-    // The client takes the smaller of the two: 99 and 100 change nothing (2.1.329).
-    let earlier = knobs
+    let compaction_window = config
+        .compaction_window
+        .map_or(window, |tokens| tokens.max(MIN_COMPACTION_WINDOW_TOKENS).min(window));
+    let effective_window = compaction_window.saturating_sub(reserve);
+    let threshold = effective_window.saturating_sub(COMPACT_MARGIN_TOKENS);
+    // The client uses the smaller of the two, so an override of 99 or 100 changes nothing (2.1.329).
+    let override_threshold = config
         .percent_override
         .filter(|percent| (0.0..=100.0).contains(percent) && *percent > 0.0)
-        .map_or(threshold, |percent| (effective as f64 * percent / 100.0) as u64);
-    AutoCompact { tokens: threshold.min(earlier), action: AutoCompactAction::Compacts }
+        .map_or(threshold, |percent| (effective_window as f64 * percent / 100.0) as u64);
+    AutoCompactThreshold { tokens: threshold.min(override_threshold), action: AutoCompactAction::Compacts }
 }
 
-fn never_by_threshold(model: &str) -> bool {
-    let name = family_name(model);
-    let with_suffix = model.ends_with("[1m]") && NEVER_WITH_SUFFIX.contains(&name);
-    with_suffix || NEVER_BY_THRESHOLD.contains(&name)
+fn has_no_compact_threshold(model: &str) -> bool {
+    let name = model_family(model);
+    let with_suffix = model.ends_with("[1m]") && MODELS_WITHOUT_COMPACT_THRESHOLD_AT_1M.contains(&name);
+    with_suffix || MODELS_WITHOUT_COMPACT_THRESHOLD.contains(&name)
 }
 
-/// Where the levels begin in a window: each where the percent of readings changes to the one that is announced for it,
-/// so at most one percent below what was asked for. L2 also leaves room for the largest step of this session so far (in
-/// tokens; 0 before the first): a step begun just below L2 must not end beyond the point where the client compacts.
-pub fn thresholds(
+/// Computes the thresholds of the levels in a window.
+///
+/// Each threshold is where the shown percent changes to the one that is announced for the level, so it is at most one percent
+/// below the configured value. L2 also leaves room for `largest_step`, the largest step of this session so far in tokens (0 before
+/// the first): a step that begins just below L2 must not end above the auto-compact threshold.
+pub fn compute_thresholds(
     window: u64,
-    auto_compact: AutoCompact,
+    auto_compact: AutoCompactThreshold,
     levels: &Levels,
     margins: &Margins,
-    largest_step: u64,
+    largest_step_tokens: u64,
 ) -> Thresholds {
-    let share = |percent: f64| (window as f64 * percent / 100.0).round() as u64;
-    let whole = |tokens: u64| percent(tokens, window).map_or(0, |percent| tokens_shown_as(percent, window));
-    // A window too small for the margins is divided instead, so that the levels still rise.
-    let room = auto_compact.tokens.min(window);
-    let below = |margin: u64, tenths: u64| room.saturating_sub(margin.min(room.saturating_mul(tenths) / 10));
-    let l3 = whole(share(levels.l3).min(below(margins.l3, 3)));
-    let l2 = whole(
-        share(levels.l2)
-            .min(below(margins.l2.max(largest_step.min(LARGEST_STEP)), 5))
+    let tokens_at_percent = |percent: f64| (window as f64 * percent / 100.0).round() as u64;
+    let round_to_shown_percent = |tokens: u64| {
+        rounded_percent(tokens, window).map_or(0, |percent| min_tokens_for_percent(percent, window))
+    };
+    // A window that is too small for the margins is divided instead, so that the levels stay in order.
+    let usable_tokens = auto_compact.tokens.min(window);
+    let with_margin = |margin: u64, tenths: u64| {
+        usable_tokens.saturating_sub(margin.min(usable_tokens.saturating_mul(tenths) / 10))
+    };
+    let l3 = round_to_shown_percent(tokens_at_percent(levels.l3).min(with_margin(margins.l3, 3)));
+    let l2 = round_to_shown_percent(
+        tokens_at_percent(levels.l2)
+            .min(with_margin(margins.l2.max(largest_step_tokens.min(MAX_STEP_TOKENS)), 5))
             .min(l3.saturating_sub(1)),
     );
-    let lead =
-        window.saturating_mul(WARNING_LEAD_PERCENT).min(room.saturating_mul(WARNING_LEAD_OF_ROOM_PERCENT));
-    let l1 = whole(share(levels.l1).min(l2.saturating_sub(lead / 100)));
-    let clamped = l3 < whole(share(levels.l3)) || l2 < whole(share(levels.l2));
-    Thresholds { window, l1, l2, l3, auto_compact, clamped }
+    let warning_lead = window
+        .saturating_mul(WARNING_LEAD_PERCENT)
+        .min(usable_tokens.saturating_mul(MAX_WARNING_LEAD_PERCENT_OF_ROOM));
+    let l1 = round_to_shown_percent(tokens_at_percent(levels.l1).min(l2.saturating_sub(warning_lead / 100)));
+    let clamped = l3 < round_to_shown_percent(tokens_at_percent(levels.l3))
+        || l2 < round_to_shown_percent(tokens_at_percent(levels.l2));
+    Thresholds { window, l1, l2, l3, auto_compact, is_clamped: clamped }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn auto_compact_of(
+    fn auto_compact_with(
         window: u64,
         model: &str,
-        change: impl FnOnce(&mut CompactionConfig),
+        configure: impl FnOnce(&mut CompactionConfig),
     ) -> (u64, AutoCompactAction) {
-        let mut knobs = CompactionConfig::default();
-        change(&mut knobs);
-        let auto_compact = auto_compact(window, Some(model), &knobs);
+        let mut config = CompactionConfig::default();
+        configure(&mut config);
+        let auto_compact = compute_auto_compact(window, Some(model), &config);
         (auto_compact.tokens, auto_compact.action)
     }
 
     #[test]
-    fn no_window_is_too_large_to_have_levels() {
+    fn the_largest_windows_do_not_overflow() {
         for window in [u64::MAX, u64::MAX / 2, 1 << 62, 9_007_199_254_740_993] {
-            let auto_compact = auto_compact(window, None, &CompactionConfig::default());
-            let thresholds = thresholds(window, auto_compact, &Levels::default(), &Margins::default(), 0);
+            let auto_compact = compute_auto_compact(window, None, &CompactionConfig::default());
+            let thresholds =
+                compute_thresholds(window, auto_compact, &Levels::default(), &Margins::default(), 0);
             assert!(
                 [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens].is_sorted(),
                 "{thresholds:?}"
@@ -149,14 +167,15 @@ mod tests {
     }
 
     #[test]
-    fn the_first_compaction_window_that_holds_for_the_model_counts() {
-        let of = |model: Option<&str>, tokens| CompactionWindow { model: model.map(str::to_owned), tokens };
+    fn the_first_compaction_window_that_matches_the_model_counts() {
+        let window_for =
+            |model: Option<&str>, tokens| CompactionWindow { model: model.map(str::to_owned), tokens };
         let windows = [
-            of(Some("claude-sonnet-4-5"), Some(150_000)),
-            of(Some("us.anthropic.claude-opus-4-6-20260205-v1:0"), None),
-            of(None, Some(300_000)),
-            of(Some("claude-opus-5-5"), Some(400_000)),
-            of(None, Some(500_000)),
+            window_for(Some("claude-sonnet-4-5"), Some(150_000)),
+            window_for(Some("us.anthropic.claude-opus-4-6-20260205-v1:0"), None),
+            window_for(None, Some(300_000)),
+            window_for(Some("claude-opus-5-5"), Some(400_000)),
+            window_for(None, Some(500_000)),
         ];
         for (model, expected) in [
             (Some("claude-sonnet-4-5"), Some(150_000)),
@@ -164,63 +183,67 @@ mod tests {
             (Some("claude-sonnet-4-5@20250929"), Some(150_000)),
             (Some("claude-sonnet-4-5[1m]"), Some(150_000)),
             (Some("eu.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some(150_000)),
-            // Its own choice, whatever the files behind say.
+            // This entry leaves the choice to the client, so later entries do not count.
             (Some("claude-opus-4-6[1m]"), None),
-            // A farther file does not override the one for all of a nearer one.
+            // An entry for all models comes first, so a later one for this model does not count.
             (Some("claude-opus-5-5"), Some(300_000)),
             (Some("claude-sonnet-4"), Some(300_000)),
             (None, Some(300_000)),
         ] {
-            assert_eq!(compaction_window(&windows, model), expected, "{model:?}");
+            assert_eq!(configured_compaction_window(&windows, model), expected, "{model:?}");
         }
-        assert_eq!(compaction_window(&windows[..2], Some("claude-opus-5-5")), None);
+        assert_eq!(configured_compaction_window(&windows[..2], Some("claude-opus-5-5")), None);
     }
 
     #[test]
-    fn auto_compaction_lies_where_the_client_was_seen_to_act() {
-        use AutoCompactAction::{Compacts, Refuses, Rejected};
+    fn the_auto_compact_threshold_matches_the_observed_client() {
+        use AutoCompactAction::{ApiRejectsPrompt, Compacts, Refuses};
         let (million, small) = (1_000_000, 200_000);
-        let none = |_: &mut CompactionConfig| ();
-        assert_eq!(auto_compact_of(million, "claude-opus-5-5", none), (967_000, Compacts));
-        assert_eq!(auto_compact_of(small, "claude-opus-4-6", none), (167_000, Compacts));
-        assert_eq!(auto_compact_of(small, "claude-haiku-4-5", none), (200_000, Rejected));
-        assert_eq!(auto_compact_of(million, "claude-sonnet-4-6[1m]", none), (1_000_000, Rejected));
-        let window = |tokens| move |knobs: &mut CompactionConfig| knobs.compact_window = Some(tokens);
-        assert_eq!(auto_compact_of(small, "claude-haiku-4-5", window(200_000)), (167_000, Compacts));
-        assert_eq!(auto_compact_of(small, "claude-opus-4-6", window(150_000)), (117_000, Compacts));
-        assert_eq!(auto_compact_of(small, "claude-opus-4-6", window(100_000)), (67_000, Compacts));
-        assert_eq!(auto_compact_of(small, "claude-opus-4-6", window(50_000)), (67_000, Compacts));
+        let no_change = |_: &mut CompactionConfig| ();
+        assert_eq!(auto_compact_with(million, "claude-opus-5-5", no_change), (967_000, Compacts));
+        assert_eq!(auto_compact_with(small, "claude-opus-4-6", no_change), (167_000, Compacts));
+        assert_eq!(auto_compact_with(small, "claude-haiku-4-5", no_change), (200_000, ApiRejectsPrompt));
         assert_eq!(
-            auto_compact_of(million, "claude-opus-5-5", |knobs| knobs.max_output = Some(8_000)),
+            auto_compact_with(million, "claude-sonnet-4-6[1m]", no_change),
+            (1_000_000, ApiRejectsPrompt)
+        );
+        let with_window =
+            |tokens| move |config: &mut CompactionConfig| config.compaction_window = Some(tokens);
+        assert_eq!(auto_compact_with(small, "claude-haiku-4-5", with_window(200_000)), (167_000, Compacts));
+        assert_eq!(auto_compact_with(small, "claude-opus-4-6", with_window(150_000)), (117_000, Compacts));
+        assert_eq!(auto_compact_with(small, "claude-opus-4-6", with_window(100_000)), (67_000, Compacts));
+        assert_eq!(auto_compact_with(small, "claude-opus-4-6", with_window(50_000)), (67_000, Compacts));
+        assert_eq!(
+            auto_compact_with(million, "claude-opus-5-5", |config| config.max_output_tokens = Some(8_000)),
             (979_000, Compacts)
         );
         assert_eq!(
-            auto_compact_of(million, "claude-opus-5-5", |knobs| knobs.percent_override = Some(50.0)),
+            auto_compact_with(million, "claude-opus-5-5", |config| config.percent_override = Some(50.0)),
             (490_000, Compacts)
         );
         assert_eq!(
-            auto_compact_of(million, "claude-opus-5-5", |knobs| knobs.percent_override = Some(99.0)),
+            auto_compact_with(million, "claude-opus-5-5", |config| config.percent_override = Some(99.0)),
             (967_000, Compacts)
         );
         assert_eq!(
-            auto_compact_of(million, "claude-opus-5-5", |knobs| knobs.auto_compact = false),
+            auto_compact_with(million, "claude-opus-5-5", |config| config.is_auto_compact_on = false),
             (977_000, Refuses)
         );
         assert_eq!(
-            auto_compact_of(small, "claude-opus-4-6", |knobs| knobs.auto_compact = false),
+            auto_compact_with(small, "claude-opus-4-6", |config| config.is_auto_compact_on = false),
             (177_000, Refuses)
         );
     }
 
-    fn percents(window: u64, model: &str, knobs: CompactionConfig) -> [u64; 3] {
-        let thresholds = thresholds(
+    fn percents(window: u64, model: &str, config: CompactionConfig) -> [u64; 3] {
+        let thresholds = compute_thresholds(
             window,
-            auto_compact(window, Some(model), &knobs),
+            compute_auto_compact(window, Some(model), &config),
             &Levels::default(),
             &Margins::default(),
             0,
         );
-        [thresholds.l1, thresholds.l2, thresholds.l3].map(|tokens| thresholds.percent(tokens))
+        [thresholds.l1, thresholds.l2, thresholds.l3].map(|tokens| thresholds.percent_of_window(tokens))
     }
 
     #[test]
@@ -236,56 +259,65 @@ mod tests {
             [(100_000, [3, 5, 6]), (150_000, [7, 10, 11]), (300_000, [19, 25, 26]), (900_000, [70, 85, 86])]
         {
             let config =
-                CompactionConfig { compact_window: Some(compact_window), ..CompactionConfig::default() };
+                CompactionConfig { compaction_window: Some(compact_window), ..CompactionConfig::default() };
             assert_eq!(percents(1_000_000, "claude-opus-5-5", config), expected, "{compact_window}");
         }
     }
 
     #[test]
     fn l2_leaves_room_for_the_largest_step_of_the_session() {
-        let of = |margins: Margins, step: u64| {
-            let auto_compact = auto_compact(200_000, None, &CompactionConfig::default());
-            let thresholds = thresholds(200_000, auto_compact, &Levels::default(), &margins, step);
+        let thousands = |margins: Margins, step: u64| {
+            let auto_compact = compute_auto_compact(200_000, None, &CompactionConfig::default());
+            let thresholds = compute_thresholds(200_000, auto_compact, &Levels::default(), &margins, step);
             assert_eq!(thresholds.auto_compact.tokens, 167_000);
             [thresholds.l1, thresholds.l2, thresholds.l3].map(|tokens| tokens / 1_000)
         };
         let default = Margins::default();
-        assert_eq!(of(default, 0), [127, 147, 157]);
-        assert_eq!(of(default, 20_000), [127, 147, 157], "less than the margin moves nothing");
-        assert_eq!(of(default, 30_000), [117, 137, 157]);
-        // What L2 was before it knew the session's steps; whatever looks larger moves it no further.
-        assert_eq!(of(default, 40_000), [107, 127, 157]);
-        assert_eq!(of(default, 90_000), [107, 127, 157]);
-        assert_eq!(of(Margins { l2: 50_000, ..default }, 30_000), [97, 117, 157], "the user's own is larger");
-        // In a large window the share decides, as before.
-        let large = auto_compact(1_000_000, None, &CompactionConfig::default());
-        let thresholds = thresholds(1_000_000, large, &Levels::default(), &default, 90_000);
-        assert_eq!(thresholds.percent(thresholds.l2), 85);
+        assert_eq!(thousands(default, 0), [127, 147, 157]);
+        assert_eq!(thousands(default, 20_000), [127, 147, 157], "less than the margin moves nothing");
+        assert_eq!(thousands(default, 30_000), [117, 137, 157]);
+        // A step above the cap lowers L2 no further.
+        assert_eq!(thousands(default, 40_000), [107, 127, 157]);
+        assert_eq!(thousands(default, 90_000), [107, 127, 157]);
+        assert_eq!(
+            thousands(Margins { l2: 50_000, ..default }, 30_000),
+            [97, 117, 157],
+            "the user's own is larger"
+        );
+        // In a large window the configured percent is lower than the margin requires.
+        let large = compute_auto_compact(1_000_000, None, &CompactionConfig::default());
+        let thresholds = compute_thresholds(1_000_000, large, &Levels::default(), &default, 90_000);
+        assert_eq!(thresholds.percent_of_window(thresholds.l2), 85);
     }
 
-    /// The reading that is announced for a level, and the reading at which it fires, are one: for every level, window and
-    /// auto-compact threshold, the percent that is announced is the first that is shown at or above the level.
+    /// For every level, window and auto-compact threshold, the announced percent is the first one that is shown at or above the
+    /// threshold.
     #[test]
-    fn a_level_fires_exactly_at_the_percent_that_is_announced_for_it() {
+    fn a_level_fires_exactly_at_its_announced_percent() {
         let mut seed: u64 = 0x5eed;
-        let mut draw = |below: u64| {
+        let mut random_below = |below: u64| {
             seed ^= seed << 13;
             seed ^= seed >> 7;
             seed ^= seed << 17;
             seed % below
         };
         for _ in 0..20_000 {
-            let window = [200_000, 1_000_000, 1_000 + draw(3_000_000)][draw(3) as usize];
-            let auto_compact =
-                AutoCompact { tokens: draw(window + window / 10), action: AutoCompactAction::Compacts };
+            let window = [200_000, 1_000_000, 1_000 + random_below(3_000_000)][random_below(3) as usize];
+            let auto_compact = AutoCompactThreshold {
+                tokens: random_below(window + window / 10),
+                action: AutoCompactAction::Compacts,
+            };
             let share = |draw: u64| 30.0 + draw as f64 / 10.0;
-            let levels =
-                Levels { l1: share(draw(300)), l2: share(300 + draw(200)), l3: share(500 + draw(200)) };
-            let margins = Margins { l2: draw(60_000), l3: draw(30_000) };
-            let thresholds = thresholds(window, auto_compact, &levels, &margins, 0);
+            let levels = Levels {
+                l1: share(random_below(300)),
+                l2: share(300 + random_below(200)),
+                l3: share(500 + random_below(200)),
+            };
+            let margins = Margins { l2: random_below(60_000), l3: random_below(30_000) };
+            let thresholds = compute_thresholds(window, auto_compact, &levels, &margins, 0);
             for threshold in [thresholds.l1, thresholds.l2, thresholds.l3] {
-                let announced = thresholds.percent(threshold);
-                let shown = |tokens: u64| percent(tokens, window).unwrap();
+                let announced = thresholds.percent_of_window(threshold);
+                let shown = |tokens: u64| rounded_percent(tokens, window).unwrap();
                 assert_eq!(shown(threshold), announced, "shown where it fires: {thresholds:?}");
                 if threshold > 0 {
                     assert!(
@@ -298,12 +330,13 @@ mod tests {
     }
 
     #[test]
-    fn levels_rise_in_every_window_and_under_every_auto_compact_threshold() {
+    fn thresholds_are_in_order_for_every_window_and_auto_compact_threshold() {
         for window in (1_000..2_000_000).step_by(7_919) {
             for auto_compact_tokens in [0, window / 10, window / 3, window * 9 / 10, window, window * 2] {
                 let auto_compact =
-                    AutoCompact { tokens: auto_compact_tokens, action: AutoCompactAction::Compacts };
-                let thresholds = thresholds(window, auto_compact, &Levels::default(), &Margins::default(), 0);
+                    AutoCompactThreshold { tokens: auto_compact_tokens, action: AutoCompactAction::Compacts };
+                let thresholds =
+                    compute_thresholds(window, auto_compact, &Levels::default(), &Margins::default(), 0);
                 let rising = thresholds.l1 <= thresholds.l2
                     && thresholds.l2 <= thresholds.l3
                     && thresholds.l3 <= auto_compact_tokens.max(1);

@@ -1,31 +1,31 @@
-//! Does a tick hold? After a session that ticked an item the commands run that have to pass. If one that had passed in this
-//! run fails, or an item's own check does, the tick is taken back: what builds on it would build on something broken.
+//! Checks the ticks of a session with the verify commands. A tick is revoked if a command fails that passed earlier in this run,
+//! or if the item's own check fails: later items would build on something broken.
 //!
-//! A command that has never passed refuses no tick: in a plan that makes a failing test suite pass item by item, all would be
-//! refused. Nobody knows which of several ticks of one session broke a command, so all of them are taken back; an item's own
-//! check concerns its item alone.
+//! A command that has never passed revokes no tick. Otherwise a plan that makes a failing test suite pass item by item would lose
+//! all its ticks. If a session ticked several items, it is unknown which of them broke a command, so all of these ticks are
+//! revoked. An item's own check affects only that item.
 
-use crate::completion::needs_verify;
-use crate::evidence::{Evidence, VerifyOutcome};
+use crate::completion::needs_verify_commands;
+use crate::evidence::{SessionEvidence, VerifyOutcome};
 use plimsoll_domain::item_check::{self, ItemCheck};
+use plimsoll_domain::reverted_ticks::{FailedCommand, RevertedTicks};
 use plimsoll_domain::size::{MeasuredItem, OpenItemCost};
 use plimsoll_domain::state::checkpoint::UNKNOWN;
-use plimsoll_domain::state::{Checkpoint, Outcomes, VerifyEach, VerifyRun};
-use plimsoll_domain::taken_back::{FailedCommand, TakenBack};
+use plimsoll_domain::state::{Checkpoint, SessionOutcomes, VerifyRun, VerifyTiming};
 use plimsoll_domain::{RunState, TodoList};
 
-/// The commands that have to run after a session: all of them if completion depends on them, else those that its ticks
-/// depend on.
-pub fn commands_due(state: &RunState, evidence: &Evidence) -> Vec<String> {
-    if needs_verify(state, evidence) {
-        return state.options.commands();
+/// Returns the commands that must run after a session: all of them if completion depends on them, otherwise those on which the
+/// session's ticks depend.
+pub fn verify_commands_to_run(state: &RunState, evidence: &SessionEvidence) -> Vec<String> {
+    if needs_verify_commands(state, evidence) {
+        return state.options.all_verify_commands();
     }
-    let ticked = ticked(state, evidence.todo.as_ref());
-    if ticked.is_empty() || state.options.verify_each != VerifyEach::Tick {
+    let ticked_items = items_ticked_in_session(state, evidence.todo.as_ref());
+    if ticked_items.is_empty() || state.options.verify_timing != VerifyTiming::AfterTick {
         return Vec::new();
     }
-    let mut commands = state.options.verify.clone();
-    for check in ticked.iter().filter_map(|item| state.check_of(item)) {
+    let mut commands = state.options.verify_commands.clone();
+    for check in ticked_items.iter().filter_map(|item| state.allowed_check_of_item(item)) {
         if !commands.contains(&check.command) {
             commands.push(check.command.clone());
         }
@@ -33,116 +33,129 @@ pub fn commands_due(state: &RunState, evidence: &Evidence) -> Vec<String> {
     commands
 }
 
-/// The commands of which this run does not know whether they pass, and whose ticks that decides. They run before the next
-/// session, so that a command that fails already is not held against it.
-pub fn unknown(state: &RunState) -> Vec<String> {
+/// Returns the verify commands that neither passed nor failed in this run so far. They run before the next session, so that a
+/// command that already fails is not blamed on that session. Empty if ticks do not depend on commands.
+pub fn commands_without_known_outcome(state: &RunState) -> Vec<String> {
     let outcomes = &state.outcomes;
-    if state.options.verify_each != VerifyEach::Tick || state.options.todo_file.is_none() {
+    if state.options.verify_timing != VerifyTiming::AfterTick || state.options.todo_file.is_none() {
         return Vec::new();
     }
     let is_known = |command: &&String| {
-        outcomes.verify_passed.contains(command) || outcomes.verify_failing.contains(command)
+        outcomes.passed_verify_commands.contains(command)
+            || outcomes.failing_verify_commands.contains(command)
     };
-    state.options.verify.iter().filter(|command| !is_known(command)).cloned().collect()
+    state.options.verify_commands.iter().filter(|command| !is_known(command)).cloned().collect()
 }
 
-/// Items that the session ticked which has just ended.
-fn ticked(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
-    state.ticked_in_session(&todo.map(TodoList::done).unwrap_or_default())
+/// Returns the items that were ticked by the session that has just ended.
+fn items_ticked_in_session(state: &RunState, todo: Option<&TodoList>) -> Vec<String> {
+    state.filter_ticked_in_session(&todo.map(TodoList::ticked_items).unwrap_or_default())
 }
 
-/// Checks of items that the session ticked which were not in the plan when the run began: they do not run, for an agent may
-/// have written them. None in a run whose user has allowed no check of the plan.
-pub fn not_run(state: &RunState, evidence: &Evidence) -> Vec<ItemCheck> {
+/// Returns the checks of ticked items that were not in the plan when the run began. They do not run, because an agent may have
+/// written them. Empty if the user allowed no checks of the plan.
+pub fn checks_not_in_original_plan(state: &RunState, evidence: &SessionEvidence) -> Vec<ItemCheck> {
     let checks = &state.options.plan_checks;
-    let named = |item: String| {
-        let command = item_check::command(&item)?;
-        Some(ItemCheck { item, command })
+    let parse_item_check = |item: String| {
+        let command = item_check::parse_verify_command(&item)?;
+        Some(ItemCheck { item_text: item, command })
     };
-    let is_new = |check: &ItemCheck| !checks.iter().any(|known| known.command == check.command);
-    let items = if checks.is_empty() { Vec::new() } else { ticked(state, evidence.todo.as_ref()) };
-    items.into_iter().filter_map(named).filter(is_new).collect()
+    let is_new = |check: &ItemCheck| !checks.iter().any(|allowed| allowed.command == check.command);
+    let ticked_items =
+        if checks.is_empty() { Vec::new() } else { items_ticked_in_session(state, evidence.todo.as_ref()) };
+    ticked_items.into_iter().filter_map(parse_item_check).filter(is_new).collect()
 }
 
-/// The ticks that do not hold, and why; none if all do. What a deadline cut off, or what could not be started, says nothing
-/// of the work.
-pub fn refused(state: &RunState, evidence: &Evidence) -> Option<TakenBack> {
-    if state.options.verify_each != VerifyEach::Tick {
+/// Returns the ticks to revoke because of failed commands, with these commands; `None` if all ticks stay. A command that timed out
+/// or could not be started revokes nothing, because it says nothing about the work.
+pub fn ticks_to_revoke_for_failed_commands(
+    state: &RunState,
+    evidence: &SessionEvidence,
+) -> Option<RevertedTicks> {
+    if state.options.verify_timing != VerifyTiming::AfterTick {
         return None;
     }
-    let ticked = ticked(state, evidence.todo.as_ref());
-    let failing = || evidence.verify.iter().filter(|outcome| !outcome.passed && !outcome.is_undecided);
-    let is_broken = |outcome: &VerifyOutcome| state.outcomes.verify_passed.contains(&outcome.command);
-    let own = |item: &String, outcome: &VerifyOutcome| {
-        state.check_of(item).is_some_and(|check| check.command == outcome.command)
+    let ticked_items = items_ticked_in_session(state, evidence.todo.as_ref());
+    let failed_outcomes =
+        || evidence.verify_outcomes.iter().filter(|outcome| !outcome.passed && !outcome.is_undecided);
+    let passed_before =
+        |outcome: &VerifyOutcome| state.outcomes.passed_verify_commands.contains(&outcome.command);
+    let is_own_check = |item: &String, outcome: &VerifyOutcome| {
+        state.allowed_check_of_item(item).is_some_and(|check| check.command == outcome.command)
     };
-    let is_any_broken = failing().any(is_broken);
-    let fails = |item: &&String| is_any_broken || failing().any(|outcome| own(item, outcome));
-    let items: Vec<String> = ticked.iter().filter(fails).cloned().collect();
-    let is_cause =
-        |outcome: &&VerifyOutcome| is_broken(outcome) || items.iter().any(|item| own(item, outcome));
-    let told = |outcome: &VerifyOutcome| FailedCommand {
+    let has_regression = failed_outcomes().any(passed_before);
+    let should_revoke =
+        |item: &&String| has_regression || failed_outcomes().any(|outcome| is_own_check(item, outcome));
+    let items: Vec<String> = ticked_items.iter().filter(should_revoke).cloned().collect();
+    let is_cause_of_revocation = |outcome: &&VerifyOutcome| {
+        passed_before(outcome) || items.iter().any(|item| is_own_check(item, outcome))
+    };
+    let to_failed_command = |outcome: &VerifyOutcome| FailedCommand {
         command: outcome.command.clone(),
-        words: outcome.words.clone(),
+        output_excerpt: outcome.summary.clone(),
         seconds: outcome.seconds,
     };
-    let failed = failing().filter(is_cause).map(told).collect();
-    (!items.is_empty()).then(|| TakenBack { failed, ..taken_back(state, items) })
+    let failed_commands = failed_outcomes().filter(is_cause_of_revocation).map(to_failed_command).collect();
+    (!items.is_empty()).then(|| RevertedTicks { failed_commands, ..pending_revocation(state, items) })
 }
 
-/// Returns the ticks of a session after which protected files are not as they were when the run began, whichever session changed them;
-/// none if it ticked nothing, or if all files are as they were. No `--verify-each` switches this off.
-pub fn refused_for_protected(state: &RunState, evidence: &Evidence) -> Option<TakenBack> {
-    let protected = evidence.changed_protected.clone();
-    let items = ticked(state, evidence.todo.as_ref());
-    (!items.is_empty() && !protected.is_empty()).then(|| TakenBack { protected, ..taken_back(state, items) })
+/// Returns the session's ticks, to be revoked, if protected files differ from the start of the run, no matter which session changed
+/// them. `None` if the session ticked nothing, or if no protected file differs. `--verify-each` does not disable this.
+pub fn ticks_to_revoke_for_protected_files(
+    state: &RunState,
+    evidence: &SessionEvidence,
+) -> Option<RevertedTicks> {
+    let changed_files = evidence.changed_protected.clone();
+    let items = items_ticked_in_session(state, evidence.todo.as_ref());
+    (!items.is_empty() && !changed_files.is_empty())
+        .then(|| RevertedTicks { protected_changes: changed_files, ..pending_revocation(state, items) })
 }
 
-fn taken_back(state: &RunState, items: Vec<String>) -> TakenBack {
-    TakenBack {
+fn pending_revocation(state: &RunState, items: Vec<String>) -> RevertedTicks {
+    RevertedTicks {
         iteration: state.iteration,
         session_id: state.session_id.clone(),
         items,
         is_pending: true,
-        ..TakenBack::default()
+        ..RevertedTicks::default()
     }
 }
 
-/// What the commands said that took the ticks back, for a process that comes after a kill.
-pub fn outcomes_of(taken: &TakenBack) -> Vec<VerifyOutcome> {
+/// Restores the outcomes of the commands that revoked the ticks, for a process that continues after the previous one was killed.
+pub fn outcomes_of_failed_commands(revocation: &RevertedTicks) -> Vec<VerifyOutcome> {
     let outcome = |failed: &FailedCommand| VerifyOutcome {
         command: failed.command.clone(),
-        words: failed.words.clone(),
+        summary: failed.output_excerpt.clone(),
         seconds: failed.seconds,
         ..VerifyOutcome::default()
     };
-    taken.failed.iter().map(outcome).collect()
+    revocation.failed_commands.iter().map(outcome).collect()
 }
 
-/// Makes the state forget ticks that the plan no longer has: the items are open, and what they took so far will be added to
-/// what they take in the end. Done twice, it changes nothing.
-pub fn take_back(state: &mut RunState, taken: &TakenBack, todo: &TodoList) {
-    let is_taken = |item: &String| taken.items.contains(item);
-    state.take_items(todo);
-    let done = state.items.completed_items.clone();
-    state.items.ever_done.retain(|item| !is_taken(item) || done.contains(item));
-    let measured = std::mem::take(&mut state.iteration_record.reckoned);
-    let (taken_now, kept): (Vec<MeasuredItem>, Vec<MeasuredItem>) =
-        measured.into_iter().partition(|measured| is_taken(&measured.item));
-    state.iteration_record.reckoned = kept;
-    for measured in taken_now.into_iter().filter(|measured| measured.cost.is_some()) {
-        let tokens = state.forget_growth(&measured);
-        state.note_begun(OpenItemCost { item: measured.item, tokens });
+/// Updates the state after ticks were removed from the plan: the items are open again, and the tokens spent on them so far will
+/// count towards their final cost. A second call changes nothing.
+pub fn revoke_ticks(state: &mut RunState, revocation: &RevertedTicks, todo: &TodoList) {
+    let is_revoked = |item: &String| revocation.items.contains(item);
+    state.update_items_from_plan(todo);
+    let done_items = state.plan_items.completed_items.clone();
+    state.plan_items.ever_ticked_items.retain(|item| !is_revoked(item) || done_items.contains(item));
+    let measured = std::mem::take(&mut state.iteration_record.measured_items);
+    let (revoked, kept): (Vec<MeasuredItem>, Vec<MeasuredItem>) =
+        measured.into_iter().partition(|measured| is_revoked(&measured.item));
+    state.iteration_record.measured_items = kept;
+    for measured in revoked.into_iter().filter(|measured| measured.cost.is_some()) {
+        let tokens = state.remove_item_cost(&measured);
+        state.add_open_item_cost(OpenItemCost { item: measured.item, tokens });
     }
-    reopen(&mut state.context_checkpoint, &taken.items);
+    reopen_items_in_checkpoint(&mut state.context_checkpoint, &revocation.items);
 }
 
-/// A checkpoint must not hand on that these items are finished.
-fn reopen(checkpoint: &mut Checkpoint, items: &[String]) {
+/// Removes the items from the finished items of a checkpoint, so that the handoff does not call them finished.
+fn reopen_items_in_checkpoint(checkpoint: &mut Checkpoint, items: &[String]) {
     let work = &mut checkpoint.item_work;
-    let Some(first) = work.finished.iter().find(|item| items.contains(item)).cloned() else { return };
-    work.finished.retain(|item| !items.contains(item));
-    // It would tell the next session to begin another item.
+    let Some(first) = work.ticked_items.iter().find(|item| items.contains(item)).cloned() else { return };
+    work.ticked_items.retain(|item| !items.contains(item));
+    // Otherwise the handoff would tell the next session to begin another item.
     if !work.is_begun {
         work.is_begun = true;
         checkpoint.current_todo_item = first;
@@ -150,44 +163,48 @@ fn reopen(checkpoint: &mut Checkpoint, items: &[String]) {
     }
 }
 
-/// Notes what the commands said: which fail, which have passed, and how long they took.
-pub fn note(state: &mut RunState, verify: &[VerifyOutcome]) {
-    if verify.is_empty() {
+/// Records the outcomes of verify commands: which ones fail, which ones have passed, and the seconds they took.
+pub fn record_verify_outcomes(state: &mut RunState, verify_outcomes: &[VerifyOutcome]) {
+    if verify_outcomes.is_empty() {
         return;
     }
-    let commands = state.options.commands();
-    let Outcomes { verify_failing, verify_passed, .. } = &mut state.outcomes;
-    // These may be some of the commands only: of the others the last word stands.
-    verify_failing.retain(|known| commands.contains(known));
-    // What a deadline cut off, or what could not be started, is as unknown as before.
-    for outcome in verify.iter().filter(|outcome| !outcome.is_undecided) {
-        verify_failing.retain(|known| *known != outcome.command);
+    let commands = state.options.all_verify_commands();
+    let SessionOutcomes {
+        failing_verify_commands: verify_failing,
+        passed_verify_commands: verify_passed,
+        ..
+    } = &mut state.outcomes;
+    // Only some of the commands may have run; the others keep their last outcome.
+    verify_failing.retain(|command| commands.contains(command));
+    // A command that timed out or could not be started keeps its last outcome, too.
+    for outcome in verify_outcomes.iter().filter(|outcome| !outcome.is_undecided) {
+        verify_failing.retain(|command| *command != outcome.command);
         if !outcome.passed {
             verify_failing.push(outcome.command.clone());
         } else if !verify_passed.contains(&outcome.command) {
             verify_passed.push(outcome.command.clone());
         }
     }
-    state.spent.verify_seconds += verify.iter().map(|outcome| outcome.seconds).sum::<u64>();
+    state.spending.verify_seconds += verify_outcomes.iter().map(|outcome| outcome.seconds).sum::<u64>();
 }
 
-/// The files on which verify commands ran.
+/// The state of the working tree in which verify commands ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VerifiedTree {
-    /// HEAD; none outside git, before the first commit, and where git could not say.
+    /// HEAD; `None` outside git, before the first commit, or if git failed.
     pub commit: Option<String>,
-    /// True if files that git follows were not committed.
+    /// True if tracked files had uncommitted changes.
     pub has_uncommitted: bool,
 }
 
-/// Records how each command ended last, and on what. What a deadline cut off, or what could not be started, leaves the earlier
-/// record: the command neither passed nor failed.
-pub fn record_verify_runs(state: &mut RunState, verify: &[VerifyOutcome], tree: &VerifiedTree) {
-    let commands = state.options.commands();
+/// Records the last outcome of each command and the tree that it ran on. A command that timed out or could not be started neither
+/// passed nor failed, so it keeps its earlier record.
+pub fn record_verify_runs(state: &mut RunState, verify_outcomes: &[VerifyOutcome], tree: &VerifiedTree) {
+    let commands = state.options.all_verify_commands();
     let runs = &mut state.outcomes.verify_runs;
-    runs.retain(|known| commands.contains(&known.command));
-    for outcome in verify.iter().filter(|outcome| !outcome.is_undecided) {
-        runs.retain(|known| known.command != outcome.command);
+    runs.retain(|run| commands.contains(&run.command));
+    for outcome in verify_outcomes.iter().filter(|outcome| !outcome.is_undecided) {
+        runs.retain(|run| run.command != outcome.command);
         runs.push(VerifyRun {
             command: outcome.command.clone(),
             passed: outcome.passed,

@@ -1,165 +1,185 @@
-//! Can a run begin with this plan? A run of a plan without an item would cost money and do nothing, and one of a plan with lines
-//! that only look like items would end as completed without them.
+//! Checks whether a run can begin with a plan. With a plan without items a run would cost money and do nothing. With lines that
+//! only look like items a run would end as completed without having done them.
 //!
-//! A list whose items are all ticked is no error: the objective may be another one, and sessions may add items.
+//! A plan whose items are all ticked is not an error: the objective may be a different one, and sessions may add items.
 
 use plimsoll_domain::TodoList;
 use plimsoll_domain::checkbox::UnclearLine;
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 use plimsoll_domain::todo::DEFAULT_PLAN;
-use plimsoll_domain::todo_without_boxes::{Lookalike, lookalikes};
+use plimsoll_domain::todo_without_boxes::{ItemLookalike, find_item_lookalikes};
 use std::fmt::Write as _;
 
-/// Why a run cannot begin with a list.
+/// A problem with a plan before a run begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unfit {
-    /// Nothing is in the file.
+pub enum PlanProblem {
+    /// The file is empty or has only white space.
     Empty,
-    /// No line has a box; these look like items.
-    NoItems(Vec<Lookalike>),
-    /// These lines look like items and are none.
-    Unclear(Vec<UnclearLine>),
-    /// The number of items, which are all ticked: the user is told.
+    /// No line has a checkbox; these lines look like items.
+    NoItems(Vec<ItemLookalike>),
+    /// These lines look like items but are not.
+    UnclearLines(Vec<UnclearLine>),
+    /// All items are ticked; the field is their number. Not an error, but the user is told.
     AllTicked(usize),
 }
 
-/// How many lines are named at most.
-const LINES_NAMED: usize = 5;
-/// How many lines that look like items are named at most: each has to be looked at.
-const UNCLEAR_NAMED: usize = 20;
-/// How much of a line is shown.
-const LINE_SHOWN: usize = 80;
+/// The most lines that a message lists.
+const MAX_LINES_LISTED: usize = 5;
+/// The most unclear lines that a message lists. The limit is higher because the user has to look at each of them.
+const MAX_UNCLEAR_LINES_LISTED: usize = 20;
+/// The most characters that are shown of a line.
+const MAX_LINE_CHARS: usize = 80;
 
-/// Why a run cannot begin with this plan; none if it can.
-pub fn unfit(text: &str) -> Option<Unfit> {
-    unfit_list(&TodoList::parse(text), text)
+/// Parses a plan and returns its problem; `None` if a run can begin with it.
+pub fn find_plan_problem(text: &str) -> Option<PlanProblem> {
+    find_problem_in_parsed_plan(&TodoList::parse(text), text)
 }
 
-/// The same where the text has been read already.
-pub fn unfit_list(list: &TodoList, text: &str) -> Option<Unfit> {
+/// Returns the problem of a plan that is already parsed. `text` is the text that `list` was parsed from.
+pub fn find_problem_in_parsed_plan(list: &TodoList, text: &str) -> Option<PlanProblem> {
     match list.items.len() {
-        0 if text.trim().is_empty() => Some(Unfit::Empty),
-        _ if !list.unclear.is_empty() => Some(Unfit::Unclear(list.unclear.clone())),
-        0 => Some(Unfit::NoItems(lookalikes(text))),
-        known => list.items.iter().all(|item| item.done).then_some(Unfit::AllTicked(known)),
+        0 if text.trim().is_empty() => Some(PlanProblem::Empty),
+        _ if !list.unclear_lines.is_empty() => Some(PlanProblem::UnclearLines(list.unclear_lines.clone())),
+        0 => Some(PlanProblem::NoItems(find_item_lookalikes(text))),
+        item_count => {
+            list.items.iter().all(|item| item.is_ticked).then_some(PlanProblem::AllTicked(item_count))
+        }
     }
 }
 
-/// What is wrong with the list, and what to do. `named` is true if the user named the file with `--todo`.
-pub fn words(unfit: &Unfit, file: &str, named: bool) -> String {
-    let shown = one_line(file);
-    let without = if named {
+/// Describes the problem and how to fix it. `named` is true if the user named the file with `--todo`.
+pub fn render_plan_problem(problem: &PlanProblem, file: &str, is_named_by_user: bool) -> String {
+    let shown_file = to_single_line(file);
+    let hint_without_plan = if is_named_by_user {
         "for a run without a plan leave out --todo".to_owned()
     } else {
-        format!("for a run without a plan rename it: mv {0} notes-{0}", shell_word(file))
+        format!("for a run without a plan rename it: mv {0} notes-{0}", quote_for_shell(file))
     };
-    match unfit {
-        Unfit::Empty => {
-            format!("the plan {shown} is empty: write `- [ ] …` lines, one for each item; {without}")
-        }
-        Unfit::NoItems(lines) if lines.is_empty() => {
-            format!("the plan {shown} has no item: write `- [ ] …` lines, one for each item; {without}")
-        }
-        Unfit::NoItems(lines) => {
-            let fix = format!("to add the checkboxes: {}", fix_command(file, named));
+    match problem {
+        PlanProblem::Empty => {
             format!(
-                "the plan {shown} has no item; these lines look like items without a checkbox (`- [ ] …`):\n{}{fix}\n{without}",
-                list(&shown, lines.iter().map(|line| (line.line, line.text.as_str())), LINES_NAMED)
+                "the plan {shown_file} is empty: write `- [ ] …` lines, one for each item; {hint_without_plan}"
             )
         }
-        Unfit::Unclear(lines) => {
-            let what = if lines.len() == 1 {
+        PlanProblem::NoItems(lines) if lines.is_empty() => {
+            format!(
+                "the plan {shown_file} has no item: write `- [ ] …` lines, one for each item; {hint_without_plan}"
+            )
+        }
+        PlanProblem::NoItems(lines) => {
+            let hint_to_fix =
+                format!("to add the checkboxes: {}", render_fix_command(file, is_named_by_user));
+            format!(
+                "the plan {shown_file} has no item; these lines look like items without a checkbox (`- [ ] …`):\n{}{hint_to_fix}\n{hint_without_plan}",
+                render_numbered_lines(
+                    &shown_file,
+                    lines.iter().map(|line| (line.line_number, line.text.as_str())),
+                    MAX_LINES_LISTED
+                )
+            )
+        }
+        PlanProblem::UnclearLines(lines) => {
+            let subject = if lines.len() == 1 {
                 "a line that looks like an item and is"
             } else {
                 "lines that look like items and are"
             };
-            let named_lines = lines.iter().map(|line| (line.line, line.text.as_str()));
+            let named_lines = lines.iter().map(|line| (line.line_number, line.text.as_str()));
             format!(
-                "the plan {shown} has {what} none, so nobody would do it:\n{}to rewrite: {}\nto keep a line as text: write `\\[` for `[`",
-                list(&shown, named_lines, UNCLEAR_NAMED),
-                fix_command(file, named)
+                "the plan {shown_file} has {subject} none, so nobody would do it:\n{}to rewrite: {}\nto keep a line as text: write `\\[` for `[`",
+                render_numbered_lines(&shown_file, named_lines, MAX_UNCLEAR_LINES_LISTED),
+                render_fix_command(file, is_named_by_user)
             )
         }
-        Unfit::AllTicked(count) => {
-            let what = if *count == 1 {
+        PlanProblem::AllTicked(count) => {
+            let subject = if *count == 1 {
                 "the only item".to_owned()
             } else {
-                format!("all {}", counted(*count, "item"))
+                format!("all {}", count_with_noun(*count, "item"))
             };
             let verb = if *count == 1 { "is" } else { "are" };
             format!(
-                "{what} of {shown} {verb} ticked, so no session has an item to work on: add `- [ ] …` lines; {without}"
+                "{subject} of {shown_file} {verb} ticked, so no session has an item to work on: add `- [ ] …` lines; {hint_without_plan}"
             )
         }
     }
 }
 
-/// The lines that `plimsoll plan --fix` cannot rewrite, and what to do.
-pub fn by_hand_words(lines: &[UnclearLine], file: &str) -> String {
-    let shown = one_line(file);
-    let named = list(&shown, lines.iter().map(|line| (line.line, line.text.as_str())), UNCLEAR_NAMED);
+/// Lists the lines that `plimsoll plan --fix` cannot rewrite, and says what to do.
+pub fn render_unfixable_lines(lines: &[UnclearLine], file: &str) -> String {
+    let shown_file = to_single_line(file);
+    let listed_lines = render_numbered_lines(
+        &shown_file,
+        lines.iter().map(|line| (line.line_number, line.text.as_str())),
+        MAX_UNCLEAR_LINES_LISTED,
+    );
     format!(
-        "{} of {shown} cannot be rewritten, because they are in a table, in a code fence or comment that nothing closes, or above their words:\n{named}write them as `- [ ] …` lines, or close the fence",
-        counted(lines.len(), "line")
+        "{} of {shown_file} cannot be rewritten, because they are in a table, in a code fence or comment that nothing closes, or above their words:\n{listed_lines}write them as `- [ ] …` lines, or close the fence",
+        count_with_noun(lines.len(), "line")
     )
 }
 
-/// The first lines, each with its number.
-fn list<'a>(file: &str, lines: impl ExactSizeIterator<Item = (usize, &'a str)>, most: usize) -> String {
-    let rest = lines.len().saturating_sub(most);
+/// Renders at most `most` lines as `file:number: text`, and the number of the others.
+fn render_numbered_lines<'a>(
+    file: &str,
+    lines: impl ExactSizeIterator<Item = (usize, &'a str)>,
+    max_lines: usize,
+) -> String {
+    let unlisted_count = lines.len().saturating_sub(max_lines);
     let mut text = String::new();
-    for (number, line) in lines.take(most) {
-        let words = clip(&one_line(&one_line(line)), LINE_SHOWN);
-        let _ = writeln!(text, "  {file}:{number}: {words}");
+    for (number, line) in lines.take(max_lines) {
+        let shown_line = truncate_end(&to_single_line(&to_single_line(line)), MAX_LINE_CHARS);
+        let _ = writeln!(text, "  {file}:{number}: {shown_line}");
     }
-    if rest > 0 {
-        let _ = writeln!(text, "  and {rest} more");
+    if unlisted_count > 0 {
+        let _ = writeln!(text, "  and {unlisted_count} more");
     }
     text
 }
 
-/// Why a run whose open items are all done does not end as completed: lines of its plan look like items and are none. None if
-/// there are no such lines, or if an item is open.
-pub fn unclear_at_end(list: &TodoList, file: &str) -> Option<String> {
-    let (first, rest) = list.unclear.split_first()?;
-    if list.items.iter().any(|item| !item.done) {
+/// Explains why a run does not end as completed although no item is open: lines of its plan look like items but are not. Returns
+/// `None` if there are no such lines, or if an item is open.
+pub fn render_unclear_lines_if_all_ticked(list: &TodoList, file: &str) -> Option<String> {
+    let (first, rest) = list.unclear_lines.split_first()?;
+    if list.items.iter().any(|item| !item.is_ticked) {
         return None;
     }
-    let named = rest
+    let listed_lines = rest
         .iter()
-        .take(LINES_NAMED - 1)
-        .fold(shown_line(first), |text, line| format!("{text}, {}", shown_line(line)));
-    let more = rest.len().saturating_sub(LINES_NAMED - 1);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let (what, them) = if rest.is_empty() {
+        .take(MAX_LINES_LISTED - 1)
+        .fold(quote_line(first), |text, line| format!("{text}, {}", quote_line(line)));
+    let unlisted_count = rest.len().saturating_sub(MAX_LINES_LISTED - 1);
+    let unlisted_text =
+        if unlisted_count > 0 { format!(" and {unlisted_count} more") } else { String::new() };
+    let (subject, pronoun) = if rest.is_empty() {
         ("a line that looks like an item and is", "it")
     } else {
         ("lines that look like items and are", "them")
     };
     Some(format!(
-        "{} has {what} none: {named}{more}; rewrite {them} with `{}`, then resume",
-        one_line(file),
-        fix_command(file, file != DEFAULT_PLAN)
+        "{} has {subject} none: {listed_lines}{unlisted_text}; rewrite {pronoun} with `{}`, then resume",
+        to_single_line(file),
+        render_fix_command(file, file != DEFAULT_PLAN)
     ))
 }
 
-fn shown_line(line: &UnclearLine) -> String {
-    format!("line {} \"{}\"", line.line, clip(&one_line(&line.text), LINE_SHOWN))
+fn quote_line(line: &UnclearLine) -> String {
+    format!("line {} \"{}\"", line.line_number, truncate_end(&to_single_line(&line.text), MAX_LINE_CHARS))
 }
 
-/// The command that makes boxes of the lines.
-fn fix_command(file: &str, named: bool) -> String {
-    if named {
-        format!("plimsoll plan --fix --todo {}", shell_word(file))
+/// Returns the `plimsoll plan --fix` command for this file.
+fn render_fix_command(file: &str, is_named_by_user: bool) -> String {
+    if is_named_by_user {
+        format!("plimsoll plan --fix --todo {}", quote_for_shell(file))
     } else {
         "plimsoll plan --fix".to_owned()
     }
 }
 
-/// A text as one word of a shell's command line.
-pub fn shell_word(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./,:=@%+".contains(&byte);
-    if !text.is_empty() && text.bytes().all(plain) {
+/// Quotes text as one word of a shell command line. Text without special characters stays as it is.
+pub fn quote_for_shell(text: &str) -> String {
+    let is_safe_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./,:=@%+".contains(&byte);
+    if !text.is_empty() && text.bytes().all(is_safe_byte) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
@@ -170,39 +190,45 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_list_with_an_open_item_is_fit() {
-        let line = |line, text: &str| Lookalike { line, text: text.to_owned() };
-        let unclear =
-            |line, text: &str, item: &str| UnclearLine { line, text: text.to_owned(), item: item.to_owned() };
+    fn only_a_plan_with_an_open_item_has_no_problem() {
+        let line = |line, text: &str| ItemLookalike { line_number: line, text: text.to_owned() };
+        let unclear = |line, text: &str, item: &str| UnclearLine {
+            line_number: line,
+            text: text.to_owned(),
+            item_text: item.to_owned(),
+        };
         for (text, expected) in [
             ("- [ ] one\n", None),
             ("- [x] one\n- [ ] two\n", None),
             ("- [ ] one\n1. two\n", None),
-            ("", Some(Unfit::Empty)),
-            (" \n\t\n", Some(Unfit::Empty)),
-            ("Make it good.\n", Some(Unfit::NoItems(vec![]))),
-            ("```\n- [ ] example\n```\n", Some(Unfit::NoItems(vec![]))),
-            ("# Plan\n1. one\n2. two\n", Some(Unfit::NoItems(vec![line(2, "1. one"), line(3, "2. two")]))),
-            ("- [x] one\n- [X] two\n", Some(Unfit::AllTicked(2))),
-            ("- [ ] one\n- [-] two\n", Some(Unfit::Unclear(vec![unclear(2, "- [-] two", "two")]))),
-            ("- [] one\n", Some(Unfit::Unclear(vec![unclear(1, "- [] one", "one")]))),
+            ("", Some(PlanProblem::Empty)),
+            (" \n\t\n", Some(PlanProblem::Empty)),
+            ("Make it good.\n", Some(PlanProblem::NoItems(vec![]))),
+            ("```\n- [ ] example\n```\n", Some(PlanProblem::NoItems(vec![]))),
+            (
+                "# Plan\n1. one\n2. two\n",
+                Some(PlanProblem::NoItems(vec![line(2, "1. one"), line(3, "2. two")])),
+            ),
+            ("- [x] one\n- [X] two\n", Some(PlanProblem::AllTicked(2))),
+            ("- [ ] one\n- [-] two\n", Some(PlanProblem::UnclearLines(vec![unclear(2, "- [-] two", "two")]))),
+            ("- [] one\n", Some(PlanProblem::UnclearLines(vec![unclear(1, "- [] one", "one")]))),
         ] {
-            assert_eq!(unfit(text), expected, "{text:?}");
+            assert_eq!(find_plan_problem(text), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn the_words_name_the_lines_and_a_command_that_can_be_copied() {
+    fn the_message_lists_the_lines_and_a_command_to_copy() {
         let text: String = (1..=8).map(|number| format!("{number}. do {number}\n")).collect();
-        let unfit = unfit(&text).expect("no item");
+        let problem = find_plan_problem(&text).expect("no item");
         assert_eq!(
-            words(&unfit, "fix_plan.md", false),
+            render_plan_problem(&problem, "fix_plan.md", false),
             "the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):\n  \
              fix_plan.md:1: 1. do 1\n  fix_plan.md:2: 2. do 2\n  fix_plan.md:3: 3. do 3\n  fix_plan.md:4: 4. do 4\n  \
              fix_plan.md:5: 5. do 5\n  and 3 more\nto add the checkboxes: plimsoll plan --fix\n\
              for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md"
         );
-        insta::assert_snapshot!(words(&unfit, "my plan.md", true), @"
+        insta::assert_snapshot!(render_plan_problem(&problem, "my plan.md", true), @"
         the plan my plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
           my plan.md:1: 1. do 1
           my plan.md:2: 2. do 2
@@ -213,7 +239,11 @@ mod tests {
         to add the checkboxes: plimsoll plan --fix --todo 'my plan.md'
         for a run without a plan leave out --todo
         ");
-        let five = words(&Unfit::NoItems(lookalikes("* a\n* b\n* c\n* d\n* e\n")), "a", false);
+        let five = render_plan_problem(
+            &PlanProblem::NoItems(find_item_lookalikes("* a\n* b\n* c\n* d\n* e\n")),
+            "a",
+            false,
+        );
         insta::assert_snapshot!(five, @"
         the plan a has no item; these lines look like items without a checkbox (`- [ ] …`):
           a:1: * a
@@ -227,8 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_the_file_steers_no_terminal() {
-        let shown = words(&Unfit::NoItems(lookalikes("* a\u{1b}[2Jb\n")), "fix_plan.md", false);
+    fn escape_sequences_in_a_plan_are_not_printed() {
+        let shown = render_plan_problem(
+            &PlanProblem::NoItems(find_item_lookalikes("* a\u{1b}[2Jb\n")),
+            "fix_plan.md",
+            false,
+        );
         insta::assert_snapshot!(shown, @r"
         the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
           fix_plan.md:1: * a\u{1b}[2Jb
@@ -238,10 +272,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_only_look_like_items_are_named_with_a_command_that_can_be_copied() {
-        // As many lines as are named, and two more.
+    fn unclear_lines_are_listed_with_a_command_to_copy() {
+        // Two lines more than are listed.
         let text: String = (1..=22).map(|number| format!("- [-] do {number}\n")).collect();
-        let many = words(&unfit(&format!("- [ ] one\n{text}")).expect("unclear lines"), "my plan.md", true);
+        let many = render_plan_problem(
+            &find_plan_problem(&format!("- [ ] one\n{text}")).expect("unclear lines"),
+            "my plan.md",
+            true,
+        );
         insta::assert_snapshot!(many, @r"
         the plan my plan.md has lines that look like items and are none, so nobody would do it:
           my plan.md:2: - [-] do 1
@@ -269,30 +307,35 @@ mod tests {
         to keep a line as text: write `\[` for `[`
         ");
         assert_eq!(
-            words(&unfit("- [ ] one\n- [] a\u{1b}b\n").expect("an unclear line"), "fix_plan.md", false),
+            render_plan_problem(
+                &find_plan_problem("- [ ] one\n- [] a\u{1b}b\n").expect("an unclear line"),
+                "fix_plan.md",
+                false
+            ),
             "the plan fix_plan.md has a line that looks like an item and is none, so nobody would do it:\n  \
              fix_plan.md:2: - [] a\\u{1b}b\nto rewrite: plimsoll plan --fix\nto keep a line as text: write `\\[` for `[`"
         );
     }
 
     #[test]
-    fn unclear_lines_count_at_the_end_once_nothing_is_open() {
-        let at_end = |text: &str| unclear_at_end(&TodoList::parse(text), "fix_plan.md");
-        assert_eq!(at_end("- [x] one\n"), None);
-        assert_eq!(at_end("- [x] one\n- [ ] two\n- [-] three\n"), None, "a session has work");
+    fn unclear_lines_matter_at_the_end_only_if_no_item_is_open() {
+        let message_at_end =
+            |text: &str| render_unclear_lines_if_all_ticked(&TodoList::parse(text), "fix_plan.md");
+        assert_eq!(message_at_end("- [x] one\n"), None);
+        assert_eq!(message_at_end("- [x] one\n- [ ] two\n- [-] three\n"), None, "a session has work");
         assert_eq!(
-            at_end("- [x] one\n- [-] three\n").as_deref(),
+            message_at_end("- [x] one\n- [-] three\n").as_deref(),
             Some(
                 "fix_plan.md has a line that looks like an item and is none: line 2 \"- [-] three\"; rewrite it with `plimsoll plan --fix`, then resume"
             )
         );
-        let many = at_end(&"- [] a\n".repeat(7)).expect("unclear lines");
+        let many = message_at_end(&"- [] a\n".repeat(7)).expect("unclear lines");
         insta::assert_snapshot!(many, @r#"fix_plan.md has lines that look like items and are none: line 1 "- [] a", line 2 "- [] a", line 3 "- [] a", line 4 "- [] a", line 5 "- [] a" and 2 more; rewrite them with `plimsoll plan --fix`, then resume"#);
     }
 
     #[test]
-    fn one_ticked_item_is_one() {
-        insta::assert_snapshot!(words(&Unfit::AllTicked(1), "fix_plan.md", false), @"the only item of fix_plan.md is ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
-        insta::assert_snapshot!(words(&Unfit::AllTicked(3), "fix_plan.md", false), @"all 3 items of fix_plan.md are ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
+    fn the_message_uses_the_singular_for_one_ticked_item() {
+        insta::assert_snapshot!(render_plan_problem(&PlanProblem::AllTicked(1), "fix_plan.md", false), @"the only item of fix_plan.md is ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
+        insta::assert_snapshot!(render_plan_problem(&PlanProblem::AllTicked(3), "fix_plan.md", false), @"all 3 items of fix_plan.md are ticked, so no session has an item to work on: add `- [ ] …` lines; for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md");
     }
 }

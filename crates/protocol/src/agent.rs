@@ -1,59 +1,58 @@
-//! The client's Agent tool: what the model asks of it, and what it answers.
+//! The client's Agent tool: its input and its response.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-/// The tool's name.
-pub const TOOL: &str = "Agent";
+pub const TOOL_NAME: &str = "Agent";
 
-/// What the model asks of it.
+/// The input of a call of the Agent tool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentCall {
-    /// The kind of subagent.
-    pub kind: String,
-    /// A few words on what it is for.
+    pub subagent_type: String,
+    /// A few words about the purpose.
     pub description: String,
-    /// What it is told.
+    /// The subagent's prompt.
     pub prompt: String,
     input: Map<String, Value>,
 }
 
 impl AgentCall {
-    /// Reads the tool's input.
-    pub fn read(input: Option<&RawValue>) -> AgentCall {
+    /// Parses the tool's input. An input that is not an object counts as empty.
+    pub fn from_input(input: Option<&RawValue>) -> AgentCall {
         let input: Map<String, Value> =
             input.and_then(|input| serde_json::from_str(input.get()).ok()).unwrap_or_default();
-        let text = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let string_field = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         AgentCall {
-            kind: text("subagent_type"),
-            description: text("description"),
-            prompt: text("prompt"),
+            subagent_type: string_field("subagent_type"),
+            description: string_field("description"),
+            prompt: string_field("prompt"),
             input,
         }
     }
 
-    /// The same call of that kind with other words, and waited for: by itself the tool answers at once and its subagent
-    /// works in the background. The client looks for the kind only after its hooks have run.
-    pub fn telling(&self, kind: &str, prompt: &str) -> Value {
-        // All of it: the client puts `updatedInput` in the place of the whole input (2.1.329).
+    /// Returns the input with another subagent type and prompt, run in the foreground: by default the tool returns at
+    /// once and its subagent works in the background. The client reads the type only after its hooks have run.
+    pub fn foreground_input_with_prompt(&self, subagent_type: &str, prompt: &str) -> Value {
+        // The complete input, because the client replaces the whole input with `updatedInput` (2.1.329).
         let mut input = self.input.clone();
-        input.insert("subagent_type".to_owned(), json!(kind));
+        input.insert("subagent_type".to_owned(), json!(subagent_type));
         // All frames work on the same files.
         input.remove("isolation");
         input.insert("prompt".to_owned(), json!(prompt));
-        // Else PostToolUse comes at the launch, with no answer to put the report in the place of (2.1.329).
+        // Otherwise PostToolUse arrives at the launch, without a result that the report could replace (2.1.329).
         input.insert("run_in_background".to_owned(), json!(false));
         Value::Object(input)
     }
 }
 
-/// The tool's answer with other words in it; none if it has not the shape that the client expects back.
-pub fn answer_telling(response: &RawValue, words: &str) -> Option<Value> {
-    let mut answer: Map<String, Value> = serde_json::from_str(response.get()).ok()?;
-    // An output that has not the tool's own shape is refused, and the original stays (2.1.329).
-    answer.get("content")?.as_array()?;
-    answer.insert("content".to_owned(), json!([{"type": "text", "text": words}]));
-    Some(Value::Object(answer))
+/// Replaces the text of the tool's response. Returns `None` if the response lacks the shape that the client expects
+/// back.
+pub fn replace_response_text(response: &RawValue, text: &str) -> Option<Value> {
+    let mut output: Map<String, Value> = serde_json::from_str(response.get()).ok()?;
+    // The client rejects an output without the tool's own shape and keeps the original (2.1.329).
+    output.get("content")?.as_array()?;
+    output.insert("content".to_owned(), json!([{"type": "text", "text": text}]));
+    Some(Value::Object(output))
 }
 
 #[cfg(test)]
@@ -65,27 +64,27 @@ mod tests {
     }
 
     #[test]
-    fn a_call_keeps_everything_but_its_words_and_is_waited_for() {
+    fn a_new_prompt_keeps_other_fields_and_runs_in_the_foreground() {
         let input = r#"{"description":"d","prompt":"p","subagent_type":"frame","model":"m","isolation":"worktree","run_in_background":true}"#;
-        let call = AgentCall::read(Some(&raw(input)));
+        let call = AgentCall::from_input(Some(&raw(input)));
         assert_eq!(
-            (call.kind.as_str(), call.description.as_str(), call.prompt.as_str()),
+            (call.subagent_type.as_str(), call.description.as_str(), call.prompt.as_str()),
             ("frame", "d", "p")
         );
         let expected = json!({"description": "d", "prompt": "the brief", "subagent_type": "frame", "model": "m",
             "run_in_background": false});
-        assert_eq!(call.telling("frame", "the brief"), expected);
-        assert_eq!(AgentCall::read(Some(&raw("[1]"))), AgentCall::default());
+        assert_eq!(call.foreground_input_with_prompt("frame", "the brief"), expected);
+        assert_eq!(AgentCall::from_input(Some(&raw("[1]"))), AgentCall::default());
     }
 
     #[test]
-    fn an_answer_keeps_everything_but_its_words() {
+    fn a_replaced_response_text_keeps_the_other_fields() {
         let response =
             raw(r#"{"status":"completed","content":[{"type":"text","text":"mine"}],"totalTokens":5}"#);
         let expected =
             json!({"status": "completed", "content": [{"type": "text", "text": "r"}], "totalTokens": 5});
-        assert_eq!(answer_telling(&response, "r"), Some(expected));
-        assert_eq!(answer_telling(&raw(r#"{"status":"async_launched"}"#), "r"), None);
-        assert_eq!(answer_telling(&raw(r#""text""#), "r"), None);
+        assert_eq!(replace_response_text(&response, "r"), Some(expected));
+        assert_eq!(replace_response_text(&raw(r#"{"status":"async_launched"}"#), "r"), None);
+        assert_eq!(replace_response_text(&raw(r#""text""#), "r"), None);
     }
 }

@@ -1,6 +1,6 @@
-//! What a request is billed for: the tokens of a response by kind, and the client's own account of a session.
+//! Billed usage: the tokens of a response by kind, and the client's own totals of a session.
 //!
-//! One reader serves the transcript and the stream of `claude -p`: both write a response as an `assistant` line.
+//! One parser serves the transcript and the stream of `claude -p`: both write a response as an `assistant` line.
 
 use crate::lenient;
 use crate::result::ModelUsage;
@@ -8,33 +8,32 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What one response is billed for, in the API's own words.
+/// The billed usage of one response, with the API's field names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct BilledUsage {
     /// Input tokens that were not cached.
-    #[serde(deserialize_with = "lenient::count")]
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub input_tokens: Option<u64>,
-    /// Output tokens.
-    #[serde(deserialize_with = "lenient::count")]
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub output_tokens: Option<u64>,
     /// Input tokens that were read from the cache.
-    #[serde(deserialize_with = "lenient::count")]
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub cache_read_input_tokens: Option<u64>,
     /// Input tokens that were written to the cache, for any duration.
-    #[serde(deserialize_with = "lenient::count")]
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub cache_creation_input_tokens: Option<u64>,
-    /// The same by duration; missing in older clients.
-    #[serde(deserialize_with = "lenient::field")]
+    /// The cache writes by duration; missing in older clients.
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub cache_creation: CacheCreation,
     /// Calls of tools that the API itself runs.
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub server_tool_use: ServerToolUse,
     /// `fast` or `standard`.
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub speed: Option<String>,
-    /// Where the model ran, if the request demanded a place: `us`.
-    #[serde(deserialize_with = "lenient::text")]
+    /// The region of inference, if the request demanded one: `us`.
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub inference_geo: Option<String>,
 }
 
@@ -43,10 +42,10 @@ pub struct BilledUsage {
 #[serde(default)]
 pub struct CacheCreation {
     /// Kept for five minutes.
-    #[serde(deserialize_with = "lenient::count")]
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub ephemeral_5m_input_tokens: Option<u64>,
     /// Kept for an hour.
-    #[serde(deserialize_with = "lenient::count")]
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub ephemeral_1h_input_tokens: Option<u64>,
 }
 
@@ -54,86 +53,84 @@ pub struct CacheCreation {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ServerToolUse {
-    /// Web searches.
-    #[serde(deserialize_with = "lenient::count")]
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub web_search_requests: Option<u64>,
 }
 
 impl BilledUsage {
-    /// Reads a usage object; a wrong type in one field loses only that field.
+    /// Parses a usage object. A wrong type in one field loses only that field.
     pub fn from_value(usage: &Value) -> BilledUsage {
-        lenient::object(&usage.to_string()).unwrap_or_default()
+        lenient::parse_last_key_wins(&usage.to_string()).unwrap_or_default()
     }
 }
 
-/// The client's own account of what a session used and cost.
+/// The client's own totals of a session's usage and cost.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ReportedUsage {
-    /// US dollars: `total_cost_usd` in a result, `totalCostUSD` in a transcript and in the turn log's account `usd`.
+    /// US dollars: `total_cost_usd` in a result, `totalCostUSD` in a transcript, `usd` in the turn log.
     #[serde(
         rename = "total_cost_usd",
         alias = "totalCostUSD",
         alias = "usd",
-        deserialize_with = "lenient::share"
+        deserialize_with = "lenient::non_negative_number"
     )]
     pub cost_usd: Option<f64>,
-    /// Figures by model id.
-    #[serde(rename = "modelUsage", alias = "models", deserialize_with = "lenient::map")]
+    /// Usage by model id.
+    #[serde(rename = "modelUsage", alias = "models", deserialize_with = "lenient::readable_entries")]
     pub models: BTreeMap<String, ModelUsage>,
 }
 
 impl ReportedUsage {
-    /// Reads an account that was parsed before.
-    pub fn from_value(account: &Value) -> ReportedUsage {
-        lenient::object(&account.to_string()).unwrap_or_default()
+    /// Parses totals that are already a JSON value.
+    pub fn from_value(report: &Value) -> ReportedUsage {
+        lenient::parse_last_key_wins(&report.to_string()).unwrap_or_default()
     }
 }
 
-/// A line that says something about usage.
+/// A line that contains usage.
 #[derive(Debug, Clone)]
 pub enum BilledLine {
     /// A part of a response; all parts of one response have its id.
     Response {
-        /// The id of the response.
+        /// The response's id.
         id: String,
-        /// The model whose price counts: the requested one, else the one that answered.
+        /// The model whose price applies: the requested one, else the one that responded.
         model: Option<String>,
-        /// What it is billed for.
         usage: BilledUsage,
     },
-    /// The client's own account.
-    Account(ReportedUsage),
+    /// The client's own totals.
+    Reported(ReportedUsage),
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Fields {
-    #[serde(rename = "type", deserialize_with = "lenient::text")]
+struct BilledLineFields {
+    #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     kind: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     is_api_error_message: bool,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     requested_model: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
-    message: Message,
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    message: BilledMessage,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Message {
-    #[serde(deserialize_with = "lenient::text")]
+struct BilledMessage {
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     id: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     model: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     usage: Option<BilledUsage>,
 }
 
 impl BilledLine {
-    /// Reads a line of a transcript or of a stream. Returns `None` if it says nothing about usage.
+    /// Parses a line of a transcript or a stream. Returns `None` if it contains no usage.
     pub fn parse(bytes: &[u8]) -> Option<BilledLine> {
-        let fields: Fields = crate::parse(bytes).ok()?;
+        let fields: BilledLineFields = crate::parse_json_object(bytes).ok()?;
         match fields.kind.as_deref()? {
             // The client writes an API error as a response without usage (2.1.329).
             "assistant" if !fields.is_api_error_message => Some(BilledLine::Response {
@@ -141,7 +138,7 @@ impl BilledLine {
                 model: fields.requested_model.or(fields.message.model),
                 usage: fields.message.usage?,
             }),
-            "result" | "cost-state" => crate::parse(bytes).ok().map(BilledLine::Account),
+            "result" | "cost-state" => crate::parse_json_object(bytes).ok().map(BilledLine::Reported),
             _ => None,
         }
     }
@@ -152,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_is_read_with_the_requested_model_and_every_kind_of_token() {
+    fn a_response_has_the_requested_model_and_every_kind_of_token() {
         let line = br#"{"type":"assistant","requestedModel":"claude-sonnet-4-5[1m]","message":{"id":"m1",
             "model":"claude-sonnet-4-5","usage":{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":3,
             "cache_creation_input_tokens":9,"cache_creation":{"ephemeral_5m_input_tokens":4,"ephemeral_1h_input_tokens":5},
@@ -176,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_loses_one_field_and_other_lines_say_nothing() {
+    fn a_wrong_type_loses_one_field_and_other_lines_have_no_usage() {
         let line = br#"{"type":"assistant","message":{"id":"m1","model":"m","usage":{"input_tokens":"x","output_tokens":2,
             "cache_creation":7,"server_tool_use":[],"speed":null}}}"#;
         let Some(BilledLine::Response { usage, .. }) = BilledLine::parse(line) else { panic!() };
@@ -194,24 +191,24 @@ mod tests {
     }
 
     #[test]
-    fn the_account_is_read_from_a_transcript_a_result_and_the_turn_log() {
+    fn totals_are_parsed_from_a_transcript_a_result_and_the_turn_log() {
         let models = r#"{"claude-opus-5-5":{"inputTokens":10,"cacheCreationEphemeral1hInputTokens":3,"webSearchRequests":2}}"#;
         let lines = [
             format!(r#"{{"type":"cost-state","totalCostUSD":0.5,"modelUsage":{models}}}"#),
             format!(r#"{{"type":"result","total_cost_usd":0.5,"modelUsage":{models}}}"#),
         ];
         let in_lines = lines.iter().map(|line| match BilledLine::parse(line.as_bytes()) {
-            Some(BilledLine::Account(account)) => account,
+            Some(BilledLine::Reported(report)) => report,
             other => panic!("{line}: {other:?}"),
         });
-        let logged = serde_json::from_str(&format!(r#"{{"usd":0.5,"models":{models}}}"#)).unwrap();
-        for account in in_lines.chain([ReportedUsage::from_value(&logged)]) {
-            let of_model = &account.models["claude-opus-5-5"];
-            assert_eq!((account.cost_usd, of_model.input_tokens), (Some(0.5), Some(10)));
-            assert_eq!((of_model.cache_creation_1h, of_model.web_search_requests), (Some(3), Some(2)));
+        let turn_log_report = serde_json::from_str(&format!(r#"{{"usd":0.5,"models":{models}}}"#)).unwrap();
+        for report in in_lines.chain([ReportedUsage::from_value(&turn_log_report)]) {
+            let model_usage = &report.models["claude-opus-5-5"];
+            assert_eq!((report.cost_usd, model_usage.input_tokens), (Some(0.5), Some(10)));
+            assert_eq!((model_usage.cache_creation_1h, model_usage.web_search_requests), (Some(3), Some(2)));
         }
         let negative = br#"{"type":"cost-state","totalCostUSD":-1}"#;
-        let Some(BilledLine::Account(account)) = BilledLine::parse(negative) else { panic!() };
-        assert_eq!(account.cost_usd, None, "no credit");
+        let Some(BilledLine::Reported(report)) = BilledLine::parse(negative) else { panic!() };
+        assert_eq!(report.cost_usd, None, "no credit");
     }
 }

@@ -1,61 +1,66 @@
-//! How the client (2.1.329) reads the numbers in its environment variables.
+//! Parses numbers in environment variables as the client (2.1.329) does.
 
-/// The client raises a smaller compaction window to this, and ignores a smaller one in a settings file.
-pub const LEAST_COMPACTION_WINDOW: u64 = 100_000;
+/// The client raises a smaller compaction window to this size, and ignores a smaller one in a settings file.
+pub const MIN_COMPACTION_WINDOW_TOKENS: u64 = 100_000;
 
-/// Reads a whole number: `150000`, `150_000`, `1.5e5`, and the digits in front of anything else, such as `150000 tokens`.
-/// None if it is not positive.
-pub fn integer(text: &str) -> Option<u64> {
+/// Parses a positive whole number: `150000`, `150_000`, `1.5e5`. In any other text, such as `150000 tokens`, the
+/// leading digits count. Returns `None` if the number is not positive.
+pub fn parse_positive_integer(text: &str) -> Option<u64> {
     let text = text.trim();
-    let digits = match (is_scientific(text), without_separators(text)) {
-        (true, _) => return text.parse().ok().and_then(whole),
+    let digits = match (is_scientific_notation(text), strip_thousands_separators(text)) {
+        (true, _) => return text.parse().ok().and_then(exact_positive_integer),
         (false, Some(digits)) => digits,
         (false, None) => text.to_owned(),
     };
     let digits = digits.strip_prefix('+').unwrap_or(&digits);
-    let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
-    digits[..end].parse().ok().filter(|number| *number > 0)
+    let digits_end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..digits_end].parse().ok().filter(|number| *number > 0)
 }
 
-/// Reads a decimal number, with anything behind it: `50`, `50%`. None if there is none.
-pub fn decimal(text: &str) -> Option<f64> {
+/// Parses a leading decimal number: `50`, `50%`. Returns `None` if there is none.
+pub fn parse_leading_decimal(text: &str) -> Option<f64> {
     let text = text.trim();
-    let end = |end: &usize| text.is_char_boundary(*end) && text[..*end].parse::<f64>().is_ok();
-    let longest = (1..=text.len()).rev().find(end)?;
-    text[..longest].parse().ok().filter(|number: &f64| number.is_finite())
+    let is_number_end = |end: &usize| text.is_char_boundary(*end) && text[..*end].parse::<f64>().is_ok();
+    let longest_end = (1..=text.len()).rev().find(is_number_end)?;
+    text[..longest_end].parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Reads a compaction window: a whole number, or one with `k` or `m` behind it.
-pub fn compaction_window(text: &str) -> Option<u64> {
+/// Parses a compaction window in tokens: a whole number, or a number with the unit `k` or `m`. Raises a smaller
+/// window to the minimum.
+pub fn parse_compaction_window(text: &str) -> Option<u64> {
     let text = text.trim();
-    let unit = match text.chars().last()?.to_ascii_lowercase() {
+    let tokens_per_unit = match text.chars().last()?.to_ascii_lowercase() {
         'k' => 1e3,
         'm' => 1e6,
-        _ => return integer(text).map(|tokens| tokens.max(LEAST_COMPACTION_WINDOW)),
+        _ => return parse_positive_integer(text).map(|tokens| tokens.max(MIN_COMPACTION_WINDOW_TOKENS)),
     };
-    let tokens = (decimal(text)? * unit).round();
-    (tokens >= 1.0).then(|| whole(tokens)).flatten().map(|tokens| tokens.max(LEAST_COMPACTION_WINDOW))
+    let tokens = (parse_leading_decimal(text)? * tokens_per_unit).round();
+    (tokens >= 1.0)
+        .then(|| exact_positive_integer(tokens))
+        .flatten()
+        .map(|tokens| tokens.max(MIN_COMPACTION_WINDOW_TOKENS))
 }
 
-fn is_scientific(text: &str) -> bool {
+fn is_scientific_notation(text: &str) -> bool {
     let number = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let is_number = number.starts_with(|first: char| first.is_ascii_digit() || first == '.');
-    is_number && number.contains(['e', 'E']) && number.parse::<f64>().is_ok()
+    let starts_like_number = number.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    starts_like_number && number.contains(['e', 'E']) && number.parse::<f64>().is_ok()
 }
 
-/// Removes the separators of thousands, all of one kind; none if there are none in the right places.
-fn without_separators(text: &str) -> Option<String> {
-    let separator = text.chars().find(|letter| ['_', ',', ' ', '\u{a0}', '\u{202f}'].contains(letter))?;
-    let (first, groups) = text.split_once(separator)?;
-    let sign_and_digits = first.strip_prefix(['+', '-']).unwrap_or(first);
-    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    let is_first = is_digits(sign_and_digits) && sign_and_digits.len() <= 3;
-    let are_groups = groups.split(separator).all(|group| is_digits(group) && group.len() == 3);
-    (is_first && are_groups).then(|| text.replace(separator, ""))
+/// Removes thousands separators, all of one kind. Returns `None` if there are none or if they are misplaced.
+fn strip_thousands_separators(text: &str) -> Option<String> {
+    let separator =
+        text.chars().find(|character| ['_', ',', ' ', '\u{a0}', '\u{202f}'].contains(character))?;
+    let (first_group, groups) = text.split_once(separator)?;
+    let sign_and_digits = first_group.strip_prefix(['+', '-']).unwrap_or(first_group);
+    let is_all_digits = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
+    let is_valid_first_group = is_all_digits(sign_and_digits) && sign_and_digits.len() <= 3;
+    let are_valid_groups = groups.split(separator).all(|group| is_all_digits(group) && group.len() == 3);
+    (is_valid_first_group && are_valid_groups).then(|| text.replace(separator, ""))
 }
 
-/// A number that is whole, positive, and that JavaScript has exactly.
-fn whole(number: f64) -> Option<u64> {
+/// Converts a positive whole number that JavaScript represents exactly.
+fn exact_positive_integer(number: f64) -> Option<u64> {
     let is_whole = number.fract() == 0.0 && (1.0..9e15).contains(&number);
     is_whole.then_some(number as u64)
 }
@@ -65,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_are_read_as_the_client_reads_them() {
+    fn whole_numbers_are_parsed_as_the_client_parses_them() {
         for (text, expected) in [
             ("150000", Some(150_000)),
             (" 150_000 ", Some(150_000)),
@@ -75,7 +80,7 @@ mod tests {
             ("+150_000", Some(150_000)),
             ("1.5e5", Some(150_000)),
             ("15E4", Some(150_000)),
-            // The digits in front count.
+            // Only the leading digits count.
             ("150000 tokens", Some(150_000)),
             ("150000.7", Some(150_000)),
             ("150_00", Some(150)),
@@ -87,12 +92,12 @@ mod tests {
             ("", None),
             ("many", None),
         ] {
-            assert_eq!(integer(text), expected, "{text:?}");
+            assert_eq!(parse_positive_integer(text), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn a_compaction_window_may_have_a_unit_and_has_a_least_size() {
+    fn a_compaction_window_may_have_a_unit_and_has_a_minimum() {
         for (text, expected) in [
             ("150_000", Some(150_000)),
             ("200k", Some(200_000)),
@@ -106,12 +111,12 @@ mod tests {
             ("0k", None),
             ("é", None),
         ] {
-            assert_eq!(compaction_window(text), expected, "{text:?}");
+            assert_eq!(parse_compaction_window(text), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn a_decimal_number_may_have_something_behind_it() {
+    fn text_after_a_decimal_number_is_ignored() {
         for (text, expected) in [
             ("50", Some(50.0)),
             (" 62.5 % ", Some(62.5)),
@@ -120,7 +125,7 @@ mod tests {
             ("", None),
             ("inf", None),
         ] {
-            assert_eq!(decimal(text), expected, "{text:?}");
+            assert_eq!(parse_leading_decimal(text), expected, "{text:?}");
         }
     }
 }

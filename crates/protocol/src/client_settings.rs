@@ -1,140 +1,141 @@
-//! The keys of the client's own settings files that move the auto-compact threshold.
+//! The keys in the client's settings files that Plimsoll reads: compaction, permissions and sandbox.
 
-use crate::client_environment::LEAST_COMPACTION_WINDOW;
+use crate::client_environment::MIN_COMPACTION_WINDOW_TOKENS;
 use crate::lenient;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The keys of one settings file that move the auto-compact threshold.
+/// The keys of one settings file that change the auto-compact threshold.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct CompactionKeys {
-    /// False switches automatic compaction off.
-    #[serde(deserialize_with = "lenient::field")]
+pub struct CompactionSettings {
+    /// False disables automatic compaction.
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub auto_compact_enabled: Option<bool>,
-    #[serde(deserialize_with = "lenient::field")]
-    auto_compact_window: WindowValue,
-    #[serde(deserialize_with = "lenient::map")]
-    model_settings: BTreeMap<String, ModelKeys>,
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    auto_compact_window: WindowSetting,
+    #[serde(deserialize_with = "lenient::readable_entries")]
+    model_settings: BTreeMap<String, ModelCompactionSettings>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ModelKeys {
-    #[serde(deserialize_with = "lenient::field")]
-    auto_compact_window: WindowValue,
+struct ModelCompactionSettings {
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    auto_compact_window: WindowSetting,
 }
 
-/// A window of a settings file. The client ignores any other value.
+/// A window in a settings file. The client ignores any other value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 #[serde(untagged)]
-enum WindowValue {
+enum WindowSetting {
     Tokens(u64),
-    /// Whole, as JavaScript may write it: `1.5e5`.
+    /// A whole number as JavaScript may write it: `1.5e5`.
     Number(f64),
-    Word(Word),
+    Keyword(WindowKeyword),
     #[default]
     Missing,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+enum WindowKeyword {
     Auto,
 }
 
-/// A window in which the client compacts.
+/// A window at which the client compacts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CompactionWindow {
-    /// The model for which it holds; none for every model.
+    /// The model it applies to; `None` for every model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Its size; none for the client's own choice.
+    /// Its size; `None` for the client's own choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
 
-/// What one settings file says of the commands that a session may run.
+/// The keys of one settings file that control which commands a session may run.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub struct PermissionKeys {
-    /// Rules and the mode.
-    #[serde(deserialize_with = "lenient::field")]
+pub struct PermissionSettings {
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub permissions: Permissions,
-    /// The sandbox for the commands of a session.
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub sandbox: Sandbox,
 }
 
-/// Which tools are allowed without asking.
+/// Permission rules and the permission mode.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Permissions {
     /// Rules such as `Bash` and `Bash(git:*)`.
-    #[serde(deserialize_with = "lenient::texts")]
+    #[serde(deserialize_with = "lenient::text_elements")]
     pub allow: Vec<String>,
     /// `default`, `acceptEdits`, `bypassPermissions`, …
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub default_mode: Option<String>,
 }
 
-/// The sandbox for the commands of a session.
+/// The sandbox for a session's commands.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Sandbox {
-    /// True if it is on.
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub enabled: Option<bool>,
-    /// False if commands are asked about although they run in it.
-    #[serde(deserialize_with = "lenient::field")]
+    /// False if the client asks for permission even for commands that run in the sandbox.
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub auto_allow_bash_if_sandboxed: Option<bool>,
 }
 
-/// Returns `sandbox.enabled` of a settings file; `None` if the file does not set it or does not parse.
+/// Returns `sandbox.enabled` of a settings file, or `None` if the file does not set it or does not parse.
 pub fn is_sandbox_enabled(text: &str) -> Option<bool> {
-    PermissionKeys::parse(text.as_bytes()).sandbox.enabled
+    PermissionSettings::parse(text.as_bytes()).sandbox.enabled
 }
 
-impl PermissionKeys {
-    /// Reads the keys; a file that does not parse has none.
-    pub fn parse(bytes: &[u8]) -> PermissionKeys {
-        crate::parse(bytes).unwrap_or_default()
+impl PermissionSettings {
+    /// Parses the keys. A file that does not parse has none.
+    pub fn parse(bytes: &[u8]) -> PermissionSettings {
+        crate::parse_json_object(bytes).unwrap_or_default()
     }
 }
 
-impl CompactionKeys {
-    /// Reads the keys; a file that does not parse has none.
-    pub fn parse(bytes: &[u8]) -> CompactionKeys {
-        crate::parse(bytes).unwrap_or_default()
+impl CompactionSettings {
+    /// Parses the keys. A file that does not parse has none.
+    pub fn parse(bytes: &[u8]) -> CompactionSettings {
+        crate::parse_json_object(bytes).unwrap_or_default()
     }
 
-    /// Returns the windows in which the client compacts, in the order in which it looks for one (2.1.329): those of models
-    /// before the one for all. Of two names of one model the shorter goes first: the canonical name has no date, no region
-    /// and no suffix.
-    pub fn windows(&self) -> Vec<CompactionWindow> {
-        let of_model = |(model, keys): (&String, &ModelKeys)| {
-            Some(CompactionWindow { model: Some(model.clone()), tokens: keys.auto_compact_window.tokens()? })
+    /// Returns the windows at which the client compacts, in its lookup order (2.1.329): windows of single models
+    /// before the default for all. Of two names for one model the shorter comes first, because the canonical name has
+    /// no date, region or suffix.
+    pub fn windows_in_lookup_order(&self) -> Vec<CompactionWindow> {
+        let window_of_model = |(model, keys): (&String, &ModelCompactionSettings)| {
+            Some(CompactionWindow {
+                model: Some(model.clone()),
+                tokens: keys.auto_compact_window.accepted_tokens()?,
+            })
         };
-        let mut windows: Vec<CompactionWindow> = self.model_settings.iter().filter_map(of_model).collect();
+        let mut windows: Vec<CompactionWindow> =
+            self.model_settings.iter().filter_map(window_of_model).collect();
         windows.sort_by_key(|window| window.model.as_ref().map(String::len));
-        // Only for a model may it be `auto`.
-        let for_all = self.auto_compact_window.tokens().filter(Option::is_some);
-        windows.extend(for_all.map(|tokens| CompactionWindow { model: None, tokens }));
+        // `auto` is allowed only for a single model.
+        let default_window_tokens = self.auto_compact_window.accepted_tokens().filter(Option::is_some);
+        windows.extend(default_window_tokens.map(|tokens| CompactionWindow { model: None, tokens }));
         windows
     }
 }
 
-impl WindowValue {
-    /// The size, `Some(None)` for `auto`; none for a value that the client ignores.
-    fn tokens(self) -> Option<Option<u64>> {
+impl WindowSetting {
+    /// Returns the size, `Some(None)` for `auto`, or `None` for a value that the client ignores.
+    fn accepted_tokens(self) -> Option<Option<u64>> {
         let tokens = match self {
-            WindowValue::Word(Word::Auto) => return Some(None),
-            WindowValue::Tokens(tokens) => tokens,
-            WindowValue::Number(number) if number.fract() == 0.0 && number < 9e15 => number as u64,
-            WindowValue::Number(_) | WindowValue::Missing => return None,
+            WindowSetting::Keyword(WindowKeyword::Auto) => return Some(None),
+            WindowSetting::Tokens(tokens) => tokens,
+            WindowSetting::Number(number) if number.fract() == 0.0 && number < 9e15 => number as u64,
+            WindowSetting::Number(_) | WindowSetting::Missing => return None,
         };
-        (tokens >= LEAST_COMPACTION_WINDOW).then_some(Some(tokens))
+        (tokens >= MIN_COMPACTION_WINDOW_TOKENS).then_some(Some(tokens))
     }
 }
 
@@ -143,25 +144,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_windows_of_models_go_before_the_one_for_all() {
+    fn windows_of_single_models_precede_the_default_window() {
         let windows = |text: &str| {
-            let windows = CompactionKeys::parse(text.as_bytes()).windows().into_iter();
+            let windows = CompactionSettings::parse(text.as_bytes()).windows_in_lookup_order().into_iter();
             windows.map(|window| (window.model.unwrap_or_default(), window.tokens)).collect::<Vec<_>>()
         };
-        let own = |model: &str, tokens| (model.to_owned(), tokens);
+        let window = |model: &str, tokens| (model.to_owned(), tokens);
         for (text, expected) in [
-            (r#"{"autoCompactWindow": 150000}"#, vec![own("", Some(150_000))]),
-            (r#"{"autoCompactWindow": 1.5e5}"#, vec![own("", Some(150_000))]),
+            (r#"{"autoCompactWindow": 150000}"#, vec![window("", Some(150_000))]),
+            (r#"{"autoCompactWindow": 1.5e5}"#, vec![window("", Some(150_000))]),
             (
                 r#"{"autoCompactWindow": 300000, "modelSettings": {"claude-opus-5-5": {"autoCompactWindow": 150000}}}"#,
-                vec![own("claude-opus-5-5", Some(150_000)), own("", Some(300_000))],
+                vec![window("claude-opus-5-5", Some(150_000)), window("", Some(300_000))],
             ),
             (
                 r#"{"modelSettings": {"claude-opus-4-6[1m]": {"autoCompactWindow": 200000},
                     "claude-opus-4-6": {"autoCompactWindow": "auto"}, "claude-opus-5": {"effortLevel": "low"}}}"#,
-                vec![own("claude-opus-4-6", None), own("claude-opus-4-6[1m]", Some(200_000))],
+                vec![window("claude-opus-4-6", None), window("claude-opus-4-6[1m]", Some(200_000))],
             ),
-            // What the client ignores.
+            // Values that the client ignores.
             (r#"{"autoCompactWindow": "auto"}"#, vec![]),
             (r#"{"autoCompactWindow": 50000}"#, vec![]),
             (r#"{"autoCompactWindow": "150000"}"#, vec![]),
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sandbox_is_on_only_if_a_file_says_so() {
+    fn the_sandbox_is_enabled_only_if_a_file_enables_it() {
         for (text, expected) in [
             (r#"{"sandbox": {"enabled": true, "network": {}}}"#, Some(true)),
             (r#"{"sandbox": {"enabled": false}}"#, Some(false)),

@@ -1,30 +1,27 @@
-//! The client's own task list, as the calls in a transcript leave it: TodoWrite writes the whole list, TaskCreate and
-//! TaskUpdate change one entry (2.1.329 has the latter, older clients the former).
+//! The client's own task list, rebuilt from the tool calls in a transcript: TodoWrite replaces the list; TaskCreate
+//! and TaskUpdate change one entry (2.1.329 has the latter two, older clients the former).
 
 use crate::lenient;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The marks by which a line that may change the list is known without parsing it: the calls, and what the client writes beside
-/// its answer to one that it carried out.
-pub const MARKS: [&str; 6] =
+/// A line that may change the list contains one of these; checked before parsing. They match the calls and the
+/// client's answers to calls that succeeded.
+pub const LINE_MARKERS: [&str; 6] =
     ["\"TodoWrite\"", "\"TaskCreate\"", "\"TaskUpdate\"", "\"newTodos\"", "Task #", "\"updatedFields\""];
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TaskState {
-    /// Not begun.
     #[default]
     Pending,
-    /// Begun.
     InProgress,
-    /// Done.
     Completed,
 }
 
 impl TaskState {
-    fn of(word: &str) -> Option<TaskState> {
-        match word {
+    fn parse(status: &str) -> Option<TaskState> {
+        match status {
             "pending" => Some(TaskState::Pending),
             "in_progress" => Some(TaskState::InProgress),
             "completed" => Some(TaskState::Completed),
@@ -36,24 +33,22 @@ impl TaskState {
 /// One task of the list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientTask {
-    /// What is to be done.
     pub subject: String,
-    /// How far it is.
     pub state: TaskState,
 }
 
-/// The list, as far as the lines that it was given say.
+/// The task list after the transcript lines that were applied.
 #[derive(Debug, Clone, Default)]
-pub struct ClientTasks {
+pub struct ClientTaskList {
     tasks: Vec<(Option<String>, ClientTask)>,
-    /// Calls that have no answer yet: one that the client refuses changes nothing.
-    asked: Vec<(String, Change)>,
+    /// Calls without a result yet: a call that the client rejects changes nothing.
+    pending_changes: Vec<(String, TaskChange)>,
 }
 
-/// What a call is to change.
+/// The change that a call requests.
 #[derive(Debug, Clone)]
-enum Change {
-    Write(Vec<ClientTask>),
+enum TaskChange {
+    ReplaceAll(Vec<ClientTask>),
     Create(String),
     Update { number: String, subject: Option<String>, status: Option<String> },
 }
@@ -61,141 +56,149 @@ enum Change {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TaskLine {
-    #[serde(rename = "type", deserialize_with = "lenient::text")]
+    #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     kind: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     is_sidechain: bool,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     message: TaskMessage,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct TaskMessage {
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient::readable_elements")]
     content: Vec<TaskBlock>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct TaskBlock {
-    #[serde(rename = "type", deserialize_with = "lenient::text")]
+    #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     kind: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     id: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     name: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     input: TaskInput,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     tool_use_id: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     is_error: bool,
-    #[serde(deserialize_with = "lenient::raw")]
+    #[serde(deserialize_with = "lenient::raw_json")]
     content: Option<Box<RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct TaskInput {
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient::readable_elements")]
     todos: Vec<Todo>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     subject: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     task_id: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     status: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Todo {
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     content: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     status: Option<String>,
 }
 
-impl ClientTasks {
-    /// Takes the next line of a transcript. One that says nothing of the list changes nothing.
-    pub fn take(&mut self, bytes: &[u8]) {
-        let line: TaskLine = crate::parse(bytes).unwrap_or_default();
-        // The client repeats messages in lines of other kinds (2.1.329), and a subagent has a list of its own.
+impl ClientTaskList {
+    /// Applies the next line of a transcript. A line that does not concern the list changes nothing.
+    pub fn apply_line(&mut self, line_bytes: &[u8]) {
+        let line: TaskLine = crate::parse_json_object(line_bytes).unwrap_or_default();
+        // The client repeats messages in lines of other kinds (2.1.329), and a subagent has its own list.
         if line.is_sidechain || !matches!(line.kind.as_deref(), Some("assistant" | "user")) {
             return;
         }
         for block in line.message.content {
             match block.kind.as_deref() {
                 Some("tool_use") => {
-                    let change = change(block.name.as_deref().unwrap_or_default(), block.input);
-                    self.asked.extend(block.id.zip(change));
+                    let change = parse_change(block.name.as_deref().unwrap_or_default(), block.input);
+                    self.pending_changes.extend(block.id.zip(change));
                 }
-                Some("tool_result") => self.answered(&block),
+                Some("tool_result") => self.apply_tool_result(&block),
                 _ => {}
             }
         }
     }
 
-    /// The tasks in their order.
-    pub fn list(self) -> Vec<ClientTask> {
+    /// Returns the tasks in their order.
+    pub fn into_tasks(self) -> Vec<ClientTask> {
         self.tasks.into_iter().map(|(_, task)| task).collect()
     }
 
-    fn answered(&mut self, block: &TaskBlock) {
-        let is_asked = |(call, _): &(String, Change)| Some(call) == block.tool_use_id.as_ref();
-        let Some(place) = self.asked.iter().position(is_asked) else { return };
-        let (_, change) = self.asked.remove(place);
-        if block.is_error {
+    fn apply_tool_result(&mut self, tool_result: &TaskBlock) {
+        let is_answered_call =
+            |(call, _): &(String, TaskChange)| Some(call) == tool_result.tool_use_id.as_ref();
+        let Some(index) = self.pending_changes.iter().position(is_answered_call) else { return };
+        let (_, change) = self.pending_changes.remove(index);
+        if tool_result.is_error {
             return;
         }
         match change {
-            Change::Write(tasks) => self.tasks = tasks.into_iter().map(|task| (None, task)).collect(),
-            Change::Create(subject) => {
-                // `Task #3 created successfully: …` is what the model is told (2.1.329).
-                let text = block.content.as_deref().map(text_of).unwrap_or_default();
+            TaskChange::ReplaceAll(tasks) => {
+                self.tasks = tasks.into_iter().map(|task| (None, task)).collect();
+            }
+            TaskChange::Create(subject) => {
+                // The model receives `Task #3 created successfully: …` (2.1.329).
+                let text = tool_result.content.as_deref().map(content_text).unwrap_or_default();
                 let number = text.strip_prefix("Task #").and_then(|rest| rest.split_once(" created"));
                 let number = number.map(|(number, _)| number.to_owned());
                 self.tasks.push((number, ClientTask { subject, ..ClientTask::default() }));
             }
-            Change::Update { number, subject, status } => self.update(&number, subject, status.as_deref()),
+            TaskChange::Update { number, subject, status } => {
+                self.update_task(&number, subject, status.as_deref());
+            }
         }
     }
 
-    fn update(&mut self, number: &str, subject: Option<String>, status: Option<&str>) {
-        let is_it = |(known, _): &(Option<String>, ClientTask)| known.as_deref() == Some(number);
-        let Some(place) = self.tasks.iter().position(is_it) else { return };
+    fn update_task(&mut self, number: &str, subject: Option<String>, status: Option<&str>) {
+        let has_number =
+            |(task_number, _): &(Option<String>, ClientTask)| task_number.as_deref() == Some(number);
+        let Some(index) = self.tasks.iter().position(has_number) else { return };
         if status == Some("deleted") {
-            self.tasks.remove(place);
+            self.tasks.remove(index);
             return;
         }
-        let task = &mut self.tasks[place].1;
-        task.state = status.and_then(TaskState::of).unwrap_or(task.state);
+        let task = &mut self.tasks[index].1;
+        task.state = status.and_then(TaskState::parse).unwrap_or(task.state);
         if let Some(subject) = subject {
             task.subject = subject;
         }
     }
 }
 
-/// What a call of one of the three tools is to change.
-fn change(tool: &str, input: TaskInput) -> Option<Change> {
-    let task = |todo: Todo| {
-        let state = todo.status.as_deref().and_then(TaskState::of).unwrap_or_default();
+/// Parses the change that a call of one of the three tools requests.
+fn parse_change(tool: &str, input: TaskInput) -> Option<TaskChange> {
+    let to_client_task = |todo: Todo| {
+        let state = todo.status.as_deref().and_then(TaskState::parse).unwrap_or_default();
         Some(ClientTask { subject: todo.content?, state })
     };
     match tool {
-        "TodoWrite" => Some(Change::Write(input.todos.into_iter().filter_map(task).collect())),
-        "TaskCreate" => input.subject.map(Change::Create),
+        "TodoWrite" => {
+            Some(TaskChange::ReplaceAll(input.todos.into_iter().filter_map(to_client_task).collect()))
+        }
+        "TaskCreate" => input.subject.map(TaskChange::Create),
         "TaskUpdate" => {
             let (subject, status) = (input.subject, input.status);
-            input.task_id.map(|number| Change::Update { number, subject, status })
+            input.task_id.map(|number| TaskChange::Update { number, subject, status })
         }
         _ => None,
     }
 }
 
-/// The words of an answer: a text, or blocks of which the first texts count.
-fn text_of(content: &RawValue) -> String {
+/// Returns the text of a tool result: a string, or the joined texts of its blocks.
+fn content_text(content: &RawValue) -> String {
     let message = crate::transcript::Message {
         content: Some(content.to_owned()),
         ..crate::transcript::Message::default()
@@ -208,83 +211,96 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn list(lines: &[serde_json::Value]) -> Vec<(String, TaskState)> {
-        let mut tasks = ClientTasks::default();
-        lines.iter().for_each(|line| tasks.take(line.to_string().as_bytes()));
-        tasks.list().into_iter().map(|task| (task.subject, task.state)).collect()
+    fn tasks_after(lines: &[serde_json::Value]) -> Vec<(String, TaskState)> {
+        let mut tasks = ClientTaskList::default();
+        lines.iter().for_each(|line| tasks.apply_line(line.to_string().as_bytes()));
+        tasks.into_tasks().into_iter().map(|task| (task.subject, task.state)).collect()
     }
 
-    fn call(id: &str, name: &str, input: &serde_json::Value) -> serde_json::Value {
+    fn tool_call_line(id: &str, name: &str, input: &serde_json::Value) -> serde_json::Value {
         json!({"type": "assistant", "message": {"content": [{"type": "tool_use", "id": id, "name": name, "input": input}]}})
     }
 
-    fn answer(id: &str, text: &str) -> serde_json::Value {
+    fn tool_result_line(id: &str, text: &str) -> serde_json::Value {
         json!({"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": id, "content": text}]}})
     }
 
-    fn refusal(id: &str) -> serde_json::Value {
-        let mut answer = answer(id, "Error: No such tool available");
+    fn refused_call_line(id: &str) -> serde_json::Value {
+        let mut answer = tool_result_line(id, "Error: No such tool available");
         answer["message"]["content"][0]["is_error"] = true.into();
         answer
     }
 
-    /// What the client repeats of a message that it sends (2.1.329).
-    fn repeated(mut line: serde_json::Value) -> serde_json::Value {
+    /// A copy of a message, as the client repeats it in other lines (2.1.329).
+    fn repeated_by_client(mut line: serde_json::Value) -> serde_json::Value {
         line["type"] = "api-request-blob".into();
         line
     }
 
     #[test]
-    fn tasks_are_those_that_were_created_as_they_were_updated_last() {
-        let created = |id: &str, subject: &str, answered: serde_json::Value| {
-            let call = call(id, "TaskCreate", &json!({"subject": subject, "description": "x"}));
-            [call.clone(), answered.clone(), repeated(call), repeated(answered)]
+    fn created_tasks_have_their_last_update() {
+        let create_lines = |id: &str, subject: &str, answered: serde_json::Value| {
+            let call = tool_call_line(id, "TaskCreate", &json!({"subject": subject, "description": "x"}));
+            [call.clone(), answered.clone(), repeated_by_client(call), repeated_by_client(answered)]
         };
-        let updated = |id: &str, input: serde_json::Value, answered: serde_json::Value| {
-            [call(id, "TaskUpdate", &input), answered, json!({"type": "mode"}), json!(null)]
+        let update_lines = |id: &str, input: serde_json::Value, answered: serde_json::Value| {
+            [tool_call_line(id, "TaskUpdate", &input), answered, json!({"type": "mode"}), json!(null)]
         };
-        let done = |id: &str| answer(id, "Updated task status");
+        let accepted = |id: &str| tool_result_line(id, "Updated task status");
         let lines = [
-            created("a", "Parse dates", answer("a", "Task #1 created successfully: Parse dates")),
-            created("b", "Write docs", answer("b", "Task #2 created successfully: Write docs")),
-            created("c", "Refused", refusal("c")),
-            created("d", "Never mind", answer("d", "Task #3 created successfully: Never mind")),
-            updated("e", json!({"taskId": "1", "status": "completed"}), done("e")),
-            updated(
+            create_lines(
+                "a",
+                "Parse dates",
+                tool_result_line("a", "Task #1 created successfully: Parse dates"),
+            ),
+            create_lines(
+                "b",
+                "Write docs",
+                tool_result_line("b", "Task #2 created successfully: Write docs"),
+            ),
+            create_lines("c", "Refused", refused_call_line("c")),
+            create_lines(
+                "d",
+                "Never mind",
+                tool_result_line("d", "Task #3 created successfully: Never mind"),
+            ),
+            update_lines("e", json!({"taskId": "1", "status": "completed"}), accepted("e")),
+            update_lines(
                 "f",
                 json!({"taskId": "2", "status": "in_progress", "subject": "Write the docs"}),
-                done("f"),
+                accepted("f"),
             ),
-            updated("g", json!({"taskId": "3", "status": "deleted"}), done("g")),
-            updated("h", json!({"taskId": "9", "status": "completed"}), done("h")),
-            updated("i", json!({"taskId": "2", "status": "completed"}), refusal("i")),
+            update_lines("g", json!({"taskId": "3", "status": "deleted"}), accepted("g")),
+            update_lines("h", json!({"taskId": "9", "status": "completed"}), accepted("h")),
+            update_lines("i", json!({"taskId": "2", "status": "completed"}), refused_call_line("i")),
         ];
         let expected = [
             ("Parse dates".to_owned(), TaskState::Completed),
             ("Write the docs".to_owned(), TaskState::InProgress),
         ];
-        assert_eq!(list(&lines.concat()), expected);
+        assert_eq!(tasks_after(&lines.concat()), expected);
     }
 
     #[test]
-    fn a_written_list_replaces_the_one_before_and_a_subagents_list_is_its_own() {
-        let written = |id: &str, names: &[(&str, &str)], answered: serde_json::Value| {
+    fn a_todo_write_replaces_the_list_but_not_from_a_subagent() {
+        let todo_write_lines = |id: &str, names: &[(&str, &str)], answered: serde_json::Value| {
             let todos: Vec<_> =
                 names.iter().map(|(content, status)| json!({"content": content, "status": status})).collect();
-            [call(id, "TodoWrite", &json!({"todos": todos})), answered]
+            [tool_call_line(id, "TodoWrite", &json!({"todos": todos})), answered]
         };
-        let done = |id: &str| answer(id, "Todos have been modified successfully.");
-        let of_subagent = written("c", &[("Its own", "pending")], done("c")).map(|mut line| {
-            line["isSidechain"] = true.into();
-            line
-        });
+        let accepted = |id: &str| tool_result_line(id, "Todos have been modified successfully.");
+        let subagent_lines =
+            todo_write_lines("c", &[("Its own", "pending")], accepted("c")).map(|mut line| {
+                line["isSidechain"] = true.into();
+                line
+            });
         let lines = [
-            written("a", &[("One", "in_progress"), ("Two", "pending")], done("a")),
-            written("b", &[("One", "completed"), ("Two", "new word")], done("b")),
-            of_subagent,
-            written("d", &[("Refused", "pending")], refusal("d")),
+            todo_write_lines("a", &[("One", "in_progress"), ("Two", "pending")], accepted("a")),
+            todo_write_lines("b", &[("One", "completed"), ("Two", "new word")], accepted("b")),
+            subagent_lines,
+            todo_write_lines("d", &[("Refused", "pending")], refused_call_line("d")),
         ];
         let expected = [("One".to_owned(), TaskState::Completed), ("Two".to_owned(), TaskState::Pending)];
-        assert_eq!(list(&lines.concat()), expected);
+        assert_eq!(tasks_after(&lines.concat()), expected);
     }
 }

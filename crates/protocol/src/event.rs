@@ -1,58 +1,53 @@
-//! The events: what the client passes to a hook on standard input.
+//! Hook payloads: the JSON that the client passes to a hook on standard input.
 
 use crate::lenient;
-use crate::tool::{Intent, ToolCall};
-use crate::{Malformed, parse};
+use crate::tool::{PendingToolCall, ToolCall};
+use crate::{MalformedJson, parse_json_object};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// One call of a hook: who, where and what.
+/// One invocation of a hook.
 #[derive(Debug, Clone)]
-pub struct Hook {
-    /// The session; none if the field is missing, empty or not a text.
+pub struct HookPayload {
+    /// The session; `None` if the field is missing, empty or not a text.
     pub session_id: Option<String>,
-    /// The session's transcript. In a subagent this is the *main* transcript all the same.
+    /// The session's transcript. In a subagent this is still the *main* transcript.
     pub transcript_path: Option<String>,
-    /// The session's present working directory; it moves with `cd`.
+    /// The session's current working directory; it changes with `cd`.
     pub cwd: Option<String>,
-    /// Set when the event comes from inside a subagent (or the client's own summarizer).
+    /// Set if the event comes from a subagent (or the client's own summarizer).
     pub agent_id: Option<String>,
-    /// The kind of that subagent; empty for the client's own summarizer.
+    /// The type of that subagent; empty for the client's own summarizer.
     pub agent_type: Option<String>,
-    /// True if the event is of another client: Codex also runs the hooks of Claude Code's settings.
-    pub is_of_other_client: bool,
-    /// What happened.
-    pub event: Event,
+    /// True if another client sent the event: Codex also runs the hooks of Claude Code's settings.
+    pub is_from_other_client: bool,
+    pub event: HookEvent,
 }
 
-/// What happened.
+/// The event and its own fields.
 #[derive(Debug, Clone)]
-pub enum Event {
+pub enum HookEvent {
     /// A session begins, continues after a compaction, or is resumed.
     SessionStart(SessionStart),
-    /// A session ends.
     SessionEnd {
         /// `other` for every `-p` ending, `clear`, `prompt_input_exit`.
         reason: Option<String>,
     },
-    /// A prompt is handed in, by the user or by the client (task notifications).
-    UserPromptSubmit {
-        /// The prompt.
-        prompt: Option<String>,
-    },
+    /// A prompt is submitted, by the user or by the client (task notifications).
+    UserPromptSubmit { prompt: Option<String> },
     /// The model wants to use a tool.
-    PreToolUse(Intent),
-    /// A subagent begins.
+    PreToolUse(PendingToolCall),
+    /// A subagent starts.
     SubagentStart,
-    /// One tool has answered.
+    /// One tool has returned a result.
     PostToolUse(ToolCall),
-    /// One tool has failed.
+    /// One tool call has failed.
     PostToolUseFailure(ToolCall),
-    /// All tools of one model message have answered.
+    /// All tools of one model message have returned.
     PostToolBatch(Vec<ToolCall>),
     /// The model has ended its turn.
     Stop(Stop),
-    /// The turn ended by an error of the API.
+    /// The turn ended with an API error.
     StopFailure(StopFailure),
     /// A subagent (or the client's summarizer) has ended.
     SubagentStop(Stop),
@@ -60,29 +55,28 @@ pub enum Event {
     PreCompact,
     /// The client has compacted.
     PostCompact,
-    /// An event this version does not act on, by its name.
+    /// An event that this version ignores, with its name.
     Other(String),
 }
 
-/// How a session begins.
+/// Fields of a session start.
 #[derive(Debug, Clone, Default)]
 pub struct SessionStart {
-    /// startup, resume, fork, clear or compact.
-    pub source: Source,
-    /// The model, with its `[1m]` suffix; in `-p` only after a compaction.
+    pub source: SessionSource,
+    /// The model, with its `[1m]` suffix; with `-p` only after a compaction.
     pub model: Option<String>,
 }
 
-/// Why a session begins.
+/// Why a session starts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
-    /// A new session; also what an unknown word is taken for.
+pub enum SessionSource {
+    /// A new session; also the default for an unknown value.
     #[default]
     Startup,
     /// `--resume` or `--continue`.
     Resume,
-    /// `--fork-session`: a new id over an old conversation.
+    /// `--fork-session`: a new id for an old conversation.
     Fork,
     /// After `/clear`: a new id and transcript.
     Clear,
@@ -90,93 +84,94 @@ pub enum Source {
     Compact,
 }
 
-/// The end of a turn.
+/// Fields of the end of a turn.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    /// True when a hook made the model continue before.
+    /// True if a hook already made the model continue.
     pub stop_hook_active: bool,
-    /// The last words; none if there was no text.
+    /// The last text of the model; `None` if there was none.
     pub last_assistant_message: Option<String>,
-    /// What still runs in the background.
+    /// The tasks that still run in the background.
     pub background_tasks: Vec<BackgroundTask>,
-    /// How many wakeups are scheduled.
-    pub session_crons: usize,
+    /// The number of scheduled wakeups.
+    pub session_cron_count: usize,
     /// The subagent's own transcript, at SubagentStop.
     pub agent_transcript_path: Option<String>,
 }
 
-/// Something that runs in the background.
+/// A task that runs in the background.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct BackgroundTask {
     /// `running` while it runs.
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub status: Option<String>,
 }
 
-/// The end of a turn by an error.
+/// Fields of a turn that ended with an error.
 #[derive(Debug, Clone, Default)]
 pub struct StopFailure {
-    /// The client's word for it, such as `rate_limit` or `server_error`.
+    /// The client's error code, such as `rate_limit` or `server_error`.
     pub error: Option<String>,
-    /// The API's own words.
+    /// The API's error message.
     pub error_details: Option<String>,
-    /// What the user is shown.
+    /// The message that the user sees.
     pub last_assistant_message: Option<String>,
 }
 
-impl Hook {
-    /// Reads a hook's standard input; fails only where it is not one JSON object.
-    pub fn parse(bytes: &[u8]) -> Result<Hook, Malformed> {
-        let exact =
-            std::str::from_utf8(bytes).ok().and_then(|text| serde_json::from_str::<Batch<'_>>(text).ok());
-        match exact.and_then(Batch::into_hook) {
+impl HookPayload {
+    /// Parses a hook's standard input. Fails only if it is not one JSON object.
+    pub fn parse(bytes: &[u8]) -> Result<HookPayload, MalformedJson> {
+        let exact_batch = std::str::from_utf8(bytes)
+            .ok()
+            .and_then(|text| serde_json::from_str::<ExactBatch<'_>>(text).ok());
+        match exact_batch.and_then(ExactBatch::into_hook_payload) {
             Some(hook) => Ok(hook),
-            None => Ok(parse::<Payload>(bytes)?.into_hook()),
+            None => Ok(parse_json_object::<PayloadFields>(bytes)?.into_hook_payload()),
         }
     }
 
-    /// True when the event belongs to a subagent, whose numbers are not the session's.
-    pub fn in_subagent(&self) -> bool {
+    /// Returns true if the event belongs to a subagent, whose usage is not the session's.
+    pub fn is_in_subagent(&self) -> bool {
         self.agent_id.is_some()
     }
 }
 
-impl Event {
-    /// The client's name for the event.
+impl HookEvent {
+    /// Returns the client's name for the event.
     pub fn name(&self) -> &str {
         match self {
-            Event::SessionStart(_) => "SessionStart",
-            Event::SessionEnd { .. } => "SessionEnd",
-            Event::UserPromptSubmit { .. } => "UserPromptSubmit",
-            Event::PreToolUse(_) => "PreToolUse",
-            Event::SubagentStart => "SubagentStart",
-            Event::PostToolUse(_) => "PostToolUse",
-            Event::PostToolUseFailure(_) => "PostToolUseFailure",
-            Event::PostToolBatch(_) => "PostToolBatch",
-            Event::Stop(_) => "Stop",
-            Event::StopFailure(_) => "StopFailure",
-            Event::SubagentStop(_) => "SubagentStop",
-            Event::PreCompact => "PreCompact",
-            Event::PostCompact => "PostCompact",
-            Event::Other(name) => name,
+            HookEvent::SessionStart(_) => "SessionStart",
+            HookEvent::SessionEnd { .. } => "SessionEnd",
+            HookEvent::UserPromptSubmit { .. } => "UserPromptSubmit",
+            HookEvent::PreToolUse(_) => "PreToolUse",
+            HookEvent::SubagentStart => "SubagentStart",
+            HookEvent::PostToolUse(_) => "PostToolUse",
+            HookEvent::PostToolUseFailure(_) => "PostToolUseFailure",
+            HookEvent::PostToolBatch(_) => "PostToolBatch",
+            HookEvent::Stop(_) => "Stop",
+            HookEvent::StopFailure(_) => "StopFailure",
+            HookEvent::SubagentStop(_) => "SubagentStop",
+            HookEvent::PreCompact => "PreCompact",
+            HookEvent::PostCompact => "PostCompact",
+            HookEvent::Other(name) => name,
         }
     }
 
-    /// The tool calls the event speaks of.
+    /// Returns the tool calls that the event reports.
     pub fn tool_calls(&self) -> &[ToolCall] {
         match self {
-            Event::PostToolBatch(calls) => calls,
-            Event::PostToolUse(call) | Event::PostToolUseFailure(call) => std::slice::from_ref(call),
+            HookEvent::PostToolBatch(calls) => calls,
+            HookEvent::PostToolUse(call) | HookEvent::PostToolUseFailure(call) => std::slice::from_ref(call),
             _ => &[],
         }
     }
 }
 
-/// A PostToolBatch exactly as the client writes it, read in one go: it comes with every message of the model and
-/// may hold whole files. Everything else, and every batch that is different, is read as a [`Payload`].
+/// A PostToolBatch exactly as the client writes it, parsed in one pass: it arrives with every message of the model
+/// and may contain whole files. All other events, and any batch that differs, are parsed as a [`Payload`].
 #[derive(Deserialize)]
-struct Batch<'a> {
+struct ExactBatch<'a> {
     hook_event_name: &'a str,
     session_id: &'a str,
     #[serde(borrow)]
@@ -187,23 +182,23 @@ struct Batch<'a> {
     agent_id: Option<&'a str>,
     #[serde(borrow)]
     agent_type: Option<&'a str>,
-    tool_calls: Vec<lenient::Object<ToolCall>>,
+    tool_calls: Vec<lenient::JsonObject<ToolCall>>,
 }
 
-impl Batch<'_> {
-    fn into_hook(self) -> Option<Hook> {
-        let text = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
-        (self.hook_event_name == "PostToolBatch").then(|| Hook {
-            session_id: text(Some(self.session_id)),
-            transcript_path: text(self.transcript_path),
-            cwd: text(self.cwd),
-            agent_id: text(self.agent_id),
-            // Empty means something: the client's own summarizer ends as a subagent of no type (2.1.329).
+impl ExactBatch<'_> {
+    fn into_hook_payload(self) -> Option<HookPayload> {
+        let non_empty_text = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
+        (self.hook_event_name == "PostToolBatch").then(|| HookPayload {
+            session_id: non_empty_text(Some(self.session_id)),
+            transcript_path: non_empty_text(self.transcript_path),
+            cwd: non_empty_text(self.cwd),
+            agent_id: non_empty_text(self.agent_id),
+            // An empty type is meaningful: the client's own summarizer ends as a subagent without a type (2.1.329).
             agent_type: self.agent_type.map(str::to_owned),
-            // Codex has no such event.
-            is_of_other_client: false,
-            event: Event::PostToolBatch(
-                self.tool_calls.into_iter().map(|lenient::Object(call)| call).collect(),
+            // Codex has no PostToolBatch event.
+            is_from_other_client: false,
+            event: HookEvent::PostToolBatch(
+                self.tool_calls.into_iter().map(|lenient::JsonObject(call)| call).collect(),
             ),
         })
     }
@@ -212,59 +207,59 @@ impl Batch<'_> {
 /// All fields of all events, flat, as they arrive.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Payload {
-    #[serde(deserialize_with = "lenient::text")]
+struct PayloadFields {
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     hook_event_name: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     session_id: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     transcript_path: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     turn_id: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     cwd: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     agent_id: Option<String>,
-    #[serde(deserialize_with = "lenient::whole_text")]
+    #[serde(deserialize_with = "lenient::text_or_empty")]
     agent_type: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
-    source: Source,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    source: SessionSource,
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     model: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     reason: Option<String>,
-    #[serde(deserialize_with = "lenient::whole_text")]
+    #[serde(deserialize_with = "lenient::text_or_empty")]
     prompt: Option<String>,
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient::readable_elements")]
     tool_calls: Vec<ToolCall>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     tool_name: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     tool_use_id: Option<String>,
-    #[serde(deserialize_with = "lenient::raw")]
+    #[serde(deserialize_with = "lenient::raw_json")]
     tool_input: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "lenient::raw")]
+    #[serde(deserialize_with = "lenient::raw_json")]
     tool_response: Option<Box<RawValue>>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     error: Option<String>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     error_details: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     stop_hook_active: bool,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     last_assistant_message: Option<String>,
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient::readable_elements")]
     background_tasks: Vec<BackgroundTask>,
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient::readable_elements")]
     session_crons: Vec<serde::de::IgnoredAny>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     agent_transcript_path: Option<String>,
 }
 
-impl Payload {
-    fn into_hook(mut self) -> Hook {
-        Hook {
-            is_of_other_client: self.is_of_codex(),
+impl PayloadFields {
+    fn into_hook_payload(mut self) -> HookPayload {
+        HookPayload {
+            is_from_other_client: self.is_from_codex(),
             session_id: self.session_id.take(),
             transcript_path: self.transcript_path.take(),
             cwd: self.cwd.take(),
@@ -274,52 +269,53 @@ impl Payload {
         }
     }
 
-    /// Codex names each session's file `rollout-TIME-ID.jsonl`, and most of its events have a `turn_id`. The client (2.1.329) has that
-    /// field, too, in its MessageDisplay event: alone it only tells Codex apart where no transcript is named.
-    fn is_of_codex(&self) -> bool {
+    /// Detects Codex, which names each session's file `rollout-TIME-ID.jsonl` and adds a `turn_id` to most of its
+    /// events. Claude Code (2.1.329) also has that field, in its MessageDisplay event, so `turn_id` counts only if no
+    /// transcript is named.
+    fn is_from_codex(&self) -> bool {
         match self.transcript_path.as_deref() {
             Some(path) => {
-                let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-                name.starts_with("rollout-") && name.ends_with(".jsonl")
+                let file_name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+                file_name.starts_with("rollout-") && file_name.ends_with(".jsonl")
             }
             None => self.turn_id.is_some(),
         }
     }
 
-    fn into_event(self) -> Event {
+    fn into_event(self) -> HookEvent {
         match self.hook_event_name.as_deref() {
             Some("SessionStart") => {
-                Event::SessionStart(SessionStart { source: self.source, model: self.model })
+                HookEvent::SessionStart(SessionStart { source: self.source, model: self.model })
             }
-            Some("SessionEnd") => Event::SessionEnd { reason: self.reason },
-            Some("UserPromptSubmit") => Event::UserPromptSubmit { prompt: self.prompt },
-            Some("PreToolUse") => Event::PreToolUse(Intent {
+            Some("SessionEnd") => HookEvent::SessionEnd { reason: self.reason },
+            Some("UserPromptSubmit") => HookEvent::UserPromptSubmit { prompt: self.prompt },
+            Some("PreToolUse") => HookEvent::PreToolUse(PendingToolCall {
                 tool_name: self.tool_name.unwrap_or_default(),
                 tool_use_id: self.tool_use_id.unwrap_or_default(),
                 tool_input: self.tool_input,
             }),
-            Some("SubagentStart") => Event::SubagentStart,
-            Some("PostToolUse") => Event::PostToolUse(self.into_call()),
-            Some("PostToolUseFailure") => Event::PostToolUseFailure(self.into_call()),
-            Some("PostToolBatch") => Event::PostToolBatch(self.tool_calls),
-            Some("Stop") => Event::Stop(self.into_stop()),
-            Some("SubagentStop") => Event::SubagentStop(self.into_stop()),
-            Some("StopFailure") => Event::StopFailure(StopFailure {
+            Some("SubagentStart") => HookEvent::SubagentStart,
+            Some("PostToolUse") => HookEvent::PostToolUse(self.into_tool_call()),
+            Some("PostToolUseFailure") => HookEvent::PostToolUseFailure(self.into_tool_call()),
+            Some("PostToolBatch") => HookEvent::PostToolBatch(self.tool_calls),
+            Some("Stop") => HookEvent::Stop(self.into_stop()),
+            Some("SubagentStop") => HookEvent::SubagentStop(self.into_stop()),
+            Some("StopFailure") => HookEvent::StopFailure(StopFailure {
                 error: self.error,
                 error_details: self.error_details,
                 last_assistant_message: self.last_assistant_message,
             }),
-            Some("PreCompact") => Event::PreCompact,
-            Some("PostCompact") => Event::PostCompact,
-            other => Event::Other(other.unwrap_or_default().to_owned()),
+            Some("PreCompact") => HookEvent::PreCompact,
+            Some("PostCompact") => HookEvent::PostCompact,
+            event_name => HookEvent::Other(event_name.unwrap_or_default().to_owned()),
         }
     }
 
-    fn into_call(self) -> ToolCall {
+    fn into_tool_call(self) -> ToolCall {
         ToolCall {
             tool_name: self.tool_name,
             tool_use_id: self.tool_use_id,
-            tool_input: self.tool_input.as_deref().and_then(lenient::read).unwrap_or_default(),
+            tool_input: self.tool_input.as_deref().and_then(lenient::read_unless_list).unwrap_or_default(),
             tool_response: self.tool_response,
         }
     }
@@ -329,7 +325,7 @@ impl Payload {
             stop_hook_active: self.stop_hook_active,
             last_assistant_message: self.last_assistant_message,
             background_tasks: self.background_tasks,
-            session_crons: self.session_crons.len(),
+            session_cron_count: self.session_crons.len(),
             agent_transcript_path: self.agent_transcript_path,
         }
     }

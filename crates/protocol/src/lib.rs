@@ -1,16 +1,17 @@
 //! RULE: the only crate that knows Claude Code's JSON.
 //!
-//! It reads what the client writes: a hook's payload ([`event`]), the status line's ([`status`]), the transcript
-//! ([`transcript`]), the stream of `claude -p` ([`stream`], [`result`]) and settings files ([`settings`]). It writes what the
-//! client reads: a hook's answer ([`reply`]) and our entries in settings files, edited as text so that all else stays byte
-//! for byte. The types are the client's own words; what they mean for us is decided in `domain` and `policy`.
+//! It reads what the client writes: hook payloads ([`event`]), status line payloads ([`status`]), transcripts
+//! ([`transcript`]), the stream of `claude -p` ([`stream`], [`result`]) and settings files ([`settings`]). It writes
+//! what the client reads: hook replies ([`reply`]) and our entries in settings files, which it edits as text so that
+//! the rest stays byte for byte. The types use the client's own terms; `domain` and `policy` decide what they mean
+//! for us.
 //!
-//! Everything the client writes is foreign: unknown fields are ignored, `null` equals missing, and a wrong type in one field
-//! never loses the others. What we answer is serialised without a single `null`, because the client drops a whole reply that
-//! holds one. Text from others is cleaned by one rule ([`foreign_words`]).
+//! Nothing the client writes is trusted: unknown fields are ignored, `null` equals missing, and a wrong type in one
+//! field never loses the other fields. Replies are serialized without any `null`, because the client drops a whole
+//! reply that contains one. Text from others is sanitized in one place ([`foreign_words`]).
 //!
-//! Limits: it does not promise that a field is there, or true; every one is optional. It knows the versions of the client that
-//! the tests recorded: of a newer one it reads what it finds. It opens no file.
+//! Limits: every field is optional, and its value may be wrong. The crate knows the client versions that the tests
+//! recorded; for a newer client it reads the fields it recognizes. It opens no file.
 //!
 //! ```
 //! use plimsoll_protocol::{Event, Hook, Reply};
@@ -31,11 +32,9 @@ pub mod client_environment;
 pub mod client_settings;
 pub mod client_tasks;
 pub mod event;
-pub mod foreign_words;
-pub mod hook_trouble;
+pub mod hook_failure;
 mod lenient;
 pub mod rate_limit;
-pub mod recording;
 pub mod reply;
 pub mod result;
 pub mod settings;
@@ -43,25 +42,27 @@ pub mod status;
 pub mod stream;
 pub mod tool;
 pub mod transcript;
+pub mod transcript_content;
+pub mod untrusted_text;
 pub mod user_request;
 
-pub use event::{Event, Hook};
-pub use reply::Reply;
+pub use event::{HookEvent, HookPayload};
+pub use reply::HookReply;
 use std::borrow::Cow;
 
-/// Why a document could not be read at all.
+/// The document is not one JSON object.
 #[derive(Debug, thiserror::Error)]
 #[error("not one JSON object: {0}")]
-pub struct Malformed(serde_json::Error);
+pub struct MalformedJson(serde_json::Error);
 
-/// Parses one JSON object, with invalid UTF-8 replaced rather than refused and a byte order mark passed over.
-fn parse<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, Malformed> {
-    // `from_utf8_lossy` alone looks at every byte by itself, which costs as much as the parsing.
+/// Parses one JSON object. Replaces invalid UTF-8 and skips a byte order mark.
+fn parse_json_object<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T, MalformedJson> {
+    // `from_utf8_lossy` alone examines every byte separately, which costs as much as the parsing.
     let text = std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('[') {
-        // serde would fill the fields from a list, in their order.
-        return Err(Malformed(serde::de::Error::custom("a list")));
+        // serde would fill the fields from a list by position.
+        return Err(MalformedJson(serde::de::Error::custom("a list")));
     }
-    lenient::object(text).map_err(Malformed)
+    lenient::parse_last_key_wins(text).map_err(MalformedJson)
 }

@@ -1,146 +1,158 @@
-//! The reply: what a hook tells the client, and through it the model and the user.
+//! Hook replies: what a hook returns to the client, and through it to the model and the user.
 
-use crate::foreign_words::{for_model, visible};
+use crate::untrusted_text::{escape_hidden_characters, sanitize_for_model};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One JSON object on standard output. The default says nothing and changes nothing.
+/// The JSON object that a hook prints. The default has no effect.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Reply {
+pub struct HookReply {
     /// False ends the session (at PostToolUse, PostToolBatch and Stop).
     #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
-    pub continues: Option<bool>,
-    /// Why, for the user; the model sees it when the session is resumed.
+    pub should_continue: Option<bool>,
+    /// The reason, for the user; the model sees it when the session is resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_reason: Option<String>,
     /// A line for the user; never reaches the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_message: Option<String>,
-    /// What reaches the model.
+    /// The part that reaches the model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hook_specific_output: Option<Specific>,
+    pub hook_specific_output: Option<HookSpecificOutput>,
 }
 
-/// The part that must name its event, or the client drops the whole reply.
+/// The part that must name its event; otherwise the client drops the whole reply.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Specific {
-    /// The event that is being answered.
+pub struct HookSpecificOutput {
+    /// The event that this replies to.
     pub hook_event_name: String,
-    /// Text for the model; under 10,000 characters, or the client replaces it by a preview.
+    /// Text for the model. The client replaces a text of more than 10,000 characters with a preview.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub additional_context: Option<String>,
     /// At PreToolUse: `allow` or `deny`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_decision: Option<&'static str>,
-    /// Why; of a denial the model is told.
+    /// The reason; the model sees the reason of a denial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_decision_reason: Option<String>,
-    /// At PreToolUse: what the tool gets instead, whole.
+    /// At PreToolUse: the complete input that replaces the tool's input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_input: Option<Value>,
-    /// At PostToolUse: what the tool is taken to have answered, in the tool's own shape.
+    /// At PostToolUse: replaces the tool's output, in the tool's own shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_tool_output: Option<Value>,
 }
 
-impl Reply {
-    /// Adds a line for the user. An empty text adds nothing.
-    pub fn tell_user(mut self, message: impl Into<String>) -> Reply {
+impl HookReply {
+    /// Sets the line for the user. An empty text changes nothing.
+    pub fn with_user_message(mut self, message: impl Into<String>) -> HookReply {
         self.system_message =
             Some(message.into()).filter(|message| !message.is_empty()).or(self.system_message);
         self
     }
 
-    /// Adds text for the model. An empty text adds nothing.
-    pub fn tell_model(mut self, event: &str, context: impl Into<String>) -> Reply {
+    /// Sets the text for the model. An empty text changes nothing.
+    pub fn with_model_context(mut self, event: &str, context: impl Into<String>) -> HookReply {
         let additional_context = Some(context.into()).filter(|context: &String| !context.is_empty());
         if additional_context.is_some() {
             let hook_event_name = event.to_owned();
-            self.hook_specific_output =
-                Some(Specific { hook_event_name, additional_context, ..Specific::default() });
+            self.hook_specific_output = Some(HookSpecificOutput {
+                hook_event_name,
+                additional_context,
+                ..HookSpecificOutput::default()
+            });
         }
         self
     }
 
-    /// Adds text for the model behind what it is told already. An empty text adds nothing.
-    pub fn also_tell_model(self, event: &str, context: &str) -> Reply {
-        let Some(before) = self.context().filter(|_| !context.is_empty()) else {
-            return self.tell_model(event, context);
+    /// Appends text for the model to the existing text. An empty text changes nothing.
+    pub fn append_model_context(self, event: &str, context: &str) -> HookReply {
+        let Some(existing_context) = self.model_context().filter(|_| !context.is_empty()) else {
+            return self.with_model_context(event, context);
         };
-        let context = format!("{before}\n{context}");
-        self.tell_model(event, context)
+        let context = format!("{existing_context}\n{context}");
+        self.with_model_context(event, context)
     }
 
-    /// What the model is told.
-    pub fn context(&self) -> Option<&str> {
+    /// Returns the text for the model.
+    pub fn model_context(&self) -> Option<&str> {
         self.hook_specific_output.as_ref()?.additional_context.as_deref()
     }
 
-    /// Lets a call pass that the user would be asked about, with another input if there is one.
-    pub fn allow(self, input: Option<Value>) -> Reply {
-        let updated_input = input.map(without_nulls);
-        self.before_tool(Specific {
+    /// Allows a call that would otherwise need the user's permission, with another input if there is one.
+    pub fn allow_tool_call(self, new_input: Option<Value>) -> HookReply {
+        let updated_input = new_input.map(without_nulls);
+        self.with_pre_tool_use_output(HookSpecificOutput {
             permission_decision: Some("allow"),
             updated_input,
-            ..Specific::default()
+            ..HookSpecificOutput::default()
         })
     }
 
-    /// Refuses a call, and tells the model why.
-    pub fn deny(self, why: String) -> Reply {
-        let permission_decision_reason = Some(why);
-        self.before_tool(Specific {
+    /// Denies a call and gives the model the reason.
+    pub fn deny_tool_call(self, reason: String) -> HookReply {
+        let permission_decision_reason = Some(reason);
+        self.with_pre_tool_use_output(HookSpecificOutput {
             permission_decision: Some("deny"),
             permission_decision_reason,
-            ..Specific::default()
+            ..HookSpecificOutput::default()
         })
     }
 
-    fn before_tool(self, specific: Specific) -> Reply {
+    fn with_pre_tool_use_output(self, specific_output: HookSpecificOutput) -> HookReply {
         let hook_event_name = "PreToolUse".to_owned();
-        Reply { hook_specific_output: Some(Specific { hook_event_name, ..specific }), ..self }
+        HookReply {
+            hook_specific_output: Some(HookSpecificOutput { hook_event_name, ..specific_output }),
+            ..self
+        }
     }
 
-    /// Puts another answer in the place of a tool's own, beside what the model is told.
-    pub fn replace_output(self, output: Value) -> Reply {
-        let specific = Specific {
+    /// Replaces a tool's output and keeps the text for the model.
+    pub fn replace_tool_output(self, output: Value) -> HookReply {
+        let specific_output = HookSpecificOutput {
             hook_event_name: "PostToolUse".to_owned(),
             updated_tool_output: Some(without_nulls(output)),
             ..self.hook_specific_output.unwrap_or_default()
         };
-        Reply { hook_specific_output: Some(specific), ..self }
+        HookReply { hook_specific_output: Some(specific_output), ..self }
     }
 
-    /// Ends the session. An empty reason ends it without one.
-    pub fn end_session(mut self, reason: impl Into<String>) -> Reply {
-        // Beside it the client drops context and message at PostToolUse, and keeps them at PostToolBatch (2.1.329).
-        self.continues = Some(false);
+    /// Ends the session. An empty reason is omitted.
+    pub fn end_session(mut self, reason: impl Into<String>) -> HookReply {
+        // The client drops the context and message of such a reply at PostToolUse, and keeps them at PostToolBatch
+        // (2.1.329).
+        self.should_continue = Some(false);
         self.stop_reason = Some(reason.into()).filter(|reason| !reason.is_empty());
         self
     }
 
-    /// The reply as the one line that goes to standard output. Whatever a text quotes, nothing in it is hidden, and none
-    /// that reaches the model begins a tag of the client's.
-    pub fn to_line(&self) -> String {
-        let for_model = |text: &Option<String>| text.as_deref().map(for_model);
-        let safe = Reply {
-            stop_reason: for_model(&self.stop_reason),
-            system_message: self.system_message.as_deref().map(|text| visible(text).into_owned()),
-            hook_specific_output: self.hook_specific_output.as_ref().map(|specific| Specific {
-                additional_context: for_model(&specific.additional_context),
-                permission_decision_reason: for_model(&specific.permission_decision_reason),
-                ..specific.clone()
+    /// Returns the reply as one line for standard output. Hidden characters in its texts are escaped, and no text for
+    /// the model begins a tag of the client.
+    pub fn to_json_line(&self) -> String {
+        let sanitize_text = |text: &Option<String>| text.as_deref().map(sanitize_for_model);
+        let sanitized = HookReply {
+            stop_reason: sanitize_text(&self.stop_reason),
+            system_message: self
+                .system_message
+                .as_deref()
+                .map(|text| escape_hidden_characters(text).into_owned()),
+            hook_specific_output: self.hook_specific_output.as_ref().map(|specific_output| {
+                HookSpecificOutput {
+                    additional_context: sanitize_text(&specific_output.additional_context),
+                    permission_decision_reason: sanitize_text(&specific_output.permission_decision_reason),
+                    ..specific_output.clone()
+                }
             }),
             ..*self
         };
-        // Texts, and JSON that was read as such: serialising cannot fail, and `{}` changes nothing.
-        serde_json::to_string(&safe).unwrap_or_else(|_| "{}".to_owned())
+        // The reply contains only text and JSON that was parsed, so serialization cannot fail; `{}` has no effect.
+        serde_json::to_string(&sanitized).unwrap_or_else(|_| "{}".to_owned())
     }
 }
 
-/// The client drops a whole reply with a `null` in it; a model may give one, and means nothing by it.
+/// Removes all nulls: the client drops a whole reply with a `null`, and a `null` from the model has no meaning.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(fields) => {

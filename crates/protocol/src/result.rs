@@ -1,82 +1,81 @@
-//! The result object: how `claude -p` says that it ended. Its `subtype` and the exit status prove nothing.
+//! The result object with which `claude -p` ends. Neither its `subtype` nor the exit status proves success.
 
 use crate::lenient;
-use crate::{Malformed, parse};
+use crate::{MalformedJson, parse_json_object};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The last word of `claude -p`.
+/// The result object of `claude -p`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct RunResult {
+pub struct ClientResult {
     /// `result`.
-    #[serde(rename = "type", deserialize_with = "lenient::text")]
+    #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     pub kind: Option<String>,
-    /// `success` even for errors of the API: do not decide by it.
-    #[serde(deserialize_with = "lenient::text")]
+    /// `success` even for API errors: never decide by it.
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub subtype: Option<String>,
     /// True for every ending that is an error.
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub is_error: bool,
     /// `completed`, `hook_stopped`, `api_error`, `prompt_too_long`, …; missing before client 2.1.
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub terminal_reason: Option<String>,
-    /// The HTTP status of the API's error.
-    #[serde(deserialize_with = "lenient::count")]
+    /// The HTTP status of the API error.
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub api_error_status: Option<u64>,
-    /// What the API's error was: `usage_limit_reached`, `autocompact_thrashing`, …; missing in older clients.
-    #[serde(deserialize_with = "lenient::text")]
+    /// The API error: `usage_limit_reached`, `autocompact_thrashing`, …; missing in older clients.
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub api_error: Option<String>,
     /// The last text.
-    #[serde(deserialize_with = "lenient::whole_text")]
+    #[serde(deserialize_with = "lenient::text_or_empty")]
     pub result: Option<String>,
-    /// The session.
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub session_id: Option<String>,
     /// Cost of the session in US dollars, as reported by the client.
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub total_cost_usd: Option<f64>,
-    /// Figures by model id (with the `[1m]` suffix), since the session's beginning: a later result of the same
-    /// session counts the earlier ones in.
-    #[serde(rename = "modelUsage", deserialize_with = "lenient::map")]
+    /// Usage by model id (with the `[1m]` suffix) since the session began. A later result of the same session
+    /// includes the earlier ones.
+    #[serde(rename = "modelUsage", deserialize_with = "lenient::readable_entries")]
     pub model_usage: BTreeMap<String, ModelUsage>,
     /// Tools the client refused to run.
-    #[serde(deserialize_with = "lenient::list")]
+    #[serde(deserialize_with = "lenient::readable_elements")]
     pub permission_denials: Vec<PermissionDenial>,
-    /// Diagnostics.
-    #[serde(deserialize_with = "lenient::texts")]
+    /// Diagnostic messages.
+    #[serde(deserialize_with = "lenient::text_elements")]
     pub errors: Vec<String>,
 }
 
-/// Figures of one model.
+/// Usage of one model.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ModelUsage {
-    /// Its window in tokens.
-    #[serde(deserialize_with = "lenient::count")]
+    /// Its context window in tokens.
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub context_window: Option<u64>,
-    /// Tokens it read for the first time.
-    #[serde(deserialize_with = "lenient::count")]
+    /// Input tokens outside the cache.
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub input_tokens: Option<u64>,
-    /// Tokens it wrote.
-    #[serde(deserialize_with = "lenient::count")]
+    /// Output tokens.
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub output_tokens: Option<u64>,
-    /// Tokens it read from the cache.
-    #[serde(deserialize_with = "lenient::count")]
+    /// Input tokens read from the cache.
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub cache_read_input_tokens: Option<u64>,
-    /// Tokens it put into the cache.
-    #[serde(deserialize_with = "lenient::count")]
+    /// Input tokens written to the cache.
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub cache_creation_input_tokens: Option<u64>,
-    /// Of those, the tokens that are kept for an hour; missing in older clients.
-    #[serde(rename = "cacheCreationEphemeral1hInputTokens", deserialize_with = "lenient::count")]
+    /// The part of `cache_creation_input_tokens` that is kept for an hour; missing in older clients.
+    #[serde(rename = "cacheCreationEphemeral1hInputTokens", deserialize_with = "lenient::rounded_count")]
     pub cache_creation_1h: Option<u64>,
-    /// Web searches that the API ran for it.
-    #[serde(deserialize_with = "lenient::count")]
+    /// Web searches that the API ran for the model.
+    #[serde(deserialize_with = "lenient::rounded_count")]
     pub web_search_requests: Option<u64>,
 }
 
 impl ModelUsage {
-    fn tokens(&self) -> u64 {
+    fn total_tokens(&self) -> u64 {
         [
             self.input_tokens,
             self.output_tokens,
@@ -93,38 +92,38 @@ impl ModelUsage {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct PermissionDenial {
-    /// The tool.
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub tool_name: Option<String>,
-    /// The call.
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub tool_use_id: Option<String>,
 }
 
-impl RunResult {
-    /// Reads a result object; fails only where it is not one JSON object.
-    pub fn parse(bytes: &[u8]) -> Result<RunResult, Malformed> {
-        parse(bytes)
+impl ClientResult {
+    /// Parses a result object. Fails only if the bytes are not one JSON object.
+    pub fn parse(bytes: &[u8]) -> Result<ClientResult, MalformedJson> {
+        parse_json_object(bytes)
     }
 
-    /// The result in what a client printed: the object alone (`--output-format json`), the last one of a stream, or of
-    /// a list (`--verbose`). None if there is none.
-    pub fn find(bytes: &[u8]) -> Option<RunResult> {
-        let read = |bytes: &[u8]| {
-            parse::<RunResult>(bytes).ok().filter(|found| found.kind.as_deref() == Some("result"))
+    /// Finds the last result in a client's output: an object alone (`--output-format json`), a stream, or a list
+    /// (`--verbose`).
+    pub fn find_last(printed: &[u8]) -> Option<ClientResult> {
+        let parse_result = |bytes: &[u8]| {
+            parse_json_object::<ClientResult>(bytes)
+                .ok()
+                .filter(|parsed| parsed.kind.as_deref() == Some("result"))
         };
-        // The last one: with tasks in the background a stream has several results (2.1.329).
-        let in_lines = || bytes.split(|byte| *byte == b'\n').rev().find_map(read);
-        let in_list = || {
-            let list: Vec<&serde_json::value::RawValue> = serde_json::from_slice(bytes).ok()?;
-            list.iter().rev().find_map(|entry| read(entry.get().as_bytes()))
+        // The last one, because with background tasks a stream has several results (2.1.329).
+        let last_in_lines = || printed.split(|byte| *byte == b'\n').rev().find_map(parse_result);
+        let last_in_list = || {
+            let list: Vec<&serde_json::value::RawValue> = serde_json::from_slice(printed).ok()?;
+            list.iter().rev().find_map(|entry| parse_result(entry.get().as_bytes()))
         };
-        read(bytes).or_else(in_lines).or_else(in_list)
+        parse_result(printed).or_else(last_in_lines).or_else(last_in_list)
     }
 
-    /// All tokens of all models since the session's beginning, those from the cache among them.
-    pub fn tokens(&self) -> u64 {
-        self.model_usage.values().map(ModelUsage::tokens).fold(0, u64::saturating_add)
+    /// Returns the tokens of all models since the session began, including the cache.
+    pub fn total_tokens(&self) -> u64 {
+        self.model_usage.values().map(ModelUsage::total_tokens).fold(0, u64::saturating_add)
     }
 }
 
@@ -133,25 +132,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_is_found_in_each_form_in_which_the_client_prints_it() {
+    fn a_result_is_found_in_each_output_format_of_the_client() {
         let result = r#"{"type":"result","result":"done","total_cost_usd":0.5}"#;
-        let other = r#"{"type":"assistant","message":{}}"#;
+        let assistant_line = r#"{"type":"assistant","message":{}}"#;
         for printed in [
             result.to_owned(),
             format!("\n  {result}\n\n"),
-            format!("{other}\n{result}\n"),
-            format!("[{other},{result}]"),
+            format!("{assistant_line}\n{result}\n"),
+            format!("[{assistant_line},{result}]"),
             format!("a warning\n{result}"),
         ] {
-            let found = RunResult::find(printed.as_bytes()).expect(&printed);
+            let parsed = ClientResult::find_last(printed.as_bytes()).expect(&printed);
             assert_eq!(
-                (found.result.as_deref(), found.total_cost_usd),
+                (parsed.result.as_deref(), parsed.total_cost_usd),
                 (Some("done"), Some(0.5)),
                 "{printed}"
             );
         }
-        for printed in ["", "All done.", other, "[]", &result[..result.len() - 1], r#"{"type":"result""#] {
-            assert!(RunResult::find(printed.as_bytes()).is_none(), "{printed}");
+        for printed in
+            ["", "All done.", assistant_line, "[]", &result[..result.len() - 1], r#"{"type":"result""#]
+        {
+            assert!(ClientResult::find_last(printed.as_bytes()).is_none(), "{printed}");
         }
     }
 }

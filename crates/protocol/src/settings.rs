@@ -1,345 +1,377 @@
-//! The client's settings file: our hook entries put in and taken out, everything else left byte for byte.
+//! Adds our hook entries to the client's settings file and removes them; everything else stays byte for byte.
 //!
-//! Limits: the file must be plain JSON, because the client does not load one with comments or trailing commas. A
-//! container (`hooks`, an event's list) that our removal leaves empty is removed, unless the text from before the
-//! installation, where it is known, had it too.
+//! Limits: the file must be plain JSON, because the client does not load a file with comments or trailing commas. A
+//! container (`hooks`, an event's list) that becomes empty when our entries are removed is removed, too, unless the
+//! known text from before the installation contained it.
 
 pub mod agent;
-mod before;
 mod command;
-mod entries;
+mod hook_entries;
+mod json_text;
+mod original_text;
 mod permissions;
 pub mod plugins;
 pub mod servers;
 mod status;
-mod survey;
-mod text;
+mod summary;
+mod template;
 mod variable;
-mod wanted;
 
-use before::TextBefore;
-pub use command::{GUARDED, quoted, starts_ours};
-use command::{first_word_or_whole, program_of};
-pub use entries::{Difference, DifferenceKind};
-use entries::{entries, find, first_stale, object_or_refuse, put, root_members, take_out};
+pub use command::{GUARDED_FLAG, runs_our_program_in_any_form, shell_quote};
+use command::{command_executable, program_name};
+pub use hook_entries::{EntryDifference, EntryDifferenceKind};
+use hook_entries::{
+    find_our_entries, find_unexpected_entry, object_members_or_error, parse_hook_entries, put_entry,
+    remove_entry, root_members,
+};
+pub use json_text::InvalidSettings;
+use original_text::OriginalText;
 pub use permissions::{UnprivilegedSettings, without_permissions};
 use serde_json::Value;
 use std::sync::LazyLock;
-pub use survey::{StatusLine, Survey, differences, survey};
-pub use text::Unreadable;
-pub use variable::Variable;
-use wanted::{Wanted, wanted};
-pub use wanted::{hooks_only, memory_variable, programs_of};
+pub use summary::{ConfiguredStatusLine, SettingsSummary, find_differences, summarize_settings};
+use template::{TemplateEntry, template_entries};
+pub use template::{hooks_settings, memory_variable, program_names};
+pub use variable::MemoryVariable;
 
-/// The entries for clients that have `PostToolBatch`.
-pub const MODERN: &str = include_str!("../../../hooks-config/settings.modern.json");
-/// The entries for older clients: no event that 1.0.128 does not know.
-pub const CLASSIC: &str = include_str!("../../../hooks-config/settings.classic.json");
-/// What the working memory needs beside the entries of a modern client.
-pub const MEMORY: &str = include_str!("../../../hooks-config/settings.memory.json");
+/// Entries for clients that support `PostToolBatch`.
+pub const MODERN_TEMPLATE: &str = include_str!("../../../hooks-config/settings.modern.json");
+/// Entries for older clients: only events that 1.0.128 supports.
+pub const CLASSIC_TEMPLATE: &str = include_str!("../../../hooks-config/settings.classic.json");
+/// Entries that the working memory needs in addition to those of a modern client.
+pub const MEMORY_TEMPLATE: &str = include_str!("../../../hooks-config/settings.memory.json");
 
-/// The word by which an entry of a program also does the memory's half of its event.
-pub const WITH_MEMORY: &str = "memory";
+/// The argument with which a program also does the memory's part of an event.
+pub const MEMORY_ARGUMENT: &str = "memory";
 
-/// Every program that a settings file may name on our behalf. The scripts that make the links read the same file.
-pub static PROGRAMS: LazyLock<Vec<&str>> =
+/// Every program that our entries in a settings file may start. The scripts that create the links read the same file.
+pub static PROGRAM_NAMES: LazyLock<Vec<&str>> =
     LazyLock::new(|| include_str!("../../hooks/programs.txt").lines().collect());
 
-/// The first client that knows every event of the classic template (observed on 1.0.84 and 1.0.85); an older one drops
-/// the file's hooks silently.
-pub const FIRST_CLASSIC: (u32, u32, u32) = (1, 0, 85);
-/// The first client that was seen to run `PostToolBatch`, `StopFailure` and `PostCompact`.
-pub const FIRST_MODERN: (u32, u32, u32) = (2, 1, 207);
-/// The first client that runs the hooks of our plugin, because it knows each of their events. 2.1.117 does not know `PostToolBatch`.
-pub const FIRST_PLUGIN: (u32, u32, u32) = (2, 1, 118);
+/// The first client that supports every event of the classic template (observed on 1.0.84 and 1.0.85). An older one
+/// silently drops the file's hooks.
+pub const FIRST_CLASSIC_VERSION: (u32, u32, u32) = (1, 0, 85);
+/// The first client that was observed to run `PostToolBatch`, `StopFailure` and `PostCompact`.
+pub const FIRST_MODERN_VERSION: (u32, u32, u32) = (2, 1, 207);
+/// The first client that runs our plugin's hooks, because it supports all of their events. 2.1.117 does not support
+/// `PostToolBatch`.
+pub const FIRST_PLUGIN_VERSION: (u32, u32, u32) = (2, 1, 118);
 
-/// Which of the two templates a client understands. Before 2.1 one unknown event name silently switches off
-/// every hook of the file.
+/// The template that a client supports. Before 2.1 a single unknown event name silently disables every hook of the
+/// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookSupport {
-    /// From `FIRST_MODERN` on.
+    /// [`FIRST_MODERN`] and later.
     Modern,
-    /// Everything older, and everything that cannot say its version.
+    /// Older clients, and clients whose version is unknown.
     Classic,
 }
 
 impl HookSupport {
-    /// The era of a client by what `claude --version` prints, such as `2.1.329 (Claude Code)`.
-    pub fn of_client(version: &str) -> HookSupport {
-        match parse_version(version) {
-            Some(version) if version >= FIRST_MODERN => HookSupport::Modern,
-            // Also where the version is unknown: these entries run on every client from 1.0.85 on.
+    /// Determines the support from the output of `claude --version`, such as `2.1.329 (Claude Code)`.
+    pub fn from_client_version(version_output: &str) -> HookSupport {
+        match parse_version(version_output) {
+            Some(version) if version >= FIRST_MODERN_VERSION => HookSupport::Modern,
+            // Also if the version is unknown: these entries run on every client from 1.0.85 on.
             _ => HookSupport::Classic,
         }
     }
 
-    /// The template's text, with bare program names.
-    pub fn template(self) -> &'static str {
+    /// Returns the template's text, with bare program names.
+    pub fn template_text(self) -> &'static str {
         match self {
-            HookSupport::Modern => MODERN,
-            HookSupport::Classic => CLASSIC,
+            HookSupport::Modern => MODERN_TEMPLATE,
+            HookSupport::Classic => CLASSIC_TEMPLATE,
         }
     }
 
-    /// The entries of this era with those of the working memory.
-    pub fn with_memory(self) -> Parts {
-        Parts { memory: true, ..self.into() }
+    /// Selects the entries of this template and those of the working memory.
+    pub fn with_memory(self) -> EntryOptions {
+        EntryOptions { include_memory: true, ..self.into() }
     }
 }
 
-/// Which of our entries.
+/// Selects which of our entries to install, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parts {
-    /// Those of the load line, for such a client.
-    pub era: HookSupport,
-    /// Those of the working memory, too. No classic client gets them: it does not know their events.
-    pub memory: bool,
-    /// Another status line is measured through instead of being left alone.
-    pub wrap: bool,
-    /// For everybody who works in a project: without our programs nothing happens. There is no status line: a colleague
-    /// without them would lose their own.
+pub struct EntryOptions {
+    /// The template that the client supports.
+    pub hook_support: HookSupport,
+    /// Also install the working memory's entries. Ignored for classic clients, which do not support their events.
+    pub include_memory: bool,
+    /// Wrap the user's own status line to measure through it, instead of leaving it alone.
+    pub wrap_status_line: bool,
+    /// Write entries for a shared project file, which do nothing where our programs are not installed. Without a
+    /// status line, because it would replace the status line of a colleague who lacks our programs.
     pub guarded: bool,
 }
 
-impl Parts {
-    fn has_memory(self) -> bool {
-        self.memory && self.era == HookSupport::Modern
+impl EntryOptions {
+    fn includes_memory(self) -> bool {
+        self.include_memory && self.hook_support == HookSupport::Modern
     }
 }
 
-impl From<HookSupport> for Parts {
-    fn from(era: HookSupport) -> Parts {
-        Parts { era, memory: false, wrap: false, guarded: false }
+impl From<HookSupport> for EntryOptions {
+    fn from(hook_support: HookSupport) -> EntryOptions {
+        EntryOptions { hook_support, include_memory: false, wrap_status_line: false, guarded: false }
     }
 }
 
-/// The three numbers of `2.1.329 (Claude Code)`.
-pub fn parse_version(printed: &str) -> Option<(u32, u32, u32)> {
-    let word = printed.split_whitespace().next()?;
+/// Parses the three numbers of `2.1.329 (Claude Code)`.
+pub fn parse_version(version_output: &str) -> Option<(u32, u32, u32)> {
+    let word = version_output.split_whitespace().next()?;
     let mut numbers = word.trim_start_matches('v').splitn(3, '.');
     let major = numbers.next()?.parse().ok()?;
     let minor = numbers.next()?.parse().ok()?;
     let patch = numbers.next()?;
-    let digits = patch.find(|c: char| !c.is_ascii_digit()).unwrap_or(patch.len());
-    Some((major, minor, patch[..digits].parse().ok()?))
+    let digits_end = patch.find(|c: char| !c.is_ascii_digit()).unwrap_or(patch.len());
+    Some((major, minor, patch[..digits_end].parse().ok()?))
 }
 
 /// One of our hook entries in a settings text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OurHook {
-    /// Under which event.
+pub struct OurHookEntry {
     pub event: String,
-    /// Which of our programs.
+    /// The name of the program.
     pub program: String,
-    /// As the file spells it.
+    /// The command as written in the file.
     pub command: String,
-    /// The fixed word behind it, if any.
+    /// The fixed arguments of the program.
     pub arguments: Vec<Value>,
-    /// For everybody, and silent where our programs are not installed.
+    /// True for an entry in a shared project file, which does nothing where our programs are not installed.
     pub guarded: bool,
 }
 
-impl OurHook {
-    /// Whether the working memory needs it, and not the load line.
-    pub fn is_memorys(&self) -> bool {
-        wanted::is_memorys(&self.program)
+impl OurHookEntry {
+    /// Returns true if the entry serves only the working memory.
+    pub fn is_for_memory(&self) -> bool {
+        template::is_memory_program(&self.program)
     }
 
-    /// Returns what is started: a path, or a name on the PATH.
-    pub fn starts(&self) -> String {
-        first_word_or_whole(&self.command)
+    /// Returns the executable: a path, or a name to look up on PATH.
+    pub fn executable(&self) -> String {
+        command_executable(&self.command)
     }
 
-    /// Returns the arguments that tell one entry of a program from another. Whether it also does the memory's half does not.
-    pub fn part(&self) -> Vec<&Value> {
-        self.arguments.iter().filter(|argument| *argument != WITH_MEMORY).collect()
+    /// Returns the arguments that distinguish several entries of one program. [`WITH_MEMORY`] does not distinguish
+    /// them.
+    pub fn distinguishing_arguments(&self) -> Vec<&Value> {
+        self.arguments.iter().filter(|argument| *argument != MEMORY_ARGUMENT).collect()
     }
 }
 
-/// A settings text with our entries in it.
+/// A settings text with our entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Merged {
-    /// The whole file.
+pub struct InstalledSettings {
+    /// The complete file.
     pub text: String,
     /// The events that have an entry of ours, in the template's order.
     pub events: Vec<String>,
-    /// How many hook entries of others are in the file, untouched.
-    pub foreign_hooks: usize,
+    /// The number of other hook entries in the file, which stay untouched.
+    pub foreign_hook_count: usize,
     /// The command of a status line that is not ours and stays.
     pub foreign_status_line: Option<String>,
-    /// The file has the working memory's entries.
-    pub memory: bool,
-    /// What became of the memory's variable, where it was asked for.
-    pub variable: Option<Variable>,
-    /// The file says `disableAllHooks`: nothing of ours will run.
-    pub hooks_switched_off: bool,
+    /// True if the file has the working memory's entries.
+    pub has_memory: bool,
+    /// The state of the memory's variable, if the memory was requested.
+    pub memory_variable: Option<MemoryVariable>,
+    /// True if the file sets `disableAllHooks`, so that none of our hooks runs.
+    pub hooks_disabled: bool,
 }
 
 /// A settings text without our entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cleared {
-    /// The whole file.
+pub struct UninstalledSettings {
+    /// The complete file.
     pub text: String,
-    /// What was taken out.
-    pub removed: Vec<OurHook>,
-    /// Our status line was taken out.
-    pub status_line: bool,
-    /// The memory's variable was taken out.
-    pub variable: bool,
-    /// Nothing is left in the file.
-    pub empty: bool,
+    /// The entries that were removed.
+    pub removed_hooks: Vec<OurHookEntry>,
+    /// True if our status line was removed.
+    pub status_line_removed: bool,
+    /// True if the memory's variable was removed.
+    pub variable_removed: bool,
+    /// True if nothing is left in the file.
+    pub is_empty: bool,
 }
 
-/// A settings file's bytes as text; where they are not UTF-8, the place.
-pub fn decode(bytes: &[u8]) -> Result<&str, Unreadable> {
+/// Decodes a settings file as UTF-8. The error has the position of the first invalid byte.
+pub fn decode_utf8(bytes: &[u8]) -> Result<&str, InvalidSettings> {
     std::str::from_utf8(bytes).map_err(|error| {
-        let sound = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-        Unreadable::at(&sound, sound.len(), "not UTF-8 text".to_owned())
+        let valid_text = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+        InvalidSettings::at_byte(&valid_text, valid_text.len(), "not UTF-8 text".to_owned())
     })
 }
 
-/// The folders that a settings file adds to its sessions: their commands may write there. One that does not parse adds none.
-pub fn added_folders(text: &str) -> Vec<String> {
-    let settings: Value = serde_json::from_str(text).unwrap_or_default();
-    let added = settings["permissions"]["additionalDirectories"].as_array().cloned().unwrap_or_default();
-    added.into_iter().filter_map(|folder| folder.as_str().map(str::to_owned)).collect()
+/// Returns the directories that a settings file adds to its sessions, whose commands may write there. A file that
+/// does not parse adds none.
+pub fn additional_directories(settings_text: &str) -> Vec<String> {
+    let settings: Value = serde_json::from_str(settings_text).unwrap_or_default();
+    let directories =
+        settings["permissions"]["additionalDirectories"].as_array().cloned().unwrap_or_default();
+    directories.into_iter().filter_map(|folder| folder.as_str().map(str::to_owned)).collect()
 }
 
-/// Our hook entries in a settings text.
-pub fn our_hooks(existing: &str) -> Result<Vec<OurHook>, Unreadable> {
-    let (_, body) = start(existing);
-    Ok(find(&body)?.into_iter().map(|found| found.hook).collect())
+/// Returns our hook entries in a settings text.
+pub fn find_our_hooks(settings_text: &str) -> Result<Vec<OurHookEntry>, InvalidSettings> {
+    let (_, settings_json) = split_byte_order_mark(settings_text);
+    Ok(find_our_entries(&settings_json)?.into_iter().map(|entry| entry.hook).collect())
 }
 
-/// Whether a settings text holds any hook entry of ours.
-pub fn has_our_hooks(existing: &str) -> Result<bool, Unreadable> {
-    Ok(!our_hooks(existing)?.is_empty())
+/// Returns true if a settings text contains a hook entry of ours.
+pub fn has_our_hooks(settings_text: &str) -> Result<bool, InvalidSettings> {
+    Ok(!find_our_hooks(settings_text)?.is_empty())
 }
 
-/// Whether a settings text holds nothing of ours at all, hook or status line: as its user wrote it.
-pub fn is_free_of_us(existing: &str) -> Result<bool, Unreadable> {
-    let cleared = uninstall(existing, None)?;
-    Ok(cleared.removed.is_empty() && !cleared.status_line)
+/// Returns true if a settings text contains neither a hook nor a status line of ours.
+pub fn has_no_plimsoll_entries(settings_text: &str) -> Result<bool, InvalidSettings> {
+    let uninstalled = uninstall(settings_text, None)?;
+    Ok(uninstalled.removed_hooks.is_empty() && !uninstalled.status_line_removed)
 }
 
-/// Puts our entries in: those that are there are brought up to date in place, those of another era go, the
-/// rest of the file keeps its bytes. A missing file is the empty text. A memory that is installed stays so without
-/// being asked for, unless the client does not accept it.
+/// Adds our entries. Existing ones are updated in place, entries of another template are removed, and the rest of the
+/// file stays byte for byte. An empty text stands for a missing file. An installed working memory is kept even if it
+/// is not requested, unless the client does not support it.
 pub fn install(
-    existing: &str,
-    parts: impl Into<Parts>,
+    settings_text: &str,
+    options: impl Into<EntryOptions>,
     command_for: &dyn Fn(&str) -> String,
-) -> Result<Merged, Unreadable> {
-    let asked: Parts = parts.into();
-    let (mark, mut body) = start(existing);
-    let root = root_members(&body)?;
+) -> Result<InstalledSettings, InvalidSettings> {
+    let requested: EntryOptions = options.into();
+    let (byte_order_mark, mut settings_json) = split_byte_order_mark(settings_text);
+    let root = root_members(&settings_json)?;
     if let Some(hooks) = root.iter().find(|member| member.key == "hooks") {
-        object_or_refuse(&body, &hooks.value, "hooks")?;
+        object_members_or_error(&settings_json, &hooks.value, "hooks")?;
     }
-    let installed = find(&body)?.iter().any(|found| found.hook.is_memorys());
-    let parts = Parts { memory: asked.memory || installed, ..asked };
-    let wanted = wanted(parts, command_for);
-    check_places(&body, &wanted, asked.has_memory())?;
-    // Looked up anew for each: every edit moves the places behind it.
-    for index in 0..wanted.len() {
-        body = put(&body, &wanted, index)?;
+    let memory_is_installed =
+        find_our_entries(&settings_json)?.iter().any(|entry| entry.hook.is_for_memory());
+    let effective =
+        EntryOptions { include_memory: requested.include_memory || memory_is_installed, ..requested };
+    let expected = template_entries(effective, command_for);
+    check_insertions(&settings_json, &expected, requested.includes_memory())?;
+    // Located again for each entry, because every edit moves the positions after it.
+    for index in 0..expected.len() {
+        settings_json = put_entry(&settings_json, &expected, index)?;
     }
-    // One that a client before 2.1 does not know would switch off all hooks of the file.
-    while let Some(stale) = first_stale(&body, &wanted)? {
-        body = take_out(&body, &stale, &TextBefore::new(None))?;
+    // An entry that a client before 2.1 does not support would disable all hooks of the file.
+    while let Some(unexpected_entry) = find_unexpected_entry(&settings_json, &expected)? {
+        settings_json = remove_entry(&settings_json, &unexpected_entry, &OriginalText::new(None))?;
     }
-    let (text, foreign_status_line) = if parts.guarded {
-        (status::take_out(&body)?.unwrap_or(body), None)
+    let (text, foreign_status_line) = if effective.guarded {
+        (status::remove_status_line(&settings_json)?.unwrap_or(settings_json), None)
     } else {
-        status::put(&body, command_for, asked.wrap)?
+        status::put_status_line(&settings_json, command_for, requested.wrap_status_line)?
     };
-    body = text;
-    let mut variable = None;
-    // A user who removed the variable is not asked again.
-    if asked.has_memory() {
-        let (text, became) = variable::put(&body)?;
-        (body, variable) = (text, Some(became));
+    settings_json = text;
+    let mut memory_variable = None;
+    // Only if the memory is requested: a user may have removed the variable from an installed memory.
+    if requested.includes_memory() {
+        let (text, variable_state) = variable::put_variable(&settings_json)?;
+        (settings_json, memory_variable) = (text, Some(variable_state));
     }
     let mut events: Vec<String> = Vec::new();
-    for one in wanted {
-        if !events.contains(&one.event) {
-            events.push(one.event);
+    for entry in expected {
+        if !events.contains(&entry.event) {
+            events.push(entry.event);
         }
     }
-    let hooks_switched_off = root_members(&body)?
+    let hooks_switched_off = root_members(&settings_json)?
         .iter()
-        .any(|member| member.key == "disableAllHooks" && &body[member.value.clone()] == "true");
-    let foreign_hooks = entries(&body)?.len() - find(&body)?.len();
-    Ok(Merged {
-        text: format!("{mark}{body}"),
+        .any(|member| member.key == "disableAllHooks" && &settings_json[member.value.clone()] == "true");
+    let foreign_hooks = parse_hook_entries(&settings_json)?.len() - find_our_entries(&settings_json)?.len();
+    Ok(InstalledSettings {
+        text: format!("{byte_order_mark}{settings_json}"),
         events,
-        foreign_hooks,
+        foreign_hook_count: foreign_hooks,
         foreign_status_line,
-        memory: parts.has_memory(),
-        variable,
-        hooks_switched_off,
+        has_memory: effective.includes_memory(),
+        memory_variable,
+        hooks_disabled: hooks_switched_off,
     })
 }
 
-/// Refuses a text in which something of ours has no place. Checked before the first edit: each one moves what is behind it, and a
-/// fault that an edit found would be named with a line of a text that nobody has.
-fn check_places(body: &str, wanted: &[Wanted], with_variable: bool) -> Result<(), Unreadable> {
-    for index in 0..wanted.len() {
-        put(body, wanted, index)?;
+/// Fails if an entry cannot be inserted. Checked before the first edit, because each edit moves the positions after
+/// it: a later error would name a line of a text that exists nowhere.
+fn check_insertions(
+    settings_json: &str,
+    expected: &[TemplateEntry],
+    with_variable: bool,
+) -> Result<(), InvalidSettings> {
+    for index in 0..expected.len() {
+        put_entry(settings_json, expected, index)?;
     }
-    if with_variable { variable::put(body).map(drop) } else { Ok(()) }
+    if with_variable { variable::put_variable(settings_json).map(drop) } else { Ok(()) }
 }
 
-/// Takes our entries out. `before` is the file as it was before the installation, where that is known.
-pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Cleared, Unreadable> {
-    let (mark, mut body) = start(existing);
-    let before = TextBefore::new(before);
+/// Removes our entries. `original` is the file from before the installation, if known.
+pub fn uninstall(
+    settings_text: &str,
+    original: Option<&str>,
+) -> Result<UninstalledSettings, InvalidSettings> {
+    let (byte_order_mark, mut settings_json) = split_byte_order_mark(settings_text);
+    let original_text = OriginalText::new(original);
     let mut removed = Vec::new();
-    while let Some(found) = find(&body)?.into_iter().next() {
-        body = take_out(&body, &found, &before)?;
-        removed.push(found.hook);
+    while let Some(entry) = find_our_entries(&settings_json)?.into_iter().next() {
+        settings_json = remove_entry(&settings_json, &entry, &original_text)?;
+        removed.push(entry.hook);
     }
-    let without_line = status::take_out(&body)?;
-    let status_line = without_line.is_some();
-    body = without_line.unwrap_or(body);
-    // Without an entry of the memory's the variable is none of our business.
-    let memory = removed.iter().any(OurHook::is_memorys);
-    // As in `install`: a fault is named with its line in the file, not in what the edits have made of it.
-    let in_file = |fault| variable::take_out(&start(existing).1, &before).err().unwrap_or(fault);
-    let without = if memory { variable::take_out(&body, &before).map_err(in_file)? } else { None };
-    let variable = without.is_some();
-    body = without.unwrap_or(body);
-    body = before.restore_empty_container(body, &[]);
-    let empty = root_members(&body)?.is_empty();
-    let text = if removed.is_empty() && !status_line { existing.to_owned() } else { format!("{mark}{body}") };
-    Ok(Cleared { text, removed, status_line, variable, empty })
+    let body_without_line = status::remove_status_line(&settings_json)?;
+    let status_line_removed = body_without_line.is_some();
+    settings_json = body_without_line.unwrap_or(settings_json);
+    // Without an entry of the memory the variable is not ours.
+    let had_memory = removed.iter().any(OurHookEntry::is_for_memory);
+    // As in `install`: the error must name its line in the file, not in the edited text.
+    let error_in_file = |error| {
+        variable::remove_variable(&split_byte_order_mark(settings_text).1, &original_text)
+            .err()
+            .unwrap_or(error)
+    };
+    let body_without_variable = if had_memory {
+        variable::remove_variable(&settings_json, &original_text).map_err(error_in_file)?
+    } else {
+        None
+    };
+    let variable_removed = body_without_variable.is_some();
+    settings_json = body_without_variable.unwrap_or(settings_json);
+    settings_json = original_text.restore_empty_container(settings_json, &[]);
+    let is_empty = root_members(&settings_json)?.is_empty();
+    let text = if removed.is_empty() && !status_line_removed {
+        settings_text.to_owned()
+    } else {
+        format!("{byte_order_mark}{settings_json}")
+    };
+    Ok(UninstalledSettings { text, removed_hooks: removed, status_line_removed, variable_removed, is_empty })
 }
 
-/// Whether the file is still exactly what an installation made of `before`, whatever the paths, the era and the
-/// parts were: then `before` may be put back byte for byte.
-pub fn is_untouched_since(before: &str, current: &str) -> bool {
-    let Ok(hooks) = our_hooks(current) else { return false };
-    // A text that had entries of ours was never the user's own.
-    if !is_free_of_us(before).unwrap_or(false) {
+/// Returns true if the file is still exactly what an installation made of `original`, with any paths and options.
+/// Then `original` may be restored byte for byte.
+pub fn is_unchanged_since_install(original: &str, current: &str) -> bool {
+    let Ok(hooks) = find_our_hooks(current) else { return false };
+    // A text with entries of ours is never the user's original.
+    if !has_no_plimsoll_entries(original).unwrap_or(false) {
         return false;
     }
-    let status = status::line_command(current);
-    let spelled = |program: &str| -> String {
-        let found = hooks.iter().find(|hook| hook.program == program).map(|hook| hook.command.clone());
-        let found = found.or_else(|| status.clone().filter(|command| program_of(command, false) == program));
-        found.map_or_else(|| program.to_owned(), |command| first_word_or_whole(&command))
+    let status_command = status::status_line_command(current);
+    let installed_executable = |program: &str| -> String {
+        let command = hooks.iter().find(|hook| hook.program == program).map(|hook| hook.command.clone());
+        let command = command
+            .or_else(|| status_command.clone().filter(|command| program_name(command, false) == program));
+        command.map_or_else(|| program.to_owned(), |command| command_executable(&command))
     };
     [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()]
         .into_iter()
-        .flat_map(|parts: Parts| [parts, Parts { wrap: true, ..parts }, Parts { guarded: true, ..parts }])
-        .any(|parts| install(before, parts, &spelled).is_ok_and(|merged| merged.text == current))
+        .flat_map(|parts: EntryOptions| {
+            [parts, EntryOptions { wrap_status_line: true, ..parts }, EntryOptions { guarded: true, ..parts }]
+        })
+        .any(|parts| {
+            install(original, parts, &installed_executable).is_ok_and(|merged| merged.text == current)
+        })
 }
 
-/// The text without a byte order mark, and the mark; an empty text counts as an empty object.
-fn start(existing: &str) -> (&'static str, String) {
-    let (mark, body) = match existing.strip_prefix('\u{feff}') {
+/// Splits off a byte order mark. An empty text counts as an empty object.
+fn split_byte_order_mark(settings_text: &str) -> (&'static str, String) {
+    let (byte_order_mark, body) = match settings_text.strip_prefix('\u{feff}') {
         Some(body) => ("\u{feff}", body),
-        None => ("", existing),
+        None => ("", settings_text),
     };
-    (mark, if body.trim().is_empty() { "{}\n".to_owned() } else { body.to_owned() })
+    (byte_order_mark, if body.trim().is_empty() { "{}\n".to_owned() } else { body.to_owned() })
 }

@@ -1,125 +1,127 @@
-//! Tool calls as the hooks see them.
+//! Tool calls in hook payloads.
 
 use crate::lenient;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// One call of a tool with what came back.
+/// One tool call with its response.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ToolCall {
-    /// The tool's name, such as `Bash` or `mcp__server__tool`.
-    #[serde(deserialize_with = "lenient::text")]
+    /// Such as `Bash` or `mcp__server__tool`.
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub tool_name: Option<String>,
-    /// The call's id; the transcript's assistant line carries the same.
-    #[serde(deserialize_with = "lenient::text")]
+    /// The call's id; also in the transcript's assistant line.
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub tool_use_id: Option<String>,
-    /// The parts of the input that we act on.
-    #[serde(deserialize_with = "lenient::field")]
+    /// The input fields that we use.
+    #[serde(deserialize_with = "lenient::field_or_default")]
     pub tool_input: ToolInput,
-    /// The answer: in PostToolBatch what the model will see, in PostToolUse the tool's own object.
-    #[serde(deserialize_with = "lenient::raw")]
+    /// The response: in PostToolBatch the content that the model will see, in PostToolUse the tool's own object.
+    #[serde(deserialize_with = "lenient::raw_json")]
     pub tool_response: Option<Box<RawValue>>,
 }
 
-/// A call that the model wants to make.
+/// A call that the model is about to make (PreToolUse).
 #[derive(Debug, Clone, Default)]
-pub struct Intent {
-    /// The tool's name.
+pub struct PendingToolCall {
     pub tool_name: String,
-    /// The call's id.
     pub tool_use_id: String,
-    /// All that the model gives it.
+    /// The complete input.
     pub tool_input: Option<Box<RawValue>>,
 }
 
-/// The parts of a tool's input that we act on.
+/// The fields of a tool's input that we use.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ToolInput {
     /// The file of Read, Edit and Write.
-    #[serde(deserialize_with = "lenient::text", alias = "notebook_path")]
+    #[serde(deserialize_with = "lenient::non_empty_text", alias = "notebook_path")]
     pub file_path: Option<String>,
     /// The command line of Bash.
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     pub command: Option<String>,
-    /// What Edit looks for.
-    #[serde(deserialize_with = "lenient::whole_text")]
+    /// The text that Edit replaces.
+    #[serde(deserialize_with = "lenient::text_or_empty")]
     pub old_string: Option<String>,
-    /// What Edit puts there.
-    #[serde(deserialize_with = "lenient::whole_text")]
+    /// The replacement of Edit.
+    #[serde(deserialize_with = "lenient::text_or_empty")]
     pub new_string: Option<String>,
-    /// What Write writes.
-    #[serde(deserialize_with = "lenient::whole_text")]
+    /// The file content of Write.
+    #[serde(deserialize_with = "lenient::text_or_empty")]
     pub content: Option<String>,
 }
 
-/// How much of a tool's answer the model will have to read.
+/// The size of the part of a tool's response that the model will read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Visible {
-    /// Bytes of text.
-    pub bytes: u64,
-    /// Pictures, whatever their base64 weighs.
-    pub images: u64,
+pub struct VisibleSize {
+    pub text_bytes: u64,
+    /// Number of images; the size of their base64 does not count.
+    pub image_count: u64,
 }
 
 impl ToolCall {
-    /// True if its command line speaks of git and a commit: it may have made one.
-    pub fn may_commit(&self) -> bool {
+    /// Returns true if the command line contains `git` and `commit`, so that it may have made a commit.
+    pub fn mentions_git_commit(&self) -> bool {
         self.tool_input
             .command
             .as_ref()
             .is_some_and(|command| command.contains("git") && command.contains("commit"))
     }
 
-    /// What a command printed, as PostToolBatch has it.
-    pub fn output(&self) -> Option<String> {
+    /// Returns the response if it is a plain text: a command's output, as PostToolBatch has it.
+    pub fn response_text(&self) -> Option<String> {
         serde_json::from_str(self.tool_response.as_deref()?.get()).ok()
     }
 
-    /// Measures the answer.
-    pub fn visible(&self) -> Visible {
-        self.tool_response.as_deref().map(visible).unwrap_or_default()
+    /// Measures the response.
+    pub fn visible_size(&self) -> VisibleSize {
+        self.tool_response.as_deref().map(measure_visible_size).unwrap_or_default()
     }
 }
 
 /// Fields of a tool's own object that never reach the model unchanged.
 // One Edit was 102 KB at PostToolUse, and 61 bytes at PostToolBatch, which has what the model gets (2.1.329).
-const UNSEEN: [&str; 6] = ["originalFile", "structuredPatch", "oldString", "newString", "base64", "data"];
+const HIDDEN_FIELDS: [&str; 6] =
+    ["originalFile", "structuredPatch", "oldString", "newString", "base64", "data"];
 
-/// Deeper than this an answer is measured as it is, so that a nest of brackets cannot end the program.
-const DEEPEST: u8 = 16;
+/// Below this depth a response is measured by its raw length, so that deeply nested brackets cannot overflow the
+/// stack.
+const MAX_DEPTH: u8 = 16;
 
-/// Measures any answer: a text, the model's content blocks, or a tool's own object.
-pub fn visible(answer: &RawValue) -> Visible {
-    visible_within(answer, DEEPEST)
+/// Measures any response: a text, content blocks for the model, or a tool's own object.
+pub fn measure_visible_size(response: &RawValue) -> VisibleSize {
+    measure_visible_size_to_depth(response, MAX_DEPTH)
 }
 
-fn visible_within(answer: &RawValue, depth: u8) -> Visible {
-    let json = answer.get();
-    if let Some(bytes) = lenient::length(answer) {
-        return Visible { bytes, images: 0 };
+fn measure_visible_size_to_depth(response: &RawValue, remaining_depth: u8) -> VisibleSize {
+    let json = response.get();
+    if let Some(text_bytes) = lenient::estimate_text_bytes(response) {
+        return VisibleSize { text_bytes, image_count: 0 };
     }
-    let Some(depth) = depth.checked_sub(1) else {
-        return Visible { bytes: json.len() as u64, images: 0 };
+    let Some(part_depth) = remaining_depth.checked_sub(1) else {
+        return VisibleSize { text_bytes: json.len() as u64, image_count: 0 };
     };
-    let inner = |part: &RawValue| visible_within(part, depth);
+    let measure_part = |part: &RawValue| measure_visible_size_to_depth(part, part_depth);
     if let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(json) {
-        return parts.into_iter().map(inner).fold(Visible::default(), Visible::plus);
+        return parts.into_iter().map(measure_part).fold(VisibleSize::default(), VisibleSize::plus);
     }
     let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(json) else {
-        return Visible { bytes: json.len() as u64, images: 0 };
+        return VisibleSize { text_bytes: json.len() as u64, image_count: 0 };
     };
     if fields.get("type").is_some_and(|kind| kind.get() == "\"image\"") {
-        return Visible { bytes: 0, images: 1 };
+        return VisibleSize { text_bytes: 0, image_count: 1 };
     }
-    let seen = fields.into_iter().filter(|(key, _)| !UNSEEN.contains(&key.as_str()));
-    seen.map(|(_, part)| inner(part)).fold(Visible::default(), Visible::plus)
+    let visible_fields = fields.into_iter().filter(|(key, _)| !HIDDEN_FIELDS.contains(&key.as_str()));
+    visible_fields.map(|(_, part)| measure_part(part)).fold(VisibleSize::default(), VisibleSize::plus)
 }
 
-impl Visible {
-    fn plus(self, other: Visible) -> Visible {
-        Visible { bytes: self.bytes + other.bytes, images: self.images + other.images }
+impl VisibleSize {
+    fn plus(self, other: VisibleSize) -> VisibleSize {
+        VisibleSize {
+            text_bytes: self.text_bytes + other.text_bytes,
+            image_count: self.image_count + other.image_count,
+        }
     }
 }

@@ -1,123 +1,127 @@
-//! What the user asked a session for, in their own words, as a transcript has it.
+//! The user's requests, in their own words, as a transcript stores them.
 
 use crate::lenient;
-use crate::transcript::{Line, Message};
+use crate::transcript::{Message, TranscriptEntry};
 use serde::Deserialize;
 
-/// The marks by which a line that may hold a request is known without parsing it.
-pub const MARKS: [&str; 2] = ["\"type\":\"user\"", "\"queued_command\""];
-/// Most of a transcript's user lines hold what tools have answered. In the user's words the quotation marks are escaped.
-pub const NOT_MARK: &str = "\"type\":\"tool_result\"";
+/// A line that may hold a request contains one of these; checked before parsing.
+pub const LINE_MARKERS: [&str; 2] = ["\"type\":\"user\"", "\"queued_command\""];
+/// Marks user lines that hold tool results, which are most of them. The user's own text cannot contain it, because
+/// its quotation marks are escaped.
+pub const EXCLUDED_MARKER: &str = "\"type\":\"tool_result\"";
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct RequestLine {
-    #[serde(rename = "type", deserialize_with = "lenient::text")]
+    #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     kind: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     is_sidechain: bool,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     is_meta: bool,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     is_compact_summary: bool,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
     is_visible_in_transcript_only: bool,
-    #[serde(deserialize_with = "lenient::field")]
-    origin: Origin,
-    #[serde(deserialize_with = "lenient::field")]
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    origin: RequestOrigin,
+    #[serde(deserialize_with = "lenient::field_or_default")]
     message: Message,
-    #[serde(deserialize_with = "lenient::field")]
-    attachment: Queued,
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    attachment: QueuedCommand,
 }
 
-/// Who wrote it: `human`, or the client's word for something else. Older clients, and `claude -p`, name nobody.
+/// The author of a line: `human`, or another word of the client. Older clients and `claude -p` omit it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Origin {
-    #[serde(deserialize_with = "lenient::text")]
+struct RequestOrigin {
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     kind: Option<String>,
 }
 
-/// What the user typed while the model was working reaches it beside a tool's result, as an attachment (2.1.329).
+/// A prompt that the user typed while the model was working. It reaches the model as an attachment next to a tool
+/// result (2.1.329).
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct Queued {
-    #[serde(rename = "type", deserialize_with = "lenient::text")]
+struct QueuedCommand {
+    #[serde(rename = "type", deserialize_with = "lenient::non_empty_text")]
     kind: Option<String>,
-    #[serde(deserialize_with = "lenient::raw")]
+    #[serde(deserialize_with = "lenient::raw_json")]
     prompt: Option<Box<serde_json::value::RawValue>>,
-    #[serde(deserialize_with = "lenient::text")]
+    #[serde(deserialize_with = "lenient::non_empty_text")]
     command_mode: Option<String>,
-    #[serde(deserialize_with = "lenient::field")]
-    origin: Origin,
+    #[serde(deserialize_with = "lenient::field_or_default")]
+    origin: RequestOrigin,
 }
 
-/// The request of one line; none if the line is something else, or the client's own words.
-pub fn request(bytes: &[u8]) -> Option<String> {
-    let line: RequestLine = crate::parse(bytes).ok()?;
-    let is_others =
+/// Returns the user's request in a line. Returns `None` if the line is something else or was written by the client.
+pub fn parse_user_request(line_bytes: &[u8]) -> Option<String> {
+    let line: RequestLine = crate::parse_json_object(line_bytes).ok()?;
+    let is_written_by_client =
         line.is_sidechain || line.is_meta || line.is_compact_summary || line.is_visible_in_transcript_only;
-    let is_users = |origin: &Origin| origin.kind.as_deref().is_none_or(|kind| kind == "human");
-    if is_others || !is_users(&line.origin) {
+    let is_from_user = |origin: &RequestOrigin| origin.kind.as_deref().is_none_or(|kind| kind == "human");
+    if is_written_by_client || !is_from_user(&line.origin) {
         return None;
     }
     match line.kind.as_deref()? {
-        "user" => own_words(&words(&line.message)?),
+        "user" => user_written_text(&message_text(&line.message)?),
         "attachment" => {
-            let Queued { kind, prompt, command_mode, origin } = line.attachment;
+            let QueuedCommand { kind, prompt, command_mode, origin } = line.attachment;
             let is_prompt = command_mode.as_deref().is_none_or(|mode| mode == "prompt");
-            let is_queued = kind.as_deref() == Some("queued_command") && is_prompt && is_users(&origin);
+            let is_queued = kind.as_deref() == Some("queued_command") && is_prompt && is_from_user(&origin);
             let message = Message { content: prompt.filter(|_| is_queued), ..Message::default() };
-            own_words(&words(&message)?)
+            user_written_text(&message_text(&message)?)
         }
         _ => None,
     }
 }
 
-/// The text of a message; none if a tool has answered in it.
-fn words(message: &Message) -> Option<String> {
+/// Returns the text of a message, or `None` if it contains a tool result.
+fn message_text(message: &Message) -> Option<String> {
     let blocks = message.blocks();
-    let is_answer = blocks.iter().any(|block| block.kind.as_deref() == Some("tool_result"));
+    let has_tool_result = blocks.iter().any(|block| block.kind.as_deref() == Some("tool_result"));
     let texts: Vec<&str> = blocks.iter().filter_map(|block| block.text.as_deref()).collect();
-    (!is_answer && !texts.is_empty()).then(|| texts.join("\n"))
+    (!has_tool_result && !texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// Tags in which the client wraps what it writes among the user's lines: what a command printed, a shell line begun with
-/// `!`, a notice of a task in the background.
-const OF_CLIENT: [&str; 6] =
+/// Tags with which the client marks its own text in user lines: command output, a shell line that began with `!`, a
+/// background task's notification.
+const CLIENT_TAG_PREFIXES: [&str; 6] =
     ["<local-command-", "<bash-", "<task-notification", "<user-memory-", "<system-reminder", "<command-"];
 
-/// How the client's line begins when the user has interrupted a request.
-const INTERRUPTED: &str = "[Request interrupted";
+/// Begins the client's line after the user interrupted a request.
+const INTERRUPTION_PREFIX: &str = "[Request interrupted";
 
-/// True for the line that the client writes when the user has interrupted a request.
-pub fn is_interruption(line: &Line) -> bool {
+/// Returns true for the line that the client writes after the user interrupted a request.
+pub fn is_interruption(line: &TranscriptEntry) -> bool {
     line.kind.as_deref() == Some("user")
-        && words(&line.message).is_some_and(|words| words.starts_with(INTERRUPTED))
+        && message_text(&line.message).is_some_and(|words| words.starts_with(INTERRUPTION_PREFIX))
 }
 
-/// What the user wrote of it: of a slash command its name with its arguments. A command without any, such as `/context`, asks
-/// for nothing.
-fn own_words(text: &str) -> Option<String> {
-    let text = without_reminders(text);
+/// Returns the part of a text that the user wrote; for a slash command its name and arguments. A command without
+/// arguments, such as `/context`, is not a request.
+fn user_written_text(text: &str) -> Option<String> {
+    let text = strip_system_reminders(text);
     let text = text.trim();
-    if let Some(name) = tagged(text, "command-name") {
-        let arguments = tagged(text, "command-args").filter(|arguments| !arguments.is_empty())?;
+    if let Some(name) = command_tag_content(text, "command-name") {
+        let arguments =
+            command_tag_content(text, "command-args").filter(|arguments| !arguments.is_empty())?;
         return Some(format!("{name} {arguments}"));
     }
-    let is_clients = OF_CLIENT.iter().any(|tag| text.starts_with(tag)) || text.starts_with(INTERRUPTED);
-    (!is_clients && !text.is_empty()).then(|| text.to_owned())
+    let is_client_text =
+        CLIENT_TAG_PREFIXES.iter().any(|tag| text.starts_with(tag)) || text.starts_with(INTERRUPTION_PREFIX);
+    (!is_client_text && !text.is_empty()).then(|| text.to_owned())
 }
 
-fn tagged<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
-    // Only where the client puts it: a user may quote one in the middle of a request.
+fn command_tag_content<'a>(text: &'a str, tag: &str) -> Option<&'a str> {
+    // Only at the start, where the client puts the tags: a user may quote one inside a request.
     text.starts_with("<command-").then_some(())?;
     let (_, rest) = text.split_once(&format!("<{tag}>"))?;
-    rest.split_once(&format!("</{tag}>")).map(|(words, _)| words.trim())
+    rest.split_once(&format!("</{tag}>")).map(|(content, _)| content.trim())
 }
 
-/// For older models the client appends its reminders to the user's text.
-fn without_reminders(text: &str) -> String {
+/// Removes the reminders that the client appends to the user's text for older models.
+fn strip_system_reminders(text: &str) -> String {
     let mut parts = text.split("<system-reminder>");
     let first = parts.next().unwrap_or_default().to_owned();
     parts.filter_map(|part| part.split_once("</system-reminder>")).fold(first, |text, (_, rest)| text + rest)
@@ -129,15 +133,15 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_request_is_what_the_user_wrote_and_nothing_that_the_client_put_beside_it() {
+    fn a_request_contains_only_what_the_user_wrote() {
         let line = |content: serde_json::Value| json!({"type": "user", "message": {"content": content}});
-        let with = |content: &str, field: &str| {
+        let line_with_flag = |content: &str, field: &str| {
             let mut line = line(content.into());
             line[field] = true.into();
             line
         };
         let queued = |mode: &str| json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": "And the docs.", "commandMode": mode}});
-        let of =
+        let line_with_origin =
             |kind: &str| json!({"type": "user", "origin": {"kind": kind}, "message": {"content": "Fix it."}});
         for (line, expected) in [
             (line("Fix the parser.\n\nThen the docs.".into()), Some("Fix the parser.\n\nThen the docs.")),
@@ -154,34 +158,38 @@ mod tests {
             (line("[Request interrupted by user]".into()), None),
             (line(json!([{"type": "tool_result", "content": "x"}, {"type": "text", "text": "y"}])), None),
             (line("   ".into()), None),
-            (with("Stop hook feedback", "isMeta"), None),
-            (with("Summary", "isCompactSummary"), None),
-            (with("Do a part.", "isSidechain"), None),
-            (of("human"), Some("Fix it.")),
-            (of("task-notification"), None),
+            (line_with_flag("Stop hook feedback", "isMeta"), None),
+            (line_with_flag("Summary", "isCompactSummary"), None),
+            (line_with_flag("Do a part.", "isSidechain"), None),
+            (line_with_origin("human"), Some("Fix it.")),
+            (line_with_origin("task-notification"), None),
             (queued("prompt"), Some("And the docs.")),
             (queued("bash"), None),
             (json!({"type": "assistant", "message": {"content": "Done."}}), None),
         ] {
-            assert_eq!(request(line.to_string().as_bytes()).as_deref(), expected, "{line}");
+            assert_eq!(parse_user_request(line.to_string().as_bytes()).as_deref(), expected, "{line}");
         }
-        assert_eq!(request(b"torn {"), None);
+        assert_eq!(parse_user_request(b"torn {"), None);
     }
 
     #[test]
-    fn only_a_line_of_the_client_among_the_users_is_an_interruption() {
+    fn only_a_user_line_written_by_the_client_is_an_interruption() {
         let interrupted = "[Request interrupted by user for tool use]";
-        let answer =
+        let tool_result =
             json!([{"type": "tool_result", "content": interrupted}, {"type": "text", "text": interrupted}]);
         for (kind, content, expected) in [
             ("user", json!([{"type": "text", "text": interrupted}]), true),
             ("user", json!("[Request interrupted by user]"), true),
             ("user", json!("Why was the [Request interrupted by user]?"), false),
-            ("user", answer, false),
+            ("user", tool_result, false),
             ("assistant", json!([{"type": "text", "text": interrupted}]), false),
         ] {
             let line = json!({"type": kind, "message": {"content": content}}).to_string();
-            assert_eq!(is_interruption(&crate::parse(line.as_bytes()).unwrap()), expected, "{line}");
+            assert_eq!(
+                is_interruption(&crate::parse_json_object(line.as_bytes()).unwrap()),
+                expected,
+                "{line}"
+            );
         }
     }
 }

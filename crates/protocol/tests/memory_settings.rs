@@ -1,12 +1,12 @@
-//! The working memory's entries, its server and its agent: in, again, and out.
+//! The working memory's entries, its server and its agent are installed, updated and removed.
 
 use plimsoll_protocol::settings::servers::{self, McpEntry};
 use plimsoll_protocol::settings::{
-    self, HookSupport, Variable, agent, install, is_untouched_since, uninstall,
+    self, HookSupport, MemoryVariable, agent, install, is_unchanged_since_install, uninstall,
 };
 use serde_json::{Value, json};
 
-const DEPTH: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
+const DEPTH_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 
 fn bare(program: &str) -> String {
     program.to_owned()
@@ -28,8 +28,8 @@ fn value(text: &str) -> Value {
     serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default()
 }
 
-/// Each (matcher, program, arguments) under an event.
-fn entries(text: &str, event: &str) -> Vec<(String, String, Value)> {
+/// Returns (matcher, program, arguments) of each entry for an event.
+fn entries_of_event(text: &str, event: &str) -> Vec<(String, String, Value)> {
     let groups = value(text)["hooks"][event].as_array().cloned().unwrap_or_default();
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let one = |group: Value| {
@@ -50,19 +50,22 @@ const TEXTS: &[&str] = &[
 ];
 
 #[test]
-fn each_argument_of_one_program_is_an_entry_of_its_own() {
+fn each_argument_of_one_program_has_its_own_entry() {
     let text = with_memory("{}");
     let mut expected = vec![(String::new(), "plimsoll-session-start".to_owned(), json!(["memory"]))];
     let arguments = ["part-2", "part-3", "part-4", "part-5"];
     expected.extend(arguments.map(|one| (String::new(), "plimsoll-memory".to_owned(), json!([one]))));
-    assert_eq!(entries(&text, "SessionStart"), expected);
-    assert_eq!(entries(&text, "PostToolUse"), [("Agent".to_owned(), "plimsoll-frame".to_owned(), json!([]))]);
-    assert_eq!(entries(&text, "SubagentStart")[0].0, "^(plimsoll:)?frame$");
-    assert!(entries(&text, "PreToolUse")[0].0.contains("push_frame"));
+    assert_eq!(entries_of_event(&text, "SessionStart"), expected);
+    assert_eq!(
+        entries_of_event(&text, "PostToolUse"),
+        [("Agent".to_owned(), "plimsoll-frame".to_owned(), json!([]))]
+    );
+    assert_eq!(entries_of_event(&text, "SubagentStart")[0].0, "^(plimsoll:)?frame$");
+    assert!(entries_of_event(&text, "PreToolUse")[0].0.contains("push_frame"));
 }
 
 #[test]
-fn one_program_does_all_that_is_ours_after_a_batch_and_at_a_stop() {
+fn one_program_handles_each_batch_and_each_stop() {
     let text = with_memory("{}");
     for (event, program) in [
         ("PostToolBatch", "plimsoll-post-tool"),
@@ -70,27 +73,30 @@ fn one_program_does_all_that_is_ours_after_a_batch_and_at_a_stop() {
         ("SubagentStop", "plimsoll-stop-gate"),
     ] {
         assert_eq!(
-            entries(&text, event),
+            entries_of_event(&text, event),
             [(String::new(), program.to_owned(), json!(["memory"]))],
             "{event}"
         );
     }
-    assert_eq!(entries(&text, "StopFailure")[0].2, json!([]), "the memory has no half of it");
+    assert_eq!(entries_of_event(&text, "StopFailure")[0].2, json!([]), "the memory has no half of it");
 }
 
 #[test]
-fn the_memory_goes_in_once_and_comes_out_byte_for_byte() {
+fn removing_the_memory_restores_the_file_byte_for_byte() {
     for text in TEXTS {
         for spell in [bare, spaced] {
             let once = install(text, HookSupport::Modern.with_memory(), &spell).unwrap();
-            assert!(once.memory && once.variable == Some(Variable::Set(DEPTH.to_owned())));
+            assert!(
+                once.has_memory
+                    && once.memory_variable == Some(MemoryVariable::Set(DEPTH_VARIABLE.to_owned()))
+            );
             let once = once.text;
-            assert_eq!(value(&once)["env"][DEPTH], "5");
+            assert_eq!(value(&once)["env"][DEPTH_VARIABLE], "5");
             assert_eq!(install(&once, HookSupport::Modern.with_memory(), &spell).unwrap().text, once);
             assert_eq!(install(&once, HookSupport::Modern, &spell).unwrap().text, once, "it stays unasked");
             let out = uninstall(&once, None).unwrap();
-            assert_eq!((out.text.as_str(), out.variable), (*text, true), "{once}");
-            assert!(is_untouched_since(text, &once), "{once}");
+            assert_eq!((out.text.as_str(), out.variable_removed), (*text, true), "{once}");
+            assert!(is_unchanged_since_install(text, &once), "{once}");
             let later = install(text, HookSupport::Modern, &spell).unwrap().text;
             assert_eq!(with_memory_spelled(&later, &spell), once, "first without, then with");
         }
@@ -98,19 +104,20 @@ fn the_memory_goes_in_once_and_comes_out_byte_for_byte() {
 }
 
 #[test]
-fn an_entry_taken_out_by_hand_comes_back_and_moves_no_other() {
+fn a_manually_removed_entry_is_added_again_without_moving_others() {
     let whole = with_memory("{}\n");
     let mut cut = value(&whole);
     cut["hooks"]["SessionStart"].as_array_mut().unwrap().remove(2);
     let mended = with_memory(&cut.to_string());
-    let mut arguments: Vec<Value> = entries(&mended, "SessionStart").into_iter().map(|one| one.2).collect();
+    let mut arguments: Vec<Value> =
+        entries_of_event(&mended, "SessionStart").into_iter().map(|one| one.2).collect();
     assert_eq!(arguments.pop(), Some(json!(["part-3"])));
     assert_eq!(arguments[2], json!(["part-4"]));
     assert_eq!(arguments.len(), 4);
 }
 
 #[test]
-fn entries_that_no_template_asks_for_go_and_another_path_renews_all() {
+fn unexpected_entries_are_removed_and_a_new_path_updates_all() {
     let mut old = value(&with_memory("{}"));
     let extra = json!({"hooks": [{"type": "command", "command": "plimsoll-memory", "args": ["part-6"]}]});
     old["hooks"]["SessionStart"].as_array_mut().unwrap().push(extra);
@@ -121,43 +128,51 @@ fn entries_that_no_template_asks_for_go_and_another_path_renews_all() {
 }
 
 #[test]
-fn a_users_own_depth_stays_and_is_named() {
+fn a_users_own_depth_is_kept_and_reported() {
     let text = "{\n  \"env\": {\"CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH\": \"2\"}\n}\n";
     let merged = install(text, HookSupport::Modern.with_memory(), &bare).unwrap();
-    assert_eq!(merged.variable, Some(Variable::Users(DEPTH.to_owned(), "\"2\"".to_owned())));
+    assert_eq!(
+        merged.memory_variable,
+        Some(MemoryVariable::UserValue(DEPTH_VARIABLE.to_owned(), "\"2\"".to_owned()))
+    );
     let out = uninstall(&merged.text, None).unwrap();
-    assert_eq!((out.text.as_str(), out.variable), (text, false));
+    assert_eq!((out.text.as_str(), out.variable_removed), (text, false));
     let same = text.replace("\"2\"", "\"5\"");
     let out = uninstall(&with_memory(&same), Some(&same)).unwrap();
     assert_eq!(out.text, same, "the text from before had it");
     let refusal = install("{\"env\": []}", HookSupport::Modern.with_memory(), &bare).unwrap_err();
-    assert!(refusal.why.contains("`env` is not an object"), "{refusal}");
+    assert!(refusal.reason.contains("`env` is not an object"), "{refusal}");
 }
 
 #[test]
-fn a_classic_client_gets_no_entry_of_the_memory_and_an_installed_one_goes() {
-    assert_eq!(install("", HookSupport::Classic.with_memory(), &bare).unwrap().text, settings::CLASSIC);
+fn memory_entries_are_removed_for_a_classic_client() {
+    assert_eq!(
+        install("", HookSupport::Classic.with_memory(), &bare).unwrap().text,
+        settings::CLASSIC_TEMPLATE
+    );
     let merged = install(&with_memory("{}"), HookSupport::Classic, &bare).unwrap();
-    let programs = settings::our_hooks(&merged.text).unwrap();
-    assert!(!merged.memory && programs.iter().all(|hook| !hook.is_memorys()), "{programs:?}");
+    let programs = settings::find_our_hooks(&merged.text).unwrap();
+    assert!(!merged.has_memory && programs.iter().all(|hook| !hook.is_for_memory()), "{programs:?}");
 }
 
 #[test]
-fn every_entry_of_the_memory_is_one_command_of_ours_with_a_timeout() {
-    for (event, groups) in value(settings::MEMORY)["hooks"].as_object().unwrap() {
+fn every_memory_entry_is_one_of_our_commands_with_a_timeout() {
+    for (event, groups) in value(settings::MEMORY_TEMPLATE)["hooks"].as_object().unwrap() {
         for group in groups.as_array().unwrap() {
             let entry = &group["hooks"][0];
-            assert!(settings::PROGRAMS.contains(&entry["command"].as_str().unwrap()), "{event}");
+            assert!(settings::PROGRAM_NAMES.contains(&entry["command"].as_str().unwrap()), "{event}");
             assert!(entry["args"].is_array() && entry["timeout"].is_u64(), "{event}");
         }
     }
-    let passed = settings::hooks_only(HookSupport::Modern.with_memory(), &bare);
+    let passed = settings::hooks_settings(HookSupport::Modern.with_memory(), &bare);
     assert_eq!(passed["hooks"], value(&with_memory("{}"))["hooks"]);
-    assert!(settings::programs_of(HookSupport::Modern.with_memory()).contains(&"plimsoll-frame".to_owned()));
+    assert!(
+        settings::program_names(HookSupport::Modern.with_memory()).contains(&"plimsoll-frame".to_owned())
+    );
 }
 
 #[test]
-fn the_server_goes_in_once_and_comes_out_byte_for_byte() {
+fn removing_the_server_restores_the_list_byte_for_byte() {
     for text in [
         "{}\n",
         r#"{"mcpServers":{"other":{"command":"x"}}}"#,
@@ -173,31 +188,31 @@ fn the_server_goes_in_once_and_comes_out_byte_for_byte() {
         assert_eq!((server, &once.entry), (&expected, &McpEntry::Ours));
         assert_eq!(servers::install(&once.text, &spaced).unwrap().text, once.text);
         assert_eq!(servers::uninstall(&once.text, None).unwrap().text, text);
-        assert!(servers::is_untouched_since(text, &once.text));
+        assert!(servers::is_unchanged_since_install(text, &once.text));
         let moved = servers::install(&once.text, &bare).unwrap().text;
         assert_eq!(moved, servers::install(text, &bare).unwrap().text);
     }
     let empty = "{ \"mcpServers\": { } }";
     let once = servers::install(empty, &bare).unwrap().text;
-    assert!(servers::is_untouched_since(empty, &once));
+    assert!(servers::is_unchanged_since_install(empty, &once));
     assert_eq!(servers::uninstall(&once, Some(empty)).unwrap().text, empty);
     for text in ["{ }\n", "{\"a\": 1e400, \"mcpServers\": {\n}}", r#"{"a": "\udc00", "mcpServers": {}}"#] {
         let once = servers::install(text, &bare).unwrap().text;
         assert_eq!(servers::uninstall(&once, Some(text)).unwrap().text, text);
     }
-    assert!(servers::uninstall(&once, None).unwrap().empty);
-    assert_eq!(value(&servers::install("", &bare).unwrap().text), servers::config(&bare));
+    assert!(servers::uninstall(&once, None).unwrap().is_empty);
+    assert_eq!(value(&servers::install("", &bare).unwrap().text), servers::mcp_config(&bare));
 }
 
 #[test]
-fn an_entry_of_another_path_is_ours() {
+fn a_server_entry_with_another_path_is_ours() {
     for server in [
-        // A PATH cannot name such a folder.
+        // PATH cannot contain such a folder.
         json!({"command": "/a:b/plimsoll-mcp", "args": [], "alwaysLoad": true}),
         json!({"command": "plimsoll-mcp", "args": [], "alwaysLoad": true}),
     ] {
         let text = json!({"mcpServers": {"plimsoll": server}}).to_string();
-        assert_eq!(servers::entry(&text).unwrap(), Some(McpEntry::Ours), "{text}");
+        assert_eq!(servers::find_server_entry(&text).unwrap(), Some(McpEntry::Ours), "{text}");
         let fresh = value(&servers::install("", &spaced).unwrap().text);
         assert_eq!(value(&servers::install(&text, &spaced).unwrap().text), fresh, "{text}");
     }
@@ -205,11 +220,14 @@ fn an_entry_of_another_path_is_ours() {
     let text = servers::install("", &odd).unwrap().text;
     assert_eq!(value(&text)["mcpServers"]["plimsoll"]["command"], "/a:b/plimsoll-mcp");
     let other = json!({"mcpServers": {"plimsoll": {"command": "plimsoll-mcp", "args": [], "env": {"PATH": "/mine"}, "alwaysLoad": true}}});
-    assert!(matches!(servers::entry(&other.to_string()).unwrap(), Some(McpEntry::OwnWay(_))));
+    assert!(matches!(
+        servers::find_server_entry(&other.to_string()).unwrap(),
+        Some(McpEntry::UserConfigured(_))
+    ));
 }
 
 #[test]
-fn another_server_of_our_name_stays() {
+fn another_server_with_our_name_stays() {
     for (server, ours) in [
         (r#"{"command":"python","args":["plimsoll.py"]}"#, false),
         (r#"{"type":"http","url":"https://example.invalid"}"#, false),
@@ -218,14 +236,14 @@ fn another_server_of_our_name_stays() {
         let text = format!(r#"{{"mcpServers":{{"plimsoll":{server}}}}}"#);
         let joined = servers::install(&text, &bare).unwrap();
         let own = server.to_owned();
-        assert_eq!(joined.entry, if ours { McpEntry::OwnWay(own) } else { McpEntry::Foreign(own) });
+        assert_eq!(joined.entry, if ours { McpEntry::UserConfigured(own) } else { McpEntry::Foreign(own) });
         assert_eq!(joined.text, text);
         assert_eq!(servers::uninstall(&text, None).unwrap().text, text);
     }
 }
 
 #[test]
-fn a_broken_list_of_servers_is_refused_with_its_place() {
+fn an_invalid_server_list_is_rejected_with_its_position() {
     for (text, place) in [
         ("{\n  \"mcpServers\": {},\n}\n", "line 3, column 1"),
         ("{\"mcpServers\": []}", "`mcpServers` is not an object"),
@@ -237,10 +255,12 @@ fn a_broken_list_of_servers_is_refused_with_its_place() {
 }
 
 #[test]
-fn the_agent_of_the_flag_is_the_agent_of_the_file() {
-    let head = agent::FILE.split("\n---\n").next().unwrap();
+fn the_agent_in_the_flag_matches_the_agent_file() {
+    let head = agent::FRAME_AGENT_FILE.split("\n---\n").next().unwrap();
     assert!(head.contains("\nname: frame\n") && head.contains("\nmodel: inherit"), "{head}");
     assert!(agent::description().contains("push_frame") && !agent::description().contains('"'));
-    assert!(agent::prompt().starts_with("You work in one frame") && agent::prompt().len() < 1_228);
-    assert_eq!(agent::flag()["frame"]["prompt"], agent::prompt());
+    assert!(
+        agent::system_prompt().starts_with("You work in one frame") && agent::system_prompt().len() < 1_228
+    );
+    assert_eq!(agent::agents_flag_value()["frame"]["prompt"], agent::system_prompt());
 }

@@ -1,4 +1,4 @@
-//! The oracle is right about every recorded hook output.
+//! The oracle agrees with every recorded hook output.
 
 #![expect(clippy::expect_used, reason = "a recording that cannot be read is a failed test")]
 
@@ -9,9 +9,9 @@ mod recorded;
 use oracle::{Effect, Output, Said, what_the_client_does};
 use serde_json::Value;
 
-/// Rows whose number of requests or ending is decided by more than the hook's output.
-/// Their texts are held against the oracle all the same.
-const DECIDED_ELSEWHERE: [(&str, u64, Option<&str>, &str); 12] = [
+/// Rows whose number of requests or ending depends on more than the hook's output. Their texts are compared with the
+/// oracle all the same.
+const EXCEPTIONS: [(&str, u64, Option<&str>, &str); 12] = [
     ("e2/block_maxturns", 3, Some("max_turns"), "--max-turns 3 ended the blocks"),
     ("e2/cap_block", 9, Some("completed"), "it blocked every time; the client's cap of 8 ended it"),
     ("e2/cap_ctx", 9, Some("completed"), "a context blocks politely and counts for the same cap"),
@@ -31,11 +31,12 @@ const DECIDED_ELSEWHERE: [(&str, u64, Option<&str>, &str); 12] = [
     ("e6f/pre_cont", 8, Some("completed"), "a longer script, with two compactions"),
 ];
 
-/// The recorder lists what was new in the second request and later; a prompt's context is in the first.
-const SENT_BEFORE_THE_RECORDER_LOOKED: [&str; 3] = ["e3/up_20k", "e3/up_ctx", "e3/up_text"];
+/// The recorder lists what was new in the second request and later, but a prompt's context is in the first.
+const CONTEXT_IN_FIRST_REQUEST: [&str; 3] = ["e3/up_20k", "e3/up_ctx", "e3/up_text"];
 
-/// What the tools of the recordings answer by themselves, and the one thing the client says by itself.
-fn is_no_hooks_doing(event: &str, role: &str, text: &str) -> bool {
+/// Returns true for the results that the tools of the recordings produce by themselves, and for the client's own
+/// message.
+fn is_independent_of_hook(event: &str, role: &str, text: &str) -> bool {
     match role {
         "tool_result" => ["hi", "x", "/\n12"].contains(&text) || text.parse::<u64>().is_ok(),
         "tool_result(error)" => event == "PostToolUseFailure" && text == "Exit code 7",
@@ -52,16 +53,17 @@ struct Case {
 }
 
 impl Case {
-    fn all() -> Vec<Case> {
+    fn load_all() -> Vec<Case> {
         let files = recorded::recordings("hook_output");
         let file = files.iter().find(|file| file.name == "cases").expect("cases.jsonl");
-        file.lines().map(|line| Case::of(serde_json::from_slice(line).expect("a row"))).collect()
+        file.lines().map(|line| Case::from_row(serde_json::from_slice(line).expect("a row"))).collect()
     }
 
-    fn of(row: Value) -> Case {
+    fn from_row(row: Value) -> Case {
         let text = |key: &str| row[key].as_str().unwrap_or_default().to_owned();
         let big = "x".repeat(row["big_bytes"].as_u64().unwrap_or(0) as usize);
-        let stderr = shortened(&text("stderr")).map_or_else(|| text("stderr"), |length| "x".repeat(length));
+        let stderr =
+            shortened_length(&text("stderr")).map_or_else(|| text("stderr"), |length| "x".repeat(length));
         let stdout = text("stdout").replace("@BIG@", &big);
         Case { name: text("case"), event: text("event"), stdout, stderr, row }
     }
@@ -71,40 +73,40 @@ impl Case {
         what_the_client_does(Output { event: &self.event, stdout: &self.stdout, stderr: &self.stderr, exit })
     }
 
-    fn observed(&self, pointer: &str) -> &Value {
+    fn observed_value(&self, pointer: &str) -> &Value {
         self.row.pointer(&format!("/observed/{pointer}")).unwrap_or(&Value::Null)
     }
 
-    fn fired(&self, event: &str) -> bool {
-        self.observed("hooks_fired").as_array().expect("events").iter().any(|fired| fired == event)
+    fn did_fire(&self, event: &str) -> bool {
+        self.observed_value("hooks_fired").as_array().expect("events").iter().any(|fired| fired == event)
     }
 
-    /// What the hook made the model read: role and text.
-    fn heard(&self) -> Vec<(&str, &str)> {
-        let all = self.observed("reached_model").as_array().expect("texts").iter();
-        let all =
-            all.map(|one| (one["role"].as_str().expect("a role"), one["text"].as_str().expect("a text")));
-        all.filter(|(role, text)| !is_no_hooks_doing(&self.event, role, text)).collect()
+    /// Returns role and text of the messages that the hook caused.
+    fn messages_from_hook(&self) -> Vec<(&str, &str)> {
+        let messages = self.observed_value("reached_model").as_array().expect("texts").iter();
+        let role_and_text = messages
+            .map(|one| (one["role"].as_str().expect("a role"), one["text"].as_str().expect("a text")));
+        role_and_text.filter(|(role, text)| !is_independent_of_hook(&self.event, role, text)).collect()
     }
 
-    fn decided_elsewhere(&self) -> Option<(u64, Option<&'static str>)> {
-        let row = DECIDED_ELSEWHERE.iter().find(|row| row.0 == self.name)?;
+    fn exception(&self) -> Option<(u64, Option<&'static str>)> {
+        let row = EXCEPTIONS.iter().find(|row| row.0 == self.name)?;
         Some((row.1, row.2))
     }
 }
 
-/// The length in `<text 123 chars>`, which stands for a long text in the recordings.
-fn shortened(text: &str) -> Option<usize> {
+/// Returns the length in `<text 123 chars>`, which replaces a long text in the recordings.
+fn shortened_length(text: &str) -> Option<usize> {
     text.strip_prefix("<text ")?.strip_suffix(" chars>")?.parse().ok()
 }
 
-/// Lengths were taken before the recorder's own path was replaced; it was longer by this.
-const PATH_WAS_LONGER_BY: usize = 1;
+/// Lengths were recorded before the recorder's own path was replaced; it was longer by this number of characters.
+const RECORDER_PATH_EXTRA_CHARS: usize = 1;
 
-fn is_as_said(said: &Said, (role, text): (&str, &str)) -> bool {
+fn is_recorded_message(said: &Said, (role, text): (&str, &str)) -> bool {
     let paths = said.text.matches("/home/dev/bin/hook").count();
-    let same = match shortened(text) {
-        Some(length) if said.whole => length == said.text.chars().count() + paths * PATH_WAS_LONGER_BY,
+    let same = match shortened_length(text) {
+        Some(length) if said.whole => length == said.text.chars().count() + paths * RECORDER_PATH_EXTRA_CHARS,
         Some(length) => (2000..3000).contains(&length),
         None => said.whole && said.text == text,
     };
@@ -112,32 +114,32 @@ fn is_as_said(said: &Said, (role, text): (&str, &str)) -> bool {
 }
 
 #[test]
-fn the_oracle_knows_what_the_model_reads_in_every_recording() {
-    for case in Case::all() {
+fn the_oracle_predicts_the_models_messages_in_every_recording() {
+    for case in Case::load_all() {
         let mut said = case.effect().reaches_model;
         if let Some(input) = case.effect().replaces_input {
             let echo =
                 input["command"].as_str().and_then(|command| command.strip_prefix("echo ")).expect("an echo");
             said.push(Said { role: "tool_result", text: echo.to_owned(), whole: true });
         }
-        let heard = case.heard();
-        if SENT_BEFORE_THE_RECORDER_LOOKED.contains(&case.name.as_str()) {
+        let heard = case.messages_from_hook();
+        if CONTEXT_IN_FIRST_REQUEST.contains(&case.name.as_str()) {
             assert!(heard.is_empty() && said.len() == 1, "{}: the table is out of date", case.name);
             continue;
         }
         let rounds = if said.is_empty() { 0 } else { heard.len() / said.len() };
         assert_eq!(heard.len(), rounds * said.len(), "{}: {said:?}\nheard {heard:?}", case.name);
         assert_eq!(rounds == 0, said.is_empty(), "{}: {said:?}\nheard {heard:?}", case.name);
-        assert!(rounds <= 1 || case.decided_elsewhere().is_some(), "{}: said {rounds} times", case.name);
+        assert!(rounds <= 1 || case.exception().is_some(), "{}: said {rounds} times", case.name);
         for (said, heard) in said.iter().cycle().zip(heard) {
-            assert!(is_as_said(said, heard), "{}: {said:?}\nheard {heard:?}", case.name);
+            assert!(is_recorded_message(said, heard), "{}: {said:?}\nheard {heard:?}", case.name);
         }
     }
 }
 
 #[test]
-fn the_oracle_knows_in_every_recording_whether_the_loop_goes_on_and_how_it_ends() {
-    for case in Case::all() {
+fn the_oracle_predicts_requests_and_ending_in_every_recording() {
+    for case in Case::load_all() {
         let effect = case.effect();
         let requests = match case.event.as_str() {
             "PreCompact" | "PostCompact" => 5,
@@ -147,53 +149,53 @@ fn the_oracle_knows_in_every_recording_whether_the_loop_goes_on_and_how_it_ends(
         };
         let erased = case.event == "UserPromptSubmit" && effect.stops_loop;
         let ending = effect.terminal_reason.or((!erased).then_some("completed"));
-        let expected = case.decided_elsewhere().unwrap_or((requests, ending));
+        let expected = case.exception().unwrap_or((requests, ending));
         let found = (
-            case.observed("model_requests").as_u64().expect("a number"),
-            case.observed("result/terminal_reason").as_str(),
+            case.observed_value("model_requests").as_u64().expect("a number"),
+            case.observed_value("result/terminal_reason").as_str(),
         );
         assert_eq!(found, expected, "{}: {effect:?}", case.name);
     }
 }
 
 #[test]
-fn the_oracle_knows_in_every_recording_which_hooks_still_fire() {
-    for case in Case::all() {
+fn the_oracle_predicts_which_hooks_fire_in_every_recording() {
+    for case in Case::load_all() {
         let effect = case.effect();
-        assert!(case.fired("SessionEnd") && case.fired("SessionStart"), "{}", case.name);
+        assert!(case.did_fire("SessionEnd") && case.did_fire("SessionStart"), "{}", case.name);
         match case.event.as_str() {
-            "PreCompact" => assert_eq!(case.fired("PostCompact"), !effect.blocks, "{}", case.name),
+            "PreCompact" => assert_eq!(case.did_fire("PostCompact"), !effect.blocks, "{}", case.name),
             "PreToolUse" => {
                 let runs = !effect.blocks && effect.terminal_reason != Some("tool_deferred");
-                assert_eq!(case.fired("PostToolUse"), runs, "{}", case.name);
-                assert_eq!(case.fired("PostToolBatch"), !effect.stops_loop, "{}", case.name);
+                assert_eq!(case.did_fire("PostToolUse"), runs, "{}", case.name);
+                assert_eq!(case.did_fire("PostToolBatch"), !effect.stops_loop, "{}", case.name);
             }
-            "PostToolUse" => assert_eq!(case.fired("PostToolBatch"), !effect.stops_loop, "{}", case.name),
+            "PostToolUse" => assert_eq!(case.did_fire("PostToolBatch"), !effect.stops_loop, "{}", case.name),
             _ => {}
         }
         if !matches!(case.event.as_str(), "PreCompact" | "Stop") {
-            assert_eq!(case.fired("Stop"), !effect.stops_loop, "{}", case.name);
+            assert_eq!(case.did_fire("Stop"), !effect.stops_loop, "{}", case.name);
         }
     }
 }
 
 #[test]
-fn the_oracle_knows_in_every_recording_whether_the_last_text_is_lost() {
-    for case in Case::all().iter().filter(|case| case.decided_elsewhere().is_none()) {
-        let text = case.observed("result/result").as_str().expect("a text");
+fn the_oracle_predicts_lost_last_texts_in_every_recording() {
+    for case in Case::load_all().iter().filter(|case| case.exception().is_none()) {
+        let text = case.observed_value("result/result").as_str().expect("a text");
         let lost =
             text.is_empty() || text.starts_with("Operation stopped") || text.contains("blocked by hook");
         assert_eq!(lost, case.effect().loses_last_text, "{}: {text}", case.name);
-        assert_eq!(case.observed("exit_code"), 0, "{}: a hook never makes the client fail", case.name);
+        assert_eq!(case.observed_value("exit_code"), 0, "{}: a hook never makes the client fail", case.name);
     }
 }
 
 #[test]
-fn every_row_is_there_and_every_exception_is_needed() {
-    let cases = Case::all();
+fn every_row_exists_and_every_exception_is_needed() {
+    let cases = Case::load_all();
     assert_eq!(cases.len(), 135);
-    for name in DECIDED_ELSEWHERE.iter().map(|row| row.0).chain(SENT_BEFORE_THE_RECORDER_LOOKED) {
+    for name in EXCEPTIONS.iter().map(|row| row.0).chain(CONTEXT_IN_FIRST_REQUEST) {
         assert_eq!(cases.iter().filter(|case| case.name == name).count(), 1, "{name}");
     }
-    assert!(DECIDED_ELSEWHERE.iter().all(|row| !row.3.is_empty()));
+    assert!(EXCEPTIONS.iter().all(|row| !row.3.is_empty()));
 }

@@ -1,7 +1,7 @@
-//! Our entries go in and out of a settings file; what belongs to others keeps its bytes.
+//! Our entries are added to a settings file and removed from it; everything else stays byte for byte.
 
 use plimsoll_protocol::settings::{
-    self, HookSupport, Parts, install, is_untouched_since, our_hooks, uninstall,
+    self, EntryOptions, HookSupport, find_our_hooks, install, is_unchanged_since_install, uninstall,
 };
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ fn installed(text: &str) -> String {
     install(text, HookSupport::Modern, &bare).map(|merged| merged.text).unwrap_or_default()
 }
 
-/// Every text here comes back byte for byte.
+/// Each of these texts is restored byte for byte.
 const TEXTS: &[&str] = &[
     "{}",
     "{}\n",
@@ -38,20 +38,20 @@ const TEXTS: &[&str] = &[
 ];
 
 #[test]
-fn what_went_in_comes_out_byte_for_byte() {
+fn uninstalling_restores_the_file_byte_for_byte() {
     for text in TEXTS {
         for era in [HookSupport::Modern, HookSupport::Classic] {
             for spell in [bare, absolute, spaced] {
                 let merged = install(text, era, &spell).unwrap().text;
                 assert_eq!(uninstall(&merged, None).unwrap().text, *text, "{merged}");
-                assert!(is_untouched_since(text, &merged), "{merged}");
+                assert!(is_unchanged_since_install(text, &merged), "{merged}");
             }
         }
     }
 }
 
 #[test]
-fn a_container_on_one_line_of_a_longer_file_gets_entries_one_can_read() {
+fn entries_in_a_container_on_one_line_stay_readable() {
     let text = "{\n  \"hooks\": {\"Stop\": []},\n  \"a\": [1, 2]\n}\n";
     let merged = installed(text);
     assert!(merged.lines().all(|line| line.len() < 80), "{merged}");
@@ -59,20 +59,20 @@ fn a_container_on_one_line_of_a_longer_file_gets_entries_one_can_read() {
 }
 
 #[test]
-fn what_a_hand_left_of_ours_is_never_taken_for_the_users_own() {
+fn a_leftover_entry_of_ours_never_counts_as_the_users_own() {
     let left = r#"{"statusLine":{"type":"command","command":"/old/plimsoll-statusline"}}"#;
-    assert!(!settings::is_free_of_us(left).unwrap() && !settings::has_our_hooks(left).unwrap());
-    assert!(!is_untouched_since(left, &installed(left)));
-    assert!(TEXTS.iter().all(|text| settings::is_free_of_us(text).unwrap()));
+    assert!(!settings::has_no_plimsoll_entries(left).unwrap() && !settings::has_our_hooks(left).unwrap());
+    assert!(!is_unchanged_since_install(left, &installed(left)));
+    assert!(TEXTS.iter().all(|text| settings::has_no_plimsoll_entries(text).unwrap()));
 }
 
 #[test]
-fn twice_is_a_no_op_both_ways() {
+fn installing_or_uninstalling_twice_changes_nothing() {
     for text in TEXTS {
         let once = installed(text);
         assert_eq!(installed(&once), once);
         let out = uninstall(text, None).unwrap();
-        assert_eq!((out.text.as_str(), out.removed.len(), out.status_line), (*text, 0, false));
+        assert_eq!((out.text.as_str(), out.removed_hooks.len(), out.status_line_removed), (*text, 0, false));
     }
 }
 
@@ -80,14 +80,14 @@ fn twice_is_a_no_op_both_ways() {
 fn a_missing_or_blank_file_becomes_the_template() {
     for text in ["", "  \n"] {
         let merged = installed(text);
-        assert_eq!(merged, settings::MODERN);
-        assert!(uninstall(&merged, None).unwrap().empty);
+        assert_eq!(merged, settings::MODERN_TEMPLATE);
+        assert!(uninstall(&merged, None).unwrap().is_empty);
     }
-    assert_eq!(install("", HookSupport::Classic, &bare).unwrap().text, settings::CLASSIC);
+    assert_eq!(install("", HookSupport::Classic, &bare).unwrap().text, settings::CLASSIC_TEMPLATE);
 }
 
 #[test]
-fn the_era_follows_the_client() {
+fn hook_support_follows_the_clients_version() {
     for (version, era) in [
         ("2.1.329 (Claude Code)", HookSupport::Modern),
         ("2.1.207 (Claude Code)\n", HookSupport::Modern),
@@ -99,12 +99,12 @@ fn the_era_follows_the_client() {
         ("claude: not found", HookSupport::Classic),
         ("", HookSupport::Classic),
     ] {
-        assert_eq!(HookSupport::of_client(version), era, "{version}");
+        assert_eq!(HookSupport::from_client_version(version), era, "{version}");
     }
 }
 
 #[test]
-fn the_classic_template_has_only_events_that_every_client_knows() {
+fn the_classic_template_has_only_events_of_every_client() {
     let known =
         ["SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "Stop", "SubagentStop", "PreCompact"];
     let merged = install("", HookSupport::Classic, &bare).unwrap();
@@ -112,18 +112,21 @@ fn the_classic_template_has_only_events_that_every_client_knows() {
 }
 
 #[test]
-fn every_entry_of_a_template_is_one_command_of_ours_with_a_timeout() {
+fn every_template_entry_is_one_of_our_commands_with_a_timeout() {
     for era in [HookSupport::Modern, HookSupport::Classic] {
-        let template: Value = serde_json::from_str(era.template()).unwrap();
+        let template: Value = serde_json::from_str(era.template_text()).unwrap();
         for (event, groups) in template["hooks"].as_object().unwrap() {
             for group in groups.as_array().unwrap() {
                 let entries = group["hooks"].as_array().unwrap();
                 assert_eq!(entries.len(), 1, "{event}");
-                assert!(settings::PROGRAMS.contains(&entries[0]["command"].as_str().unwrap()), "{event}");
+                assert!(
+                    settings::PROGRAM_NAMES.contains(&entries[0]["command"].as_str().unwrap()),
+                    "{event}"
+                );
                 assert!(entries[0]["args"].is_array() && entries[0]["timeout"].is_u64(), "{event}");
             }
         }
-        assert_eq!(settings::hooks_only(era, &bare)["hooks"], template["hooks"]);
+        assert_eq!(settings::hooks_settings(era, &bare)["hooks"], template["hooks"]);
     }
 }
 
@@ -141,27 +144,31 @@ fn an_upgrade_replaces_our_entries_in_place() {
 }
 
 #[test]
-fn another_spelling_of_the_path_changes_the_path_alone() {
+fn a_new_path_changes_nothing_but_the_path() {
     let (old, new) =
         (installed(TEXTS[3]), install(&installed(TEXTS[3]), HookSupport::Modern, &absolute).unwrap().text);
     assert_eq!(new, old.replace("\"plimsoll-", "\"/opt/plimsoll/bin/plimsoll-"));
 }
 
 #[test]
-fn another_era_takes_the_entries_of_the_first_away() {
+fn another_template_replaces_the_entries_of_the_first() {
     let classic = install("{}", HookSupport::Classic, &bare).unwrap().text;
     let events = |text: &str| {
-        our_hooks(text).unwrap().into_iter().map(|hook| hook.event).collect::<std::collections::BTreeSet<_>>()
+        find_our_hooks(text)
+            .unwrap()
+            .into_iter()
+            .map(|hook| hook.event)
+            .collect::<std::collections::BTreeSet<_>>()
     };
     assert!(events(&classic).contains("PostToolUse"));
     let modern = install(&classic, HookSupport::Modern, &bare).unwrap().text;
-    assert_eq!(events(&modern), events(settings::MODERN));
+    assert_eq!(events(&modern), events(settings::MODERN_TEMPLATE));
     let back = install(&modern, HookSupport::Classic, &bare).unwrap().text;
-    assert_eq!(events(&back), events(settings::CLASSIC));
+    assert_eq!(events(&back), events(settings::CLASSIC_TEMPLATE));
 }
 
 #[test]
-fn ours_is_what_runs_our_program_not_what_mentions_it() {
+fn only_a_command_that_runs_our_program_is_ours() {
     for (entry, ours) in [
         (r#"{"type":"command","command":"plimsoll-stop-gate"}"#, true),
         (r#"{"type":"command","command":"/a/b/plimsoll-stop-gate","args":[]}"#, true),
@@ -181,7 +188,7 @@ fn ours_is_what_runs_our_program_not_what_mentions_it() {
 }
 
 #[test]
-fn a_path_that_needs_quotes_is_quoted_where_a_shell_reads_it() {
+fn a_path_is_quoted_only_where_a_shell_reads_it() {
     let modern: Value =
         serde_json::from_str(&install("", HookSupport::Modern, &spaced).unwrap().text).unwrap();
     let stop = &modern["hooks"]["Stop"][0]["hooks"][0];
@@ -197,15 +204,15 @@ fn a_path_that_needs_quotes_is_quoted_where_a_shell_reads_it() {
 }
 
 #[test]
-fn a_foreign_status_line_stays_and_is_named() {
+fn a_foreign_status_line_is_kept_and_reported() {
     let merged = install(TEXTS[11], HookSupport::Modern, &bare).unwrap();
     assert_eq!(merged.foreign_status_line.as_deref(), Some("starship prompt"));
     assert!(merged.text.contains("starship prompt") && !merged.text.contains("plimsoll-statusline"));
 }
 
 #[test]
-fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
-    let wrapping = Parts { wrap: true, ..HookSupport::Modern.into() };
+fn a_wrapped_status_line_still_runs_and_is_restored() {
+    let wrapping = EntryOptions { wrap_status_line: true, ..HookSupport::Modern.into() };
     for theirs in ["starship prompt", "line", "/opt/a line --x 'y z'", "it's \"odd\" $(date) \\ $HOME"] {
         let before =
             json!({"a": 1, "statusLine": {"type": "command", "command": theirs, "padding": 2}, "z": 2});
@@ -214,19 +221,19 @@ fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
         assert_eq!(merged.foreign_status_line, None);
         let line: Value = serde_json::from_str(&merged.text).unwrap();
         assert_eq!(line["statusLine"]["padding"], 2);
-        // A shell reads our program, the option, and their whole line as one word.
+        // A shell reads our program, the option, and their complete line as one word.
         let command = line["statusLine"]["command"].as_str().unwrap();
         let words = shlex::split(command).unwrap();
         assert_eq!(words[1..], ["--wrap", theirs], "{command}");
         assert!(words[0].ends_with("/plimsoll-statusline"));
-        // A later `init` knows it and moves with our programs.
+        // A later `init` recognizes the wrapped line and updates the path of our program.
         let moved = install(&merged.text, HookSupport::Modern, &bare).unwrap();
         let moved: Value = serde_json::from_str(&moved.text).unwrap();
         let moved = moved["statusLine"]["command"].as_str().unwrap();
         assert_eq!(shlex::split(moved).unwrap(), ["plimsoll-statusline", "--wrap", theirs]);
-        assert!(is_untouched_since(&before, &merged.text));
+        assert!(is_unchanged_since_install(&before, &merged.text));
         let cleared = uninstall(&merged.text, None).unwrap();
-        assert!(cleared.status_line);
+        assert!(cleared.status_line_removed);
         assert_eq!(cleared.text, before);
     }
     // Several words are a program and its arguments.
@@ -237,7 +244,7 @@ fn a_status_line_that_is_measured_through_goes_on_and_comes_back_as_it_was() {
     assert_eq!(cleared, r#"{"statusLine": {"type": "command", "command": "npx ccstatusline"}}"#);
 }
 
-/// JSON strings whose spelling is lost by reading and writing their value.
+/// JSON strings whose form is lost if their value is parsed and written again.
 const SPELLED_COMMANDS: &[&str] = &[
     r#""\/opt\/line""#,
     r#""\/opt\/a line --x 'y\/z'""#,
@@ -252,8 +259,8 @@ const SPELLED_COMMANDS: &[&str] = &[
 ];
 
 #[test]
-fn a_wrapped_status_line_comes_back_as_it_was_spelled() {
-    let wrapping = Parts { wrap: true, ..HookSupport::Modern.with_memory() };
+fn a_wrapped_status_line_is_restored_byte_for_byte() {
+    let wrapping = EntryOptions { wrap_status_line: true, ..HookSupport::Modern.with_memory() };
     for command in SPELLED_COMMANDS {
         let before = format!(
             "{{\n  \"a\": 1.0e2, \"statusLine\": {{ \"padding\":0.0, \"command\" : {command} }},\n  \"b\": {{ \"c\": 1, \"c\": 2 }}\n}}"
@@ -266,18 +273,18 @@ fn a_wrapped_status_line_comes_back_as_it_was_spelled() {
             for known in [None, Some(before.as_str())] {
                 assert_eq!(uninstall(installed, known).unwrap().text, before, "{installed}");
             }
-            // The user changes the file: what was there before is not simply put back.
+            // The user changes the file, so the earlier text cannot simply be restored.
             let edited = installed.replace("1.0e2", "2.0e2");
             let cleared = uninstall(&edited, Some(&before)).unwrap().text;
             assert_eq!(cleared, before.replace("1.0e2", "2.0e2"), "{edited}");
         }
-        assert!(is_untouched_since(&before, &merged));
+        assert!(is_unchanged_since_install(&before, &merged));
     }
 }
 
 #[test]
-fn a_wrapped_status_line_runs_the_command_that_was_spelled() {
-    let wrapping = Parts { wrap: true, ..HookSupport::Modern.into() };
+fn a_wrapped_status_line_runs_the_original_command() {
+    let wrapping = EntryOptions { wrap_status_line: true, ..HookSupport::Modern.into() };
     for command in SPELLED_COMMANDS {
         let before = format!(r#"{{"statusLine":{{"command":{command}}}}}"#);
         let merged = install(&before, wrapping, &absolute).unwrap().text;
@@ -293,7 +300,7 @@ fn a_wrapped_status_line_runs_the_command_that_was_spelled() {
 }
 
 #[test]
-fn empty_containers_keep_their_white_space_where_the_text_from_before_is_known() {
+fn empty_containers_keep_white_space_if_the_original_is_known() {
     for text in [
         "{ }",
         "{\n\n}\n",
@@ -309,7 +316,7 @@ fn empty_containers_keep_their_white_space_where_the_text_from_before_is_known()
 }
 
 #[test]
-fn a_text_from_before_is_known_although_it_has_a_value_that_rust_cannot_hold() {
+fn an_original_with_a_value_that_rust_rejects_is_restored() {
     for odd in ["1e400", r#""\ud800""#] {
         let text = format!("{{\"a\": {odd}, \"hooks\": {{\"Stop\": []}}, \"env\": {{}}}}");
         let merged = install(&text, HookSupport::Modern.with_memory(), &bare).unwrap().text;
@@ -318,17 +325,17 @@ fn a_text_from_before_is_known_although_it_has_a_value_that_rust_cannot_hold() {
 }
 
 #[test]
-fn what_the_user_had_and_what_stops_us_is_reported() {
+fn foreign_hooks_and_disabled_hooks_are_reported() {
     let merged = install(TEXTS[9], HookSupport::Modern, &bare).unwrap();
     assert_eq!(
-        (merged.foreign_hooks, merged.hooks_switched_off, merged.foreign_status_line),
+        (merged.foreign_hook_count, merged.hooks_disabled, merged.foreign_status_line),
         (1, false, None)
     );
-    assert!(install("{\"disableAllHooks\": true}", HookSupport::Modern, &bare).unwrap().hooks_switched_off);
+    assert!(install("{\"disableAllHooks\": true}", HookSupport::Modern, &bare).unwrap().hooks_disabled);
 }
 
 #[test]
-fn empty_containers_of_the_user_stay_where_the_text_from_before_is_known() {
+fn empty_containers_stay_if_the_original_is_known() {
     for text in [
         "{\n  \"hooks\": {}\n}\n",
         "{\n  \"hooks\": {\n    \"Stop\": []\n  }\n}\n",
@@ -336,27 +343,30 @@ fn empty_containers_of_the_user_stay_where_the_text_from_before_is_known() {
     ] {
         let merged = installed(text);
         assert_eq!(uninstall(&merged, Some(text)).unwrap().text, text);
-        assert!(uninstall(&merged, None).unwrap().empty);
+        assert!(uninstall(&merged, None).unwrap().is_empty);
     }
 }
 
 #[test]
-fn a_group_of_others_with_an_entry_of_ours_keeps_the_rest() {
+fn a_group_with_other_keys_keeps_them_without_our_entry() {
     let text = r#"{"hooks":{"Stop":[{"matcher":"","note":"mine","hooks":[{"type":"command","command":"plimsoll-stop-gate"}]}]}}"#;
     let out = uninstall(text, None).unwrap();
     assert_eq!(out.text, r#"{"hooks":{"Stop":[{"matcher":"","note":"mine","hooks":[]}]}}"#);
 }
 
 #[test]
-fn a_changed_file_is_not_taken_for_untouched() {
+fn a_changed_file_is_not_unchanged_since_the_installation() {
     let merged = installed(TEXTS[3]);
-    assert!(!is_untouched_since(TEXTS[3], &merged.replace("opus", "haiku")));
-    assert!(!is_untouched_since(TEXTS[4], &merged));
-    assert!(!is_untouched_since(&merged, &merged), "a backup that holds our entries is not the user's file");
+    assert!(!is_unchanged_since_install(TEXTS[3], &merged.replace("opus", "haiku")));
+    assert!(!is_unchanged_since_install(TEXTS[4], &merged));
+    assert!(
+        !is_unchanged_since_install(&merged, &merged),
+        "a backup that holds our entries is not the user's file"
+    );
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_its_place() {
+fn an_invalid_file_is_rejected_with_its_position() {
     for (text, line, column, why) in [
         ("{\n  \"a\": 1,\n}\n", 3, 1, "(a trailing comma? Claude Code does not load"),
         ("{\n  // mine\n  \"a\": 1\n}", 2, 3, "(a comment? Claude Code does not load"),
@@ -370,13 +380,13 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ("{\"hooks\": {\"Stop\": [], \"Stop\": []}}", 1, 32, "\"Stop\" is here a second time"),
     ] {
         let refusal = install(text, HookSupport::Modern, &bare).unwrap_err();
-        assert!(refusal.why.contains(why), "{text}: {refusal}");
+        assert!(refusal.reason.contains(why), "{text}: {refusal}");
         assert_eq!((refusal.line, refusal.column), (line, column), "{text}: {refusal}");
     }
 }
 
 #[test]
-fn a_fault_is_named_with_its_line_in_the_file_although_entries_would_be_put_before_it() {
+fn an_error_has_its_line_in_the_file_not_in_the_edited_text() {
     let spell = |program: &str| program.to_owned();
     let text =
         "{\n  \"hooks\": {\n    \"SessionStart\": [],\n    \"Stop\": \"mine\"\n  },\n  \"env\": [1]\n}\n";
@@ -393,6 +403,6 @@ fn a_fault_is_named_with_its_line_in_the_file_although_entries_would_be_put_befo
     let twice = installed.replacen("\"env\": {", "\"env\": {\n    \"A\": \"1\",\n    \"A\": \"2\",", 1);
     let line = 1 + twice.lines().position(|line| line.contains("\"2\"")).unwrap();
     let fault = uninstall(&twice, None).unwrap_err();
-    assert!(fault.why.contains("a second time"), "{fault}");
+    assert!(fault.reason.contains("a second time"), "{fault}");
     assert_eq!(fault.line, line, "{fault} in {twice}");
 }

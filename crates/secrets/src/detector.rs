@@ -1,42 +1,44 @@
-//! One pass for the keywords of all rules, then each rule where its keywords occur.
+//! Searches a text once for the keywords of all rules, then runs each rule where its keywords occur.
 
-use crate::keywords::Keywords;
-use crate::rules::{Compiled, Rule, parts};
-use crate::tokens::Token;
-use crate::{Found, assignment, keys};
+use crate::keywords::KeywordIndex;
+use crate::rules::{CompiledPatterns, Rule, split_at_byte};
+use crate::tokens::TokenRule;
+use crate::{SecretMatch, assignment, private_keys};
 use std::sync::OnceLock;
 
-const TOKENS: &str = include_str!("../rules/tokens.tsv");
-const OURS: &str = include_str!("../rules/ours.tsv");
-const BETTERLEAKS: &str = match std::str::from_utf8(&BETTERLEAKS_FILE) {
+const TOKEN_TABLE: &str = include_str!("../rules/tokens.tsv");
+const OUR_RULES: &str = include_str!("../rules/ours.tsv");
+const BETTERLEAKS_RULES: &str = match std::str::from_utf8(&BETTERLEAKS_FILE) {
     Ok(text) => text,
     Err(_) => "",
 };
-/// Most of what is constant in a hook, and few of them search: it has a name, so that it is not linked in between what all of them read.
+/// In a named static, so that the linker does not place it between the constants that every hook reads. It is
+/// most of a hook's constant data, and few hooks search for secrets.
 static BETTERLEAKS_FILE: [u8; include_bytes!("../rules/betterleaks.tsv").len()] =
     *include_bytes!("../rules/betterleaks.tsv");
 
-/// Who waits for a keyword. The surer kinds come first: where two findings overlap, the first names them.
+/// The rule that a keyword belongs to. More reliable kinds come first: where two matches overlap, the first
+/// one gives the kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reader {
+enum KeywordOwner {
     Token(usize),
-    Key,
+    PrivateKey,
     Rule(usize),
     Assignment,
 }
 
-/// A keyword in a text.
+/// An occurrence of a keyword in a text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Hit {
-    reader: Reader,
+struct KeywordHit {
+    owner: KeywordOwner,
     start: usize,
     end: usize,
 }
 
-/// The rules and their keywords, made when the first text is searched.
+/// All rules and their keywords, built when the first text is searched.
 struct Detector {
-    keywords: Keywords<Reader>,
-    tokens: Vec<Token>,
+    keywords: KeywordIndex<KeywordOwner>,
+    tokens: Vec<TokenRule>,
     rules: Vec<Rule>,
 }
 
@@ -45,138 +47,164 @@ fn detector() -> &'static Detector {
     DETECTOR.get_or_init(Detector::new)
 }
 
-/// The findings in a text, rule after rule; they may overlap.
-pub(crate) fn find(text: &str) -> Vec<Found> {
+/// Returns the matches in a text, rule by rule. They may overlap.
+pub(crate) fn find_all_matches(text: &str) -> Vec<SecretMatch> {
     let detector = detector();
-    let mut hits = detector.hits(text.as_bytes());
+    let mut hits = detector.find_keywords(text.as_bytes());
     hits.sort_unstable();
-    let mut found = Vec::new();
-    for of_one in hits.chunk_by(|one, other| one.reader == other.reader) {
-        detector.read(text, of_one, &mut found);
+    let mut matches = Vec::new();
+    for hits_of_owner in hits.chunk_by(|left, right| left.owner == right.owner) {
+        detector.match_hits(text, hits_of_owner, &mut matches);
     }
-    found
+    matches
 }
 
-/// True if some bytes hold a keyword at all.
-pub(crate) fn speaks_of_something(text: &str) -> bool {
-    !detector().hits(text.as_bytes()).is_empty()
+/// Returns true if the text contains any keyword.
+pub(crate) fn contains_keyword(text: &str) -> bool {
+    !detector().find_keywords(text.as_bytes()).is_empty()
 }
 
 impl Detector {
     fn new() -> Detector {
-        let tokens: Vec<Token> = TOKENS.lines().filter_map(Token::parse).collect();
-        let rules: Vec<Rule> =
-            parts(OURS, b'\n').chain(parts(BETTERLEAKS, b'\n')).filter_map(Rule::parse).collect();
-        let mut wanted: Vec<(&'static str, Reader)> = Vec::new();
-        wanted.extend(tokens.iter().enumerate().map(|(number, token)| (token.start, Reader::Token(number))));
-        wanted.extend(keys::KEYWORDS.map(|word| (word, Reader::Key)));
+        let tokens: Vec<TokenRule> = TOKEN_TABLE.lines().filter_map(TokenRule::parse).collect();
+        let rules: Vec<Rule> = split_at_byte(OUR_RULES, b'\n')
+            .chain(split_at_byte(BETTERLEAKS_RULES, b'\n'))
+            .filter_map(Rule::parse)
+            .collect();
+        let mut keywords: Vec<(&'static str, KeywordOwner)> = Vec::new();
+        keywords.extend(
+            tokens.iter().enumerate().map(|(number, token)| (token.prefix, KeywordOwner::Token(number))),
+        );
+        keywords.extend(private_keys::KEYWORDS.map(|word| (word, KeywordOwner::PrivateKey)));
         for (number, rule) in rules.iter().enumerate() {
-            wanted.extend(rule.keywords.iter().map(|word| (*word, Reader::Rule(number))));
+            keywords.extend(rule.keywords.iter().map(|word| (*word, KeywordOwner::Rule(number))));
         }
-        wanted.extend(assignment::NAMES.map(|word| (word, Reader::Assignment)));
-        Detector { keywords: Keywords::new(wanted), tokens, rules }
+        keywords.extend(assignment::SECRET_NAME_ENDINGS.map(|word| (word, KeywordOwner::Assignment)));
+        Detector { keywords: KeywordIndex::new(keywords), tokens, rules }
     }
 
-    fn hits(&self, text: &[u8]) -> Vec<Hit> {
+    fn find_keywords(&self, text: &[u8]) -> Vec<KeywordHit> {
         let mut hits = Vec::new();
-        self.keywords.find(text, &mut |reader, start, end| hits.push(Hit { reader, start, end }));
+        self.keywords.find_all(text, &mut |owner, start, end| hits.push(KeywordHit { owner, start, end }));
         hits
     }
 
-    fn read(&self, text: &str, hits: &[Hit], found: &mut Vec<Found>) {
+    fn match_hits(&self, text: &str, hits: &[KeywordHit], matches: &mut Vec<SecretMatch>) {
         let Some(first) = hits.first() else { return };
-        match first.reader {
-            Reader::Token(number) => {
+        match first.owner {
+            KeywordOwner::Token(number) => {
                 let token = &self.tokens[number];
-                found.extend(hits.iter().filter_map(|hit| {
-                    let end = token.end(text.as_bytes(), hit.start)?;
-                    Some(Found { kind: token.kind, range: hit.start..end })
+                matches.extend(hits.iter().filter_map(|hit| {
+                    let end = token.find_end(text.as_bytes(), hit.start)?;
+                    Some(SecretMatch { kind: token.kind, range: hit.start..end })
                 }));
             }
-            Reader::Key => keys::find(text, &mut hits.iter().map(|hit| hit.start), found),
-            Reader::Rule(number) => self.rules[number].find(text, hits, found),
-            Reader::Assignment => {
-                assignment::find(text, &mut hits.iter().map(|hit| hit.start..hit.end), found);
+            KeywordOwner::PrivateKey => {
+                private_keys::find_private_keys(text, &mut hits.iter().map(|hit| hit.start), matches);
+            }
+            KeywordOwner::Rule(number) => self.rules[number].find_matches(text, hits, matches),
+            KeywordOwner::Assignment => {
+                assignment::find_assigned_secrets(
+                    text,
+                    &mut hits.iter().map(|hit| hit.start..hit.end),
+                    matches,
+                );
             }
         }
     }
 }
 
-/// If a rule is tried at so many keywords that it would read the text more often than this, it reads it once.
-const MOST_READINGS: usize = 8;
+/// If checking a rule at each keyword would read the text more often than this, the rule reads it once
+/// instead.
+const MAX_TEXT_READS: usize = 8;
 
 impl Rule {
-    fn find(&self, text: &str, hits: &[Hit], found: &mut Vec<Found>) {
-        let Some(compiled) = self.compiled() else { return };
-        if self.is_start && hits.len().saturating_mul(self.reach) <= MOST_READINGS * text.len() + 4096 {
-            self.find_here(compiled, text, hits, found);
+    fn find_matches(&self, text: &str, hits: &[KeywordHit], matches: &mut Vec<SecretMatch>) {
+        let Some(patterns) = self.compiled_patterns() else { return };
+        if self.starts_with_keyword
+            && hits.len().saturating_mul(self.max_bytes_after) <= MAX_TEXT_READS * text.len() + 4096
+        {
+            self.find_at_keywords(patterns, text, hits, matches);
         } else {
-            self.find_around(compiled, text, hits, found);
+            self.find_around_keywords(patterns, text, hits, matches);
         }
     }
 
-    /// At each keyword, and nowhere else.
-    fn find_here(&self, compiled: &Compiled, text: &str, hits: &[Hit], found: &mut Vec<Found>) {
-        let mut from = 0;
+    /// Matches only where a keyword begins.
+    fn find_at_keywords(
+        &self,
+        patterns: &CompiledPatterns,
+        text: &str,
+        hits: &[KeywordHit],
+        matches: &mut Vec<SecretMatch>,
+    ) {
+        let mut next_start = 0;
         for hit in hits.iter() {
-            if hit.start < from {
+            if hit.start < next_start {
                 continue;
             }
-            let end = boundary(text, hit.start + self.reach);
-            let Some(captures) = compiled.here.captures(&text[hit.start..end]) else { continue };
-            let Some(secret) = self.secret_of(&captures) else { continue };
-            if self.takes(compiled, &text.as_bytes()[..hit.start], secret.as_str()) {
+            let end = next_char_boundary(text, hit.start + self.max_bytes_after);
+            let Some(captures) = patterns.anchored.captures(&text[hit.start..end]) else { continue };
+            let Some(secret) = self.secret_of_match(&captures) else { continue };
+            if self.accepts(patterns, &text.as_bytes()[..hit.start], secret.as_str()) {
                 let range = hit.start + secret.start()..hit.start + secret.end();
-                from = range.end;
-                found.push(Found { kind: self.kind, range });
+                next_start = range.end;
+                matches.push(SecretMatch { kind: self.kind, range });
             }
         }
     }
 
-    /// In the surroundings of the keywords, each place once.
-    fn find_around(&self, compiled: &Compiled, text: &str, hits: &[Hit], found: &mut Vec<Found>) {
-        let mut from = 0;
+    /// Matches in the surroundings of the keywords, each place once.
+    fn find_around_keywords(
+        &self,
+        patterns: &CompiledPatterns,
+        text: &str,
+        hits: &[KeywordHit],
+        matches: &mut Vec<SecretMatch>,
+    ) {
+        let mut next_start = 0;
         let mut hits = hits.iter().peekable();
         while let Some(hit) = hits.next() {
-            let start = boundary(text, hit.start.saturating_sub(self.before)).max(from);
-            let mut end = hit.end + self.reach;
-            while let Some(next) = hits.next_if(|next| next.start <= end + self.before) {
-                end = end.max(next.end + self.reach);
+            let start =
+                next_char_boundary(text, hit.start.saturating_sub(self.max_bytes_before)).max(next_start);
+            let mut end = hit.end + self.max_bytes_after;
+            while let Some(next) = hits.next_if(|next| next.start <= end + self.max_bytes_before) {
+                end = end.max(next.end + self.max_bytes_after);
             }
-            let end = boundary(text, end);
-            from = start;
-            while from < end
-                && let Some(captures) = compiled.anywhere.captures_at(&text[..end], from)
+            let end = next_char_boundary(text, end);
+            next_start = start;
+            while next_start < end
+                && let Some(captures) = patterns.anywhere.captures_at(&text[..end], next_start)
             {
-                let whole = captures.get(0).map_or(from..end, |whole| whole.range());
-                if let Some(secret) = self.secret_of(&captures)
-                    && self.takes(compiled, &text.as_bytes()[..whole.start], secret.as_str())
+                let matched_range = captures.get(0).map_or(next_start..end, |full_match| full_match.range());
+                if let Some(secret) = self.secret_of_match(&captures)
+                    && self.accepts(patterns, &text.as_bytes()[..matched_range.start], secret.as_str())
                 {
-                    found.push(Found { kind: self.kind, range: secret.range() });
+                    matches.push(SecretMatch { kind: self.kind, range: secret.range() });
                 }
-                from = boundary(text, whole.end.max(from + 1));
+                next_start = next_char_boundary(text, matched_range.end.max(next_start + 1));
             }
         }
     }
 }
 
-/// The end of a letter at this byte or behind it.
-fn boundary(text: &str, place: usize) -> usize {
+/// Returns the first character boundary at or after this byte.
+fn next_char_boundary(text: &str, position: usize) -> usize {
     let end = text.len();
-    (place.min(end)..end).find(|place| text.is_char_boundary(*place)).unwrap_or(end)
+    (position.min(end)..end).find(|index| text.is_char_boundary(*index)).unwrap_or(end)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
 
-    /// How many patterns have been compiled, and how many there are.
-    pub(crate) fn compiled() -> (usize, usize) {
+    /// Returns how many rules have been compiled, and how many there are.
+    pub(crate) fn count_compiled_rules() -> (usize, usize) {
         let rules = &detector().rules;
         (rules.iter().filter(|rule| rule.is_compiled()).count(), rules.len())
     }
 
-    pub(crate) fn rules() -> &'static [Rule] {
+    pub(crate) fn all_rules() -> &'static [Rule] {
         &detector().rules
     }
 }

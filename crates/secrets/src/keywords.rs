@@ -1,61 +1,67 @@
-//! Where the keywords of all rules are in a text, in one pass. A table of some lines instead of an automaton: it is made
-//! in microseconds, and a hook program stays as small as it has to be.
+//! Finds the keywords of all rules in one pass over a text. A small hash table instead of an automaton: it is
+//! built in microseconds and keeps the hook programs small.
 
-/// How many bytes of each keyword are looked up; none is shorter.
-const KEY: usize = 3;
-const BITS: u32 = 15;
+/// How many bytes at the start of each keyword are hashed. No keyword is shorter.
+const PREFIX_BYTES: usize = 3;
+const HASH_BITS: u32 = 15;
 
-/// Some words, and who waits for each.
-pub(crate) struct Keywords<R> {
-    words: Vec<Word<R>>,
-    /// For each hash of three bytes the last word with it, counted from 1; 0 for none.
-    last: Vec<u16>,
+/// A set of keywords, each with the rule that owns it.
+pub(crate) struct KeywordIndex<R> {
+    keywords: Vec<Keyword<R>>,
+    /// For each hash the last keyword with it, counted from 1; 0 for none.
+    last_by_hash: Vec<u16>,
 }
 
-struct Word<R> {
-    word: &'static str,
-    reader: R,
-    /// The word before it with the same hash, counted from 1.
-    before: u16,
+struct Keyword<R> {
+    text: &'static str,
+    owner: R,
+    /// The previous keyword with the same hash, counted from 1; 0 for none.
+    previous: u16,
 }
 
-impl<R: Copy> Keywords<R> {
-    /// Words in ASCII, of three bytes at least, of which capital and small letters are the same.
-    pub(crate) fn new(wanted: Vec<(&'static str, R)>) -> Keywords<R> {
-        let mut last = vec![0; 1 << BITS];
-        let mut words: Vec<Word<R>> = Vec::with_capacity(wanted.len());
-        for (word, reader) in wanted.into_iter().filter(|(word, _)| word.len() >= KEY) {
-            let place = hash(word.as_bytes().iter().take(KEY).fold(0, rolled));
-            words.push(Word { word, reader, before: last[place] });
-            last[place] = u16::try_from(words.len()).unwrap_or_default();
+impl<R: Copy> KeywordIndex<R> {
+    /// Builds the index. Keywords are ASCII and matched without regard to case; one shorter than three bytes
+    /// is ignored.
+    pub(crate) fn new(keywords_and_owners: Vec<(&'static str, R)>) -> KeywordIndex<R> {
+        let mut last = vec![0; 1 << HASH_BITS];
+        let mut keywords: Vec<Keyword<R>> = Vec::with_capacity(keywords_and_owners.len());
+        for (text, owner) in keywords_and_owners.into_iter().filter(|(text, _)| text.len() >= PREFIX_BYTES) {
+            let slot = hash_prefix(text.as_bytes().iter().take(PREFIX_BYTES).fold(0, push_lowercase_byte));
+            keywords.push(Keyword { text, owner, previous: last[slot] });
+            last[slot] = u16::try_from(keywords.len()).unwrap_or_default();
         }
-        Keywords { words, last }
+        KeywordIndex { keywords, last_by_hash: last }
     }
 
-    /// Reports each place of each word: the rule that waits for it, where it begins and ends.
-    pub(crate) fn find(&self, text: &[u8], tell: &mut dyn FnMut(R, usize, usize)) {
-        let mut key = text.iter().take(KEY - 1).fold(0, rolled);
-        for (start, byte) in text.iter().skip(KEY - 1).enumerate() {
-            key = rolled(key, byte);
-            let mut number = self.last[hash(key)];
-            while let Some(known) = usize::from(number).checked_sub(1).map(|number| &self.words[number]) {
-                let end = start + known.word.len();
-                if text.get(start..end).is_some_and(|said| said.eq_ignore_ascii_case(known.word.as_bytes())) {
-                    tell(known.reader, start, end);
+    /// Calls `report` for each occurrence of each keyword, with its owner, start and end.
+    pub(crate) fn find_all(&self, text: &[u8], report: &mut dyn FnMut(R, usize, usize)) {
+        let mut prefix = text.iter().take(PREFIX_BYTES - 1).fold(0, push_lowercase_byte);
+        for (start, byte) in text.iter().skip(PREFIX_BYTES - 1).enumerate() {
+            prefix = push_lowercase_byte(prefix, byte);
+            let mut keyword_number = self.last_by_hash[hash_prefix(prefix)];
+            while let Some(keyword) =
+                usize::from(keyword_number).checked_sub(1).map(|index| &self.keywords[index])
+            {
+                let end = start + keyword.text.len();
+                if text
+                    .get(start..end)
+                    .is_some_and(|candidate| candidate.eq_ignore_ascii_case(keyword.text.as_bytes()))
+                {
+                    report(keyword.owner, start, end);
                 }
-                number = known.before;
+                keyword_number = keyword.previous;
             }
         }
     }
 }
 
-/// The last three bytes, in small letters.
-fn rolled(key: u32, byte: &u8) -> u32 {
-    (key << 8 | u32::from(byte.to_ascii_lowercase())) & 0x00ff_ffff
+/// Appends a byte in lower case to the last three bytes.
+fn push_lowercase_byte(prefix: u32, byte: &u8) -> u32 {
+    (prefix << 8 | u32::from(byte.to_ascii_lowercase())) & 0x00ff_ffff
 }
 
-fn hash(key: u32) -> usize {
-    (key.wrapping_mul(0x9e37_79b1) >> (u32::BITS - BITS)) as usize
+fn hash_prefix(prefix: u32) -> usize {
+    (prefix.wrapping_mul(0x9e37_79b1) >> (u32::BITS - HASH_BITS)) as usize
 }
 
 #[cfg(test)]
@@ -63,16 +69,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_place_of_every_word_is_told_whatever_its_case() {
+    fn every_occurrence_is_reported_whatever_its_case() {
         let words = vec![("sk-", 1), ("sk-ant-", 2), ("://", 3), ("SECRET", 4), ("secret_key", 5), ("ab", 6)];
-        let keywords = Keywords::new(words);
-        let mut told = Vec::new();
-        keywords.find("x SK-ant-://sEcReT_key sk-ab".as_bytes(), &mut |who, start, end| {
-            told.push((who, start, end));
+        let keywords = KeywordIndex::new(words);
+        let mut reported = Vec::new();
+        keywords.find_all("x SK-ant-://sEcReT_key sk-ab".as_bytes(), &mut |owner, start, end| {
+            reported.push((owner, start, end));
         });
-        told.sort_unstable();
-        assert_eq!(told, [(1, 2, 5), (1, 23, 26), (2, 2, 9), (3, 9, 12), (4, 12, 18), (5, 12, 22)]);
-        keywords.find(b"sk", &mut |_, _, _| panic!("too short"));
-        keywords.find(b"", &mut |_, _, _| panic!("nothing"));
+        reported.sort_unstable();
+        assert_eq!(reported, [(1, 2, 5), (1, 23, 26), (2, 2, 9), (3, 9, 12), (4, 12, 18), (5, 12, 22)]);
+        keywords.find_all(b"sk", &mut |_, _, _| panic!("too short"));
+        keywords.find_all(b"", &mut |_, _, _| panic!("nothing"));
     }
 }

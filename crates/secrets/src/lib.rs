@@ -1,12 +1,14 @@
-//! RULE: pure. Text, bytes and paths in, findings out; what it finds is never printed whole.
+//! RULE: pure. Text, bytes and paths in, matches out; a secret that was found is never printed in full.
 //!
-//! The one detector for everything that leaves a session: work-in-progress commits, handoffs, exports, reports, notes
-//! for Linear and `--notify`. Its rules are data (`rules/`): those of Betterleaks, and ours for what they lack. One
-//! pass over a text looks for the keywords of all of them; a rule's pattern is compiled and run only where one of its
-//! keywords stands, so that a hook that finds nothing compiles nothing. Patterns take linear time.
+//! The only secret detector, used for everything that leaves a session: work-in-progress commits, handoffs,
+//! exports, reports, notes for Linear and `--notify`. Its rules are data (`rules/`): those of Betterleaks,
+//! and ours for what they lack. One pass over a text searches for the keywords of all rules; a rule's pattern
+//! is compiled and run only where one of its keywords occurs, so a hook that finds nothing compiles nothing.
+//! Matching takes linear time.
 //!
-//! Limits: it finds what looks like a secret. One that looks like an ordinary word passes, and so does one that is split over
-//! two texts; what only looks like a secret is marked, too. It does not ask any provider whether a key is valid.
+//! Limits: it finds what looks like a secret. A secret that looks like an ordinary word is missed, and so is
+//! one that is split over two texts; other values that look like a secret are reported too. It never asks a
+//! provider whether a key is valid.
 //!
 //! ```
 //! let text = format!("export GITHUB_TOKEN=ghp_{}", "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX");
@@ -18,94 +20,96 @@
 
 mod assignment;
 mod detector;
-mod keys;
+mod file_names;
 mod keywords;
-mod looks;
-mod names;
+mod private_keys;
 mod rules;
 mod search;
 mod tokens;
-mod wide;
+mod utf16;
+mod value_checks;
 
-pub use names::is_secret_name;
-pub use search::Search;
+pub use file_names::is_secret_file_name;
+pub use search::SecretSearch;
 
 use std::ops::Range;
 
-/// A piece of a text that looks like a secret.
+/// A part of a text that looks like a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct SecretMatch {
     /// What it looks like, such as `github-token`.
     pub kind: &'static str,
-    /// Its bytes.
+    /// Its byte range in the text.
     pub range: Range<usize>,
 }
 
-/// The secrets of a text, in order; none overlaps another.
-pub fn find(text: &str) -> Vec<Found> {
-    // Nothing that is known is shorter.
-    if text.len() < 8 { Vec::new() } else { merged(detector::find(text)) }
+/// Returns the secrets in a text, in order and without overlaps.
+pub fn find_secrets(text: &str) -> Vec<SecretMatch> {
+    // No known secret is shorter.
+    if text.len() < 8 { Vec::new() } else { merge_overlapping(detector::find_all_matches(text)) }
 }
 
-/// The value of a key, as in JSON, where key and value together look like a secret; its range is of the value.
-pub fn keyed(key: &str, value: &str) -> Option<Found> {
-    let all = |kind| Found { kind, range: 0..value.len() };
+/// Checks whether a key and its value, as in JSON, look like a secret together. The range of the result
+/// covers the whole value.
+pub fn find_secret_in_key_value(key: &str, value: &str) -> Option<SecretMatch> {
+    let whole_value = |kind| SecretMatch { kind, range: 0..value.len() };
     if key.eq_ignore_ascii_case("authorization") {
         let credential = value.split_once(' ').map_or(value, |(_, credential)| credential);
-        return looks::is_credential(credential).then(|| all("authorization"));
+        return value_checks::is_authorization_credential(credential).then(|| whole_value("authorization"));
     }
-    if let Some(kind) = assignment::keyed(key, value) {
-        return Some(all(kind));
+    if let Some(kind) = assignment::kind_of_key_value(key, value) {
+        return Some(whole_value(kind));
     }
-    // The rules for one provider know the key by the provider's name.
-    if value.len() < 8 || value.contains(char::is_whitespace) || !detector::speaks_of_something(key) {
+    // Rules for a single provider recognize the key by the provider's name.
+    if value.len() < 8 || value.contains(char::is_whitespace) || !detector::contains_keyword(key) {
         return None;
     }
-    let joined = format!("{key}={value}");
-    let in_value = find(&joined).into_iter().find(|found| found.range.start > key.len());
-    in_value.map(|found| Found { kind: found.kind, range: 0..value.len() })
+    let assignment = format!("{key}={value}");
+    let in_value = find_secrets(&assignment).into_iter().find(|secret| secret.range.start > key.len());
+    in_value.map(|secret| SecretMatch { kind: secret.kind, range: 0..value.len() })
 }
 
-/// The text with a mark in the place of each secret.
-pub fn without(text: &str) -> String {
-    let mut cleaned = String::with_capacity(text.len());
-    let mut from = 0;
-    for found in find(text) {
-        cleaned.push_str(&text[from..found.range.start]);
-        cleaned.push_str(&mark(found.kind));
-        from = found.range.end;
+/// Returns the text with a marker in place of each secret.
+pub fn redact(text: &str) -> String {
+    let mut redacted = String::with_capacity(text.len());
+    let mut copied_until = 0;
+    for secret in find_secrets(text) {
+        redacted.push_str(&text[copied_until..secret.range.start]);
+        redacted.push_str(&redaction_marker(secret.kind));
+        copied_until = secret.range.end;
     }
-    cleaned + &text[from..]
+    redacted + &text[copied_until..]
 }
 
-/// What is in the place of a secret.
-pub fn mark(kind: &str) -> String {
+/// Returns the marker that replaces a secret.
+pub fn redaction_marker(kind: &str) -> String {
     format!("[redacted:{kind}]")
 }
 
-/// The kind of the first secret in some bytes, also where they are UTF-16; none if nothing looks like one.
-pub fn kind_in(bytes: &[u8]) -> Option<&'static str> {
-    let mut search = Search::default();
-    search.read(bytes).or_else(|| search.end())
+/// Returns the kind of the first secret in some bytes, which may also be UTF-16, or `None` if nothing looks
+/// like a secret.
+pub fn first_secret_kind(bytes: &[u8]) -> Option<&'static str> {
+    let mut search = SecretSearch::default();
+    search.push(bytes).or_else(|| search.finish())
 }
 
-/// Pieces that overlap become one, under the name of the one that was found first.
-fn merged(found: Vec<Found>) -> Vec<Found> {
-    let mut ranked: Vec<(usize, Found)> = found.into_iter().enumerate().collect();
-    ranked.sort_by_key(|(rank, found)| (found.range.start, *rank));
-    let mut merged: Vec<(usize, Found)> = Vec::new();
-    for (rank, next) in ranked {
+/// Merges overlapping matches. The merged match has the kind of the one that was found first.
+fn merge_overlapping(matches: Vec<SecretMatch>) -> Vec<SecretMatch> {
+    let mut ranked_matches: Vec<(usize, SecretMatch)> = matches.into_iter().enumerate().collect();
+    ranked_matches.sort_by_key(|(rank, found)| (found.range.start, *rank));
+    let mut merged: Vec<(usize, SecretMatch)> = Vec::new();
+    for (rank, next_match) in ranked_matches {
         match merged.last_mut() {
-            Some((best, last)) if next.range.start < last.range.end => {
-                last.range.end = last.range.end.max(next.range.end);
-                if rank < *best {
-                    (*best, last.kind) = (rank, next.kind);
+            Some((best_rank, last_match)) if next_match.range.start < last_match.range.end => {
+                last_match.range.end = last_match.range.end.max(next_match.range.end);
+                if rank < *best_rank {
+                    (*best_rank, last_match.kind) = (rank, next_match.kind);
                 }
             }
-            _ => merged.push((rank, next)),
+            _ => merged.push((rank, next_match)),
         }
     }
-    merged.into_iter().map(|(_, found)| found).collect()
+    merged.into_iter().map(|(_, secret)| secret).collect()
 }
 
 #[cfg(test)]

@@ -1,52 +1,54 @@
-//! Looking through bytes of any length in bounded memory: windows that overlap, so that nothing is lost between two.
+//! Searches bytes of any length for secrets in bounded memory: in windows that overlap, so that nothing is
+//! missed at a boundary.
 
-use crate::{detector, wide};
+use crate::{detector, utf16};
 use std::borrow::Cow;
 
-/// How much is searched at once.
-const WINDOW: usize = 256 * 1024;
-/// How much of it is searched again with the next: no token is longer, and a private key is known by its first line.
-const OVERLAP: usize = 8 * 1024;
+/// How many bytes are searched at once.
+const WINDOW_BYTES: usize = 256 * 1024;
+/// How many bytes of a window are searched again with the next one. No token is longer, and a private key is
+/// recognized by its first line.
+const OVERLAP_BYTES: usize = 8 * 1024;
 
-/// A search through bytes that come piece by piece.
+/// A search through bytes that arrive piece by piece.
 #[derive(Debug, Default)]
-pub struct Search {
+pub struct SecretSearch {
     window: Vec<u8>,
 }
 
-impl Search {
-    /// Takes the next bytes; answers the kind of what was found, and then has no need of the rest.
-    pub fn read(&mut self, mut bytes: &[u8]) -> Option<&'static str> {
-        while self.window.len() + bytes.len() > WINDOW {
-            let (now, later) = bytes.split_at(WINDOW.saturating_sub(self.window.len()));
-            self.window.extend_from_slice(now);
-            if let Some(kind) = kind_in(&self.window) {
+impl SecretSearch {
+    /// Adds the next bytes. Returns the kind of a secret once one is found; the rest need not be read then.
+    pub fn push(&mut self, mut bytes: &[u8]) -> Option<&'static str> {
+        while self.window.len() + bytes.len() > WINDOW_BYTES {
+            let (head, tail) = bytes.split_at(WINDOW_BYTES.saturating_sub(self.window.len()));
+            self.window.extend_from_slice(head);
+            if let Some(kind) = first_kind_in_window(&self.window) {
                 return Some(kind);
             }
-            self.window.drain(..self.window.len().saturating_sub(OVERLAP));
-            bytes = later;
+            self.window.drain(..self.window.len().saturating_sub(OVERLAP_BYTES));
+            bytes = tail;
         }
         self.window.extend_from_slice(bytes);
         None
     }
 
-    /// Looks through what is left.
-    pub fn end(&mut self) -> Option<&'static str> {
-        let found = kind_in(&self.window);
+    /// Searches the bytes that are left.
+    pub fn finish(&mut self) -> Option<&'static str> {
+        let kind = first_kind_in_window(&self.window);
         self.window.clear();
-        found
+        kind
     }
 }
 
-fn kind_in(bytes: &[u8]) -> Option<&'static str> {
+fn first_kind_in_window(bytes: &[u8]) -> Option<&'static str> {
     let text = String::from_utf8_lossy(bytes);
-    first_in(&text).or_else(|| {
-        let is_wide = matches!(text, Cow::Owned(_)) || bytes.contains(&0);
-        if is_wide { first_in(&wide::runs(bytes)) } else { None }
+    kind_of_first_match(&text).or_else(|| {
+        let may_be_utf16 = matches!(text, Cow::Owned(_)) || bytes.contains(&0);
+        if may_be_utf16 { kind_of_first_match(&utf16::extract_utf16_runs(bytes)) } else { None }
     })
 }
 
-fn first_in(text: &str) -> Option<&'static str> {
-    let found = detector::find(text);
-    found.iter().min_by_key(|found| found.range.start).map(|found| found.kind)
+fn kind_of_first_match(text: &str) -> Option<&'static str> {
+    let matches = detector::find_all_matches(text);
+    matches.iter().min_by_key(|secret| secret.range.start).map(|found| found.kind)
 }

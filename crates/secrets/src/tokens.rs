@@ -1,54 +1,65 @@
-//! Tokens that are known by how they begin (`rules/tokens.tsv`). What follows must look drawn by lot: a placeholder, a
-//! slug or the name of a class begins so too.
+//! Tokens that are recognized by their prefix (`rules/tokens.tsv`). The rest must look random, because a
+//! placeholder, a slug or a class name may have the same prefix.
 
-use crate::looks::has_both;
+use crate::value_checks::has_digits_and_letters;
 
-/// No token is longer.
-const LONGEST: usize = 1024;
+/// The maximum length of a token after its prefix.
+const MAX_TOKEN_BYTES: usize = 1024;
 
 /// A kind of token.
-pub(crate) struct Token {
+pub(crate) struct TokenRule {
     pub(crate) kind: &'static str,
-    pub(crate) start: &'static str,
-    /// How many letters and digits follow at least, including those between them.
-    least: usize,
-    /// The minimum length of one piece of them.
-    piece: usize,
-    /// What may be between the pieces.
-    between: &'static [u8],
+    pub(crate) prefix: &'static str,
+    /// The minimum number of bytes after the prefix, including separators.
+    min_length: usize,
+    /// The minimum length of one of the pieces between separators.
+    min_piece_length: usize,
+    /// The bytes that may separate pieces.
+    separators: &'static [u8],
 }
 
-impl Token {
-    /// A line of the table; none for a remark.
-    pub(crate) fn parse(line: &'static str) -> Option<Token> {
+impl TokenRule {
+    /// Parses a line of the table. Returns `None` for a comment.
+    pub(crate) fn parse(line: &'static str) -> Option<TokenRule> {
         let mut fields = line.split('\t');
-        let (kind, start) = (fields.next().filter(|kind| !kind.starts_with('#'))?, fields.next()?);
-        let (least, piece) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        Some(Token { kind, start, least, piece, between: fields.next().unwrap_or_default().as_bytes() })
+        let (kind, prefix) = (fields.next().filter(|kind| !kind.starts_with('#'))?, fields.next()?);
+        let (min_length, min_piece_length) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(TokenRule {
+            kind,
+            prefix,
+            min_length,
+            min_piece_length,
+            separators: fields.next().unwrap_or_default().as_bytes(),
+        })
     }
 
-    /// Where the token ends that begins here; none if it is no token.
-    pub(crate) fn end(&self, text: &[u8], place: usize) -> Option<usize> {
-        let rest = text[place..].strip_prefix(self.start.as_bytes())?;
-        if continues(&text[..place]) || self.start.starts_with("sk") && is_inside_a_slug(&text[..place]) {
+    /// Returns where the token ends that begins here, or `None` if there is no token.
+    pub(crate) fn find_end(&self, text: &[u8], start: usize) -> Option<usize> {
+        let rest = text[start..].strip_prefix(self.prefix.as_bytes())?;
+        if ends_within_word(&text[..start])
+            || self.prefix.starts_with("sk") && is_inside_a_slug(&text[..start])
+        {
             return None;
         }
-        let rest = &rest[..rest.len().min(LONGEST)];
-        let is_between = |byte: &u8| self.between.contains(byte);
-        let length = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || is_between(byte)).count();
-        let mut pieces = rest[..length].split(is_between);
-        let is_one = length >= self.least && pieces.any(|piece| piece.len() >= self.piece && has_both(piece));
-        is_one.then_some(place + self.start.len() + length)
+        let rest = &rest[..rest.len().min(MAX_TOKEN_BYTES)];
+        let is_separator = |byte: &u8| self.separators.contains(byte);
+        let length =
+            rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || is_separator(byte)).count();
+        let mut pieces = rest[..length].split(is_separator);
+        let is_token = length >= self.min_length
+            && pieces.any(|piece| piece.len() >= self.min_piece_length && has_digits_and_letters(piece));
+        is_token.then_some(start + self.prefix.len() + length)
     }
 }
 
-/// Does a word continue behind this? A `\n` in quoted text ends one.
-fn continues(before: &[u8]) -> bool {
-    let is_escape = matches!(before, [.., b'\\', b'n' | b'r' | b't']);
-    before.last().is_some_and(u8::is_ascii_alphanumeric) && !is_escape
+/// Returns true if the bytes end within a word. An escape such as `
+/// ` in quoted text ends a word.
+fn ends_within_word(preceding: &[u8]) -> bool {
+    let is_escape = matches!(preceding, [.., b'\\', b'n' | b'r' | b't']);
+    preceding.last().is_some_and(u8::is_ascii_alphanumeric) && !is_escape
 }
 
-/// `task-sk-…`: there the letters only look like a key by accident.
-fn is_inside_a_slug(before: &[u8]) -> bool {
-    matches!(before.last(), Some(b'-' | b'_'))
+/// Returns true after `-` or `_`, as in `task-sk-…`, where `sk` is part of a slug.
+fn is_inside_a_slug(preceding: &[u8]) -> bool {
+    matches!(preceding.last(), Some(b'-' | b'_'))
 }

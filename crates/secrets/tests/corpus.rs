@@ -1,12 +1,12 @@
-//! The corpus: what is one, and what is none.
+//! The corpus: texts that are secrets, and texts that are not.
 
-use plimsoll_secrets::{find, keyed};
+use plimsoll_secrets::{find_secret_in_key_value, find_secrets};
 
 const SECRETS: &str = include_str!("../../../tests/fixtures/secrets/secrets.txt");
-const FRIENDS: &str = include_str!("../../../tests/fixtures/secrets/friends.txt");
+const FALSE_FRIENDS: &str = include_str!("../../../tests/fixtures/secrets/friends.txt");
 
-/// Put together here, so that the file is not taken for a leak.
-fn put_together(line: &str) -> String {
+/// Assembled at run time, so that the file is not reported as a leak.
+fn assemble(line: &str) -> String {
     let mut text =
         line.replace('¦', "").replace("\\\\n", "\u{1}").replace("\\n", "\n").replace('\u{1}', "\\n");
     for count in 1..=80 {
@@ -15,24 +15,25 @@ fn put_together(line: &str) -> String {
     text
 }
 
-fn lines(file: &'static str) -> impl Iterator<Item = &'static str> {
+fn corpus_lines(file: &'static str) -> impl Iterator<Item = &'static str> {
     file.lines().filter(|line| !line.starts_with("# ") && !line.is_empty())
 }
 
 #[test]
-fn every_secret_is_found_whole_and_named() {
+fn every_secret_is_found_in_full_with_its_kind() {
     let mut count = 0;
     let mut missed = Vec::new();
-    for line in lines(SECRETS) {
+    for line in corpus_lines(SECRETS) {
         let (kind, text) = line.split_once('\t').unwrap();
-        let text = put_together(text);
+        let text = assemble(text);
         let (before, rest) = text.split_once('«').unwrap();
         let (secret, after) = rest.split_once('»').unwrap();
         let text = format!("{before}{secret}{after}");
-        let found = find(&text);
-        let whole: Vec<_> = found.iter().map(|found| (found.kind, &text[found.range.clone()])).collect();
-        if whole != [(kind, secret)] {
-            missed.push(format!("{kind} in {text}: {whole:?}"));
+        let matches = find_secrets(&text);
+        let kinds_and_texts: Vec<_> =
+            matches.iter().map(|secret| (secret.kind, &text[secret.range.clone()])).collect();
+        if kinds_and_texts != [(kind, secret)] {
+            missed.push(format!("{kind} in {text}: {kinds_and_texts:?}"));
         }
         count += 1;
     }
@@ -41,25 +42,25 @@ fn every_secret_is_found_whole_and_named() {
 }
 
 #[test]
-fn false_friends_are_left_alone() {
-    let mut taken: Vec<String> = Vec::new();
-    for line in lines(FRIENDS) {
-        taken.extend(find(line).iter().map(|found| format!("{}: {line}", found.kind)));
+fn false_friends_are_not_reported() {
+    let mut false_matches: Vec<String> = Vec::new();
+    for line in corpus_lines(FALSE_FRIENDS) {
+        false_matches.extend(find_secrets(line).iter().map(|secret| format!("{}: {line}", secret.kind)));
     }
-    assert!(taken.is_empty(), "{}", taken.join("\n"));
-    assert_eq!(find(FRIENDS), [], "all of them together");
+    assert!(false_matches.is_empty(), "{}", false_matches.join("\n"));
+    assert_eq!(find_secrets(FALSE_FRIENDS), [], "all of them together");
 }
 
 #[test]
-fn a_key_in_json_speaks_for_its_value() {
+fn a_json_key_can_make_its_value_a_secret() {
     for (key, value) in
         [("password", "swordfish"), ("api_key", "a1b2c3d4e5f6"), ("Authorization", "Basic dXNlcjpw")]
     {
-        assert!(keyed(key, value).is_some(), "{key}");
+        assert!(find_secret_in_key_value(key, value).is_some(), "{key}");
     }
     for (key, value) in
         [("password", "Password"), ("pwd", "/home/me2"), ("token_type", "a1b2c3d4e5f6"), ("token", "comma")]
     {
-        assert!(keyed(key, value).is_none(), "{key}");
+        assert!(find_secret_in_key_value(key, value).is_none(), "{key}");
     }
 }

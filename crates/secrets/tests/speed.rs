@@ -1,7 +1,7 @@
-//! No text takes long: neither an ordinary one nor one that was written against a rule.
+//! No text takes long to search, not even one that was constructed against a rule.
 
 use cpu_time::ThreadTime;
-use plimsoll_secrets::{Search, find};
+use plimsoll_secrets::{SecretSearch, find_secrets};
 use std::time::Duration;
 
 const TABLES: [&str; 3] = [
@@ -9,17 +9,18 @@ const TABLES: [&str; 3] = [
     include_str!("../rules/ours.tsv"),
     include_str!("../rules/betterleaks.tsv"),
 ];
-/// Of each text: what takes a time that grows with the square of the length is seen here, too.
-const LENGTH: usize = 256 * 1024;
-/// The time of a processor, whatever else is at work. Without optimisation some texts need half of it; what the tests are built
-/// with by default needs a fifth, a release a twentieth. A search that looks at each byte again at each keyword takes minutes.
-const MOST: Duration = Duration::from_millis(2500);
+/// The length of each text. Long enough that quadratic time would exceed the limit.
+const TEXT_BYTES: usize = 256 * 1024;
+/// Measured in processor time, so that other work on the machine does not matter. Without optimization some
+/// texts need half of it, with the default test profile a fifth, in a release build a twentieth. A search
+/// that reads each byte again at each keyword takes minutes.
+const MAX_CPU_TIME: Duration = Duration::from_millis(2500);
 
-/// The first keyword of every rule, and a few that are known in the code.
-fn keywords() -> Vec<String> {
+/// Returns the first keyword of every rule, and a few keywords that are defined in code.
+fn all_keywords() -> Vec<String> {
     let lines = TABLES.iter().flat_map(|table| table.lines()).filter(|line| !line.starts_with('#'));
-    let first = |line: &'static str| line.split('\t').nth(1)?.split(',').next();
-    let mut keywords: Vec<String> = lines.filter_map(first).map(str::to_owned).collect();
+    let first_keyword = |line: &'static str| line.split('\t').nth(1)?.split(',').next();
+    let mut keywords: Vec<String> = lines.filter_map(first_keyword).map(str::to_owned).collect();
     keywords
         .extend(["password", "api_key", "secret", "secret=", "--token ", "<password>"].map(str::to_owned));
     keywords.extend([format!("-----BEGIN {}KEY-----\n", "PRIVATE "), "PuTTY-User-Key-File-".to_owned()]);
@@ -28,9 +29,10 @@ fn keywords() -> Vec<String> {
     keywords
 }
 
-/// A long text against a rule: its keyword alone, with what patterns continue with, or with a value that is no secret.
-fn against(keyword: &str, number: usize) -> String {
-    let after = [
+/// Returns a long text against a rule: its keyword repeated, with a continuation that its pattern allows or a
+/// value that is no secret.
+fn adversarial_text(keyword: &str, number: usize) -> String {
+    let continuations = [
         "",
         " ",
         "=",
@@ -40,38 +42,38 @@ fn against(keyword: &str, number: usize) -> String {
         "-0123456789-0123456789-",
         "_\n\"'",
     ];
-    let piece = format!("{keyword}{}", after[number % after.len()]);
-    piece.repeat(LENGTH / piece.len())
+    let piece = format!("{keyword}{}", continuations[number % continuations.len()]);
+    piece.repeat(TEXT_BYTES / piece.len())
 }
 
 #[test]
 fn a_long_text_against_each_rule_is_read_in_bounded_time() {
-    let keywords = keywords();
+    let keywords = all_keywords();
     assert!(keywords.len() > 300, "{}", keywords.len());
-    let slow = |(number, keyword): (usize, &String)| {
-        let text = against(keyword, number);
-        let began = ThreadTime::now();
-        find(&text);
-        Some((began.elapsed(), keyword.clone())).filter(|(time, _)| *time > MOST)
+    let search_time_if_slow = |(number, keyword): (usize, &String)| {
+        let text = adversarial_text(keyword, number);
+        let started = ThreadTime::now();
+        find_secrets(&text);
+        Some((started.elapsed(), keyword.clone())).filter(|(elapsed, _)| *elapsed > MAX_CPU_TIME)
     };
-    let found: Vec<_> = std::thread::scope(|scope| {
+    let slow_keywords: Vec<_> = std::thread::scope(|scope| {
         let halves = [0, 1].map(|half| {
-            let of_half = keywords.iter().enumerate().filter(move |(number, _)| number % 2 == half);
-            scope.spawn(move || of_half.filter_map(slow).collect::<Vec<_>>())
+            let half_of_keywords = keywords.iter().enumerate().filter(move |(number, _)| number % 2 == half);
+            scope.spawn(move || half_of_keywords.filter_map(search_time_if_slow).collect::<Vec<_>>())
         });
         halves.into_iter().flat_map(|half| half.join().unwrap()).collect()
     });
-    assert!(found.is_empty(), "{found:?}");
+    assert!(slow_keywords.is_empty(), "{slow_keywords:?}");
 }
 
 #[test]
-fn ten_megabytes_of_ordinary_code_are_searched_in_little_memory_and_time() {
+fn ten_megabytes_of_code_are_searched_quickly_in_little_memory() {
     let code = include_str!("../src/assignment.rs").replace("password", "frequency").repeat(1000);
-    let began = ThreadTime::now();
-    let mut search = Search::default();
+    let started = ThreadTime::now();
+    let mut search = SecretSearch::default();
     for piece in code.as_bytes()[..10 * 1024 * 1024].chunks(64 * 1024) {
-        assert_eq!(search.read(piece), None);
+        assert_eq!(search.push(piece), None);
     }
-    assert_eq!(search.end(), None);
-    assert!(began.elapsed() < MOST, "{:?}", began.elapsed());
+    assert_eq!(search.finish(), None);
+    assert!(started.elapsed() < MAX_CPU_TIME, "{:?}", started.elapsed());
 }

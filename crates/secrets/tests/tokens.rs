@@ -1,19 +1,19 @@
-//! Tokens in the shapes in which commits have always been searched for them, and what has always been committed.
+//! Tokens in the shapes in which they occur in commits, and texts that only look similar.
 
-use plimsoll_secrets::{find, kind_in};
+use plimsoll_secrets::{find_secrets, first_secret_kind};
 
 fn is_found(line: &str) -> bool {
-    assert_eq!(find(line).is_empty(), kind_in(line.as_bytes()).is_none(), "{line}");
-    !find(line).is_empty()
+    assert_eq!(find_secrets(line).is_empty(), first_secret_kind(line.as_bytes()).is_none(), "{line}");
+    !find_secrets(line).is_empty()
 }
 
-/// Drawn by lot, and put together here, so that this file is not taken for a secret itself.
-fn letters(count: usize) -> String {
+/// Random-looking letters, assembled at run time, so that this file is not reported as a secret itself.
+fn random_letters(count: usize) -> String {
     "aB3xQ9kLm2Zr".repeat(9)[..count].to_owned()
 }
 
 #[test]
-fn tokens_are_known_by_their_looks() {
+fn tokens_are_recognized_in_every_shape() {
     let starts = [
         ("sk-", "ant-api03-", 30),
         ("sk-", "proj-", 40),
@@ -40,8 +40,8 @@ fn tokens_are_known_by_their_looks() {
         ("xo", "xp-12345-67890-", 24),
         ("xa", "pp-1-A0123-45678-", 64),
     ];
-    for (one, two, count) in starts {
-        let token = format!("{one}{two}{}", letters(count));
+    for (first_part, second_part, count) in starts {
+        let token = format!("{first_part}{second_part}{}", random_letters(count));
         for line in [
             token.clone(),
             format!("export KEY={token}"),
@@ -60,8 +60,8 @@ fn tokens_are_known_by_their_looks() {
 }
 
 #[test]
-fn false_friends_stay_committed() {
-    let friends = [
+fn false_friends_are_not_reported() {
+    let false_friends = [
         "sk-ant-, ghp_, github_pat_, glpat-, xoxb-, AIza, hf_, npm_",
         "pip install sk-learn==1.5.2 sk-ant-colony-optimisation-for-python3",
         "from hf_hub import hf_hub_download, hf_transfer_enabled_20240101",
@@ -83,13 +83,13 @@ fn false_friends_stay_committed() {
         "AKIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA MAKIA1B2C3D4E5F6G7H8X",
         "xoxb-not-a-real-token-just-some-words xoxo-",
     ];
-    for line in friends {
+    for line in false_friends {
         assert!(!is_found(line), "{line}");
     }
 }
 
 #[test]
-fn private_keys_are_known_by_their_first_line() {
+fn private_keys_are_recognized_by_their_first_line() {
     for line in [
         format!("{}RSA {}", "-----BEGIN ", "PRIVATE KEY-----"),
         format!("  key: \"{}{}\\n", "-----BEGIN ", "PRIVATE KEY-----"),

@@ -1,108 +1,134 @@
-//! What the project's own state file may change about a run, compared with the run's ledger. The ledger is outside the
-//! project, where only `plimsoll run`, `gate`, `start` and `stop` write; the file in the project may have been written by
-//! an agent, or have come with a clone.
+//! Decides which parts of the project's state file may change a run, compared with the run's ledger. The
+//! ledger is outside the project, where only `plimsoll run`, `gate`, `start` and `stop` write. The file in
+//! the project may have been written by an agent, or come with a clone.
 
 use plimsoll_domain::item_set;
-use plimsoll_domain::limits::Limits;
-use plimsoll_domain::state::{Items, RunOptions};
-use plimsoll_domain::state::{IterationRecord, Phase};
-use plimsoll_domain::{RunState, Status};
+use plimsoll_domain::limits::RunLimits;
+use plimsoll_domain::state::{IterationPhase, IterationRecord};
+use plimsoll_domain::state::{PlanItems, RunOptions};
+use plimsoll_domain::{RunState, RunStatus};
 
-/// True for a file that tells nothing: another run's, or one that is older than the ledger. The ledger is written first, so after
-/// a kill between the two writes the project's file is older.
-pub fn is_behind(known: &RunState, claimed: &RunState) -> bool {
-    claimed.run_id != known.run_id || claimed.revision < known.revision
+/// Returns true if the project's file must be ignored: it is another run's, or older than the ledger. The
+/// ledger is written first, so after a kill between the two writes the project's file is older.
+pub fn is_foreign_or_outdated(ledger_state: &RunState, file_state: &RunState) -> bool {
+    file_state.run_id != ledger_state.run_id || file_state.revision < ledger_state.revision
 }
 
-/// The run as it is. What starts a program, counts, limits or ends it comes from `known`; what describes the work comes from
-/// `claimed`, which may also make the run end sooner: cancelled, or by a smaller limit.
-pub fn held(known: RunState, claimed: &RunState) -> RunState {
-    if is_behind(&known, claimed) {
-        return known;
+/// Returns the state of the run, merged from the ledger (`ledger_state`) and the project's file
+/// (`file_state`). Everything that starts a program, counts, limits or ends the run comes from the ledger.
+/// The description of the work comes from the file, which may also make the run end sooner: by canceling it,
+/// or by a smaller limit.
+pub fn merge_file_into_ledger(ledger_state: RunState, file_state: &RunState) -> RunState {
+    if is_foreign_or_outdated(&ledger_state, file_state) {
+        return ledger_state;
     }
-    // Believed in this direction only: it ends the run, and nothing in the file opens one again.
-    let is_cancelled = claimed.lifecycle.status() == Status::Cancelled && !known.lifecycle.is_over();
-    let claims_session = claims_session(&known, claimed);
+    // Trusted in this direction only: it ends the run, and nothing in the file can open one again.
+    let is_cancelled =
+        file_state.lifecycle.status() == RunStatus::Canceled && !ledger_state.lifecycle.is_over();
+    let claims_session = is_claim_of_planned_session(&ledger_state, file_state);
     let mut state = RunState {
-        iteration_record: iteration(known.iteration_record, &claimed.iteration_record, claims_session),
-        session_id: if claims_session { claimed.session_id.clone() } else { known.session_id },
-        context_checkpoint: claimed.context_checkpoint.clone(),
-        half_done: claimed.half_done.clone(),
-        context_history: claimed.context_history.clone(),
-        revision: known.revision.max(claimed.revision),
+        iteration_record: merge_iteration_record(
+            ledger_state.iteration_record,
+            &file_state.iteration_record,
+            claims_session,
+        ),
+        session_id: if claims_session { file_state.session_id.clone() } else { ledger_state.session_id },
+        context_checkpoint: file_state.context_checkpoint.clone(),
+        half_done_checkpoints: file_state.half_done_checkpoints.clone(),
+        context_history: file_state.context_history.clone(),
+        revision: ledger_state.revision.max(file_state.revision),
         options: RunOptions {
-            max_iterations: fewer(known.options.max_iterations, claimed.options.max_iterations),
-            limits: tighter(&known.options.limits, &claimed.options.limits),
-            ..known.options
+            max_iterations: stricter_max_iterations(
+                ledger_state.options.max_iterations,
+                file_state.options.max_iterations,
+            ),
+            limits: stricter_limits(&ledger_state.options.limits, &file_state.options.limits),
+            ..ledger_state.options
         },
-        items: Items {
-            ever_done: joined(known.items.ever_done, &claimed.items.ever_done),
-            todo_items: claimed.items.todo_items.clone(),
-            completed_items: claimed.items.completed_items.clone(),
-            growth: claimed.items.growth.clone(),
-            begun: claimed.items.begun.clone(),
-            ..known.items
+        plan_items: PlanItems {
+            ever_ticked_items: union_of_done_items(
+                ledger_state.plan_items.ever_ticked_items,
+                &file_state.plan_items.ever_ticked_items,
+            ),
+            todo_items: file_state.plan_items.todo_items.clone(),
+            completed_items: file_state.plan_items.completed_items.clone(),
+            item_costs: file_state.plan_items.item_costs.clone(),
+            open_item_costs: file_state.plan_items.open_item_costs.clone(),
+            ..ledger_state.plan_items
         },
-        ..known
+        ..ledger_state
     };
     if is_cancelled {
-        state.lifecycle.cancel(claimed.lifecycle.ended_at().cloned());
+        state.lifecycle.cancel_if_open(file_state.lifecycle.ended_at().cloned());
     }
     state
 }
 
-/// In a shell loop the session's id is not known beforehand: the first session that starts with the run's variable claims
-/// the iteration that was planned.
-fn claims_session(known: &RunState, claimed: &RunState) -> bool {
-    let planned = &known.iteration_record;
-    known.session_id.is_none()
-        && planned.phase == Phase::Planned
-        && claimed.iteration_record.iteration == planned.iteration
-        && claimed.iteration_record.phase == Phase::Spawned
+/// Returns true if the project's file claims the planned iteration for a session. In a shell loop the
+/// session's id is not known beforehand: the first session that starts with the run's variable claims the
+/// planned iteration.
+fn is_claim_of_planned_session(ledger_state: &RunState, file_state: &RunState) -> bool {
+    let planned_record = &ledger_state.iteration_record;
+    ledger_state.session_id.is_none()
+        && planned_record.phase == IterationPhase::Planned
+        && file_state.iteration_record.iteration == planned_record.iteration
+        && file_state.iteration_record.phase == IterationPhase::Spawned
 }
 
-/// What hooks note of the session at work.
-fn iteration(mut record: IterationRecord, noted: &IterationRecord, claims_session: bool) -> IterationRecord {
-    if noted.iteration != record.iteration {
-        return record;
+/// Merges what hooks recorded about the current session into the ledger's iteration record. A record of
+/// another iteration is ignored.
+fn merge_iteration_record(
+    mut ledger_record: IterationRecord,
+    file_record: &IterationRecord,
+    claims_session: bool,
+) -> IterationRecord {
+    if file_record.iteration != ledger_record.iteration {
+        return ledger_record;
     }
     if claims_session {
-        record.phase = Phase::Spawned;
-        record.started_at.clone_from(&noted.started_at);
+        ledger_record.phase = IterationPhase::Spawned;
+        ledger_record.started_at.clone_from(&file_record.started_at);
     }
-    record.hooks_seen |= noted.hooks_seen;
-    record.closed |= noted.closed;
-    record.reckoned.clone_from(&noted.reckoned);
-    record.measured_growth = noted.measured_growth;
-    record
+    ledger_record.has_hooks_running |= file_record.has_hooks_running;
+    ledger_record.is_closed |= file_record.is_closed;
+    ledger_record.measured_items.clone_from(&file_record.measured_items);
+    ledger_record.context_growth = file_record.context_growth;
+    ledger_record
 }
 
-/// An agent that can write the plan can tick and remove items anyway: taking this from the file gives it no more authority.
-fn joined(mut known: Vec<String>, claimed: &[String]) -> Vec<String> {
-    item_set::join(&mut known, claimed);
-    known
+// An agent that can write the plan can tick and remove items anyway, so taking this from the file gives it no
+// more authority.
+fn union_of_done_items(mut ledger_items: Vec<String>, file_items: &[String]) -> Vec<String> {
+    item_set::append_new_items(&mut ledger_items, file_items);
+    ledger_items
 }
 
-/// No bound is lifted; 0 is what a file says that does not speak of one.
-fn fewer(known: u32, claimed: u32) -> u32 {
-    if claimed == 0 { known } else { known.min(claimed) }
+/// Returns the smaller limit, so that the file can never raise it. 0 in the file means that it sets no limit.
+fn stricter_max_iterations(ledger_limit: u32, file_limit: u32) -> u32 {
+    if file_limit == 0 { ledger_limit } else { ledger_limit.min(file_limit) }
 }
 
-fn tighter(known: &Limits, claimed: &Limits) -> Limits {
-    fn least<T: PartialOrd + Clone>(known: &Option<T>, claimed: &Option<T>) -> Option<T> {
-        match (known, claimed) {
-            (Some(known), Some(claimed)) if claimed < known => Some(claimed.clone()),
-            (None, Some(claimed)) => Some(claimed.clone()),
-            (known, _) => known.clone(),
+fn stricter_limits(ledger_limits: &RunLimits, file_limits: &RunLimits) -> RunLimits {
+    fn smaller_limit<T: PartialOrd + Clone>(ledger_limit: &Option<T>, file_limit: &Option<T>) -> Option<T> {
+        match (ledger_limit, file_limit) {
+            (Some(ledger_value), Some(file_value)) if file_value < ledger_value => Some(file_value.clone()),
+            (None, Some(file_value)) => Some(file_value.clone()),
+            (ledger_value, _) => ledger_value.clone(),
         }
     }
-    Limits {
-        max_cost_usd: least(&known.max_cost_usd, &claimed.max_cost_usd),
-        max_cost_per_day_usd: least(&known.max_cost_per_day_usd, &claimed.max_cost_per_day_usd),
-        max_tokens: least(&known.max_tokens, &claimed.max_tokens),
-        // Moments of one form: the earlier one sorts first.
-        deadline: least(&known.deadline, &claimed.deadline),
-        stop_at_limit_percent: least(&known.stop_at_limit_percent, &claimed.stop_at_limit_percent),
+    RunLimits {
+        max_cost_usd: smaller_limit(&ledger_limits.max_cost_usd, &file_limits.max_cost_usd),
+        max_cost_per_day_usd: smaller_limit(
+            &ledger_limits.max_cost_per_day_usd,
+            &file_limits.max_cost_per_day_usd,
+        ),
+        max_tokens: smaller_limit(&ledger_limits.max_tokens, &file_limits.max_tokens),
+        // Timestamps of one format: the earlier one sorts first.
+        deadline: smaller_limit(&ledger_limits.deadline, &file_limits.deadline),
+        stop_at_limit_percent: smaller_limit(
+            &ledger_limits.stop_at_limit_percent,
+            &file_limits.stop_at_limit_percent,
+        ),
     }
 }
 
@@ -111,156 +137,181 @@ mod tests {
     use super::*;
     use plimsoll_domain::item_check::ItemCheck;
     use plimsoll_domain::promise::PromiseCode;
+    use plimsoll_domain::reverted_ticks::RevertedTicks;
     use plimsoll_domain::state::Checkpoint;
-    use plimsoll_domain::state::{Items, Lifecycle, Outcomes, RunOptions, Spent, VerifyEach};
-    use plimsoll_domain::taken_back::TakenBack;
+    use plimsoll_domain::state::{
+        Lifecycle, PlanItems, RunOptions, RunSpending, SessionOutcomes, VerifyTiming,
+    };
 
-    fn known() -> RunState {
+    fn sample_ledger_state() -> RunState {
         RunState {
             run_id: "r1".into(),
-            nonce: "1a2b3c4d".parse().expect("a code"),
+            promise_code: "1a2b3c4d".parse().expect("a code"),
             iteration: 3,
             iteration_record: IterationRecord {
                 iteration: 3,
-                phase: Phase::Spawned,
+                phase: IterationPhase::Spawned,
                 pid: Some(77),
                 ..IterationRecord::default()
             },
             session_id: Some("s3".into()),
             options: RunOptions {
-                verify: vec!["cargo test".into()],
+                verify_commands: vec!["cargo test".into()],
                 verify_sandbox: true,
-                notify: vec!["notify-send".into()],
+                notify_command: vec!["notify-send".into()],
                 client: Some("claude".into()),
-                protect: vec!["tests".into()],
+                protected_paths: vec!["tests".into()],
                 max_iterations: 10,
-                limits: Limits { max_cost_usd: Some(5.0), ..Limits::default() },
+                limits: RunLimits { max_cost_usd: Some(5.0), ..RunLimits::default() },
                 ..RunOptions::default()
             },
-            items: Items { known_items: vec!["one".into(), "two".into()], ..Items::default() },
-            spent: Spent { cost_usd: 2.0, ..Spent::default() },
-            outcomes: Outcomes { changed_protected: vec!["tests/a".into()], ..Outcomes::default() },
+            plan_items: PlanItems { known_items: vec!["one".into(), "two".into()], ..PlanItems::default() },
+            spending: RunSpending { cost_usd: 2.0, ..RunSpending::default() },
+            outcomes: SessionOutcomes {
+                protected_changes: vec!["tests/a".into()],
+                ..SessionOutcomes::default()
+            },
             ..RunState::default()
         }
     }
 
-    /// What a project's file says is taken for its word exactly in these.
+    /// Tries every field of the project's file that must not override the ledger.
     #[test]
-    fn nothing_that_a_file_of_the_project_says_has_authority() {
-        let forged = |forge: fn(&mut RunState)| {
-            let mut claimed = known();
-            forge(&mut claimed);
-            held(known(), &claimed)
+    fn a_forged_project_file_has_no_authority() {
+        let merge_forged = |forge: fn(&mut RunState)| {
+            let mut file_state = sample_ledger_state();
+            forge(&mut file_state);
+            merge_file_into_ledger(sample_ledger_state(), &file_state)
         };
-        assert_eq!(forged(|_| ()), known(), "what both say holds");
+        assert_eq!(merge_forged(|_| ()), sample_ledger_state(), "what both say holds");
         let forgeries: [fn(&mut RunState); 26] = [
-            |state| state.lifecycle.stay(Status::Completed),
-            |state| state.lifecycle.wait(None),
-            |state| state.options.verify.clear(),
-            |state| state.options.verify = vec!["evil".into()],
-            |state| state.options.verify_each = VerifyEach::Promise,
+            |state| state.lifecycle.restore_status(RunStatus::Completed),
+            |state| state.lifecycle.pause_if_open(None),
+            |state| state.options.verify_commands.clear(),
+            |state| state.options.verify_commands = vec!["evil".into()],
+            |state| state.options.verify_timing = VerifyTiming::BeforeCompletion,
             |state| state.options.verify_sandbox = false,
             |state| {
                 state.options.plan_checks =
                     vec![ItemCheck { command: "evil".into(), ..ItemCheck::default() }];
             },
-            |state| state.outcomes.verify_passed = vec!["evil".into()],
-            |state| state.outcomes.taken_back = Some(TakenBack { is_pending: true, ..TakenBack::default() }),
-            |state| state.options.protect.clear(),
-            |state| state.outcomes.changed_protected.clear(),
-            |state| state.options.review_every = 1,
-            |state| state.outcomes.reviews.unanswered = 1,
-            |state| state.options.notify = vec!["evil".into()],
+            |state| state.outcomes.passed_verify_commands = vec!["evil".into()],
+            |state| {
+                state.outcomes.reverted_ticks =
+                    Some(RevertedTicks { is_pending: true, ..RevertedTicks::default() });
+            },
+            |state| state.options.protected_paths.clear(),
+            |state| state.outcomes.protected_changes.clear(),
+            |state| state.options.items_per_review = 1,
+            |state| state.outcomes.reviews.unanswered_count = 1,
+            |state| state.options.notify_command = vec!["evil".into()],
             |state| state.options.client = Some("evil".into()),
             |state| state.options.client_arguments = vec!["--evil".into()],
-            |state| state.items.known_items.clear(),
-            |state| state.items.ever_done.clear(),
-            |state| state.nonce = PromiseCode::default(),
+            |state| state.plan_items.known_items.clear(),
+            |state| state.plan_items.ever_ticked_items.clear(),
+            |state| state.promise_code = PromiseCode::default(),
             |state| state.options.max_iterations = 99,
             |state| state.options.max_iterations = 0,
             |state| state.options.limits.max_cost_usd = Some(99.0),
             |state| state.options.limits.max_cost_usd = None,
-            |state| state.spent.cost_usd = 0.0,
+            |state| state.spending.cost_usd = 0.0,
             |state| state.iteration_record.pid = Some(1),
             |state| state.session_id = Some("another".into()),
         ];
-        for (place, forge) in forgeries.into_iter().enumerate() {
-            assert_eq!(forged(forge), known(), "forgery {place}");
+        for (index, forge) in forgeries.into_iter().enumerate() {
+            assert_eq!(merge_forged(forge), sample_ledger_state(), "forgery {index}");
         }
-        assert_eq!(forged(|state| state.run_id = "r2".into()), known());
+        assert_eq!(merge_forged(|state| state.run_id = "r2".into()), sample_ledger_state());
     }
 
     #[test]
-    fn it_may_end_the_run_sooner_and_tell_of_the_work() {
-        let with = |change: fn(&mut RunState)| {
-            let mut claimed = known();
-            change(&mut claimed);
-            held(known(), &claimed)
+    fn the_file_may_end_the_run_sooner_and_describe_the_work() {
+        let merge_changed = |change: fn(&mut RunState)| {
+            let mut file_state = sample_ledger_state();
+            change(&mut file_state);
+            merge_file_into_ledger(sample_ledger_state(), &file_state)
         };
-        assert_eq!(with(|state| state.lifecycle.cancel(None)).lifecycle.status(), Status::Cancelled);
-        assert_eq!(with(|state| state.options.max_iterations = 4).options.max_iterations, 4);
-        let limits = with(|state| {
-            state.options.limits = Limits {
+        assert_eq!(
+            merge_changed(|state| state.lifecycle.cancel_if_open(None)).lifecycle.status(),
+            RunStatus::Canceled
+        );
+        assert_eq!(merge_changed(|state| state.options.max_iterations = 4).options.max_iterations, 4);
+        let limits = merge_changed(|state| {
+            state.options.limits = RunLimits {
                 max_cost_usd: Some(1.0),
                 deadline: Some("2026-01-01T00:00:00Z".into()),
-                ..Limits::default()
+                ..RunLimits::default()
             };
         })
         .options
         .limits;
         assert_eq!((limits.max_cost_usd, limits.deadline.is_some()), (Some(1.0), true));
-        let told = with(|state| {
-            state.items.todo_items = vec!["two".into()];
+        let merged = merge_changed(|state| {
+            state.plan_items.todo_items = vec!["two".into()];
             state.context_checkpoint = Checkpoint { active: true, ..Checkpoint::default() };
-            state.iteration_record.hooks_seen = true;
-            state.iteration_record.closed = true;
+            state.iteration_record.has_hooks_running = true;
+            state.iteration_record.is_closed = true;
             state.revision = 9;
         });
         assert!(
-            told.context_checkpoint.active
-                && told.iteration_record.hooks_seen
-                && told.iteration_record.closed
+            merged.context_checkpoint.active
+                && merged.iteration_record.has_hooks_running
+                && merged.iteration_record.is_closed
         );
-        assert_eq!((told.items.todo_items.len(), told.revision), (1, 9));
+        assert_eq!((merged.plan_items.todo_items.len(), merged.revision), (1, 9));
     }
 
     #[test]
-    fn a_file_that_is_behind_the_ledger_tells_nothing() {
-        let known = RunState {
+    fn a_file_older_than_the_ledger_is_ignored() {
+        let ledger_state = RunState {
             revision: 5,
-            items: Items { todo_items: vec!["two".into()], ..known().items },
-            ..known()
+            plan_items: PlanItems { todo_items: vec!["two".into()], ..sample_ledger_state().plan_items },
+            ..sample_ledger_state()
         };
-        let behind = RunState {
+        let outdated_state = RunState {
             revision: 4,
-            items: Items { todo_items: vec!["one".into(), "two".into()], ..known.items.clone() },
-            ..known.clone()
+            plan_items: PlanItems {
+                todo_items: vec!["one".into(), "two".into()],
+                ..ledger_state.plan_items.clone()
+            },
+            ..ledger_state.clone()
         };
-        assert_eq!(held(known.clone(), &behind), known);
+        assert_eq!(merge_file_into_ledger(ledger_state.clone(), &outdated_state), ledger_state);
     }
 
     #[test]
-    fn a_run_that_is_over_is_not_cancelled_and_an_older_iteration_notes_nothing() {
-        let over = RunState { lifecycle: Lifecycle::of(Status::Completed), ..known() };
-        let claimed = RunState { lifecycle: Lifecycle::of(Status::Cancelled), ..known() };
-        assert_eq!(held(over, &claimed).lifecycle.status(), Status::Completed);
-        let mut late = known();
-        late.iteration_record = IterationRecord { iteration: 2, closed: true, ..IterationRecord::default() };
-        assert!(!held(known(), &late).iteration_record.closed);
+    fn an_ended_run_is_not_canceled_and_older_iterations_are_ignored() {
+        let completed_state =
+            RunState { lifecycle: Lifecycle::with_status(RunStatus::Completed), ..sample_ledger_state() };
+        let canceled_state =
+            RunState { lifecycle: Lifecycle::with_status(RunStatus::Canceled), ..sample_ledger_state() };
+        assert_eq!(
+            merge_file_into_ledger(completed_state, &canceled_state).lifecycle.status(),
+            RunStatus::Completed
+        );
+        let mut older_iteration_state = sample_ledger_state();
+        older_iteration_state.iteration_record =
+            IterationRecord { iteration: 2, is_closed: true, ..IterationRecord::default() };
+        assert!(
+            !merge_file_into_ledger(sample_ledger_state(), &older_iteration_state).iteration_record.is_closed
+        );
     }
 
     #[test]
     fn only_a_planned_iteration_without_a_session_is_claimed() {
-        let mut planned = known();
-        planned.session_id = None;
-        planned.iteration_record.phase = Phase::Planned;
-        let mut claimed = planned.clone();
-        claimed.session_id = Some("s9".into());
-        claimed.iteration_record.phase = Phase::Spawned;
-        claimed.iteration_record.started_at = Some("2026-01-01T00:00:00Z".into());
-        let state = held(planned.clone(), &claimed);
-        assert_eq!((state.session_id.as_deref(), state.iteration_record.phase), (Some("s9"), Phase::Spawned));
-        claimed.iteration_record.iteration = 2;
-        assert_eq!(held(planned, &claimed).session_id, None);
+        let mut ledger_state = sample_ledger_state();
+        ledger_state.session_id = None;
+        ledger_state.iteration_record.phase = IterationPhase::Planned;
+        let mut file_state = ledger_state.clone();
+        file_state.session_id = Some("s9".into());
+        file_state.iteration_record.phase = IterationPhase::Spawned;
+        file_state.iteration_record.started_at = Some("2026-01-01T00:00:00Z".into());
+        let merged = merge_file_into_ledger(ledger_state.clone(), &file_state);
+        assert_eq!(
+            (merged.session_id.as_deref(), merged.iteration_record.phase),
+            (Some("s9"), IterationPhase::Spawned)
+        );
+        file_state.iteration_record.iteration = 2;
+        assert_eq!(merge_file_into_ledger(ledger_state, &file_state).session_id, None);
     }
 }

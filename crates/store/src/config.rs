@@ -1,255 +1,295 @@
-//! Settings: the project's over the user's over the defaults; and the client's own keys that move the auto-compact threshold.
+//! Loads settings (the project's override the user's, which override the defaults), and the client's own keys
+//! that change the auto-compact threshold.
 
-use crate::layout::below;
+use crate::layout::append_to_path;
 use crate::{Project, StoreError, disk, environment, ledger, sessions};
-use plimsoll_domain::record::ClientSettings;
-use plimsoll_domain::settings::authority::{self, Ignored};
+use plimsoll_domain::record::ClientCompactionSettings;
+use plimsoll_domain::settings::authority::{self, IgnoredKey};
 use plimsoll_domain::{RunId, SessionId, Settings};
-use plimsoll_protocol::client_settings::CompactionKeys;
+use plimsoll_protocol::client_settings::CompactionSettings;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// The settings in force, and what of the files is not.
+/// The settings in force, with the errors and ignored keys of their files.
 #[derive(Debug, Default)]
-pub struct Loaded {
-    /// The settings in force.
+pub struct LoadedSettings {
     pub settings: Settings,
-    /// A file with a fault: what it says does not hold until it is repaired.
-    pub fault: Option<StoreError>,
-    /// Keys that are ignored in their file, by file.
-    pub ignored: Vec<(PathBuf, Ignored)>,
+    /// A settings file with an error. Its content is ignored until it is repaired.
+    pub error: Option<StoreError>,
+    /// Keys that are ignored, each with its file.
+    pub ignored: Vec<(PathBuf, IgnoredKey)>,
 }
 
-/// The settings in force. A file with a fault is named; without the user's the defaults hold, without the project's
-/// the user's.
-pub fn load(project: &Project) -> (Settings, Option<StoreError>) {
-    let loaded = load_telling(project);
-    (loaded.settings, loaded.fault)
+/// Loads the settings in force, and the error of a faulty file if there is one. With an error in the user's
+/// file the defaults apply; with an error in the project's file the user's settings apply.
+pub fn load_settings(project: &Project) -> (Settings, Option<StoreError>) {
+    let loaded = load_with_ignored_keys(project);
+    (loaded.settings, loaded.error)
 }
 
-/// The same, with what does not hold.
-pub fn load_telling(project: &Project) -> Loaded {
-    of_file(project, &own_file(project, ledger::run_of_environment().as_ref()))
+/// Loads the settings in force, with the keys that are ignored.
+pub fn load_with_ignored_keys(project: &Project) -> LoadedSettings {
+    load_with_project_file(
+        project,
+        &project_settings_path(project, ledger::run_id_from_environment().as_ref()),
+    )
 }
 
-/// The settings by the files as they are now, also in a run: the doctor checks the files themselves.
-pub fn load_of_files(project: &Project) -> Loaded {
-    of_file(project, &project.settings())
+/// Loads the settings from the files as they are now, even inside a run, because `plimsoll doctor` checks the
+/// files themselves.
+pub fn load_from_current_files(project: &Project) -> LoadedSettings {
+    load_with_project_file(project, &project.settings_path())
 }
 
-/// The settings of a run, for the program that works for it.
-pub fn load_of_run(project: &Project, run_id: &RunId) -> Settings {
-    of_file(project, &own_file(project, Some(run_id))).settings
+/// Loads the settings of a run, for the program that works for it.
+pub fn load_for_run(project: &Project, run_id: &RunId) -> Settings {
+    load_with_project_file(project, &project_settings_path(project, Some(run_id))).settings
 }
 
-/// The project's file. In a run it is as it was at the run's start: thresholds that an agent moves meanwhile do not hold.
-fn own_file(project: &Project, run_id: Option<&RunId>) -> PathBuf {
-    let kept = run_id.and_then(|run_id| ledger::preferences_path(project, run_id));
-    kept.filter(|kept| disk::exists(kept)).unwrap_or_else(|| project.settings())
+/// Returns the path of the project's settings. In a run it is the copy from the run's start, so that
+/// thresholds an agent changes meanwhile have no effect.
+fn project_settings_path(project: &Project, run_id: Option<&RunId>) -> PathBuf {
+    let run_copy = run_id.and_then(|run_id| ledger::settings_copy_path(project, run_id));
+    run_copy.filter(|kept| disk::exists(kept)).unwrap_or_else(|| project.settings_path())
 }
 
-fn of_file(project: &Project, own: &Path) -> Loaded {
-    combine(user_file().as_deref(), |user| lies_outside(user, project.root()), project, own)
+fn load_with_project_file(project: &Project, project_file: &Path) -> LoadedSettings {
+    merge_user_and_project_files(
+        user_settings_path().as_deref(),
+        |user| is_outside_project(user, project.root()),
+        project,
+        project_file,
+    )
 }
 
-/// A user's file that is in the project is the project's: an agent can write it. A project that is the home itself
-/// has no outside.
-fn lies_outside(user: &Path, root: &Path) -> bool {
-    !user.starts_with(root) || environment::home().is_some_and(|home| home == root)
+/// Returns true if the user's settings file is outside the project. A file inside counts as the project's,
+/// because an agent can write it. If the project is the home folder itself, every file counts as outside.
+fn is_outside_project(user_path: &Path, root: &Path) -> bool {
+    !user_path.starts_with(root) || environment::home_folder().is_some_and(|home| home == root)
 }
 
-/// The user's own settings, for every project; none without a home.
-pub fn user_file() -> Option<PathBuf> {
-    let of_home = || Some(below(environment::home()?, &["/.config/plimsoll/settings.json"]));
-    let folder = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);
-    folder.map(|folder| below(&folder, &["/plimsoll/settings.json"])).or_else(of_home)
+/// Returns the path of the user's own settings, which apply to every project; `None` without a home.
+pub fn user_settings_path() -> Option<PathBuf> {
+    let default_path =
+        || Some(append_to_path(environment::home_folder()?, &["/.config/plimsoll/settings.json"]));
+    let config_home = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    config_home.map(|folder| append_to_path(&folder, &["/plimsoll/settings.json"])).or_else(default_path)
 }
 
-/// What a file says: its keys, for putting another file's over them (null where there is none), and what they mean.
+/// The content of one settings file: its raw keys, for merging with another file (null if there is no file),
+/// and the parsed settings.
 #[derive(Debug, Default)]
-struct Content {
+struct SettingsContent {
     keys: Value,
     settings: Settings,
 }
 
-fn combine(
-    user: Option<&Path>,
+fn merge_user_and_project_files(
+    user_path: Option<&Path>,
     is_outside: impl FnOnce(&Path) -> bool,
     project: &Project,
-    own: &Path,
-) -> Loaded {
-    let content = match user.map(|path| of_user(path, project.root())).transpose() {
+    project_path: &Path,
+) -> LoadedSettings {
+    let user_content = match user_path.map(|path| read_user_settings(path, project.root())).transpose() {
         Ok(content) => content.flatten(),
-        Err(error) => return Loaded { fault: Some(error), ..Loaded::default() },
+        Err(error) => return LoadedSettings { error: Some(error), ..LoadedSettings::default() },
     };
-    let user = user.filter(|_| content.is_some());
-    let Content { mut keys, settings } = content.unwrap_or_default();
-    let mut loaded = Loaded { settings, fault: None, ignored: Vec::new() };
-    if let Some(user) = user.filter(|user| !is_outside(user)) {
-        let said = keys.clone();
-        let ignored = authority::restrict(&mut keys, &Value::Null);
-        if keys != said {
-            loaded.settings = match sense(&keys, user) {
+    let user_path = user_path.filter(|_| user_content.is_some());
+    let SettingsContent { mut keys, settings } = user_content.unwrap_or_default();
+    let mut loaded = LoadedSettings { settings, error: None, ignored: Vec::new() };
+    if let Some(user_path) = user_path.filter(|user| !is_outside(user)) {
+        let original_keys = keys.clone();
+        let ignored = authority::remove_forbidden_keys(&mut keys, &Value::Null);
+        if keys != original_keys {
+            loaded.settings = match settings_from_keys(&keys, user_path) {
                 Ok(settings) => settings,
-                Err(error) => return Loaded { fault: Some(error), ..Loaded::default() },
+                Err(error) => return LoadedSettings { error: Some(error), ..LoadedSettings::default() },
             };
         }
-        loaded.note(user, ignored);
+        loaded.add_ignored(user_path, ignored);
     }
-    match read(own) {
+    match read_settings_file(project_path) {
         Ok(None) => {}
-        Ok(Some(content)) => match with_project(&keys, content, own) {
+        Ok(Some(content)) => match merge_project_over_user(&keys, content, project_path) {
             Ok((settings, ignored)) => {
                 loaded.settings = settings;
-                loaded.note(own, ignored);
+                loaded.add_ignored(project_path, ignored);
             }
-            Err(error) => loaded.fault = Some(error),
+            Err(error) => loaded.error = Some(error),
         },
-        Err(error) => loaded.fault = Some(error),
+        Err(error) => loaded.error = Some(error),
     }
     loaded
 }
 
-impl Loaded {
-    fn note(&mut self, file: &Path, ignored: Vec<Ignored>) {
-        self.ignored.extend(ignored.into_iter().map(|one| (file.to_owned(), one)));
+impl LoadedSettings {
+    fn add_ignored(&mut self, file: &Path, ignored: Vec<IgnoredKey>) {
+        self.ignored.extend(ignored.into_iter().map(|key| (file.to_owned(), key)));
     }
 }
 
-/// The user's settings, with what they say of this project alone.
-fn of_user(path: &Path, root: &Path) -> Result<Option<Content>, StoreError> {
-    read(path)?.map(|content| with_own_part(content, path, root)).transpose()
+/// Reads the user's settings and applies the section for this project.
+fn read_user_settings(path: &Path, root: &Path) -> Result<Option<SettingsContent>, StoreError> {
+    read_settings_file(path)?.map(|content| apply_project_section(content, path, root)).transpose()
 }
 
 #[inline(never)]
-fn with_own_part(content: Content, path: &Path, root: &Path) -> Result<Content, StoreError> {
-    let Content { mut keys, mut settings } = content;
+fn apply_project_section(
+    content: SettingsContent,
+    path: &Path,
+    root: &Path,
+) -> Result<SettingsContent, StoreError> {
+    let SettingsContent { mut keys, mut settings } = content;
     let projects = keys.as_object_mut().and_then(|keys| keys.remove("projects"));
     if let Some(projects) = projects {
-        let canonical = disk::canonical(root);
-        let here = |folder: &str| {
+        let canonical_root = disk::canonicalize_or_keep(root);
+        let is_this_project = |folder: &str| {
             let folder = folder
                 .strip_prefix("~/")
-                .and_then(|below| Some(environment::home()?.join(below)))
+                .and_then(|below| Some(environment::home_folder()?.join(below)))
                 .unwrap_or_else(|| PathBuf::from(folder));
-            folder == root || folder == canonical
+            folder == root || folder == canonical_root
         };
         let projects = if let Value::Object(projects) = projects { projects } else { Map::new() };
-        for (_, mut own) in projects.into_iter().filter(|(folder, _)| here(folder)) {
-            let _ = own.as_object_mut().and_then(|keys| keys.remove("projects"));
-            plimsoll_domain::state::merge(&mut keys, own);
+        for (_, mut section) in projects.into_iter().filter(|(folder, _)| is_this_project(folder)) {
+            let _ = section.as_object_mut().and_then(|keys| keys.remove("projects"));
+            plimsoll_domain::state::merge_known_fields(&mut keys, section);
         }
-        settings = sense(&keys, path)?;
+        settings = settings_from_keys(&keys, path)?;
     }
-    match settings.problem() {
-        Some(why) => Err(fault(path, why)),
-        None => Ok(Content { keys, settings }),
+    match settings.find_validation_error() {
+        Some(why) => Err(settings_error(path, why)),
+        None => Ok(SettingsContent { keys, settings }),
     }
 }
 
-/// A project's settings over the user's. They must make sense together, before anything is taken out of them.
+/// Merges a project's settings over the user's. Both must be valid together before any key is removed.
 #[inline(never)]
-fn with_project(user: &Value, own: Content, path: &Path) -> Result<(Settings, Vec<Ignored>), StoreError> {
-    let has_user = user.as_object().is_some_and(|keys| !keys.is_empty());
-    let over_user = |own: &Value| {
-        let mut together = user.clone();
-        plimsoll_domain::state::merge(&mut together, own.clone());
-        together
+fn merge_project_over_user(
+    user_keys: &Value,
+    project_content: SettingsContent,
+    path: &Path,
+) -> Result<(Settings, Vec<IgnoredKey>), StoreError> {
+    let has_user_keys = user_keys.as_object().is_some_and(|keys| !keys.is_empty());
+    let merge_over_user = |project_keys: &Value| {
+        let mut merged_keys = user_keys.clone();
+        plimsoll_domain::state::merge_known_fields(&mut merged_keys, project_keys.clone());
+        merged_keys
     };
-    // Mostly only one of the two files is there, and nothing in it is ignored: it was read once, and that is all.
-    let together = if has_user { sense(&over_user(&own.keys), path)? } else { own.settings };
-    if let Some(why) = together.problem() {
-        return Err(fault(path, why));
+    // Usually only one of the two files exists and nothing in it is ignored; then the first parse is enough.
+    let merged_settings = if has_user_keys {
+        settings_from_keys(&merge_over_user(&project_content.keys), path)?
+    } else {
+        project_content.settings
+    };
+    if let Some(problem) = merged_settings.find_validation_error() {
+        return Err(settings_error(path, problem));
     }
-    let mut keys = own.keys.clone();
-    let ignored = authority::restrict(&mut keys, user);
-    let settings = if keys == own.keys { together } else { sense(&over_user(&keys), path)? };
+    let mut keys = project_content.keys.clone();
+    let ignored = authority::remove_forbidden_keys(&mut keys, user_keys);
+    let settings = if keys == project_content.keys {
+        merged_settings
+    } else {
+        settings_from_keys(&merge_over_user(&keys), path)?
+    };
     Ok((settings, ignored))
 }
 
-fn sense(keys: &Value, path: &Path) -> Result<Settings, StoreError> {
-    sessions::parse(keys.to_string().as_bytes()).map_err(|error| fault(path, error))
+fn settings_from_keys(keys: &Value, path: &Path) -> Result<Settings, StoreError> {
+    sessions::parse_json_object(keys.to_string().as_bytes()).map_err(|error| settings_error(path, error))
 }
 
-/// One file, of which each key is known and has the right type, so that a fault is reported with its place.
-fn read(path: &Path) -> Result<Option<Content>, StoreError> {
+/// Reads one settings file. Unknown keys and wrong types are errors that name the file and the position.
+fn read_settings_file(path: &Path) -> Result<Option<SettingsContent>, StoreError> {
     let Some(bytes) = disk::read(path)? else { return Ok(None) };
-    let settings = sessions::parse(&bytes).map_err(|error| fault(path, error))?;
-    let keys = sessions::parse(&bytes).map_err(|error| fault(path, error))?;
-    Ok(Some(Content { keys, settings }))
+    let settings = sessions::parse_json_object(&bytes).map_err(|error| settings_error(path, error))?;
+    let keys = sessions::parse_json_object(&bytes).map_err(|error| settings_error(path, error))?;
+    Ok(Some(SettingsContent { keys, settings }))
 }
 
-fn fault(path: &Path, why: impl std::fmt::Display) -> StoreError {
-    StoreError::Settings { path: path.to_owned(), why: why.to_string() }
+fn settings_error(path: &Path, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Settings { path: path.to_owned(), reason: reason.to_string() }
 }
 
-/// Where an administrator keeps the client's settings on Linux.
-pub const MANAGED: &str = "/etc/claude-code";
+/// The folder in which an administrator keeps the client's settings on Linux.
+pub const MANAGED_SETTINGS_FOLDER: &str = "/etc/claude-code";
 
-/// Finds the transcript of a session in the client's own folder: there is a folder for each project, named by rules of the client.
-pub fn client_transcript(session_id: &SessionId) -> Option<PathBuf> {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
-    if session_id.is_empty() || !session_id.chars().all(is_plain) {
+/// Finds the transcript of a session in the client's own folder. The client names the folder of each project
+/// by its own rules, so all of them are searched.
+pub fn find_client_transcript(session_id: &SessionId) -> Option<PathBuf> {
+    let is_safe_char = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    if session_id.is_empty() || !session_id.chars().all(is_safe_char) {
         return None;
     }
-    let projects = environment::client_folder()?.join("projects");
-    let names = disk::names(&projects).into_iter();
-    names.map(|name| projects.join(name).join(format!("{session_id}.jsonl"))).find(|path| disk::exists(path))
+    let projects_folder = environment::client_config_folder()?.join("projects");
+    let names = disk::list_names(&projects_folder).into_iter();
+    names
+        .map(|name| projects_folder.join(name).join(format!("{session_id}.jsonl")))
+        .find(|path| disk::exists(path))
 }
 
-/// Returns the transcript that a path names, without links on the way; `None` if Claude Code keeps no transcripts in that folder. What
-/// Claude Code's sandbox lets a command write is elsewhere.
-pub fn kept_transcript(path: &Path) -> Option<PathBuf> {
-    let (folder, name) = (disk::canonical(path.parent()?), path.file_name()?);
-    let projects = disk::canonical(&environment::client_folder()?.join("projects"));
-    (folder.parent()? == projects).then(|| folder.join(name))
+/// Returns the path of a transcript without links in its folder; `None` if the client keeps no transcripts in
+/// that folder. The client's sandbox does not let commands write there.
+pub fn resolve_client_transcript(path: &Path) -> Option<PathBuf> {
+    let (folder, name) = (disk::canonicalize_or_keep(path.parent()?), path.file_name()?);
+    let projects_folder = disk::canonicalize_or_keep(&environment::client_config_folder()?.join("projects"));
+    (folder.parent()? == projects_folder).then(|| folder.join(name))
 }
 
-/// The file in which the client keeps what it remembers, and some settings: beside its folder, or in a folder of the
-/// user's choice.
-fn client_state() -> Option<PathBuf> {
-    let home = || environment::home().map(Path::to_owned);
-    let folder = environment::variable("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(home);
-    folder.map(|folder| folder.join(".claude.json"))
+/// Returns the path of the file in which the client keeps its own state and some settings: next to its
+/// folder, or in `CLAUDE_CONFIG_DIR`.
+fn client_state_path() -> Option<PathBuf> {
+    let home = || environment::home_folder().map(Path::to_owned);
+    let config_folder = environment::variable("CLAUDE_CONFIG_DIR").map(PathBuf::from).or_else(home);
+    config_folder.map(|folder| folder.join(".claude.json"))
 }
 
-/// The client's settings files, the nearest first.
-fn client_settings_files(project: &Project) -> [Option<PathBuf>; 3] {
+/// Returns the paths of the client's settings files, the one with the highest precedence first.
+fn client_settings_paths(project: &Project) -> [Option<PathBuf>; 3] {
     [
         Some(project.root().join(".claude/settings.local.json")),
         Some(project.root().join(".claude/settings.json")),
-        environment::client_folder().map(|folder| folder.join("settings.json")),
+        environment::client_config_folder().map(|folder| folder.join("settings.json")),
     ]
 }
 
-/// Returns what the client's settings say about compaction, if a settings file was written since `known` was read.
-pub fn changed_client_settings(project: &Project, known: Option<&ClientSettings>) -> Option<ClientSettings> {
-    let files = client_settings_files(project);
-    let nanoseconds = |path: &Option<PathBuf>| {
-        let written = disk::modified(path.as_deref()?)?.duration_since(std::time::UNIX_EPOCH).ok()?;
-        u64::try_from(written.as_nanos()).ok()
+/// Reads the client's compaction settings if a settings file was written since `previous` was read.
+pub fn client_settings_if_changed(
+    project: &Project,
+    previous: Option<&ClientCompactionSettings>,
+) -> Option<ClientCompactionSettings> {
+    let files = client_settings_paths(project);
+    let modified_nanoseconds = |path: &Option<PathBuf>| {
+        let modified = disk::modified_at(path.as_deref()?)?.duration_since(std::time::UNIX_EPOCH).ok()?;
+        u64::try_from(modified.as_nanos()).ok()
     };
-    let written = files.each_ref().map(|path| nanoseconds(path).unwrap_or_default());
-    known.is_none_or(|known| known.written != written).then(|| read_client_settings(files, written))
+    let modified_times = files.each_ref().map(|path| modified_nanoseconds(path).unwrap_or_default());
+    previous
+        .is_none_or(|known| known.written_at_ns != modified_times)
+        .then(|| read_compaction_settings(files, modified_times))
 }
 
-/// The client's own keys that move the auto-compact threshold: the nearest file that speaks wins. Hooks inherit the variables
-/// of the client, but not its settings: those they read themselves.
+/// Reads the client's own keys that change the auto-compact threshold; the first file that sets a key wins.
+/// Hooks inherit the client's environment variables but not its settings, so they are read from the files.
 #[inline(never)]
-fn read_client_settings(files: [Option<PathBuf>; 3], written: [u64; 3]) -> ClientSettings {
-    let mut found = ClientSettings { written, ..ClientSettings::default() };
-    for path in files.into_iter().chain([client_state()]).flatten() {
+fn read_compaction_settings(
+    files: [Option<PathBuf>; 3],
+    modified_times: [u64; 3],
+) -> ClientCompactionSettings {
+    let mut settings =
+        ClientCompactionSettings { written_at_ns: modified_times, ..ClientCompactionSettings::default() };
+    for path in files.into_iter().chain([client_state_path()]).flatten() {
         let Ok(Some(bytes)) = disk::read(&path) else { continue };
-        let keys = CompactionKeys::parse(&bytes);
-        found.auto_compact_enabled = found.auto_compact_enabled.or(keys.auto_compact_enabled);
-        found.compaction_windows.extend(keys.windows());
+        let keys = CompactionSettings::parse(&bytes);
+        settings.auto_compact_enabled = settings.auto_compact_enabled.or(keys.auto_compact_enabled);
+        settings.compaction_windows.extend(keys.windows_in_lookup_order());
     }
-    found
+    settings
 }
 
-/// What the client's settings say about compaction now.
-pub fn client_settings(project: &Project) -> ClientSettings {
-    changed_client_settings(project, None).unwrap_or_default()
+/// Reads the client's current compaction settings.
+pub fn load_client_settings(project: &Project) -> ClientCompactionSettings {
+    client_settings_if_changed(project, None).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -260,101 +300,106 @@ mod tests {
         disk::replace(path, text.as_bytes(), crate::Durability::Lazy).unwrap();
     }
 
-    /// The settings of a user and of a project, together.
-    fn together(user: &str, own: &str) -> Loaded {
+    /// Loads the settings of a user and of a project together.
+    fn load_user_and_project(user: &str, project_text: &str) -> LoadedSettings {
         let folder = tempfile::tempdir().unwrap();
-        let (path, project) = (folder.path().join("user.json"), Project::at(&folder.path().join("project")));
+        let (path, project) =
+            (folder.path().join("user.json"), Project::with_local_files(&folder.path().join("project")));
         write(&path, &user.replace("PROJECT", &project.root().display().to_string()));
-        write(&project.settings(), own);
-        combine(Some(&path), |_| true, &project, &project.settings())
+        write(&project.settings_path(), project_text);
+        merge_user_and_project_files(Some(&path), |_| true, &project, &project.settings_path())
     }
 
     #[test]
-    fn the_project_overrides_the_user_field_by_field_and_a_fault_is_named() {
+    fn the_project_overrides_the_user_and_a_file_with_an_error_is_named() {
         let user = r#"{"levels": {"l1": 50}, "grace_batches": 3}"#;
-        let settings = together(user, r#"{"levels": {"l2": 80}}"#).settings;
+        let settings = load_user_and_project(user, r#"{"levels": {"l2": 80}}"#).settings;
         assert_eq!((settings.levels.l1, settings.levels.l2, settings.grace_batches), (50.0, 80.0, 3));
-        for (text, word) in
+        for (text, expected) in
             [("{\"levls\": {}}", "levls"), ("{\"levels\": {\"l1\": 99}}", "rise"), ("{", "EOF")]
         {
-            let loaded = together(user, text);
-            let error = loaded.fault.unwrap().to_string();
-            assert!(error.contains(word) && error.contains("plimsoll.json"), "{error}");
+            let loaded = load_user_and_project(user, text);
+            let error = loaded.error.unwrap().to_string();
+            assert!(error.contains(expected) && error.contains("plimsoll.json"), "{error}");
             assert_eq!(loaded.settings.grace_batches, 3, "a project's fault costs the user nothing");
         }
     }
 
     #[test]
-    fn what_starts_a_program_holds_only_where_the_user_says_it() {
-        let own = r#"{"linear": {"issue": "EVIL-1", "key_command": "evil"},
+    fn only_the_user_can_configure_programs_that_are_started() {
+        let project_text = r#"{"linear": {"issue": "EVIL-1", "key_command": "evil"},
             "statusline": {"lines": [["clock", "new"]],
                            "segments": {"clock": {"command": ["evil"]}, "new": {"command": ["evil"]}}}}"#;
         let user =
             r#"{"linear": {"issue": "ENG-1"}, "statusline": {"segments": {"clock": {"command": ["date"]}}}}"#;
-        let loaded = together(user, own);
-        assert!(loaded.fault.is_none(), "{:?}", loaded.fault);
-        let (linear, look) = (loaded.settings.linear, loaded.settings.statusline);
+        let loaded = load_user_and_project(user, project_text);
+        assert!(loaded.error.is_none(), "{:?}", loaded.error);
+        let (linear, statusline) = (loaded.settings.linear, loaded.settings.statusline);
         assert_eq!((linear.issue.as_deref(), linear.key_command), (Some("ENG-1"), None));
-        assert_eq!(look.of("clock").unwrap().command.as_deref(), Some(&["date".to_owned()][..]));
-        assert_eq!(look.of("new").unwrap().command, None);
-        assert_eq!(look.lines, [["clock", "new"]], "its layout holds");
+        assert_eq!(
+            statusline.segment_settings("clock").unwrap().command.as_deref(),
+            Some(&["date".to_owned()][..])
+        );
+        assert_eq!(statusline.segment_settings("new").unwrap().command, None);
+        assert_eq!(statusline.lines, [["clock", "new"]], "its layout holds");
         assert_eq!(loaded.ignored.len(), 4);
     }
 
     #[test]
-    fn the_user_says_what_holds_in_one_project() {
+    fn the_user_can_set_settings_for_one_project() {
         let user = r#"{"breaker": {"refused": 2}, "projects": {"/elsewhere": {"grace_batches": 9},
             "PROJECT": {"linear": {"issue": "ENG-7"}, "breaker": {"refused": 8}}}}"#;
-        let settings = together(user, r#"{"breaker": {"refused": 7}}"#).settings;
+        let settings = load_user_and_project(user, r#"{"breaker": {"refused": 7}}"#).settings;
         assert_eq!(settings.linear.issue.as_deref(), Some("ENG-7"));
         assert_eq!((settings.breaker.refused, settings.grace_batches), (7, 5));
-        let loaded = together(r#"{"projects": {"PROJECT": {"levels": {"l1": 99}}}}"#, "{}");
-        assert!(loaded.fault.unwrap().to_string().contains("user.json"));
+        let loaded = load_user_and_project(r#"{"projects": {"PROJECT": {"levels": {"l1": 99}}}}"#, "{}");
+        assert!(loaded.error.unwrap().to_string().contains("user.json"));
     }
 
     #[test]
-    fn a_users_file_in_the_project_is_the_projects() {
+    fn a_user_settings_file_inside_the_project_counts_as_the_projects() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
+        let project = Project::with_local_files(folder.path());
         let user = folder.path().join(".config/plimsoll/settings.json");
-        assert!(!lies_outside(&user, project.root()));
+        assert!(!is_outside_project(&user, project.root()));
         write(&user, r#"{"linear": {"issue": "EVIL-1"}, "grace_batches": 3}"#);
-        let loaded = combine(Some(&user), |_| false, &project, &project.settings());
+        let loaded = merge_user_and_project_files(Some(&user), |_| false, &project, &project.settings_path());
         assert_eq!((loaded.settings.linear.issue, loaded.settings.grace_batches), (None, 3));
         assert_eq!(loaded.ignored[0].0, user);
     }
 
-    /// The settings of a project as a run keeps them: a file as a user writes it, copied when the run starts.
-    const KEPT: &str = include_str!("../tests/fixtures/run-preferences.json");
+    /// The settings of a project as a run stores them: a user's file, copied when the run starts.
+    const RUN_SETTINGS: &str = include_str!("../tests/fixtures/run-preferences.json");
 
     #[test]
-    fn the_settings_that_a_run_has_kept_hold() {
+    fn the_settings_copy_of_a_run_is_in_force() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
-        write(&ledger::preferences_path(&project, &"r1".into()).unwrap(), KEPT);
-        let kept = own_file(&project, Some(&"r1".into()));
-        assert!(kept.ends_with("runs/r1/preferences.json"), "{kept:?}");
-        let loaded = combine(None, |_| true, &project, &kept);
-        assert!(loaded.fault.is_none() && loaded.ignored.is_empty(), "{loaded:?}");
-        let (mut holds, said) = (serde_json::to_value(&loaded.settings).unwrap(), parsed(KEPT));
-        // Only the user's own file says it.
+        let project = Project::with_local_files(folder.path()).with_runs_folder(&folder.path().join("runs"));
+        write(&ledger::settings_copy_path(&project, &"r1".into()).unwrap(), RUN_SETTINGS);
+        let run_copy = project_settings_path(&project, Some(&"r1".into()));
+        assert!(run_copy.ends_with("runs/r1/preferences.json"), "{run_copy:?}");
+        let loaded = merge_user_and_project_files(None, |_| true, &project, &run_copy);
+        assert!(loaded.error.is_none() && loaded.ignored.is_empty(), "{loaded:?}");
+        let (mut effective_keys, written_keys) =
+            (serde_json::to_value(&loaded.settings).unwrap(), parse_json(RUN_SETTINGS));
+        // Only the user's own file can set these.
         assert_eq!(
-            holds.as_object_mut().unwrap().remove("linear"),
-            Some(parsed("{\"issue\":null,\"key_command\":null}"))
+            effective_keys.as_object_mut().unwrap().remove("linear"),
+            Some(parse_json("{\"issue\":null,\"key_command\":null}"))
         );
-        assert_eq!(holds.as_object_mut().unwrap().remove("protect"), Some(parsed("[]")));
+        assert_eq!(effective_keys.as_object_mut().unwrap().remove("protect"), Some(parse_json("[]")));
         let models = serde_json::to_value(plimsoll_domain::settings::Models::default()).unwrap();
-        assert_eq!(holds.as_object_mut().unwrap().remove("models"), Some(models));
-        assert_eq!(holds, said, "every key of it is known and its value holds");
+        assert_eq!(effective_keys.as_object_mut().unwrap().remove("models"), Some(models));
+        assert_eq!(effective_keys, written_keys, "every key of it is known and its value holds");
         let defaults = serde_json::to_value(Settings::default()).unwrap();
-        for (key, value) in said.as_object().unwrap() {
+        for (key, value) in written_keys.as_object().unwrap() {
             assert_ne!(defaults.get(key), Some(value), "{key} must differ from its default");
         }
-        let written = serde_json::to_string(&loaded.settings).unwrap();
-        assert_eq!(serde_json::from_str::<Settings>(&written).unwrap(), loaded.settings);
+        let serialized = serde_json::to_string(&loaded.settings).unwrap();
+        assert_eq!(serde_json::from_str::<Settings>(&serialized).unwrap(), loaded.settings);
     }
 
-    fn parsed(text: &str) -> Value {
+    fn parse_json(text: &str) -> Value {
         serde_json::from_str(text).unwrap()
     }
 }

@@ -1,10 +1,12 @@
-//! Reading, replacing and appending. What is in a project is reached by [`crate::door`] alone.
+//! Reads, replaces and appends files. Paths inside a project are always opened through [`crate::door`].
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
-use crate::door::{self, Last, Opened, Spot};
-use crate::limited::{self, LimitedFile};
-pub use crate::plain::{DRAFT, Durability, canonical, link_target, resolve_link};
-use crate::{StoreError, environment, hidden, io};
+pub use crate::plain_path::{
+    DRAFT_SUFFIX, Durability, canonicalize_or_keep, read_link_target, resolve_if_link,
+};
+use crate::safe_open::{self, FinalLink, FolderEntry, OpenedFile};
+use crate::size_limited_write::{self, SizeLimitedFile};
+use crate::{StoreError, environment, gitignore, io_error};
 use chrono::{DateTime, Utc};
 use plimsoll_system::files::{sync_all, sync_data};
 use rustix::buffer::spare_capacity;
@@ -16,26 +18,26 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A whole file; none if it is missing. One that is no plain file, leads out of its project, or is larger than any
-/// honest one of its kind is an error by name.
+/// Reads a file; `None` if it is missing. Returns an error with the path if it is not a plain file, leads out
+/// of its project, or is larger than any legitimate file of its kind.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some(opened) = open_if_there(path)? else { return Ok(None) };
-    let most = door::largest(path, opened.is_below_a_root);
-    match door::read_all(opened, most).map_err(io("read", path))? {
+    let Some(opened) = open_if_exists(path)? else { return Ok(None) };
+    let max_bytes = safe_open::max_read_bytes(path, opened.is_below_root);
+    match safe_open::read_all_within_limit(opened, max_bytes).map_err(io_error("read", path))? {
         Some(bytes) => Ok(Some(bytes)),
-        None => Err(StoreError::TooLarge { path: path.to_owned(), most }),
+        None => Err(StoreError::TooLarge { path: path.to_owned(), max_bytes }),
     }
 }
 
-fn open_if_there(path: &Path) -> Result<Option<Opened>, StoreError> {
-    match door::open(path, OFlags::RDONLY) {
+fn open_if_exists(path: &Path) -> Result<Option<OpenedFile>, StoreError> {
+    match safe_open::open_plain_file(path, OFlags::RDONLY) {
         Ok(opened) => Ok(Some(opened)),
-        Err(refused) if refused.is_missing() => Ok(None),
-        Err(refused) => Err(refused.of("read", path)),
+        Err(error) if error.is_missing() => Ok(None),
+        Err(error) => Err(error.into_store_error("read", path)),
     }
 }
 
-/// A whole text file; none if it is missing. Bytes that are not UTF-8 are replaced.
+/// Reads a text file; `None` if it is missing. Bytes that are not UTF-8 are replaced.
 pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
     Ok(read(path)?.map(|bytes| match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -43,246 +45,262 @@ pub fn read_text(path: &Path) -> Result<Option<String>, StoreError> {
     }))
 }
 
-/// Removes the drafts that killed programs left in a folder.
-pub fn sweep_drafts(folder: &Path, is_gone: impl Fn(u32) -> bool) {
-    sweep_drafts_if(folder, |_, writer| is_gone(writer));
+/// Removes drafts in a folder that were left by processes that no longer run.
+pub fn remove_dead_drafts(folder: &Path, is_dead_process: impl Fn(u32) -> bool) {
+    remove_drafts_where(folder, |_, writer_pid| is_dead_process(writer_pid));
 }
 
-/// Removes the drafts of one file that killed programs left beside it. For folders of the user and of the client, in which only
-/// what belongs to a file that we write is ours.
-pub fn sweep_drafts_of(path: &Path) {
-    // A file behind a link is replaced where it is.
-    let path = resolve_link(path);
+/// Removes drafts of one file that were left next to it by processes that no longer run. For folders of the
+/// user and of the client, where only drafts of files that we write are ours.
+pub fn remove_dead_drafts_of_file(path: &Path) {
+    // A file behind a link is replaced at the link's target.
+    let path = resolve_if_link(path);
     let Some(file) = path.file_name().and_then(std::ffi::OsStr::to_str) else { return };
-    sweep_drafts_if(parent(&path), |name, writer| name == file && plimsoll_system::life_of(writer).is_gone());
+    remove_drafts_where(parent_or_current(&path), |name, writer_pid| {
+        name == file && plimsoll_system::liveness_of_pid(writer_pid).is_gone()
+    });
 }
 
-fn sweep_drafts_if(folder: &Path, is_due: impl Fn(&str, u32) -> bool) {
-    for name in names(folder) {
+fn remove_drafts_where(folder: &Path, should_remove: impl Fn(&str, u32) -> bool) {
+    for name in list_names(folder) {
         let path = folder.join(&name);
-        // A draft is a plain file of its own, and one of a living writer is still on its way.
-        let is_ours = file_and_writer(&name).is_some_and(|(file, writer)| is_due(file, writer));
-        if is_ours && !is_link(&path) && is_file(&path) {
-            let _ = remove(&path);
+        // A draft is a plain file and not a link; if its writer is alive, it is still being written.
+        let is_removable =
+            parse_draft_name(&name).is_some_and(|(file, writer_pid)| should_remove(file, writer_pid));
+        if is_removable && !is_link(&path) && is_file(&path) {
+            let _ = remove_if_exists(&path);
         }
     }
 }
 
-/// The file that a draft is of, and the process that wrote it, as `Spot::draft_name` has them.
-fn file_and_writer(draft: &str) -> Option<(&str, u32)> {
-    let mut parts = draft.strip_prefix('.')?.strip_suffix(DRAFT)?.rsplitn(3, '.');
-    let (_number, writer, file) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((file, writer.parse().ok()?))
+/// Returns the file that a draft belongs to and the process that wrote it, as encoded by
+/// `FolderEntry::new_draft_name`.
+fn parse_draft_name(draft_name: &str) -> Option<(&str, u32)> {
+    let mut parts = draft_name.strip_prefix('.')?.strip_suffix(DRAFT_SUFFIX)?.rsplitn(3, '.');
+    let (_number, writer_pid, file) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((file, writer_pid.parse().ok()?))
 }
 
-/// A name for a draft of a file, beside it.
-pub(crate) fn draft_beside(path: &Path) -> PathBuf {
-    let number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+/// Returns a new path for a draft next to a file. The random number keeps the name from being guessed.
+pub(crate) fn new_draft_path(path: &Path) -> PathBuf {
+    let random_number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.{}.{number:016x}{DRAFT}", std::process::id()))
+    path.with_file_name(format!(".{name}.{}.{random_number:016x}{DRAFT_SUFFIX}", std::process::id()))
 }
 
-/// Puts a file in place in one step: readers see the old bytes or the new ones. Follows a link to its
-/// target where that lies inside the project, keeps the mode of a file that was there, makes the folders it needs.
+/// Replaces a file atomically: readers see the old bytes or the new ones. Follows a link to its target if
+/// that is inside the project, keeps the mode of an existing file, and creates missing folders.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StoreError> {
-    let replaced = Spot::of(path, Last::Followed, true).and_then(|spot| {
-        // Only a new file can be the first one in a folder of ours, which must be hidden before it holds anything.
-        if spot.is_free() {
-            hidden::before_new(parent(path))?;
+    let result = FolderEntry::for_path(path, FinalLink::Follow, true).and_then(|entry| {
+        // Only a new file can be the first one in one of our folders, which must be hidden from git before it
+        // contains anything.
+        if entry.is_free() {
+            gitignore::hide_own_folder_from_git(parent_or_current(path))?;
         }
-        spot.replace(bytes, durability)
+        entry.replace(bytes, durability)
     });
-    replaced.map_err(|refused| refused.of("write", path))
+    result.map_err(|error| error.into_store_error("write", path))
 }
 
-/// Makes a folder and those above it, for the owner alone.
+/// Creates a folder and its missing parents, accessible to the owner only.
 pub fn create_folder(folder: &Path) -> Result<(), StoreError> {
-    hidden::before_new(folder).map_err(|refused| refused.of("make the folder", folder))?;
-    door::make_folder(folder).map_err(|refused| refused.of("make the folder", folder))
+    gitignore::hide_own_folder_from_git(folder)
+        .map_err(|error| error.into_store_error("make the folder", folder))?;
+    safe_open::create_folder(folder).map_err(|error| error.into_store_error("make the folder", folder))
 }
 
-/// Writes a new file in one step, whole or not at all; false if the name is taken.
+/// Creates a new file atomically; returns false if the name is taken.
 pub fn create_new(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    let created = hidden::before_new(parent(path))
-        .and_then(|()| Spot::of(path, Last::Itself, true))
-        .and_then(|spot| spot.create(bytes));
-    created.map_err(|refused| refused.of("write", path))
+    let result = gitignore::hide_own_folder_from_git(parent_or_current(path))
+        .and_then(|()| FolderEntry::for_path(path, FinalLink::Keep, true))
+        .and_then(|entry| entry.create_new(bytes));
+    result.map_err(|error| error.into_store_error("write", path))
 }
 
-/// Writes a new file where it will stay: half the work of a draft, for files whose bytes are checked when they are read, since a
-/// kill leaves a part of one. False if the name is taken.
-pub(crate) fn create_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
-    match open_or_make(path, OFlags::WRONLY | OFlags::EXCL) {
-        Ok(Opened { file, .. }) => {
-            let written = limited::write_all(&file, bytes).map_err(io("write", path));
-            // On a full disk nobody wants the part.
-            written.inspect_err(|_| drop(remove(path))).map(|()| true)
+/// Creates a new file without a draft and a rename, which is half the work. A kill leaves a partial file, so
+/// this is only for files whose bytes are verified when they are read. Returns false if the name is taken.
+pub(crate) fn create_new_in_place(path: &Path, bytes: &[u8]) -> Result<bool, StoreError> {
+    match open_or_create(path, OFlags::WRONLY | OFlags::EXCL) {
+        Ok(OpenedFile { file, .. }) => {
+            let result = size_limited_write::write_all(&file, bytes).map_err(io_error("write", path));
+            // The disk is probably full, and a partial file is useless.
+            result.inspect_err(|_| drop(remove_if_exists(path))).map(|()| true)
         }
         Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Adds whole bytes to the end of a file in one write, so that lines of several writers never mix.
+/// Appends bytes to a file in a single write, so that lines of several writers never mix.
 pub fn append(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let file = open_to_append(path)?;
-    limited::write_all(&file, bytes).map_err(io("append to", path))
+    let file = open_for_append(path)?;
+    size_limited_write::write_all(&file, bytes).map_err(io_error("append to", path))
 }
 
-/// Adds a line. A disk that was full may have taken half of the previous line: that one is ended first.
+/// Appends a line. If a full disk has cut the previous line short, that line is ended first.
 pub fn append_line(path: &Path, line: &str) -> Result<(), StoreError> {
-    let opened = open_or_make(path, OFlags::RDWR | OFlags::APPEND)?;
-    let start = if ends_in_a_line(&opened) { "" } else { "\n" };
-    limited::write_all(&opened.file, format!("{start}{line}\n").as_bytes()).map_err(io("append to", path))
+    let opened = open_or_create(path, OFlags::RDWR | OFlags::APPEND)?;
+    let prefix = if ends_with_newline(&opened) { "" } else { "\n" };
+    size_limited_write::write_all(&opened.file, format!("{prefix}{line}\n").as_bytes())
+        .map_err(io_error("append to", path))
 }
 
-fn ends_in_a_line(opened: &Opened) -> bool {
-    let mut last = [0];
-    opened.size() == 0 || opened.file.read_exact_at(&mut last, opened.size() - 1).is_err() || last == *b"\n"
+fn ends_with_newline(opened: &OpenedFile) -> bool {
+    let mut last_byte = [0];
+    opened.size() == 0
+        || opened.file.read_exact_at(&mut last_byte, opened.size() - 1).is_err()
+        || last_byte == *b"\n"
 }
 
-/// A file that can only be added to.
-pub fn open_to_append(path: &Path) -> Result<File, StoreError> {
-    open_or_make(path, OFlags::WRONLY | OFlags::APPEND).map(|opened| opened.file)
+/// Opens a file for appending only, and creates it if it is missing.
+pub fn open_for_append(path: &Path) -> Result<File, StoreError> {
+    open_or_create(path, OFlags::WRONLY | OFlags::APPEND).map(|opened| opened.file)
 }
 
-/// A plain file, made with the folders it needs where it is missing.
-pub(crate) fn open_or_make(path: &Path, how: OFlags) -> Result<Opened, StoreError> {
-    let open = || door::open(path, how | OFlags::CREATE);
+/// Opens a plain file, and creates it and missing folders.
+pub(crate) fn open_or_create(path: &Path, flags: OFlags) -> Result<OpenedFile, StoreError> {
+    let open = || safe_open::open_plain_file(path, flags | OFlags::CREATE);
     match open() {
-        Err(refused) if refused.is_folder_missing() => {
-            create_folder(parent(path))?;
-            open().map_err(|refused| refused.of("open", path))
+        Err(error) if error.is_folder_missing() => {
+            create_folder(parent_or_current(path))?;
+            open().map_err(|error| error.into_store_error("open", path))
         }
-        opened => opened.map_err(|refused| refused.of("open", path)),
+        opened => opened.map_err(|error| error.into_store_error("open", path)),
     }
 }
 
-fn parent(path: &Path) -> &Path {
+fn parent_or_current(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-/// The last bytes of a file, from the start of a line on; none if it is missing.
-pub fn read_end(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
+/// Reads the last bytes of a file, starting at the beginning of a line; `None` if it is missing.
+pub fn read_last_lines(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>, StoreError> {
     use std::io::{Read, Seek, SeekFrom};
     let Some((mut file, size)) = open_sized(path)? else { return Ok(None) };
-    let start = size.saturating_sub(most);
+    let start = size.saturating_sub(max_bytes);
     let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(most).read_to_end(&mut bytes));
-    read.map_err(io("read", path))?;
+    let result = file.seek(SeekFrom::Start(start)).and_then(|_| file.take(max_bytes).read_to_end(&mut bytes));
+    result.map_err(io_error("read", path))?;
     if start > 0 {
-        let first_break = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |place| place + 1);
-        bytes.drain(..first_break);
+        let first_line_end = memchr::memchr(b'\n', &bytes).map_or(bytes.len(), |index| index + 1);
+        bytes.drain(..first_line_end);
     }
     Ok(Some(bytes))
 }
 
-/// What a log has from a place on, at most so many bytes of it, and where the next look begins. One that is shorter now was
-/// replaced: what it had is known, and the next look begins at its end.
-pub fn read_from(path: &Path, from: u64, most: usize) -> Result<(Vec<u8>, u64), StoreError> {
+/// Reads at most `max_bytes` bytes of a log from an offset; returns them and the offset for the next call. A
+/// log that is shorter than the offset was replaced: nothing is returned, and the next call starts at its
+/// end.
+pub fn read_from(path: &Path, offset: u64, max_bytes: usize) -> Result<(Vec<u8>, u64), StoreError> {
     let Some((file, size)) = open_sized(path)? else { return Ok((Vec::new(), 0)) };
-    if size <= from {
+    if size <= offset {
         return Ok((Vec::new(), size));
     }
-    let mut bytes = vec![0; usize::try_from(size - from).unwrap_or(most).min(most)];
-    let count = file.read_at(&mut bytes, from).map_err(io("read", path))?;
+    let mut bytes = vec![0; usize::try_from(size - offset).unwrap_or(max_bytes).min(max_bytes)];
+    let count = file.read_at(&mut bytes, offset).map_err(io_error("read", path))?;
     bytes.truncate(count);
-    Ok((bytes, from + count as u64))
+    Ok((bytes, offset + count as u64))
 }
 
-/// The length of an older copy of a file, if the file begins with all of it; what is missing is empty. Compared a piece
-/// at a time: logs grow.
-pub fn goes_on_from(path: &Path, copy: &Path) -> Result<Option<u64>, StoreError> {
-    let Some((old, length)) = open_sized(copy)? else { return Ok(Some(0)) };
-    let Some((now, size)) = open_sized(path)? else { return Ok((length == 0).then_some(0)) };
-    if size < length {
+/// Returns the length of an older copy of a file if the file begins with the whole copy, otherwise `None`. A
+/// missing file or copy counts as empty. Compares in chunks, because logs grow large.
+pub fn copy_length_if_prefix(path: &Path, copy: &Path) -> Result<Option<u64>, StoreError> {
+    let Some((copy_file, copy_length)) = open_sized(copy)? else { return Ok(Some(0)) };
+    let Some((file, size)) = open_sized(path)? else { return Ok((copy_length == 0).then_some(0)) };
+    if size < copy_length {
         return Ok(None);
     }
-    let (mut ours, mut theirs) = (vec![0; PIECE], vec![0; PIECE]);
-    let mut at = 0;
-    while at < length {
-        let step = usize::try_from(length - at).map_or(PIECE, |rest| rest.min(PIECE));
-        let (ours, theirs) = (&mut ours[..step], &mut theirs[..step]);
-        old.read_exact_at(theirs, at).map_err(io("read", copy))?;
-        now.read_exact_at(ours, at).map_err(io("read", path))?;
-        if ours != theirs {
+    let (mut file_chunk, mut copy_chunk) = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+    let mut offset = 0;
+    while offset < copy_length {
+        let chunk_length =
+            usize::try_from(copy_length - offset).map_or(CHUNK_BYTES, |remaining| remaining.min(CHUNK_BYTES));
+        let (file_chunk, copy_chunk) = (&mut file_chunk[..chunk_length], &mut copy_chunk[..chunk_length]);
+        copy_file.read_exact_at(copy_chunk, offset).map_err(io_error("read", copy))?;
+        file.read_exact_at(file_chunk, offset).map_err(io_error("read", path))?;
+        if file_chunk != copy_chunk {
             return Ok(None);
         }
-        at += step as u64;
+        offset += chunk_length as u64;
     }
-    Ok(Some(length))
+    Ok(Some(copy_length))
 }
 
-/// Adds to a copy what its file has beyond a length, a piece at a time.
-pub fn append_rest(path: &Path, from: u64, copy: &Path) -> Result<(), StoreError> {
+/// Appends to a copy everything that its file has after an offset, in chunks.
+pub fn append_rest_to_copy(path: &Path, offset: u64, copy: &Path) -> Result<(), StoreError> {
     let Some((file, size)) = open_sized(path)? else { return Ok(()) };
-    if size <= from {
+    if size <= offset {
         return Ok(());
     }
-    let out = open_to_append(copy)?;
-    let (mut piece, mut at) = (vec![0; PIECE], from);
-    while at < size {
-        let step = usize::try_from(size - at).map_or(PIECE, |rest| rest.min(PIECE));
-        file.read_exact_at(&mut piece[..step], at).map_err(io("read", path))?;
-        limited::write_all(&out, &piece[..step]).map_err(io("append to", copy))?;
-        at += step as u64;
+    let copy_file = open_for_append(copy)?;
+    let (mut chunk, mut position) = (vec![0; CHUNK_BYTES], offset);
+    while position < size {
+        let chunk_length =
+            usize::try_from(size - position).map_or(CHUNK_BYTES, |remaining| remaining.min(CHUNK_BYTES));
+        file.read_exact_at(&mut chunk[..chunk_length], position).map_err(io_error("read", path))?;
+        size_limited_write::write_all(&copy_file, &chunk[..chunk_length])
+            .map_err(io_error("append to", copy))?;
+        position += chunk_length as u64;
     }
     Ok(())
 }
 
-const PIECE: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Copies a program in one step: who starts it meanwhile gets the old one or the new one, and one that runs keeps its file. One
-/// that has the same bytes stays.
-pub fn copy_program(from: &Path, to: &Path) -> Result<(), StoreError> {
-    if size(from) == size(to) && goes_on_from(from, to)?.is_some() {
+/// Copies a program atomically: a process that starts it meanwhile gets the old one or the new one, and a
+/// running one keeps its file. Does nothing if the bytes are equal.
+pub fn copy_program(source: &Path, destination: &Path) -> Result<(), StoreError> {
+    if file_size(source) == file_size(destination) && copy_length_if_prefix(source, destination)?.is_some() {
         return Ok(());
     }
-    sweep_drafts_of(to);
-    let draft = draft_beside(to);
-    let copied = copy_into(from, &draft).and_then(|()| rename(&draft, to));
-    copied.inspect_err(|_| drop(remove(&draft)))
+    remove_dead_drafts_of_file(destination);
+    let draft = new_draft_path(destination);
+    let result = copy_to_executable_draft(source, &draft).and_then(|()| rename(&draft, destination));
+    result.inspect_err(|_| drop(remove_if_exists(&draft)))
 }
 
-fn copy_into(from: &Path, draft: &Path) -> Result<(), StoreError> {
-    let mut source = open(from)?;
-    let mut made = LimitedFile(open_or_make(draft, OFlags::WRONLY | OFlags::EXCL)?.file);
-    std::io::copy(&mut source, &mut made).map_err(io("write", draft))?;
-    let LimitedFile(made) = made;
-    rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))
-        .map_err(|error| io("write", draft)(error.into()))?;
-    sync_all(made.as_fd()).map_err(|error| io("write", draft)(error.into()))
+fn copy_to_executable_draft(source_path: &Path, draft: &Path) -> Result<(), StoreError> {
+    let mut source = open(source_path)?;
+    let mut draft_file = SizeLimitedFile(open_or_create(draft, OFlags::WRONLY | OFlags::EXCL)?.file);
+    std::io::copy(&mut source, &mut draft_file).map_err(io_error("write", draft))?;
+    let SizeLimitedFile(draft_file) = draft_file;
+    rustix::fs::fchmod(&draft_file, Mode::from_raw_mode(0o755))
+        .map_err(|error| io_error("write", draft)(error.into()))?;
+    sync_all(draft_file.as_fd()).map_err(|error| io_error("write", draft)(error.into()))
 }
 
-/// A file from its start.
+/// Opens a file for reading.
 pub fn open(path: &Path) -> Result<File, StoreError> {
-    door::open(path, OFlags::RDONLY).map(|opened| opened.file).map_err(|refused| refused.of("open", path))
+    safe_open::open_plain_file(path, OFlags::RDONLY)
+        .map(|opened| opened.file)
+        .map_err(|refused| refused.into_store_error("open", path))
 }
 
-/// A file from its start, with its size; none if it is missing.
+/// Opens a file for reading and returns its size; `None` if it is missing.
 pub(crate) fn open_sized(path: &Path) -> Result<Option<(File, u64)>, StoreError> {
-    let sized = |opened: Opened| {
+    let with_size = |opened: OpenedFile| {
         let size = opened.size();
         (opened.file, size)
     };
-    Ok(open_if_there(path)?.map(sized))
+    Ok(open_if_exists(path)?.map(with_size))
 }
 
-/// A plain file that is no link, from its start: for those who have found it by looking through folders.
-pub fn open_itself(path: &Path) -> std::io::Result<File> {
-    let opened = door::open(path, OFlags::RDONLY | OFlags::NOFOLLOW);
-    opened.map(|opened| opened.file).map_err(|refused| match refused.of("open", path) {
+/// Opens a plain file and refuses a link, for callers that found the path by walking folders.
+pub fn open_without_following_link(path: &Path) -> std::io::Result<File> {
+    let opened = safe_open::open_plain_file(path, OFlags::RDONLY | OFlags::NOFOLLOW);
+    opened.map(|opened| opened.file).map_err(|error| match error.into_store_error("open", path) {
         StoreError::Io { source, .. } => source,
         other => std::io::Error::other(other.to_string()),
     })
 }
 
-/// Reads so many bytes of a file from a place on, into memory that need not be cleared first; fewer at its end.
-pub(crate) fn read_part(file: &File, from: u64, length: usize) -> std::io::Result<Vec<u8>> {
+/// Reads up to `length` bytes of a file at an offset, without clearing the buffer first; fewer at the end of
+/// the file.
+pub(crate) fn read_range(file: &File, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(length);
     while bytes.len() < length {
-        let at = from + bytes.len() as u64;
-        match rustix::io::pread(file, spare_capacity(&mut bytes), at) {
+        let position = offset + bytes.len() as u64;
+        match rustix::io::pread(file, spare_capacity(&mut bytes), position) {
             Ok(0) => break,
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -292,242 +310,257 @@ pub(crate) fn read_part(file: &File, from: u64, length: usize) -> std::io::Resul
     Ok(bytes)
 }
 
-/// A file that is read as it grows; what was opened is read on even if its name is taken away.
+/// A file that is read while it grows. The open file stays readable even if its name is removed.
 #[derive(Debug)]
-pub struct Growing(File);
+pub struct GrowingReader(File);
 
-impl Growing {
-    /// Opens a file; none if it cannot be.
-    pub fn open(path: &Path) -> Option<Growing> {
-        open(path).ok().map(Growing)
+impl GrowingReader {
+    /// Opens a file; `None` on any error.
+    pub fn open(path: &Path) -> Option<GrowingReader> {
+        open(path).ok().map(GrowingReader)
     }
 
-    /// When anything was added last.
-    pub fn grew_at(&self) -> Option<DateTime<Utc>> {
-        self.0.metadata().and_then(|found| found.modified()).ok().map(DateTime::from)
+    /// Returns when the file was last written.
+    pub fn modified_at(&self) -> Option<DateTime<Utc>> {
+        self.0.metadata().and_then(|metadata| metadata.modified()).ok().map(DateTime::from)
     }
 
-    /// What has been added since the last time. Nobody says more than a piece of it between two looks.
-    pub fn read_on(&mut self) -> std::io::Result<Vec<u8>> {
+    /// Reads what has been added since the last call, at most 64 MB.
+    pub fn read_new_bytes(&mut self) -> std::io::Result<Vec<u8>> {
         use std::io::Read;
-        const MOST: u64 = 64 * 1024 * 1024;
+        const MAX_READ_BYTES: u64 = 64 * 1024 * 1024;
         let mut bytes = Vec::new();
-        (&mut self.0).take(MOST).read_to_end(&mut bytes)?;
+        (&mut self.0).take(MAX_READ_BYTES).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 }
 
-/// A file without a name, for what is too large for memory: it is gone when it is closed.
-pub(crate) fn scratch() -> Result<File, StoreError> {
+/// Creates a temporary file without a name, for data too large for memory. It disappears when it is closed.
+pub(crate) fn open_unnamed_temp_file() -> Result<File, StoreError> {
     let folder = environment::variable("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-    let number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
-    let path = folder.join(format!(".plimsoll-{}-{number:016x}", std::process::id()));
-    // New, so through no link, and nobody else's.
-    let opened = open_or_make(&path, OFlags::RDWR | OFlags::EXCL)?;
-    remove(&path)?;
+    let random_number = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
+    let path = folder.join(format!(".plimsoll-{}-{random_number:016x}", std::process::id()));
+    // `EXCL`: the file is new, so it is neither a link nor a file of somebody else.
+    let opened = open_or_create(&path, OFlags::RDWR | OFlags::EXCL)?;
+    remove_if_exists(&path)?;
     Ok(opened.file)
 }
 
-/// Cuts a file to a length.
-pub fn cut(path: &Path, length: u64) -> Result<(), StoreError> {
-    let opened = door::open(path, OFlags::WRONLY).map_err(|refused| refused.of("open", path))?;
-    opened.file.set_len(length).and_then(|()| Ok(sync_data(opened.file.as_fd())?)).map_err(io("cut", path))
+/// Truncates a file to a length.
+pub fn truncate(path: &Path, length: u64) -> Result<(), StoreError> {
+    let opened = safe_open::open_plain_file(path, OFlags::WRONLY)
+        .map_err(|error| error.into_store_error("open", path))?;
+    opened
+        .file
+        .set_len(length)
+        .and_then(|()| Ok(sync_data(opened.file.as_fd())?))
+        .map_err(io_error("cut", path))
 }
 
-/// Removes a file, or a link; one that is not there is fine.
-pub fn remove(path: &Path) -> Result<(), StoreError> {
-    match Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove()) {
-        Err(refused) if !refused.is_folder_missing() => Err(refused.of("remove", path)),
+/// Removes a file or a link; succeeds if it does not exist.
+pub fn remove_if_exists(path: &Path) -> Result<(), StoreError> {
+    match FolderEntry::for_path(path, FinalLink::Keep, false).and_then(|entry| entry.remove()) {
+        Err(error) if !error.is_folder_missing() => Err(error.into_store_error("remove", path)),
         _ => Ok(()),
     }
 }
 
-/// Removes a file: true if it was there, and this process removed it. Of several at once one does.
-pub fn take(path: &Path) -> bool {
-    Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove()).is_ok()
+/// Removes a file; returns true if this call removed it. Of several concurrent calls only one returns true.
+pub fn remove_existing(path: &Path) -> bool {
+    FolderEntry::for_path(path, FinalLink::Keep, false).and_then(|entry| entry.remove()).is_ok()
 }
 
-/// Removes a folder that is empty; anything else stays.
+/// Removes a folder if it is empty; ignores every error.
 pub fn remove_empty_folder(path: &Path) {
-    let _ = Spot::of(path, Last::Itself, false).and_then(|spot| spot.remove_folder());
+    let _ = FolderEntry::for_path(path, FinalLink::Keep, false).and_then(|entry| entry.remove_folder());
 }
 
-/// Removes a folder of ours outside of every project, with everything in it; a link itself. Nothing is there afterwards, or was
-/// before.
-pub fn remove_folder(path: &Path) -> Result<(), StoreError> {
+/// Removes one of our folders outside every project with everything in it, or the link at this path. Succeeds
+/// if it does not exist.
+pub fn remove_folder_and_contents(path: &Path) -> Result<(), StoreError> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-        removed => {
-            removed.map_err(|source| StoreError::Io { doing: "remove", path: path.to_owned(), source })
-        }
+        result => result.map_err(|source| StoreError::Io { action: "remove", path: path.to_owned(), source }),
     }
 }
 
-/// Moves what is at a path, a link itself.
+/// Renames a file, folder or link. A link itself is moved.
 pub fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
-    let spot = |path| Spot::of(path, Last::Itself, false);
-    let moved = spot(from).and_then(|from| from.rename(&spot(to)?));
-    moved.map_err(|refused| refused.of("move", from))
+    let entry_at = |path| FolderEntry::for_path(path, FinalLink::Keep, false);
+    let result = entry_at(from).and_then(|from| from.rename(&entry_at(to)?));
+    result.map_err(|error| error.into_store_error("move", from))
 }
 
-/// Makes a link with this text; where something is already, that stays.
-pub fn link(text: &str, path: &Path) -> Result<(), StoreError> {
-    let linked = Spot::of(path, Last::Itself, false).and_then(|spot| spot.link(text));
-    linked.map_err(|refused| refused.of("make the link", path))
+/// Creates a link with this target; anything that is already at the path stays.
+pub fn create_link_if_missing(target: &str, path: &Path) -> Result<(), StoreError> {
+    let result = FolderEntry::for_path(path, FinalLink::Keep, false)
+        .and_then(|entry| entry.create_link_if_missing(target));
+    result.map_err(|error| error.into_store_error("make the link", path))
 }
 
-/// Makes a link, or replaces what is at the path in one step. The caller has seen that nothing of the user's is there.
+/// Creates a link, or replaces atomically whatever is at the path. The caller must have checked that nothing
+/// of the user's is there.
 pub fn replace_link(target: &Path, path: &Path) -> Result<(), StoreError> {
-    let linked = Spot::of(path, Last::Itself, true).and_then(|spot| spot.replace_link(target));
-    linked.map_err(|refused| refused.of("make the link", path))
+    let result =
+        FolderEntry::for_path(path, FinalLink::Keep, true).and_then(|entry| entry.replace_link(target));
+    result.map_err(|error| error.into_store_error("make the link", path))
 }
 
-/// Puts the names in a folder on the disk, where its file system can.
+/// Syncs a folder, so that new names in it survive a power cut. Errors are ignored, because some file systems
+/// cannot do it.
 pub fn sync_folder(folder: &Path) {
-    if let Ok(folder) = door::folder(folder) {
+    if let Ok(folder) = safe_open::open_folder(folder) {
         let _ = sync_all(folder.as_fd());
     }
 }
 
-/// Puts all that was written to the volume of a folder on the disk: many files cost one wait.
+/// Syncs the whole volume of a folder: for many files this is one wait instead of many.
 pub fn sync_volume(folder: &Path) -> Result<(), StoreError> {
-    let opened = door::folder(folder).map_err(|refused| refused.of("sync", folder))?;
-    plimsoll_system::files::sync_volume(opened.as_fd()).map_err(|error| io("sync", folder)(error.into()))
+    let opened = safe_open::open_folder(folder).map_err(|error| error.into_store_error("sync", folder))?;
+    plimsoll_system::files::sync_volume(opened.as_fd())
+        .map_err(|error| io_error("sync", folder)(error.into()))
 }
 
-/// True when something is at the path; in a project, something in it.
+/// Returns true if something is at the path. In a project, links that lead outside count as missing.
 pub fn exists(path: &Path) -> bool {
-    door::is_there(path)
+    safe_open::exists_by_walk(path)
 }
 
-/// To be said after a folder was removed or made anew by another program: what we hold open of it is gone.
-pub fn look_anew(folder: &Path) {
-    door::look_anew(folder);
+/// Drops our open handles below a folder. Call this after another program removed or recreated the folder.
+pub fn forget_open_folders(folder: &Path) {
+    safe_open::forget_open_folders(folder);
 }
 
-/// True when a folder is at the path.
+/// Returns true if a folder is at the path, or at the target of a link.
 pub fn is_folder(path: &Path) -> bool {
-    door::reach(path).is_some_and(|stat| kind(&stat).is_dir())
+    safe_open::stat_by_walk(path).is_some_and(|stat| file_type(&stat).is_dir())
 }
 
-/// True when there is a file of bytes, also behind a link: no folder, pipe or device.
+/// Returns true if a regular file is at the path, or at the target of a link; false for folders, pipes and
+/// devices.
 pub fn is_file(path: &Path) -> bool {
-    door::reach(path).is_some_and(|stat| kind(&stat).is_file())
+    safe_open::stat_by_walk(path).is_some_and(|stat| file_type(&stat).is_file())
 }
 
-/// True when others than its owner may do anything with what is at the path: no place for a secret.
-pub fn is_open_to_others(path: &Path) -> bool {
-    door::reach(path).is_some_and(|stat| plimsoll_system::files::mode_bits(stat.st_mode) & 0o077 != 0)
+/// Returns true if the group or others have any permission on the file, which makes it unsuitable for a
+/// secret.
+pub fn is_accessible_to_others(path: &Path) -> bool {
+    safe_open::stat_by_walk(path)
+        .is_some_and(|stat| plimsoll_system::files::to_std_mode(stat.st_mode) & 0o077 != 0)
 }
 
-/// True when a link is at the path, wherever it leads.
+/// Returns true if a link is at the path, wherever it leads.
 pub fn is_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_symlink())
 }
 
-/// True when a folder is at the path itself, behind no link.
-pub fn is_folder_itself(path: &Path) -> bool {
+/// Returns true if a folder is at the path, and not a link to one.
+pub fn is_folder_and_not_link(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
 }
 
-fn kind(stat: &Stat) -> FileType {
+fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// The size of a plain file.
-pub fn size(path: &Path) -> Option<u64> {
-    let stat = door::stat(path).filter(|stat| kind(stat).is_file())?;
+/// Returns the size of a plain file in bytes.
+pub fn file_size(path: &Path) -> Option<u64> {
+    let stat = safe_open::stat_without_walk(path).filter(|stat| file_type(stat).is_file())?;
     u64::try_from(stat.st_size).ok()
 }
 
-/// What the file system knows the present content of a file by: whoever writes it or puts another in its place changes this.
-pub fn version(path: &Path) -> Option<String> {
-    let stat = door::reach(path).filter(|stat| kind(stat).is_file())?;
+/// Returns the change stamp of a file: inode, size, mtime and ctime. It changes if the file is written or
+/// replaced.
+pub fn file_change_stamp(path: &Path) -> Option<String> {
+    let stat = safe_open::stat_by_walk(path).filter(|stat| file_type(stat).is_file())?;
     let Stat { st_ino, st_size, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = stat;
     Some(format!("{st_ino} {st_size} {st_mtime}.{st_mtime_nsec} {st_ctime}.{st_ctime_nsec}"))
 }
 
-/// What the file system knows the names in a folder by: whoever adds or takes one changes this.
-pub(crate) fn folder_version(path: &Path) -> Option<String> {
-    let Stat { st_mtime, st_mtime_nsec, .. } = door::stat(path).filter(|stat| kind(stat).is_dir())?;
+/// Returns the change stamp of a folder, its mtime. It changes if a name is added or removed.
+pub(crate) fn folder_change_stamp(path: &Path) -> Option<String> {
+    let Stat { st_mtime, st_mtime_nsec, .. } =
+        safe_open::stat_without_walk(path).filter(|stat| file_type(stat).is_dir())?;
     Some(format!("{st_mtime}.{st_mtime_nsec:09}"))
 }
 
-/// When a file was written last.
-pub fn modified(path: &Path) -> Option<SystemTime> {
-    let stat = door::stat(path)?;
-    moment(stat.st_mtime, stat.st_mtime_nsec)
+/// Returns when a file was last written.
+pub fn modified_at(path: &Path) -> Option<SystemTime> {
+    let stat = safe_open::stat_without_walk(path)?;
+    to_system_time(stat.st_mtime, stat.st_mtime_nsec)
 }
 
-fn moment(seconds: impl TryInto<u64>, fine: impl TryInto<u32>) -> Option<SystemTime> {
-    Some(UNIX_EPOCH + Duration::new(seconds.try_into().ok()?, fine.try_into().ok()?))
+fn to_system_time(seconds: impl TryInto<u64>, nanoseconds: impl TryInto<u32>) -> Option<SystemTime> {
+    Some(UNIX_EPOCH + Duration::new(seconds.try_into().ok()?, nanoseconds.try_into().ok()?))
 }
 
-/// How long ago a file was written last; none if unknown.
-pub fn age(path: &Path) -> Option<Duration> {
-    modified(path)?.elapsed().ok()
+/// Returns how long ago a file was last written; `None` if that is unknown.
+pub fn time_since_modified(path: &Path) -> Option<Duration> {
+    modified_at(path)?.elapsed().ok()
 }
 
-/// The names in a folder, sorted; none if there is no folder.
-pub fn names(folder: &Path) -> Vec<String> {
+/// Lists the names in a folder, sorted; empty if there is no folder.
+pub fn list_names(folder: &Path) -> Vec<String> {
     let name = |entry: DirEntry| entry.file_name().to_string_lossy().into_owned();
-    let names = entries(folder).map(name).filter(|name| name != "." && name != "..");
+    let names = read_entries(folder).map(name).filter(|name| name != "." && name != "..");
     let mut names: Vec<String> = names.collect();
     names.sort();
     names
 }
 
-/// Which of these names are in a folder.
-pub fn present<'n>(folder: &Path, names: &[&'n str]) -> Vec<&'n str> {
-    let asked =
+/// Returns those of the given names that exist in a folder.
+pub fn existing_names<'n>(folder: &Path, names: &[&'n str]) -> Vec<&'n str> {
+    let matching_name =
         |entry: DirEntry| names.iter().copied().find(|name| entry.file_name().to_bytes() == name.as_bytes());
-    entries(folder).filter_map(asked).collect()
+    read_entries(folder).filter_map(matching_name).collect()
 }
 
-/// What is in a folder, also `.` and `..`; nothing if it cannot be listed.
-fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
-    let folder = door::folder(folder).and_then(|folder| Ok(Dir::new(folder)?));
+/// Iterates over the entries of a folder, including `.` and `..`; empty if it cannot be listed.
+fn read_entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
+    let folder = safe_open::open_folder(folder).and_then(|folder| Ok(Dir::new(folder)?));
     folder.into_iter().flatten().flatten()
 }
 
-/// When a file was changed or renamed last. Nothing but a change sets this time, unlike the modification time.
-pub fn touched(path: &Path) -> Option<SystemTime> {
+/// Returns when a file was last changed or renamed (ctime). Unlike the modification time, programs cannot set
+/// it.
+pub fn changed_at(path: &Path) -> Option<SystemTime> {
     let metadata = path.symlink_metadata().ok()?;
-    moment(metadata.ctime(), metadata.ctime_nsec())
+    to_system_time(metadata.ctime(), metadata.ctime_nsec())
 }
 
-/// Folders with nothing of a session's work in them: caches and version control.
-pub const PASSED_OVER: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
+/// Folders that contain no work of a session: caches and version control.
+pub const SKIPPED_FOLDERS: [&str; 6] = [".git", ".claude", "node_modules", "target", ".venv", "__pycache__"];
 
-/// Files below a folder that were written since a moment, newest last; caches and version control apart.
-pub fn changed_since(folder: &Path, since: SystemTime, most: usize) -> Vec<PathBuf> {
-    /// A checkpoint must not walk a whole disk.
-    const MOST_ENTRIES: usize = 50_000;
-    let mut found = Vec::new();
+/// Returns the files below a folder that were modified since a time, newest last, at most the newest
+/// `max_files`. Skips caches and version control.
+pub fn files_modified_since(folder: &Path, since: SystemTime, max_files: usize) -> Vec<PathBuf> {
+    // Limits the time of a checkpoint in a project with very many files.
+    const MAX_ENTRIES: usize = 50_000;
+    let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
-    let mut entries_seen = 0;
+    let mut entry_count = 0;
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            entries_seen += 1;
+            entry_count += 1;
             // Links are not followed: one may lead out of the project, or in a circle.
             let Ok(metadata) = entry.path().symlink_metadata() else { continue };
             let name = entry.file_name();
-            if metadata.is_dir() && !PASSED_OVER.iter().any(|passed| name == *passed) {
+            if metadata.is_dir() && !SKIPPED_FOLDERS.iter().any(|skipped_name| name == *skipped_name) {
                 folders.push(entry.path());
             } else if metadata.is_file() && metadata.modified().is_ok_and(|modified| modified >= since) {
-                found.push((metadata.modified().ok(), entry.path()));
+                files.push((metadata.modified().ok(), entry.path()));
             }
         }
-        if entries_seen > MOST_ENTRIES {
+        if entry_count > MAX_ENTRIES {
             break;
         }
     }
-    found.sort();
-    let skipped = found.len().saturating_sub(most);
-    found.into_iter().skip(skipped).map(|(_, path)| path).collect()
+    files.sort();
+    let excess = files.len().saturating_sub(max_files);
+    files.into_iter().skip(excess).map(|(_, path)| path).collect()
 }
 
-/// Writes to standard output at once: who writes once needs no buffer, which is made and emptied again.
+/// Writes to standard output without a buffer, which a single write does not need.
 pub fn write_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), bytes) {
@@ -540,11 +573,11 @@ pub fn write_stdout(mut bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// All of standard input, up to a limit.
-pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
+/// Reads standard input until its end, up to a limit in bytes.
+pub fn read_stdin(max_bytes: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(8 * 1024);
-    // Not by the standard library's buffer: what is read here once would be copied from there.
-    while (bytes.len() as u64) < limit {
+    // Bypasses the standard library's buffer, which would cost another copy.
+    while (bytes.len() as u64) < max_bytes {
         bytes.reserve(1);
         match rustix::io::read(rustix::stdio::stdin(), spare_capacity(&mut bytes)) {
             Ok(0) => break,
@@ -552,7 +585,7 @@ pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
             Err(error) => return Err(error.into()),
         }
     }
-    bytes.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    bytes.truncate(usize::try_from(max_bytes).unwrap_or(usize::MAX));
     Ok(bytes)
 }
 
@@ -574,24 +607,24 @@ mod tests {
         assert_eq!(fs::read(&target).unwrap(), b"two");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o644);
-        assert_eq!(names(&folder.path().join("deep")), ["target.json"]);
+        assert_eq!(list_names(&folder.path().join("deep")), ["target.json"]);
     }
 
     #[test]
-    fn a_link_is_replaced_in_one_step_and_what_it_led_to_stays() {
+    fn a_link_is_replaced_atomically_and_its_old_target_stays() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("new folder/link");
         for target in ["one", "two"] {
             fs::create_dir_all(folder.path().join("new folder").join(target)).unwrap();
             replace_link(Path::new(target), &link).unwrap();
-            assert_eq!(link_target(&link).as_deref(), Some(Path::new(target)));
+            assert_eq!(read_link_target(&link).as_deref(), Some(Path::new(target)));
         }
-        assert_eq!(names(&folder.path().join("new folder")), ["link", "one", "two"]);
-        assert_eq!(link_target(&folder.path().join("new folder/one")), None);
+        assert_eq!(list_names(&folder.path().join("new folder")), ["link", "one", "two"]);
+        assert_eq!(read_link_target(&folder.path().join("new folder/one")), None);
     }
 
     #[test]
-    fn new_files_are_for_the_owner_alone() {
+    fn new_files_are_accessible_to_the_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b.json");
         replace(&path, b"x", Durability::Lazy).unwrap();
@@ -600,18 +633,18 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_takes_no_name_that_is_taken_and_leaves_no_draft() {
+    fn create_new_never_overwrites_and_leaves_no_draft() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/a.md");
         assert!(create_new(&path, b"one").unwrap());
         assert!(!create_new(&path, b"two").unwrap());
         assert_eq!(fs::read(&path).unwrap(), b"one");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(names(&folder.path().join("new")), ["a.md"]);
+        assert_eq!(list_names(&folder.path().join("new")), ["a.md"]);
     }
 
     #[test]
-    fn half_a_line_does_not_spoil_the_next() {
+    fn an_unfinished_line_does_not_corrupt_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         append_line(&path, "one").unwrap();
@@ -621,62 +654,62 @@ mod tests {
     }
 
     #[test]
-    fn drafts_of_the_dead_are_swept_and_nothing_else() {
+    fn only_drafts_of_dead_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let files =
             [".a.json.77.0.plimsoll-draft", ".a.json.78.0.plimsoll-draft", "a.77.0", ".x.plimsoll-draft"];
         for name in files {
             fs::write(folder.path().join(name), "x").unwrap();
         }
-        sweep_drafts(folder.path(), |pid| pid != 78);
-        assert_eq!(names(folder.path()), [".a.json.78.0.plimsoll-draft", ".x.plimsoll-draft", "a.77.0"]);
+        remove_dead_drafts(folder.path(), |pid| pid != 78);
+        assert_eq!(list_names(folder.path()), [".a.json.78.0.plimsoll-draft", ".x.plimsoll-draft", "a.77.0"]);
     }
 
     #[test]
-    fn only_dead_plain_drafts_of_the_file_itself_are_swept() {
+    fn only_dead_plain_drafts_of_the_file_itself_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        // No process has this number: it is beyond what a system gives.
+        // No process has this number: it exceeds every system's maximum.
         let dead = u32::MAX;
-        let at = |name: String| folder.path().join(name);
-        let due = at(format!(".settings.json.{dead}.0a.plimsoll-draft"));
-        let kept = [
-            at(format!(".settings.json.{}.0a.plimsoll-draft", std::process::id())),
-            at(format!(".other.json.{dead}.0a.plimsoll-draft")),
-            at(format!("settings.json.{dead}.0a.plimsoll-draft")),
-            at(format!(".my.settings.json.{dead}.0a.plimsoll-draft")),
-            at(".settings.json.plimsoll-draft".to_owned()),
-            at("settings.json".to_owned()),
+        let path_of = |name: String| folder.path().join(name);
+        let dead_draft = path_of(format!(".settings.json.{dead}.0a.plimsoll-draft"));
+        let kept_files = [
+            path_of(format!(".settings.json.{}.0a.plimsoll-draft", std::process::id())),
+            path_of(format!(".other.json.{dead}.0a.plimsoll-draft")),
+            path_of(format!("settings.json.{dead}.0a.plimsoll-draft")),
+            path_of(format!(".my.settings.json.{dead}.0a.plimsoll-draft")),
+            path_of(".settings.json.plimsoll-draft".to_owned()),
+            path_of("settings.json".to_owned()),
         ];
-        kept.iter().chain([&due]).for_each(|path| fs::write(path, "x").unwrap());
-        let link = at(format!(".settings.json.{dead}.0b.plimsoll-draft"));
+        kept_files.iter().chain([&dead_draft]).for_each(|path| fs::write(path, "x").unwrap());
+        let link = path_of(format!(".settings.json.{dead}.0b.plimsoll-draft"));
         std::os::unix::fs::symlink("settings.json", &link).unwrap();
-        fs::create_dir(at(format!(".settings.json.{dead}.0c.plimsoll-draft"))).unwrap();
-        sweep_drafts_of(&at("settings.json".to_owned()));
-        assert!(!due.exists() && kept.iter().all(|path| path.exists()) && is_link(&link));
-        assert_eq!(names(folder.path()).len(), kept.len() + 2);
-        // Also where the file itself is behind a link.
-        fs::write(&due, "x").unwrap();
-        let other = tempfile::tempdir().unwrap();
-        let linked = other.path().join("linked.json");
+        fs::create_dir(path_of(format!(".settings.json.{dead}.0c.plimsoll-draft"))).unwrap();
+        remove_dead_drafts_of_file(&path_of("settings.json".to_owned()));
+        assert!(!dead_draft.exists() && kept_files.iter().all(|path| path.exists()) && is_link(&link));
+        assert_eq!(list_names(folder.path()).len(), kept_files.len() + 2);
+        // The drafts are also removed if the file itself is behind a link.
+        fs::write(&dead_draft, "x").unwrap();
+        let other_folder = tempfile::tempdir().unwrap();
+        let linked = other_folder.path().join("linked.json");
         std::os::unix::fs::symlink(folder.path().join("settings.json"), &linked).unwrap();
-        sweep_drafts_of(&linked);
-        assert!(!due.exists());
+        remove_dead_drafts_of_file(&linked);
+        assert!(!dead_draft.exists());
     }
 
     #[test]
-    fn a_growing_file_is_read_on_after_its_name_is_gone() {
+    fn a_growing_file_stays_readable_after_its_name_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("stream");
-        let mut writer = open_to_append(&path).unwrap();
-        let mut reader = Growing::open(&path).unwrap();
+        let mut writer = open_for_append(&path).unwrap();
+        let mut reader = GrowingReader::open(&path).unwrap();
         writer.write_all(b"one").unwrap();
-        assert_eq!(reader.read_on().unwrap(), b"one");
+        assert_eq!(reader.read_new_bytes().unwrap(), b"one");
         fs::remove_file(&path).unwrap();
         writer.write_all(b"two").unwrap();
-        assert_eq!(reader.read_on().unwrap(), b"two");
-        let then = crate::clock::at(1_767_733_200).unwrap();
-        writer.set_modified(then.into()).unwrap();
-        assert_eq!(reader.grew_at(), Some(then));
+        assert_eq!(reader.read_new_bytes().unwrap(), b"two");
+        let expected = crate::clock::from_unix_seconds(1_767_733_200).unwrap();
+        writer.set_modified(expected.into()).unwrap();
+        assert_eq!(reader.modified_at(), Some(expected));
     }
 
     #[test]
@@ -686,6 +719,6 @@ mod tests {
         fs::create_dir(&path).unwrap();
         let error = replace(&path, b"x", Durability::Lazy).unwrap_err().to_string();
         assert!(error.contains("taken"), "{error}");
-        assert_eq!(names(folder.path()), ["taken"]);
+        assert_eq!(list_names(folder.path()), ["taken"]);
     }
 }

@@ -1,4 +1,5 @@
-//! Files in a format of a newer version of ours, for `plimsoll doctor`: they are read and written by nothing here.
+//! Finds files in a format of a newer Plimsoll version, for `plimsoll doctor`. This version neither reads nor
+//! writes them.
 
 use crate::{Project, TurnLog, disk, ledger, memory, sessions, state_file};
 use plimsoll_domain::RunId;
@@ -6,29 +7,34 @@ use plimsoll_domain::format;
 use plimsoll_domain::log_line::LogLine;
 use std::path::PathBuf;
 
-/// The files of a project that a newer version has written: the state with its copy, the ledgers of this user's runs, session
-/// records, turn logs and the memory's log.
-pub fn newer(project: &Project) -> Vec<PathBuf> {
-    let runs = ledger::all_records(project).map(|runs| disk::names(&runs)).unwrap_or_default();
-    let of_run = |run: String| ledger::folder(project, &RunId::from(run));
-    let ledgers = runs.into_iter().filter_map(of_run);
+/// Returns the files of a project that a newer version has written: the state and its copy, the ledgers of
+/// this user's runs, session records, turn logs and the memory's log.
+pub fn files_of_newer_version(project: &Project) -> Vec<PathBuf> {
+    let run_names = ledger::records_folder(project).map(|runs| disk::list_names(&runs)).unwrap_or_default();
+    let ledger_folder = |run: String| ledger::run_record_folder(project, &RunId::from(run));
+    let ledgers = run_names.into_iter().filter_map(ledger_folder);
     let ledgers = ledgers
         .flat_map(|folder| ["ledger.json", "workers.json", "protected.json"].map(|name| folder.join(name)));
-    let records = sessions::ids(project).into_iter().filter_map(|id| project.session(&id));
-    let states = [project.state().to_owned(), state_file::copy_path(project)];
+    let records =
+        sessions::sessions_with_record(project).into_iter().filter_map(|id| project.session_record_path(&id));
+    let states = [project.state_path().to_owned(), state_file::state_copy_path(project)];
     let documents = states.into_iter().chain(ledgers).chain(records);
-    let is_newer =
-        |path: &PathBuf| disk::read(path).ok().flatten().is_some_and(|text| format::newer(&text).is_some());
-    let mut found: Vec<PathBuf> = documents.filter(is_newer).collect();
-    // One that is compressed would have to be read whole; its next writer finds out.
-    let logs = TurnLog::all_copies(project).into_iter().filter(|log| !log.is_packed());
-    let logs = logs.chain([memory::log(project)]);
-    found.extend(logs.filter(ends_newer).map(|log| log.path()));
-    found
+    let is_newer = |path: &PathBuf| {
+        disk::read(path).ok().flatten().is_some_and(|text| format::newer_format_of_document(&text).is_some())
+    };
+    let mut newer_files: Vec<PathBuf> = documents.filter(is_newer).collect();
+    // Compressed logs are skipped: they would have to be read whole, and their next writer checks the format.
+    let logs =
+        TurnLog::all_sessions_in_both_locations(project).into_iter().filter(|log| !log.is_compressed());
+    let logs = logs.chain([memory::memory_log(project)]);
+    newer_files.extend(logs.filter(has_newer_last_line).map(|log| log.path()));
+    newer_files
 }
 
-/// True if the last line of a log is a newer version's.
-fn ends_newer(log: &TurnLog) -> bool {
-    let last = log.backwards().ok().and_then(|mut lines| lines.next()?.ok());
-    last.is_some_and(|line| LogLine::newer(&line.bytes, LogLine::parse(&line.bytes).as_ref()).is_some())
+/// Returns true if the last line of a log was written by a newer version.
+fn has_newer_last_line(log: &TurnLog) -> bool {
+    let last = log.backward_lines().ok().and_then(|mut lines| lines.next()?.ok());
+    last.is_some_and(|line| {
+        LogLine::newer_format_of_line(&line.bytes, LogLine::parse(&line.bytes).as_ref()).is_some()
+    })
 }

@@ -1,39 +1,45 @@
-//! Writing the journal: one line, one write, so that lines of several programs never mix.
+//! Reads and writes the journal. Each line is a single write, so that lines of several programs never mix.
 
 use crate::{Project, StoreError, clock, disk};
 use plimsoll_domain::RunId;
-use plimsoll_domain::journal::{JournalEntry, Line};
+use plimsoll_domain::journal::{JournalEntry, JournalLine};
 use std::path::Path;
 
-/// Adds a line, stamped with the time.
-pub fn note(project: &Project, entry: JournalEntry) -> Result<(), StoreError> {
-    let entry = JournalEntry { at: clock::fine_stamp(clock::now()), ..entry };
-    // No lock is waited for here, but a hook that is long at work looked up its project long ago.
-    project.follow_move();
-    disk::append_line(&project.journal(), &entry.to_line())
+/// Appends an entry to the journal, with the current time.
+pub fn append_entry(project: &Project, entry: JournalEntry) -> Result<(), StoreError> {
+    let entry = JournalEntry { recorded_at: clock::to_millis_timestamp(clock::now()), ..entry };
+    // No lock is waited for here, but a hook that runs long may have looked up its project long ago.
+    project.detect_move_into_project();
+    disk::append_line(&project.journal_path(), &entry.to_line())
 }
 
-/// True if the journal has a line about the same event, run, iteration and session. For those who come after a kill: a
-/// line is written after what it records.
-pub fn tells(project: &Project, entry: &JournalEntry) -> bool {
-    /// A killed process is started again before this much more is written.
-    const LAST: u64 = 4 * 1024 * 1024;
-    let end = disk::read_end(&project.journal(), LAST).ok().flatten().unwrap_or_default();
-    String::from_utf8_lossy(&end).rsplit('\n').any(|line| entry.is_told_by(line))
+/// Returns true if the end of the journal has a line about the same event, run, iteration and session. A
+/// process that continues after a kill uses this to avoid a second line, because a line is written after the
+/// event that it records.
+pub fn has_matching_entry(project: &Project, entry: &JournalEntry) -> bool {
+    /// Bytes at the end of the journal that are searched: a killed process is restarted before more is
+    /// written.
+    const MAX_TAIL_BYTES: u64 = 4 * 1024 * 1024;
+    let tail =
+        disk::read_last_lines(&project.journal_path(), MAX_TAIL_BYTES).ok().flatten().unwrap_or_default();
+    String::from_utf8_lossy(&tail).rsplit('\n').any(|line| entry.has_same_event_and_origin(line))
 }
 
-/// The entries of the journal, oldest first; what is none is left out.
-pub fn read(project: &Project) -> Result<Vec<JournalEntry>, StoreError> {
-    read_file(&project.journal())
+/// Reads the entries of the journal, oldest first. Lines that do not parse are skipped.
+pub fn read_entries(project: &Project) -> Result<Vec<JournalEntry>, StoreError> {
+    read_entries_from_file(&project.journal_path())
 }
 
-/// Those of an item's run, whose worktree is gone: its journal was moved beside the run's output.
-pub fn read_moved(project: &Project, run_id: &RunId) -> Result<Vec<JournalEntry>, StoreError> {
-    read_file(&project.run_folder(run_id).join("journal.jsonl"))
+/// Reads the journal of an item's run whose worktree was removed: it was moved next to the run's output.
+pub fn read_entries_of_removed_worktree(
+    project: &Project,
+    run_id: &RunId,
+) -> Result<Vec<JournalEntry>, StoreError> {
+    read_entries_from_file(&project.run_folder(run_id).join("journal.jsonl"))
 }
 
-fn read_file(path: &Path) -> Result<Vec<JournalEntry>, StoreError> {
+fn read_entries_from_file(path: &Path) -> Result<Vec<JournalEntry>, StoreError> {
     let text = disk::read(path)?.unwrap_or_default();
-    let lines = text.split(|byte| *byte == b'\n').flat_map(Line::read);
-    Ok(lines.filter_map(Line::into_entry).collect())
+    let lines = text.split(|byte| *byte == b'\n').flat_map(JournalLine::parse_all);
+    Ok(lines.filter_map(JournalLine::into_entry).collect())
 }

@@ -1,118 +1,130 @@
-//! Every path of Plimsoll, in one place.
+//! The paths of all files of Plimsoll.
 
-mod beginning;
-mod outside;
-mod upwards;
+mod ancestor_search;
+mod external_folder;
+mod project_root;
 
-pub use beginning::{Beginning, BeginsAt};
+pub use ancestor_search::IgnoredState;
 use plimsoll_domain::{RunId, SessionId};
-pub use upwards::PassedOver;
+pub use project_root::{ProjectRoot, ProjectRootReason};
 
-use crate::{StoreError, disk, door, environment, hidden, volume};
+use crate::{StoreError, disk, environment, gitignore, safe_open, volume};
+use ancestor_search::AncestorSearch;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use upwards::Upwards;
 
-/// A project and where its files lie: in the project itself, or, where nobody has asked for that, in a folder of
-/// its own among the user's state.
+/// A project and the location of its files: inside the project, or, unless the user has chosen that, in a
+/// separate folder in the user's state.
 #[derive(Debug, Clone)]
 pub struct Project {
     root: PathBuf,
-    state: PathBuf,
-    /// Where its files were when it was looked up.
-    own: PathBuf,
-    is_inside: bool,
-    /// Set once its files were found to have moved into the project since. `None` for a project whose files do not move.
+    state_path: PathBuf,
+    /// The folder of our files when the project was looked up.
+    data_folder: PathBuf,
+    has_local_files: bool,
+    /// Set once the files are found to have moved into the project. `None` for a project whose files do not
+    /// move.
     moved_to: Option<OnceLock<PathBuf>>,
-    /// The folder of its runs' records, where it is not the user's.
-    runs: Option<PathBuf>,
+    /// The folder of the records of its runs, if it is not the user's default.
+    runs_folder: Option<PathBuf>,
 }
 
-const SESSIONS: &str = "/sessions/";
+const SESSIONS_FOLDER: &str = "/sessions/";
 
 impl Project {
-    /// The project of a hook: the folder the client was started in, or else where the session is.
-    pub fn of_hook(cwd: Option<&str>) -> Result<Project, StoreError> {
+    /// Returns the project of a hook: the folder in which the client was started, or else the session's
+    /// working directory.
+    pub fn for_hook(cwd: Option<&str>) -> Result<Project, StoreError> {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
         // The payload's `cwd` moves with the session's `cd`; CLAUDE_PROJECT_DIR stays (2.1.329).
-        Project::of_session(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
+        Project::for_session(&root.or(cwd.map(PathBuf::from)).unwrap_or_else(environment::current_dir))
     }
 
-    /// The project of a server that the client has started: the folder that the client names, else as a command's.
-    pub fn of_server() -> Project {
+    /// Returns the project of a server that the client started: the folder that the client names, or else the
+    /// same as for a command.
+    pub fn for_mcp_server() -> Project {
         let root = environment::variable("CLAUDE_PROJECT_DIR").map(PathBuf::from);
         match root.filter(|root| disk::is_folder(root)) {
-            Some(root) => Project::of_person(&root),
-            None => Project::of_command(),
+            Some(root) => Project::for_root_or_local(&root),
+            None => Project::find_for_command(),
         }
     }
 
-    /// The project of a command: the nearest folder upwards that has a state, then one with files of ours (in it,
-    /// or among the user's state) or the client's, else the repository, else the current directory. The search ends at the
-    /// root of the repository, and below a folder of another owner.
-    pub fn of_command() -> Project {
-        let here = environment::current_dir();
-        let search = Upwards::from(&here);
-        // The folders are named without links, as the system names the current one.
-        let home = environment::home().map(disk::canonical);
-        let is_projects = |folder: &&Path| Some(*folder) != home.as_deref();
+    /// Returns the project of a command: the nearest folder upwards with a state, then one with our files
+    /// (inside it, or in the user's state), then one with the client's, then the repository, and otherwise
+    /// the current directory. The search ends at the root of the repository, and below a folder of another
+    /// owner.
+    pub fn find_for_command() -> Project {
+        let current_dir = environment::current_dir();
+        let search = AncestorSearch::from_folder(&current_dir);
+        // The home is compared without links, because the system reports the current directory without links.
+        let home = environment::home_folder().map(disk::canonicalize_or_keep);
+        let is_not_home = |folder: &&Path| Some(*folder) != home.as_deref();
         let has = |name: &'static str| move |folder: &&Path| disk::exists(&folder.join(name));
-        let keeps = |folder: &&Path| {
-            has(".claude/plimsoll")(folder) || outside::folder(folder).is_some_and(|own| disk::exists(&own))
+        let has_our_files = |folder: &&Path| {
+            has(".claude/plimsoll")(folder)
+                || external_folder::external_data_folder(folder).is_some_and(|own| disk::exists(&own))
         };
-        let upwards = || search.folders.iter().copied().filter(is_projects);
-        let found = upwards()
+        let candidates = || search.folders.iter().copied().filter(is_not_home);
+        let nearest = candidates()
             .find(has(".claude/ralph-state.json"))
-            .or_else(|| upwards().find(keeps))
-            .or_else(|| upwards().find(has(".claude")))
-            .or_else(|| upwards().find(has(".git")));
-        Project::of_person(found.unwrap_or(&here))
+            .or_else(|| candidates().find(has_our_files))
+            .or_else(|| candidates().find(has(".claude")))
+            .or_else(|| candidates().find(has(".git")));
+        Project::for_root_or_local(nearest.unwrap_or(&current_dir))
     }
 
-    /// A state above the current directory that [`Project::of_command`] does not take, and why. Where the project has a run
-    /// of its own, nobody meant the other one.
-    pub fn passed_over() -> Option<PassedOver> {
-        let here = environment::current_dir();
-        let passed_over = Upwards::from(&here).passed_over(&here)?;
-        (passed_over.is_here() || !disk::exists(Project::of_command().state())).then_some(passed_over)
+    /// Returns a state above the current directory that [`Project::of_command`] ignores, with the reason.
+    /// `None` if the current project has a run of its own, because then the user does not mean the other one.
+    pub fn ignored_state_above() -> Option<IgnoredState> {
+        let current_dir = environment::current_dir();
+        let ignored_state = AncestorSearch::from_folder(&current_dir).state_beyond_end(&current_dir)?;
+        (ignored_state.is_current_project() || !disk::exists(Project::find_for_command().state_path()))
+            .then_some(ignored_state)
     }
 
-    /// The project at a folder, with its files where its sessions have them. The user who has no home, and asks for
-    /// something to be written, has it in the project.
-    fn of_person(root: &Path) -> Project {
-        Project::of_session(root).unwrap_or_else(|_| Project::at(root))
+    /// Returns the project at a folder, with its files where sessions store them. Without a home the files
+    /// are inside the project.
+    fn for_root_or_local(root: &Path) -> Project {
+        Project::for_session(root).unwrap_or_else(|_| Project::with_local_files(root))
     }
 
-    /// The same project, with its files where they are by now: a command in Claude Code's sandbox may have moved them into it.
-    pub fn reloaded(&self) -> Project {
-        Project::of_person(&self.root)
+    /// Looks the project up again: a command in Claude Code's sandbox may have moved its files into the
+    /// project.
+    pub fn with_current_location(&self) -> Project {
+        Project::for_root_or_local(&self.root)
     }
 
-    /// The project that a session works in. Only who has asked for it has our files in the project: a run, settings
-    /// of ours, or our hooks in the settings of the project itself. Everybody else installed us for the user alone.
-    pub fn of_session(root: &Path) -> Result<Project, StoreError> {
-        let project = Project::at(root);
-        // First what costs least and is true mostly.
-        let is_outside = || project.earlier().is_some();
-        if holds_our_files(&project.own, is_outside) || disk::exists(&project.settings()) || project.has_run()
+    /// Returns the project of a session. Our files are inside the project only if the user chose that: by a
+    /// run, by a settings file of ours, or by our hooks in the project's own settings. Otherwise Plimsoll is
+    /// installed for the user alone, and the files are in the user's state. Returns an error if they would be
+    /// there and there is no home.
+    pub fn for_session(root: &Path) -> Result<Project, StoreError> {
+        let project = Project::with_local_files(root);
+        // The cheapest check first; it is usually true.
+        let has_external_files = || project.earlier_external_project().is_some();
+        if has_our_files(&project.data_folder, has_external_files)
+            || disk::exists(&project.settings_path())
+            || project.has_run()
         {
             return Ok(project);
         }
-        if outside::is_installed_in(root) {
+        if external_folder::has_our_hooks_in_settings(root) {
             return Ok(project);
         }
-        let own = outside::folder(root).ok_or_else(|| StoreError::NoHome { project: root.to_owned() })?;
-        Ok(Project { own, is_inside: false, moved_to: Some(OnceLock::new()), ..project })
+        let data_folder = external_folder::external_data_folder(root)
+            .ok_or_else(|| StoreError::NoHome { project: root.to_owned() })?;
+        Ok(Project { data_folder, has_local_files: false, moved_to: Some(OnceLock::new()), ..project })
     }
 
-    /// Looks whether the files have moved into the project since it was looked up: a command in Claude Code's sandbox moves them. From
-    /// then on every path of this project is the new one.
-    pub(crate) fn follow_move(&self) {
+    /// Checks whether the files have been moved into the project since it was looked up, which a command in
+    /// Claude Code's sandbox does. From then on every path of this project is the new one.
+    pub(crate) fn detect_move_into_project(&self) {
         if let Some(moved_to) = self.moved_to.as_ref().filter(|moved_to| moved_to.get().is_none()) {
-            let inside = own_folder_in(&self.root);
-            if holds_our_files(&inside, || disk::exists(&self.own)) {
-                // Another thread may have found it at the same moment, and then has set the same.
-                let _ = moved_to.set(inside);
+            let local_folder = local_data_folder(&self.root);
+            if has_our_files(&local_folder, || disk::exists(&self.data_folder)) {
+                // Another thread may have found it at the same moment, and then it has set the same path.
+                let _ = moved_to.set(local_folder);
             }
         }
     }
@@ -121,282 +133,310 @@ impl Project {
         self.moved_to.as_ref().and_then(OnceLock::get).map(PathBuf::as_path)
     }
 
-    /// The project at a folder, with our files in it: a run's, or one that is about to have a run.
-    pub fn at(root: &Path) -> Project {
-        door::register(root, door::RootKind::Project);
+    /// Returns the project at a folder with our files inside, for a project that has a run or is about to
+    /// have one.
+    pub fn with_local_files(root: &Path) -> Project {
+        safe_open::register_root(root, safe_open::RootKind::Project);
         let state = match environment::variable("RALPH_STATE_FILE") {
             Some(file) => root.join(file),
-            None => below(root, &["/.claude/ralph-state.json"]),
+            None => append_to_path(root, &["/.claude/ralph-state.json"]),
         };
-        let own = own_folder_in(root);
-        Project { root: root.to_owned(), state, own, is_inside: true, moved_to: None, runs: None }
+        let data_folder = local_data_folder(root);
+        Project {
+            root: root.to_owned(),
+            state_path: state,
+            data_folder,
+            has_local_files: true,
+            moved_to: None,
+            runs_folder: None,
+        }
     }
 
-    /// The same with the records of its runs in another folder.
-    pub fn with_runs_in(self, folder: &Path) -> Project {
-        Project { runs: Some(folder.to_owned()), ..self }
+    /// Returns this project with the records of its runs in another folder.
+    pub fn with_runs_folder(self, folder: &Path) -> Project {
+        Project { runs_folder: Some(folder.to_owned()), ..self }
     }
 
-    /// The same project with its files in a folder outside of it.
+    /// Returns this project with its files in a folder outside.
     #[cfg(test)]
-    pub(crate) fn with_own_folder(self, own: &Path) -> Project {
-        Project { own: own.to_owned(), is_inside: false, moved_to: Some(OnceLock::new()), ..self }
+    pub(crate) fn with_external_folder(self, data_folder: &Path) -> Project {
+        Project {
+            data_folder: data_folder.to_owned(),
+            has_local_files: false,
+            moved_to: Some(OnceLock::new()),
+            ..self
+        }
     }
 
-    /// Where the user's runs have their records and ledgers; none without a home.
-    pub(crate) fn runs(&self) -> Option<PathBuf> {
-        let of_user = || environment::state_home().map(|home| below(&home, &["/plimsoll/runs"]));
-        self.runs.clone().or_else(of_user)
+    /// Returns the folder of the records and ledgers of the user's runs; `None` without a home.
+    pub(crate) fn runs_folder(&self) -> Option<PathBuf> {
+        let default_folder =
+            || environment::state_home().map(|home| append_to_path(&home, &["/plimsoll/runs"]));
+        self.runs_folder.clone().or_else(default_folder)
     }
 
-    /// A run in this project: its state, or the copy of one that an agent has cleaned away.
+    /// Returns true if there is a run in this project: its state, or the copy of a state that an agent has
+    /// removed.
     fn has_run(&self) -> bool {
-        disk::exists(&self.state) || disk::exists(&self.copies().join("ralph-state.json"))
+        disk::exists(&self.state_path) || disk::exists(&self.copies_folder().join("ralph-state.json"))
     }
 
-    /// Where sessions kept their files before the project had any of ours in it; none if they never did.
-    pub fn earlier(&self) -> Option<Project> {
-        self.outside().filter(|outside| disk::exists(outside.own()))
+    /// Returns this project with the location that sessions used before our files were inside the project;
+    /// `None` if they never used one.
+    pub fn earlier_external_project(&self) -> Option<Project> {
+        self.with_external_files().filter(|outside| disk::exists(outside.data_folder()))
     }
 
-    /// The same project with its sessions' files among the user's state; none if they are there already, or without a home.
-    pub fn outside(&self) -> Option<Project> {
-        let own = if self.is_inside() { outside::folder(&self.root) } else { None };
-        Some(Project { own: own?, is_inside: false, moved_to: None, ..self.clone() })
+    /// Returns this project with its files in the user's state; `None` if they are already there, or without
+    /// a home.
+    pub fn with_external_files(&self) -> Option<Project> {
+        let data_folder =
+            if self.has_local_files() { external_folder::external_data_folder(&self.root) } else { None };
+        Some(Project { data_folder: data_folder?, has_local_files: false, moved_to: None, ..self.clone() })
     }
 
-    /// True if our files belong into the project and the system refuses to write there.
+    /// Returns true if our files belong inside the project and its file system is read-only.
     pub fn is_read_only(&self) -> bool {
-        let places = [self.own(), &below(&self.root, &["/.claude"]), &self.root];
-        let nearest = places.into_iter().find(|place| disk::exists(place));
-        self.is_inside() && nearest.is_some_and(volume::is_read_only)
+        let folders = [self.data_folder(), &append_to_path(&self.root, &["/.claude"]), &self.root];
+        let nearest = folders.into_iter().find(|folder| disk::exists(folder));
+        self.has_local_files() && nearest.is_some_and(volume::is_write_refused)
     }
 
-    /// The project at a folder, if it has the record of this session, in it or among the user's state.
-    pub fn of_recorded_session(root: &Path, session_id: &SessionId) -> Option<Project> {
-        let project = Project::of_session(root).ok()?;
-        let has_record =
-            |project: &Project| project.session(session_id).is_some_and(|path| disk::exists(&path));
-        if has_record(&project) { Some(project) } else { project.outside().filter(has_record) }
+    /// Returns the project at a folder if it has the record of this session, inside the project or in the
+    /// user's state.
+    pub fn find_with_session_record(root: &Path, session_id: &SessionId) -> Option<Project> {
+        let project = Project::for_session(root).ok()?;
+        let has_record = |project: &Project| {
+            project.session_record_path(session_id).is_some_and(|path| disk::exists(&path))
+        };
+        if has_record(&project) { Some(project) } else { project.with_external_files().filter(has_record) }
     }
 
-    /// The project's folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// `ralph-state.json`.
-    pub fn state(&self) -> &Path {
-        &self.state
+    /// Returns the path of `ralph-state.json`.
+    pub fn state_path(&self) -> &Path {
+        &self.state_path
     }
 
-    /// The state's lock.
-    pub fn state_lock(&self) -> PathBuf {
-        with_suffix(&self.state, ".lock")
+    pub fn state_lock_path(&self) -> PathBuf {
+        with_suffix(&self.state_path, ".lock")
     }
 
-    /// Where handoffs are: `.claude/handoffs`, or beside the rest of ours.
-    pub fn handoffs(&self) -> PathBuf {
-        if self.is_inside() {
-            below(&self.root, &["/.claude/handoffs"])
+    /// Returns the folder of handoffs: `.claude/handoffs`, or next to our other files.
+    pub fn handoffs_folder(&self) -> PathBuf {
+        if self.has_local_files() {
+            append_to_path(&self.root, &["/.claude/handoffs"])
         } else {
-            below(self.own(), &["/handoffs"])
+            append_to_path(self.data_folder(), &["/handoffs"])
         }
     }
 
-    /// Where handoffs may be: the present folder, then the one of before the project had files of ours in it.
+    /// Returns the folders that may contain handoffs: the current one, then the one from before our files
+    /// were inside the project.
     pub fn handoff_folders(&self) -> Vec<PathBuf> {
-        self.with_earlier().iter().map(Project::handoffs).collect()
+        self.current_and_earlier_location().iter().map(Project::handoffs_folder).collect()
     }
 
-    /// The project, then the same with its files where they were before it had any of ours in it, if they are still there.
-    pub fn with_earlier(&self) -> Vec<Project> {
-        std::iter::once(self.clone()).chain(self.earlier()).collect()
+    /// Returns this project, followed by its earlier location outside if that still exists.
+    pub fn current_and_earlier_location(&self) -> Vec<Project> {
+        std::iter::once(self.clone()).chain(self.earlier_external_project()).collect()
     }
 
-    /// True if our files are in the project itself, where an agent in Claude Code's sandbox can write them.
-    pub fn is_inside(&self) -> bool {
-        self.is_inside || self.moved_to().is_some()
+    /// Returns true if our files are inside the project, where an agent in Claude Code's sandbox can write
+    /// them.
+    pub fn has_local_files(&self) -> bool {
+        self.has_local_files || self.moved_to().is_some()
     }
 
-    /// Returns the path of the handoff that a record or a state names; `None` for any other file. An agent in Claude Code's sandbox can
-    /// write records and state of a project, and whoever renews a handoff works outside of the sandbox.
-    pub fn handoff_path(&self, file: &str) -> Option<PathBuf> {
+    /// Returns the path of the handoff that a record or a state names; `None` for any other file. An agent in
+    /// Claude Code's sandbox can write a project's records and states, and the process that updates a handoff
+    /// runs outside the sandbox.
+    pub fn resolve_handoff(&self, file: &str) -> Option<PathBuf> {
         let path = self.root.join(file);
-        let name = path.file_name()?.to_str().filter(|name| is_plain(name) && name.ends_with(".md"))?;
+        let name =
+            path.file_name()?.to_str().filter(|name| is_plain_file_name(name) && name.ends_with(".md"))?;
         let is_in = |folder: PathBuf| folder.join(name).as_os_str() == path.as_os_str();
-        let is_handoff =
-            is_in(self.handoffs()) || self.earlier().is_some_and(|earlier| is_in(earlier.handoffs()));
+        let is_handoff = is_in(self.handoffs_folder())
+            || self.earlier_external_project().is_some_and(|earlier| is_in(earlier.handoffs_folder()));
         is_handoff.then(|| path.clone())
     }
 
-    /// The folder of our own files: `.claude/plimsoll`, or the project's among the user's state.
-    pub fn own(&self) -> &Path {
-        self.moved_to().unwrap_or(&self.own)
+    /// Returns the folder of our own files: `.claude/plimsoll`, or the project's folder in the user's state.
+    pub fn data_folder(&self) -> &Path {
+        self.moved_to().unwrap_or(&self.data_folder)
     }
 
-    /// The settings of the project.
-    pub fn settings(&self) -> PathBuf {
-        below(&self.root, &["/.claude/plimsoll.json"])
+    pub fn settings_path(&self) -> PathBuf {
+        append_to_path(&self.root, &["/.claude/plimsoll.json"])
     }
 
-    /// The journal.
-    pub fn journal(&self) -> PathBuf {
-        below(self.own(), &["/journal.jsonl"])
+    pub fn journal_path(&self) -> PathBuf {
+        append_to_path(self.data_folder(), &["/journal.jsonl"])
     }
 
-    /// The last faults of our own hooks.
-    pub fn faults(&self) -> PathBuf {
-        below(self.own(), &["/faults.jsonl"])
+    /// Returns the path of the file with the last errors of our own hooks.
+    pub fn faults_path(&self) -> PathBuf {
+        append_to_path(self.data_folder(), &["/faults.jsonl"])
     }
 
-    /// The working memory.
-    pub fn memory(&self) -> PathBuf {
-        below(self.own(), &["/memory"])
+    /// Returns the folder of the working memory.
+    pub fn memory_folder(&self) -> PathBuf {
+        append_to_path(self.data_folder(), &["/memory"])
     }
 
-    /// The turn logs.
-    pub fn turns(&self) -> PathBuf {
-        below(self.own(), &["/turns"])
+    pub fn turn_logs_folder(&self) -> PathBuf {
+        append_to_path(self.data_folder(), &["/turns"])
     }
 
-    /// Windows learned from the client.
-    pub fn windows(&self) -> PathBuf {
-        below(self.own(), &["/windows.json"])
+    /// Returns the path of the file with context window sizes learned from the client.
+    pub fn windows_path(&self) -> PathBuf {
+        append_to_path(self.data_folder(), &["/windows.json"])
     }
 
-    /// The record of one session; none for an id that is no plain name.
-    pub fn session(&self, session_id: &SessionId) -> Option<PathBuf> {
-        is_plain(session_id).then(|| below(self.own(), &[SESSIONS, session_id, ".json"]))
+    /// Returns the path of a session's record; `None` for an id that cannot be a file name.
+    pub fn session_record_path(&self, session_id: &SessionId) -> Option<PathBuf> {
+        is_plain_file_name(session_id)
+            .then(|| append_to_path(self.data_folder(), &[SESSIONS_FOLDER, session_id, ".json"]))
     }
 
-    /// What the status line published about one session.
-    pub fn status_record(&self, session_id: &SessionId) -> Option<PathBuf> {
-        is_plain(session_id).then(|| below(self.own(), &[SESSIONS, session_id, ".status.json"]))
+    /// Returns the path of what the status line published about a session; `None` for an id that cannot be a
+    /// file name.
+    pub fn status_record_path(&self, session_id: &SessionId) -> Option<PathBuf> {
+        is_plain_file_name(session_id)
+            .then(|| append_to_path(self.data_folder(), &[SESSIONS_FOLDER, session_id, ".status.json"]))
     }
 
-    /// What of the working memory one session has been shown.
-    pub(crate) fn seen(&self, session_id: &SessionId) -> Option<PathBuf> {
-        is_plain(session_id).then(|| below(self.own(), &["/memory/seen/", session_id, ".json"]))
+    /// Returns the path of the record of what a session has been shown of the working memory.
+    pub(crate) fn shown_record_path(&self, session_id: &SessionId) -> Option<PathBuf> {
+        is_plain_file_name(session_id)
+            .then(|| append_to_path(self.data_folder(), &["/memory/seen/", session_id, ".json"]))
     }
 
-    /// The captured output of a run.
+    /// Returns the folder of a run's captured output.
     pub fn run_folder(&self, run_id: &RunId) -> PathBuf {
-        let name = if is_plain(run_id) { run_id } else { "unnamed" };
-        self.own().join("runs").join(name)
+        let name = if is_plain_file_name(run_id) { run_id } else { "unnamed" };
+        self.data_folder().join("runs").join(name)
     }
 
-    /// The lock that the one `plimsoll run` of this project holds. It is outside the project: an agent may
-    /// clean the folder, and make or remove the repository, and there is still only one.
-    pub fn run_lock(&self) -> PathBuf {
-        let Some(home) = environment::state_home() else { return self.copies().join("run.lock") };
-        let root = disk::canonical(&self.root);
-        let name = plimsoll_domain::digest::sha256(&[root.as_os_str().as_encoded_bytes()]);
+    /// Returns the path of the lock that the single `plimsoll run` of this project holds. It is outside the
+    /// project, so that there is only one lock even if an agent cleans the folder, or creates or removes the
+    /// repository.
+    pub fn run_lock_path(&self) -> PathBuf {
+        let Some(home) = environment::state_home() else { return self.copies_folder().join("run.lock") };
+        let root = disk::canonicalize_or_keep(&self.root);
+        let name = plimsoll_domain::digest::sha256_hex(&[root.as_os_str().as_encoded_bytes()]);
         home.join("plimsoll/locks").join(format!("{}.lock", &name[..16]))
     }
 
-    /// `PROMPT.md`.
-    pub fn prompt(&self) -> PathBuf {
+    /// Returns the path of `PROMPT.md`.
+    pub fn prompt_path(&self) -> PathBuf {
         self.root.join("PROMPT.md")
     }
 
-    /// What each session did, a paragraph each: among our files, so that it does not dirty the working tree.
-    pub fn progress(&self) -> PathBuf {
-        below(self.own(), &["/progress.txt"])
+    /// Returns the path of the progress file, in which each session leaves a paragraph. It is in our folder,
+    /// so that it does not make the working tree dirty.
+    pub fn progress_path(&self) -> PathBuf {
+        append_to_path(self.data_folder(), &["/progress.txt"])
     }
 
-    /// Where copies of what an agent's `git clean -fdx` would take away are kept: inside the git folder, or
-    /// beside our other files where there is none. Several projects of one repository have each their own.
-    pub fn copies(&self) -> PathBuf {
-        let repository = if self.is_inside() { repository(&self.root) } else { None };
-        let Some((tree, git)) = repository else { return self.own().join("copies") };
-        match self.root.strip_prefix(tree) {
+    /// Returns the folder for copies of files that an agent's `git clean -fdx` would remove: in the git
+    /// folder, or next to our other files if there is none. Several projects in one repository have separate
+    /// folders.
+    pub fn copies_folder(&self) -> PathBuf {
+        let repository = if self.has_local_files() { find_repository(&self.root) } else { None };
+        let Some((work_tree, git)) = repository else { return self.data_folder().join("copies") };
+        match self.root.strip_prefix(work_tree) {
             Ok(below) if below != Path::new("") => git.join("plimsoll/below").join(below),
             _ => git.join("plimsoll"),
         }
     }
 
-    /// A path relative to the project, where it is in it.
-    pub fn relative(&self, path: &Path) -> String {
+    /// Returns a path relative to the project; a path outside is returned unchanged.
+    pub fn relative_to_root(&self, path: &Path) -> String {
         path.strip_prefix(&self.root).unwrap_or(path).to_string_lossy().into_owned()
     }
 }
 
-/// The git folder of the repository that a folder is in, also of a worktree, found without starting git.
-pub fn git_folder_of(folder: &Path) -> Option<PathBuf> {
-    repository(folder).map(|(_, git)| git)
+/// Returns the git folder of the repository or worktree that contains a folder. Does not start git.
+pub fn find_git_folder(folder: &Path) -> Option<PathBuf> {
+    find_repository(folder).map(|(_, git)| git)
 }
 
-/// The working tree and its git folder.
-pub fn repository(folder: &Path) -> Option<(&Path, PathBuf)> {
-    folder.ancestors().find_map(|folder| Some((folder, git_folder_at(&folder.join(".git"))?)))
+/// Returns the working tree that contains a folder, and its git folder.
+pub fn find_repository(folder: &Path) -> Option<(&Path, PathBuf)> {
+    folder.ancestors().find_map(|folder| Some((folder, resolve_git_folder(&folder.join(".git"))?)))
 }
 
-/// What the file system knows the git folder of a repository by, also once another one lies at its path; empty if
-/// there is none.
+/// Returns an identity of the repository's git folder that changes if another repository is put at its path;
+/// empty if there is no repository.
 pub fn repository_identity(folder: &Path) -> String {
-    let git = git_folder_of(folder).map(|git| common_folder(&git).unwrap_or(git));
-    git.and_then(|git| volume::identity(&git)).unwrap_or_default()
+    let git = find_git_folder(folder).map(|git| shared_git_folder(&git).unwrap_or(git));
+    git.and_then(|git| volume::folder_identity(&git)).unwrap_or_default()
 }
 
-/// The folder that all worktrees of a repository share, of a git folder; none if it names one that is none.
-pub fn common_folder(git: &Path) -> Option<PathBuf> {
-    let Some(named) = disk::read_text(&git.join("commondir")).ok().flatten() else {
-        return Some(git.to_owned());
+/// Returns the folder that all worktrees of a repository share; `None` if `commondir` names something that is
+/// no git folder.
+pub fn shared_git_folder(git_folder: &Path) -> Option<PathBuf> {
+    let Some(named_folder) = disk::read_text(&git_folder.join("commondir")).ok().flatten() else {
+        return Some(git_folder.to_owned());
     };
-    let common = git.join(named.trim());
-    is_git_folder(&common).then(|| {
-        door::register(&common, door::RootKind::Git);
-        common
+    let shared_folder = git_folder.join(named_folder.trim());
+    is_git_folder(&shared_folder).then(|| {
+        safe_open::register_root(&shared_folder, safe_open::RootKind::Git);
+        shared_folder
     })
 }
 
-/// Nothing is looked for in a place that is no git folder, only because a file of the project names it.
-fn git_folder_at(dot_git: &Path) -> Option<PathBuf> {
-    let git = if disk::is_folder_itself(dot_git) {
+// The target is checked: a file of the project must not be able to direct us to an arbitrary folder.
+fn resolve_git_folder(dot_git: &Path) -> Option<PathBuf> {
+    let git = if disk::is_folder_and_not_link(dot_git) {
         dot_git.to_owned()
     } else if disk::is_link(dot_git) {
-        Some(disk::canonical(dot_git)).filter(|folder| is_git_folder(folder))?
+        Some(disk::canonicalize_or_keep(dot_git)).filter(|folder| is_git_folder(folder))?
     } else {
         let text = disk::read_text(dot_git).ok().flatten()?;
         let target = Path::new(text.trim().strip_prefix("gitdir:")?.trim()).to_owned();
         Some(dot_git.parent()?.join(target)).filter(|folder| is_git_folder(folder))?
     };
-    door::register(&git, door::RootKind::Git);
+    safe_open::register_root(&git, safe_open::RootKind::Git);
     Some(git)
 }
 
-/// What git itself asks of one: HEAD, and where objects and references lie, or who knows.
+/// Applies git's own check: `HEAD` exists, and either `objects` and `refs` or a `commondir` that names where
+/// they are.
 fn is_git_folder(folder: &Path) -> bool {
     let has = |name: &str| disk::exists(&folder.join(name));
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-/// True if the folder of our files in a project decides that they are there. A folder in which nothing is, as a clone may bring one,
-/// does not, if the project has files of ours outside: it would hide them.
-fn holds_our_files(inside: &Path, is_outside: impl FnOnce() -> bool) -> bool {
-    // Mostly this is there, and nothing else need be asked.
-    if disk::exists(&below(inside, &["/sessions"])) {
+/// Returns true if our folder inside a project is the one in use. An empty folder, which a clone may bring,
+/// does not count if the project has files of ours outside, because it would hide them.
+fn has_our_files(local_folder: &Path, has_external_files: impl FnOnce() -> bool) -> bool {
+    // This usually exists, and then no other check is needed.
+    if disk::exists(&append_to_path(local_folder, &["/sessions"])) {
         return true;
     }
-    disk::exists(inside) && !(is_empty(inside) && is_outside())
+    disk::exists(local_folder) && !(is_empty_except_gitignore(local_folder) && has_external_files())
 }
 
-/// True if a folder of ours holds nothing but what hides it.
-pub(crate) fn is_empty(folder: &Path) -> bool {
-    disk::names(folder).iter().all(|name| name == hidden::FILE)
+/// Returns true if one of our folders contains nothing but the file that hides it from git.
+pub(crate) fn is_empty_except_gitignore(folder: &Path) -> bool {
+    disk::list_names(folder).iter().all(|name| name == gitignore::GITIGNORE_NAME)
 }
 
-/// The folder of our files in a project itself.
-fn own_folder_in(root: &Path) -> PathBuf {
-    below(root, &["/.claude/plimsoll"])
+fn local_data_folder(root: &Path) -> PathBuf {
+    append_to_path(root, &["/.claude/plimsoll"])
 }
 
-/// A path made in one piece: joining part by part copies it each time, and every hook makes a dozen.
-pub(crate) fn below(root: &Path, parts: &[&str]) -> PathBuf {
+/// Builds a path in one allocation. Joining part by part would copy it each time, and every hook builds a
+/// dozen.
+pub(crate) fn append_to_path(base: &Path, parts: &[&str]) -> PathBuf {
     let length = parts.iter().map(|part| part.len()).sum::<usize>();
-    let mut path = std::ffi::OsString::with_capacity(root.as_os_str().len() + length);
-    path.push(root);
+    let mut path = std::ffi::OsString::with_capacity(base.as_os_str().len() + length);
+    path.push(base);
     parts.iter().for_each(|part| path.push(part));
     PathBuf::from(path)
 }
@@ -407,20 +447,23 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// An id that can be a file's name and nothing else.
-pub(crate) fn is_plain(id: &str) -> bool {
-    /// The bytes that it may have. In a table: each hook asks four times.
-    const LETTERS: [bool; 256] = {
-        let mut letters = [false; 256];
+/// Returns true if an id is safe as a file name: letters, digits, `-`, `_` and `.`, at most 128 bytes.
+pub(crate) fn is_plain_file_name(id: &str) -> bool {
+    /// The allowed bytes, as a table, because each hook checks four ids.
+    const ALLOWED_BYTES: [bool; 256] = {
+        let mut allowed = [false; 256];
         let mut byte: u8 = 0;
         while byte < 128 {
-            letters[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+            allowed[byte as usize] = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
             byte += 1;
         }
-        letters
+        allowed
     };
-    // Endings come behind it, and a name has at most 255 bytes. `.` and `..` are folders, drafts begin with a dot.
-    (1..=128).contains(&id.len()) && !id.starts_with('.') && id.bytes().all(|byte| LETTERS[usize::from(byte)])
+    // At most 128 bytes: suffixes are added, and a name may have 255. No dot at the start: `.` and `..` are
+    // folders, and drafts begin with a dot.
+    (1..=128).contains(&id.len())
+        && !id.starts_with('.')
+        && id.bytes().all(|byte| ALLOWED_BYTES[usize::from(byte)])
 }
 
 #[cfg(test)]
@@ -428,21 +471,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn projects_of_one_repository_do_not_share_their_copies() {
+    fn projects_in_one_repository_have_separate_copies() {
         let folder = tempfile::tempdir().unwrap();
         disk::create_folder(&folder.path().join(".git")).unwrap();
-        let copies = |below: &str| Project::at(&folder.path().join(below)).copies();
+        let copies = |below: &str| Project::with_local_files(&folder.path().join(below)).copies_folder();
         assert_eq!(copies(""), folder.path().join(".git/plimsoll"));
         assert_eq!(copies("a"), folder.path().join(".git/plimsoll/below/a"));
         assert_ne!(copies("a"), copies("b"));
     }
 
     #[test]
-    fn only_a_file_in_the_folder_of_handoffs_is_a_handoff() {
-        let project = Project::at(Path::new("/p"));
+    fn only_a_file_in_a_handoff_folder_is_a_handoff() {
+        let project = Project::with_local_files(Path::new("/p"));
         let name = "2026-01-07-1145.md";
         for file in [format!(".claude/handoffs/{name}"), format!("/p/.claude/handoffs/{name}")] {
-            assert_eq!(project.handoff_path(&file), Some(Path::new("/p/.claude/handoffs").join(name)));
+            assert_eq!(project.resolve_handoff(&file), Some(Path::new("/p/.claude/handoffs").join(name)));
         }
         for file in [
             "",
@@ -456,16 +499,16 @@ mod tests {
             "/home/u/.bashrc",
             "/home/u/notes.md",
         ] {
-            assert_eq!(project.handoff_path(file), None, "{file}");
+            assert_eq!(project.resolve_handoff(file), None, "{file}");
         }
     }
 
     #[test]
-    fn a_hostile_session_id_has_no_file() {
-        let project = Project::at(Path::new("/p"));
+    fn a_malicious_session_id_has_no_file() {
+        let project = Project::with_local_files(Path::new("/p"));
         for id in ["", ".", "..", "../x", "a/b", "a\0b", "é", ".hidden", &"x".repeat(129)] {
-            assert_eq!(project.session(&SessionId::from(id)), None, "{id:?}");
+            assert_eq!(project.session_record_path(&SessionId::from(id)), None, "{id:?}");
         }
-        assert!(project.session(&"d8e9da22-d41b-4824-a1be-f318ff23689b".into()).is_some());
+        assert!(project.session_record_path(&"d8e9da22-d41b-4824-a1be-f318ff23689b".into()).is_some());
     }
 }

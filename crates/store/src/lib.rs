@@ -15,40 +15,40 @@
 pub mod authority;
 pub mod clock;
 pub mod config;
-pub mod confined;
+pub mod confined_folder;
+pub mod context_windows;
 pub mod disk;
-mod door;
 pub mod environment;
 pub mod faults;
 pub mod formats;
+mod gitignore;
 pub mod handoff_index;
-mod hidden;
 pub mod journal;
 pub mod layout;
 pub mod ledger;
-mod limited;
 pub mod lock;
 pub mod memory;
 pub mod outbox;
-mod plain;
-pub mod protected;
+mod plain_path;
+pub mod protected_files;
 pub mod receipts;
 pub mod records;
+mod safe_open;
 mod search;
 pub mod sessions;
+mod size_limited_write;
 pub mod state_file;
 pub mod tail;
 pub mod turn_log;
-pub mod unsettled;
+pub mod unread_sessions;
 pub mod volume;
-pub mod windows;
-mod writable;
+mod writable_project;
 
 pub use disk::Durability;
 pub use handoff_index::HandoffIndex;
 pub use layout::Project;
 pub use turn_log::TurnLog;
-pub use writable::{WritableProject, writable_project};
+pub use writable_project::{WritableProject, move_into_project_if_unwritable};
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -57,10 +57,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The system refused.
-    #[error("cannot {doing} {path}: {source}")]
+    #[error("cannot {action} {path}: {source}")]
     Io {
         /// What was being done.
-        doing: &'static str,
+        action: &'static str,
         /// To which file.
         path: PathBuf,
         /// What the system said.
@@ -68,40 +68,40 @@ pub enum StoreError {
     },
     /// Another program holds the lock.
     #[error("{path} is locked by another process (waited {waited_ms} ms)")]
-    Busy {
+    Locked {
         /// The lock file.
         path: PathBuf,
         /// How long we waited.
         waited_ms: u128,
     },
     /// A file of ours does not parse.
-    #[error("{path} does not parse ({why}){aside}")]
+    #[error("{path} does not parse ({reason}){set_aside_note}")]
     Corrupt {
         /// The file.
         path: PathBuf,
         /// The parser's words.
-        why: String,
+        reason: String,
         /// Where it has been moved, if it has; begins with `; `.
-        aside: String,
+        set_aside_note: String,
     },
     /// A newer version of ours wrote the file: what it means, this one cannot know.
     #[error(
         "{path} is in format {format}, of a newer Plimsoll; this one knows format {}",
-        plimsoll_domain::format::FORMAT
+        plimsoll_domain::format::CURRENT_FORMAT
     )]
-    Newer {
+    NewerFormat {
         /// The file.
         path: PathBuf,
         /// Its format.
         format: u32,
     },
     /// A settings file holds something we do not understand.
-    #[error("settings {path}: {why}")]
+    #[error("settings {path}: {reason}")]
     Settings {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        why: String,
+        reason: String,
     },
     /// A session in a project without files of ours, and no home to keep them in.
     #[error(
@@ -125,7 +125,7 @@ pub enum StoreError {
     },
     /// A link on the way leads out of the project.
     #[error("{path} leads out of the project: {link} is a link to {target}")]
-    LeadsOut {
+    LinkLeadsOutside {
         /// The path.
         path: PathBuf,
         /// The link's name.
@@ -135,7 +135,7 @@ pub enum StoreError {
     },
     /// A link where none is followed.
     #[error("{path} is not used through a link: {link} is one to {target}")]
-    Linked {
+    LinkNotFollowed {
         /// The path.
         path: PathBuf,
         /// The link's name.
@@ -146,25 +146,25 @@ pub enum StoreError {
     /// The log of a working memory is so long that nobody who waits reads it.
     #[error(
         "the memory's log {path} has more than {} MB that no snapshot covers, and is not read",
-        memory::MOST_FOLDED / 1024 / 1024
+        memory::MAX_FOLDED_BYTES / 1024 / 1024
     )]
-    LongMemory {
+    MemoryLogTooLong {
         /// The log.
         path: PathBuf,
     },
     /// More than anything of its kind is.
-    #[error("{path} is larger than {} MB", most / 1024 / 1024)]
+    #[error("{path} is larger than {} MB", max_bytes / 1024 / 1024)]
     TooLarge {
         /// The path.
         path: PathBuf,
         /// So many bytes are read at most.
-        most: u64,
+        max_bytes: u64,
     },
 }
 
 impl StoreError {
     /// True if the place cannot be written: a read-only mount, or missing permissions.
-    pub fn is_refused_write(&self) -> bool {
+    pub fn is_write_permission_error(&self) -> bool {
         let StoreError::Io { source, .. } = self else { return false };
         matches!(source.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied)
     }
@@ -173,17 +173,21 @@ impl StoreError {
     pub fn hint(&self) -> &'static str {
         match self {
             StoreError::Io { .. } => "check the path, its permissions and the free space",
-            StoreError::Busy { .. } => {
+            StoreError::Locked { .. } => {
                 "try again; if no Plimsoll process is running, another program holds the lock"
             }
             StoreError::Corrupt { .. } => "check the file, then fix or delete it",
-            StoreError::Newer { .. } => "the file stays as it is; update Plimsoll (`plimsoll --version`)",
+            StoreError::NewerFormat { .. } => {
+                "the file stays as it is; update Plimsoll (`plimsoll --version`)"
+            }
             StoreError::Settings { .. } => "correct the file; until then all of it is ignored",
             StoreError::NoHome { .. } => "set HOME, or run `plimsoll init --local` in the project",
             StoreError::NotAFile { .. } => "replace it by a plain file",
             StoreError::HardLinked { .. } => "replace it by a copy: cp FILE COPY && mv COPY FILE",
-            StoreError::LeadsOut { .. } | StoreError::Linked { .. } => "replace the link by the file itself",
-            StoreError::LongMemory { .. } => {
+            StoreError::LinkLeadsOutside { .. } | StoreError::LinkNotFollowed { .. } => {
+                "replace the link by the file itself"
+            }
+            StoreError::MemoryLogTooLong { .. } => {
                 "if you wrote it, run `plimsoll memory`, which reads it once; if it came with a clone, delete it"
             }
             StoreError::TooLarge { .. } => "check the file, and move it away",
@@ -192,15 +196,15 @@ impl StoreError {
 }
 
 /// Why a document of ours does not parse.
-pub fn unreadable(path: &Path, document: &[u8], why: &serde_json::Error) -> StoreError {
+pub fn document_parse_error(path: &Path, document: &[u8], error: &serde_json::Error) -> StoreError {
     let path = path.to_owned();
-    match plimsoll_domain::format::newer(document) {
-        Some(format) => StoreError::Newer { path, format },
-        None => StoreError::Corrupt { path, why: why.to_string(), aside: String::new() },
+    match plimsoll_domain::format::newer_format_of_document(document) {
+        Some(format) => StoreError::NewerFormat { path, format },
+        None => StoreError::Corrupt { path, reason: error.to_string(), set_aside_note: String::new() },
     }
 }
 
-pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+pub(crate) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
     let path = path.to_owned();
-    move |source| StoreError::Io { doing, path, source }
+    move |source| StoreError::Io { action, path, source }
 }

@@ -1,13 +1,13 @@
-//! One writer at a time, by an advisory lock on a file of its own that is never renamed nor deleted by us.
+//! Ensures a single writer by an advisory lock on a separate file that Plimsoll never renames or deletes.
 //!
-//! The kernel frees the lock when its holder dies, so it cannot be left behind. It does not hold against
-//! programs that do not ask for it.
+//! The kernel releases the lock when its holder dies, so no stale lock remains. It has no effect on programs
+//! that do not use it.
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "locks are files")]
 
-use crate::door::{Opened, open_anew};
-use crate::{Project, StoreError, disk, io};
+use crate::safe_open::{OpenedFile, reopen_folder};
+use crate::{Project, StoreError, disk, io_error};
 use fs2::FileExt;
-use plimsoll_system::files::device_of;
+use plimsoll_system::files::device_number;
 use rustix::fs::{OFlags, Stat};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -20,130 +20,142 @@ pub struct Lock {
     _file: File,
 }
 
-/// Between two attempts: most locks are held for a fraction of a millisecond, and a longer wait tries less often.
-const FIRST_PAUSE: Duration = Duration::from_micros(100);
-const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+/// The first and the longest interval between two attempts. Most locks are held for a fraction of a
+/// millisecond; the interval doubles up to the longest.
+const FIRST_RETRY_INTERVAL: Duration = Duration::from_micros(100);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Takes the lock, waiting at most this long.
+/// Takes the lock; waits for it until the timeout, then returns [`StoreError::Busy`].
 pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
-    let started = Instant::now();
-    let mut pause = FIRST_PAUSE;
+    let started_at = Instant::now();
+    let mut retry_interval = FIRST_RETRY_INTERVAL;
     loop {
-        let Opened { file, stat, .. } = disk::open_or_make(path, OFlags::RDWR)?;
-        // Spelled out: since Rust 1.89 `File` has methods of its own with similar names.
+        let OpenedFile { file, stat, .. } = disk::open_or_create(path, OFlags::RDWR)?;
+        // Called with its full name: since Rust 1.89 `File` has methods with similar names.
         match FileExt::try_lock_exclusive(&file) {
-            // An agent's `git clean` may have replaced the file under us: then we hold a lock on nothing.
-            Ok(()) if stat.is_some_and(|stat| is_still_at(path, &stat)) => return Ok(Lock { _file: file }),
+            // An agent's `git clean` may have replaced the file meanwhile: then this lock is on a removed
+            // file.
+            Ok(()) if stat.is_some_and(|stat| is_same_file_at(path, &stat)) => {
+                return Ok(Lock { _file: file });
+            }
             Ok(()) => continue,
             Err(error) if is_contended(&error) => {}
-            Err(error) => return Err(io("lock", path)(error)),
+            Err(error) => return Err(io_error("lock", path)(error)),
         }
-        if started.elapsed() >= timeout {
-            return Err(StoreError::Busy { path: path.to_owned(), waited_ms: started.elapsed().as_millis() });
+        if started_at.elapsed() >= timeout {
+            return Err(StoreError::Locked {
+                path: path.to_owned(),
+                waited_ms: started_at.elapsed().as_millis(),
+            });
         }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        std::thread::sleep(retry_interval);
+        retry_interval = (retry_interval * 2).min(MAX_RETRY_INTERVAL);
     }
 }
 
-/// Takes a lock on files of a project, where they are by then: a command in Claude Code's sandbox may move them into the project while
-/// this one waits, and nobody would read what were still written to the old place.
-pub(crate) fn acquire_in(
+/// Takes a lock on files of a project at their current location. A command in Claude Code's sandbox may move
+/// them into the project while this call waits, and then nobody would read what is written to the old
+/// location.
+pub(crate) fn acquire_following_move(
     project: &Project,
-    take: impl Fn(&Project) -> Result<Lock, StoreError>,
+    acquire_lock: impl Fn(&Project) -> Result<Lock, StoreError>,
 ) -> Result<Lock, StoreError> {
     loop {
-        let before = project.own().to_owned();
-        let lock = take(project)?;
-        project.follow_move();
-        if project.own() == before {
+        let folder_before = project.data_folder().to_owned();
+        let lock = acquire_lock(project)?;
+        project.detect_move_into_project();
+        if project.data_folder() == folder_before {
             return Ok(lock);
         }
     }
 }
 
-/// Takes a lock whose file can only be read, waiting at most this long. None if there is no such file, or its file system locks
-/// none that is not open for writing: NFS.
-pub(crate) fn acquire_unwritable(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
+/// Takes a lock whose file can only be read; waits for it until the timeout. `None` if there is no such file,
+/// or if its file system locks only files that are open for writing (NFS).
+pub(crate) fn acquire_read_only_file(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
     match disk::open_sized(path)? {
-        Some((file, _)) => acquire_opened(file, path, timeout),
+        Some((file, _)) => lock_opened_file(file, path, timeout),
         None => Ok(None),
     }
 }
 
-/// True while it is held.
-pub fn is_held(path: &Path) -> bool {
-    // `acquire` makes a file that is missing: asking must leave nothing behind.
-    disk::exists(path) && matches!(acquire(path, Duration::ZERO), Err(StoreError::Busy { .. }))
+/// Returns true while the lock is held.
+pub fn is_locked(path: &Path) -> bool {
+    // `acquire` creates a missing file, and this check must not leave anything behind.
+    disk::exists(path) && matches!(acquire(path, Duration::ZERO), Err(StoreError::Locked { .. }))
 }
 
-/// What the one `plimsoll run` of a project holds: a file among the user's state, which no agent can clean away, and the
-/// project's folder itself, which another home and another mount see too.
+/// The locks of the single `plimsoll run` of a project: a file in the user's state, which no agent can
+/// remove, and the project's folder itself, which is also visible with another home or mount.
 #[derive(Debug)]
 pub struct RunLock {
     _file: Lock,
     _folder: Option<Lock>,
 }
 
-/// Takes the lock of the one `plimsoll run`.
-pub fn acquire_run(project: &Project, timeout: Duration) -> Result<RunLock, StoreError> {
+/// Takes the locks of the single `plimsoll run` of a project.
+pub fn acquire_run_lock(project: &Project, timeout: Duration) -> Result<RunLock, StoreError> {
     // Every run takes the two in this order, so no two of them wait for each other.
-    let _file = acquire(&project.run_lock(), timeout)?;
-    Ok(RunLock { _file, _folder: acquire_folder(project.root(), timeout)? })
+    let _file = acquire(&project.run_lock_path(), timeout)?;
+    Ok(RunLock { _file, _folder: lock_folder(project.root(), timeout)? })
 }
 
-/// True while a `plimsoll run` works in a project or waits there. Nothing is written to find out.
-pub fn is_run_held(project: &Project) -> bool {
-    is_held(&project.run_lock()) || is_folder_held(project.root())
+/// Returns true while a `plimsoll run` works or waits in a project. Leaves no file behind.
+pub fn is_run_locked(project: &Project) -> bool {
+    is_locked(&project.run_lock_path()) || is_folder_locked(project.root())
 }
 
-/// The process that holds the lock of the one `plimsoll run`, if the kernel tells.
-pub fn run_holder(project: &Project) -> Option<u32> {
-    holder(&project.run_lock()).or_else(|| holder(project.root()))
+/// Returns the process that holds the lock of the single `plimsoll run`, if the kernel reports it.
+pub fn run_lock_holder_pid(project: &Project) -> Option<u32> {
+    lock_holder_pid(&project.run_lock_path()).or_else(|| lock_holder_pid(project.root()))
 }
 
-/// Locks a folder. None if its file system locks none: NFS asks for a file that is open for writing.
-fn acquire_folder(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
-    match open_anew(path) {
-        Ok(file) => acquire_opened(file, path, timeout),
+/// Locks a folder. `None` if its file system does not support that: NFS requires a file that is open for
+/// writing.
+fn lock_folder(path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
+    match reopen_folder(path) {
+        Ok(file) => lock_opened_file(file, path, timeout),
         Err(_) => Ok(None),
     }
 }
 
-/// Locks what has been opened for reading. None if its file system does not allow that.
-fn acquire_opened(file: File, path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
-    let started = Instant::now();
+/// Locks a file or folder that was opened for reading. `None` if its file system does not support that.
+fn lock_opened_file(file: File, path: &Path, timeout: Duration) -> Result<Option<Lock>, StoreError> {
+    let started_at = Instant::now();
     loop {
         match FileExt::try_lock_exclusive(&file) {
             Ok(()) => return Ok(Some(Lock { _file: file })),
             Err(error) if !is_contended(&error) => return Ok(None),
-            Err(_) if started.elapsed() >= timeout => {
-                let waited_ms = started.elapsed().as_millis();
-                return Err(StoreError::Busy { path: path.to_owned(), waited_ms });
+            Err(_) if started_at.elapsed() >= timeout => {
+                let waited_ms = started_at.elapsed().as_millis();
+                return Err(StoreError::Locked { path: path.to_owned(), waited_ms });
             }
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
     }
 }
 
-/// Asked with a shared lock: asking does not get in the way of others.
-fn is_folder_held(path: &Path) -> bool {
-    let asked = open_anew(path).map(|file| FileExt::try_lock_shared(&file));
-    asked.is_ok_and(|asked| asked.is_err_and(|error| is_contended(&error)))
+/// Returns true while a folder is locked. Tries a shared lock, which does not conflict with other checks.
+fn is_folder_locked(path: &Path) -> bool {
+    let attempt = reopen_folder(path).map(|file| FileExt::try_lock_shared(&file));
+    attempt.is_ok_and(|lock_result| lock_result.is_err_and(|error| is_contended(&error)))
 }
 
 fn is_contended(error: &std::io::Error) -> bool {
     error.raw_os_error() == fs2::lock_contended_error().raw_os_error()
 }
 
-/// The process that holds it, if the system tells.
-pub fn holder(path: &Path) -> Option<u32> {
-    plimsoll_system::lock_holder(path.metadata().ok()?.ino())
+/// Returns the process that holds the lock of a file or folder, if the system reports it.
+pub fn lock_holder_pid(path: &Path) -> Option<u32> {
+    plimsoll_system::lock_holder_pid(path.metadata().ok()?.ino())
 }
 
-/// The name still belongs to the file that was opened. Nothing is opened by it: a plain look will do.
-fn is_still_at(path: &Path, held: &Stat) -> bool {
-    path.symlink_metadata().is_ok_and(|named| (named.dev(), named.ino()) == (device_of(held), held.st_ino))
+/// Returns true if the path still names the file that was locked. This only reads metadata, so no safe
+/// opening is needed.
+fn is_same_file_at(path: &Path, locked_file: &Stat) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| {
+        (metadata.dev(), metadata.ino()) == (device_number(locked_file), locked_file.st_ino)
+    })
 }
 
 #[cfg(test)]
@@ -151,33 +163,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_taker_waits_and_then_says_who_is_in_the_way() {
+    fn a_second_acquire_times_out_and_names_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.lock");
-        let held = acquire(&path, Duration::ZERO).unwrap();
+        let lock = acquire(&path, Duration::ZERO).unwrap();
         let error = acquire(&path, Duration::from_millis(20)).unwrap_err();
         assert!(error.to_string().contains("x.lock"), "{error}");
-        drop(held);
+        drop(lock);
         acquire(&path, Duration::ZERO).unwrap();
     }
 
     #[test]
-    fn the_lock_of_a_run_is_seen_where_only_its_folder_is_shared() {
+    fn a_run_lock_is_visible_through_the_project_folder_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        assert!(!is_folder_held(project.root()));
-        let held = acquire_folder(project.root(), Duration::ZERO).unwrap();
-        assert!(held.is_some() && is_folder_held(project.root()) && is_run_held(&project));
-        assert_eq!(holder(project.root()), Some(std::process::id()));
-        let busy = acquire_folder(project.root(), Duration::from_millis(20));
-        assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
-        drop(held);
-        assert!(!is_folder_held(project.root()));
-        assert!(acquire_folder(&folder.path().join("gone"), Duration::ZERO).unwrap().is_none());
+        let project = Project::with_local_files(folder.path());
+        assert!(!is_folder_locked(project.root()));
+        let lock = lock_folder(project.root(), Duration::ZERO).unwrap();
+        assert!(lock.is_some() && is_folder_locked(project.root()) && is_run_locked(&project));
+        assert_eq!(lock_holder_pid(project.root()), Some(std::process::id()));
+        let busy = lock_folder(project.root(), Duration::from_millis(20));
+        assert!(matches!(busy, Err(StoreError::Locked { .. })), "{busy:?}");
+        drop(lock);
+        assert!(!is_folder_locked(project.root()));
+        assert!(lock_folder(&folder.path().join("gone"), Duration::ZERO).unwrap().is_none());
     }
 
     #[test]
-    fn a_lock_file_that_was_replaced_is_noticed() {
+    fn a_replaced_lock_file_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.lock");
         let orphaned = acquire(&path, Duration::ZERO).unwrap();

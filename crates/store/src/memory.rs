@@ -1,24 +1,27 @@
-//! The working memory of a project: a chained log of accepted changes, and a snapshot that saves folding them.
-//! Every way to write goes through [`hold`], under one lock, so that two servers and the user at the command
-//! line lose nothing of each other.
+//! The working memory of a project: a chained log of accepted changes, and a snapshot that saves folding
+//! them. All writes go through [`hold`], which takes one lock, so that two servers and the user at the
+//! command line never lose each other's changes.
 
+mod answer_marks;
 mod copy;
-mod past;
-mod seen;
+mod memory_head;
+mod past_memory;
+mod shown;
 mod snapshot;
-mod standing;
-mod steps;
 
-pub use copy::{bring_back, forget_copy, keep};
-pub use past::Past;
+pub use copy::{create_copy, remove_copy, restore_from_copy};
+pub use memory_head::MemoryHead;
+pub use past_memory::PastMemory;
 use plimsoll_domain::{SessionId, Timestamp};
-pub use seen::{Pushed, Seen, SeenRevision, Told, is_as_told, pusher, seen, sweep_seen};
-pub use standing::Standing;
+pub use shown::{
+    FramePush, ShownPosition, ShownRecord, ShownRevision, count_answer_if_memory_unchanged,
+    find_frame_pusher, load_shown_record, remove_expired_shown_records,
+};
 
-use crate::turn_log::{Head, NewRecord, RawLine, Writer};
+use crate::turn_log::{LogHead, LogWriter, NewRecord, RawLine};
 use crate::{Project, StoreError, TurnLog, disk, lock};
 use plimsoll_domain::log_line::{LogLine, RecordKind};
-use plimsoll_domain::memory::{Memory, Op, Refusal, Report};
+use plimsoll_domain::memory::{ApplyError, ChangeReport, Memory, MemoryOp};
 use plimsoll_domain::turn::record::decode_fields;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -27,320 +30,354 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Most bytes of the log, with its large pieces, that are folded into a memory while a hook, a server or a command waits: about a
-/// quarter of a second. Whoever changes the memory keeps a snapshot of it, so mostly nothing is folded, and after a kill a few lines.
-/// A longer stretch without a snapshot comes from elsewhere, such as a clone; [`fold_whole`] folds it once.
-pub const MOST_FOLDED: u64 = 2 * 1024 * 1024;
+/// The maximum size in bytes of the log, with its separately stored content, that is folded into a memory
+/// while a hook, a server or a command waits: about a quarter of a second. Every process that changes the
+/// memory saves a snapshot, so usually nothing is folded, and after a kill a few lines. A longer part without
+/// a snapshot comes from elsewhere, such as a clone; [`fold_whole`] folds it once.
+pub const MAX_FOLDED_BYTES: u64 = 2 * 1024 * 1024;
 
-/// Two servers and a command at once take milliseconds.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait for the lock. Two servers and a command at the same time take milliseconds.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The memory's own rules.
+    /// The change violates a rule of the memory.
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The disk.
+    Refused(#[from] ApplyError),
+    /// The memory could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// One accepted change, as the log has it.
+/// One accepted change, as the log records it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
-    /// The revision it made.
+pub struct MemoryChange {
+    /// The revision that this change produced.
     pub rev: u64,
-    /// When, RFC 3339 UTC.
+    /// When it was made, RFC 3339 UTC.
     #[serde(default)]
     pub at: Timestamp,
     /// The step in which it was made.
     pub step: u64,
-    /// Who made it: `command`, `mcp`, a subagent's id, …
-    pub by: String,
-    /// The model's call that made it, as the client names it: hooks know which subagent made that call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-    /// In which frame, by its name; empty for the root. Only the current frame writes, so the log tells it.
+    /// The author of the change: `command`, `mcp`, a subagent's id, …
+    #[serde(rename = "by")]
+    pub author: String,
+    /// The id of the model's tool call that made it: hooks know which subagent made that call.
+    #[serde(rename = "call", default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
+    /// The name of the frame in which it was made; empty for the root. Only the current frame can write, so
+    /// the log determines it.
     #[serde(default)]
     pub frame: String,
     /// The subagent that works in that frame.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// What.
-    pub change: Op,
+    #[serde(rename = "change")]
+    pub op: MemoryOp,
 }
 
-/// Who makes a change.
+/// The author of a change.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct By<'a> {
+pub struct ChangeAuthor<'a> {
     /// `command`, `mcp`, …
-    pub who: &'a str,
-    /// The model's call, where one is behind it.
-    pub call: Option<&'a str>,
+    pub name: &'a str,
+    /// The id of the model's tool call, if a call made the change.
+    pub call_id: Option<&'a str>,
 }
 
-impl<'a> From<&'a str> for By<'a> {
-    fn from(who: &'a str) -> By<'a> {
-        By { who, call: None }
+impl<'a> From<&'a str> for ChangeAuthor<'a> {
+    fn from(name: &'a str) -> ChangeAuthor<'a> {
+        ChangeAuthor { name, call_id: None }
     }
 }
 
-pub(crate) fn log(project: &Project) -> TurnLog {
-    TurnLog::at(project.memory(), "log")
+pub(crate) fn memory_log(project: &Project) -> TurnLog {
+    TurnLog::in_folder(project.memory_folder(), "log")
 }
 
-/// True once something has been written.
+/// Returns true if a memory has been written.
 pub fn exists(project: &Project) -> bool {
-    log(project).is_plain()
+    memory_log(project).is_uncompressed()
 }
 
-/// The folder of a memory of the project that is not the present one: sessions wrote it before the project had files of ours in it. None
-/// if the present memory goes on from it.
-pub fn hidden_memory(project: &Project) -> Option<PathBuf> {
-    let earlier = project.earlier().filter(exists)?;
-    let goes_on = disk::goes_on_from(&log(project).path(), &log(&earlier).path());
-    (!matches!(goes_on, Ok(Some(_)))).then(|| earlier.memory())
+/// Returns the folder of an earlier memory of the project, which sessions wrote before our files were inside
+/// the project. `None` if there is none, or if the current memory continues it.
+pub fn superseded_memory_folder(project: &Project) -> Option<PathBuf> {
+    let earlier_project = project.earlier_external_project().filter(exists)?;
+    let copy_length =
+        disk::copy_length_if_prefix(&memory_log(project).path(), &memory_log(&earlier_project).path());
+    (!matches!(copy_length, Ok(Some(_)))).then(|| earlier_project.memory_folder())
 }
 
-/// The memory as it is now; an empty one where nothing has been written.
-pub fn load(project: &Project) -> Result<Memory, StoreError> {
-    let log = log(project);
-    if !log.is_plain() {
+/// Loads the current memory; an empty one if nothing has been written.
+pub fn load_memory(project: &Project) -> Result<Memory, StoreError> {
+    let log = memory_log(project);
+    if !log.is_uncompressed() {
         return Ok(Memory::default());
     }
-    as_of(project, log.head().as_ref(), steps::count(project), MOST_FOLDED)
+    load_at_head(project, log.current_head().as_ref(), answer_marks::answer_count(project), MAX_FOLDED_BYTES)
 }
 
-/// True if a log is so long that no hook reads it: nobody is told what is in it until [`fold_whole`] has folded it.
-pub fn is_too_long(project: &Project) -> bool {
-    log(project).has_more_beyond_head(MOST_FOLDED)
-        || matches!(load(project), Err(StoreError::LongMemory { .. }))
+/// Returns true if the log is too long for hooks to read. The memory is then shown to no session until
+/// [`fold_whole`] has folded it.
+pub fn is_log_too_long(project: &Project) -> bool {
+    memory_log(project).has_unread_bytes_over(MAX_FOLDED_BYTES)
+        || matches!(load_memory(project), Err(StoreError::MemoryLogTooLong { .. }))
 }
 
-/// Folds a log of any length, and keeps the snapshot, so that hooks read it from then on. Does nothing with a log that they read
-/// already.
-pub fn fold_whole(project: &Project) -> Result<(), StoreError> {
-    if !is_too_long(project) {
+/// Folds a log of any length and saves the snapshot, so that hooks can read it from then on. Does nothing if
+/// they already can.
+pub fn fold_long_log(project: &Project) -> Result<(), StoreError> {
+    if !is_log_too_long(project) {
         return Ok(());
     }
-    let held = hold_within(project, TIMEOUT, u64::MAX)?;
-    let snapshot =
-        Snapshot { place: held.writer.head().into(), memory: held.memory, steps: steps::count(project) };
-    snapshot::save(project, 0, &snapshot)?;
-    held.writer.close()
+    let locked = lock_memory_with_limit(project, LOCK_TIMEOUT, u64::MAX)?;
+    let snapshot = Snapshot {
+        position: locked.writer.head().into(),
+        memory: locked.memory,
+        answer_count: answer_marks::answer_count(project),
+    };
+    snapshot::save_newest_and_earlier(project, 0, &snapshot)?;
+    locked.writer.close()
 }
 
-/// The memory after the log's last record and so many answers of models: by the snapshot, with what came after it. After a kill
-/// it may be unknown which record that is; then the log tells.
-fn as_of(project: &Project, head: Option<&Head>, steps: u64, most: u64) -> Result<Memory, StoreError> {
-    let log = log(project);
-    let Some(snapshot) = snapshot::newest(project) else { return fold(Replay::from_start(&log, most)?) };
-    let step = snapshot.memory.step + steps.saturating_sub(snapshot.steps);
-    let memory = if head.is_some_and(|head| snapshot.place.is_at(head)) {
+/// Returns the memory after the log's last record and `answer_count` model responses, from the newest
+/// snapshot and the records after it. After a kill the head may be unknown; then the log itself is read.
+fn load_at_head(
+    project: &Project,
+    head: Option<&LogHead>,
+    answer_count: u64,
+    max_bytes: u64,
+) -> Result<Memory, StoreError> {
+    let log = memory_log(project);
+    let Some(snapshot) = snapshot::load_newest(project) else {
+        return replay_to_end(Replay::from_start(&log, max_bytes)?);
+    };
+    let current_step = snapshot.memory.step_number + answer_count.saturating_sub(snapshot.answer_count);
+    let memory = if head.is_some_and(|head| snapshot.position.is_last_line_of(head)) {
         snapshot.memory
     } else {
-        fold(match Replay::after(&log, snapshot, most)? {
+        replay_to_end(match Replay::from_snapshot(&log, snapshot, max_bytes)? {
             Some(replay) => replay,
-            None => return fold(Replay::from_start(&log, most)?),
+            None => return replay_to_end(Replay::from_start(&log, max_bytes)?),
         })?
     };
-    Ok(Memory { step: step.max(memory.step), ..memory })
+    Ok(Memory { step_number: current_step.max(memory.step_number), ..memory })
 }
 
-fn fold(mut replay: Replay<'_>) -> Result<Memory, StoreError> {
-    while replay.step()?.is_some() {}
-    Ok(replay.reached.memory)
+fn replay_to_end(mut replay: Replay<'_>) -> Result<Memory, StoreError> {
+    while replay.apply_next()?.is_some() {}
+    Ok(replay.snapshot.memory)
 }
 
-/// Every accepted change, oldest first.
-pub fn history(project: &Project) -> Result<Vec<Change>, StoreError> {
-    let log = log(project);
+/// Reads every accepted change, oldest first.
+pub fn read_changes(project: &Project) -> Result<Vec<MemoryChange>, StoreError> {
+    let log = memory_log(project);
     let mut replay = Replay::from_start(&log, u64::MAX)?;
-    std::iter::from_fn(|| replay.step().transpose()).collect()
+    std::iter::from_fn(|| replay.apply_next().transpose()).collect()
 }
 
-/// The bytes of a log and its large pieces that may still be read.
+/// How many more bytes of a log and its separately stored content may be read.
 #[derive(Debug)]
-struct Room(Cell<u64>);
+struct ReadBudget(Cell<u64>);
 
-impl Room {
-    fn new(bytes: u64) -> Room {
-        Room(Cell::new(bytes))
+impl ReadBudget {
+    fn new(bytes: u64) -> ReadBudget {
+        ReadBudget(Cell::new(bytes))
     }
 
-    fn take(&self, bytes: usize) {
+    fn spend(&self, bytes: usize) {
         self.0.set(self.0.get().saturating_sub(bytes as u64));
     }
 
-    fn is_used_up(&self) -> bool {
+    fn is_exhausted(&self) -> bool {
         self.0.get() == 0
     }
 }
 
-/// The change that a line of the log records; none if it records something else.
-fn parsed(log: &TurnLog, line: &RawLine, room: &Room) -> Option<Change> {
-    room.take(line.bytes.len());
-    let parsed = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == RecordKind::Memory)?;
-    let piece = |hash: &str| {
-        let piece = if room.is_used_up() { None } else { log.blob(hash) };
-        piece.inspect(|piece| room.take(piece.len()))
+/// Parses the change in a line of the log; `None` if the line records something else.
+fn parse_change(log: &TurnLog, line: &RawLine, budget: &ReadBudget) -> Option<MemoryChange> {
+    budget.spend(line.bytes.len());
+    let log_line = LogLine::parse(&line.bytes).filter(|parsed| parsed.header.kind == RecordKind::Memory)?;
+    let read_blob = |hash: &str| {
+        let blob = if budget.is_exhausted() { None } else { log.read_blob(hash) };
+        blob.inspect(|piece| budget.spend(piece.len()))
     };
-    let fields = decode_fields(parsed.content, &piece).unwrap_or_default();
-    let change: Change = serde_json::from_value(Value::Object(fields)).ok()?;
-    Some(Change { at: parsed.header.at, ..change })
+    let fields = decode_fields(log_line.content, &read_blob).unwrap_or_default();
+    let change: MemoryChange = serde_json::from_value(Value::Object(fields)).ok()?;
+    Some(MemoryChange { at: log_line.header.recorded_at, ..change })
 }
 
-/// Makes changes, all or none.
-pub fn change<'a>(project: &Project, by: impl Into<By<'a>>, ops: &[Op]) -> Result<Report, MemoryError> {
-    let by = by.into();
-    let mut held = hold(project, TIMEOUT)?;
-    let mut reports = Report::default();
+/// Applies changes under the memory's lock, either all of them or none.
+pub fn apply_changes<'a>(
+    project: &Project,
+    author: impl Into<ChangeAuthor<'a>>,
+    ops: &[MemoryOp],
+) -> Result<ChangeReport, MemoryError> {
+    let author = author.into();
+    let mut locked = lock_memory(project, LOCK_TIMEOUT)?;
+    let mut reports = ChangeReport::default();
     for op in ops {
-        // A refusal drops what is held with all changes before it: nothing has been written yet.
-        reports = reports.and(held.change(by, op)?);
+        // A rejected change returns early and drops all changes before it: nothing has been written yet.
+        reports = reports.followed_by(locked.apply(author, op)?);
     }
-    held.close()?;
+    locked.write_and_release()?;
     Ok(reports)
 }
 
-/// The memory, held: no other process writes it in the meantime. What is changed is written when it is let go.
+/// The locked memory: no other process can write it. Changes are written by [`Held::close`].
 #[derive(Debug)]
-pub struct Held<'a> {
+pub struct LockedMemory<'a> {
     project: &'a Project,
-    writer: Writer,
+    writer: LogWriter,
     memory: Memory,
-    entries: Vec<NewRecord>,
-    /// The session whose model has answered.
-    answered: Option<SessionId>,
+    new_records: Vec<NewRecord>,
+    /// The session whose model response is counted on closing.
+    answered_session: Option<SessionId>,
 }
 
-/// Takes the memory; waits for it no longer than that.
-pub fn hold(project: &Project, timeout: Duration) -> Result<Held<'_>, StoreError> {
-    hold_within(project, timeout, MOST_FOLDED)
+/// Locks the memory; waits no longer than the timeout.
+pub fn lock_memory(project: &Project, timeout: Duration) -> Result<LockedMemory<'_>, StoreError> {
+    lock_memory_with_limit(project, timeout, MAX_FOLDED_BYTES)
 }
 
-fn hold_within(project: &Project, timeout: Duration, most: u64) -> Result<Held<'_>, StoreError> {
-    bring_back(project)?;
-    let lock = lock::acquire_in(project, |project| log(project).hold(timeout))?;
-    let log = log(project);
-    // A writer reads what its head does not cover.
-    if log.has_more_beyond_head(most) {
-        return Err(StoreError::LongMemory { path: log.path() });
+fn lock_memory_with_limit(
+    project: &Project,
+    timeout: Duration,
+    max_bytes: u64,
+) -> Result<LockedMemory<'_>, StoreError> {
+    restore_from_copy(project)?;
+    let lock = lock::acquire_following_move(project, |project| memory_log(project).acquire_lock(timeout))?;
+    let log = memory_log(project);
+    // The writer reads the part of the log that its head does not cover.
+    if log.has_unread_bytes_over(max_bytes) {
+        return Err(StoreError::MemoryLogTooLong { path: log.path() });
     }
-    let writer = log.write_under(lock)?;
-    let memory = as_of(project, Some(writer.head()), steps::count(project), most)?;
-    Ok(Held { project, writer, memory, entries: Vec::new(), answered: None })
+    let writer = log.open_writer_with_lock(lock)?;
+    let memory = load_at_head(project, Some(writer.head()), answer_marks::answer_count(project), max_bytes)?;
+    Ok(LockedMemory { project, writer, memory, new_records: Vec::new(), answered_session: None })
 }
 
-impl Held<'_> {
-    /// The current memory, with the changes.
+impl LockedMemory<'_> {
+    /// Returns the memory with the changes made so far.
     pub fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// Changes it, or refuses and leaves it as it is.
-    pub fn change<'a>(&mut self, by: impl Into<By<'a>>, op: &Op) -> Result<Report, Refusal> {
+    /// Applies a change, or rejects it and leaves the memory unchanged.
+    pub fn apply<'a>(
+        &mut self,
+        author: impl Into<ChangeAuthor<'a>>,
+        op: &MemoryOp,
+    ) -> Result<ChangeReport, ApplyError> {
         let report = self.memory.apply(op)?;
-        self.entries.push(entry(&self.memory, by.into(), op));
+        self.new_records.push(change_record(&self.memory, author.into(), op));
         Ok(report)
     }
 
-    /// A step begins with the change that follows, which records it.
-    pub fn step(&mut self) {
-        self.memory.step += 1;
+    /// Begins a new step. The change that follows records it.
+    pub fn begin_step(&mut self) {
+        self.memory.step_number += 1;
     }
 
-    /// The model of a session has answered. Only counted: it makes no record of its own.
-    pub fn answered(&mut self, session_id: &SessionId) {
-        self.memory.step += 1;
-        self.answered = Some(session_id.clone());
+    /// Counts a model response of a session. It is only counted and adds no record to the log.
+    pub fn count_answer(&mut self, session_id: &SessionId) {
+        self.memory.step_number += 1;
+        self.answered_session = Some(session_id.clone());
     }
 
-    /// The number of answers, with the one that is counted when this is let go.
-    fn steps(&self) -> u64 {
-        steps::count(self.project) + u64::from(self.answered.is_some())
+    /// Returns the number of counted model responses, including the one that is counted on closing.
+    fn answer_count(&self) -> u64 {
+        answer_marks::answer_count(self.project) + u64::from(self.answered_session.is_some())
     }
 
-    /// What a conversation that is told everything now need not be told again; none if there is a change to write.
-    pub fn told(&self) -> Option<Told> {
+    /// Returns the position up to which a conversation that is now shown everything needs to be shown nothing
+    /// again; `None` if there are unwritten changes.
+    pub fn shown_position(&self) -> Option<ShownPosition> {
         let link = self.writer.head().link.clone();
-        self.entries.is_empty().then(|| Told { link, steps: self.steps() })
+        self.new_records.is_empty().then(|| ShownPosition { link, answer_count: self.answer_count() })
     }
 
-    /// Writes what was changed.
-    pub fn close(self) -> Result<Memory, StoreError> {
-        let (project, answered) = (self.project, self.answered.clone());
-        let memory = if self.entries.is_empty() { self.memory } else { self.write()? };
-        // Last, behind what says that this answer was seen: after a kill before it the answer that comes next is counted.
-        if let Some(session_id) = answered {
-            steps::add(project, &session_id);
+    /// Writes the changes and counts the model response, if any; releases the lock.
+    pub fn write_and_release(self) -> Result<Memory, StoreError> {
+        let (project, answered_session) = (self.project, self.answered_session.clone());
+        let memory = if self.new_records.is_empty() { self.memory } else { self.write_changes()? };
+        // Counted last, after the record that this response was shown: after a kill in between, the next
+        // response is counted.
+        if let Some(session_id) = answered_session {
+            answer_marks::count_answer(project, &session_id);
         }
         Ok(memory)
     }
 
-    fn write(mut self) -> Result<Memory, StoreError> {
-        let before = self.writer.head().seq;
-        self.writer.append(&self.entries)?;
-        let steps = self.steps();
-        let snapshot = Snapshot { place: self.writer.head().into(), memory: self.memory, steps };
-        // The snapshot before the head: a kill in between leaves a head that is behind, and then readers fold the log;
-        // the next writer makes the head anew and finds a snapshot of the same record.
-        let saved = snapshot::save(self.project, before, &snapshot);
+    fn write_changes(mut self) -> Result<Memory, StoreError> {
+        let previous_seq = self.writer.head().sequence_number;
+        self.writer.append_records(&self.new_records)?;
+        let answer_count = self.answer_count();
+        let snapshot = Snapshot { position: self.writer.head().into(), memory: self.memory, answer_count };
+        // The snapshot before the head: a kill in between leaves an outdated head, and then readers fold the
+        // log; the next writer rebuilds the head and finds a snapshot of the same record.
+        let saved = snapshot::save_newest_and_earlier(self.project, previous_seq, &snapshot);
         self.writer.close()?;
-        // The log has every change, and without a snapshot it is folded: a disk that is full by now takes only
-        // the count of the steps with it.
+        // The log has every change, and without a snapshot it is folded: a disk that has just become full
+        // costs only the count of the steps.
         drop(saved);
-        // What keeps copies must not end the run.
-        let _ = copy::follow(self.project);
+        // An error of the copy must not end the run.
+        let _ = copy::update_copy(self.project);
         Ok(snapshot.memory)
     }
 }
 
-/// The newest change.
-fn newest(project: &Project) -> Result<Option<Change>, StoreError> {
-    let log = log(project);
-    let room = Room::new(MOST_FOLDED);
-    for line in log.backwards()? {
-        if let Some(change) = parsed(&log, &line?, &room) {
+/// Returns the newest change in the log; `None` if there is none.
+fn newest_change(project: &Project) -> Result<Option<MemoryChange>, StoreError> {
+    let log = memory_log(project);
+    let budget = ReadBudget::new(MAX_FOLDED_BYTES);
+    for line in log.backward_lines()? {
+        if let Some(change) = parse_change(&log, &line?, &budget) {
             return Ok(Some(change));
         }
-        if room.is_used_up() {
-            return Err(StoreError::LongMemory { path: log.path() });
+        if budget.is_exhausted() {
+            return Err(StoreError::MemoryLogTooLong { path: log.path() });
         }
     }
     Ok(None)
 }
 
-/// The revisions after `since` in which these calls of a model wrote their own words. A call that pops a frame also
-/// writes what the merge makes of it, which is in no call.
-pub fn made_by(project: &Project, since: u64, calls: &[&str]) -> Result<Vec<u64>, StoreError> {
-    let log = log(project);
+/// Returns the revisions after `since` that were made by these tool calls of a model and whose content is in
+/// the call itself. A call that pops a frame also writes the result of the merge, which is in no call.
+pub fn revisions_made_by_calls(
+    project: &Project,
+    since: u64,
+    call_ids: &[&str],
+) -> Result<Vec<u64>, StoreError> {
+    let log = memory_log(project);
     let mut revisions = Vec::new();
-    let room = Room::new(MOST_FOLDED);
-    for line in log.backwards()? {
-        // Of what is further back, the conversation is told its own words once more.
-        if room.is_used_up() {
+    let budget = ReadBudget::new(MAX_FOLDED_BYTES);
+    for line in log.backward_lines()? {
+        // The limit is reached: the conversation is shown its own older changes once more.
+        if budget.is_exhausted() {
             break;
         }
-        let Some(change) = parsed(&log, &line?, &room) else { continue };
+        let Some(change) = parse_change(&log, &line?, &budget) else { continue };
         if change.rev <= since {
             break;
         }
-        let is_own = change.call.as_deref().is_some_and(|call| calls.contains(&call));
-        if is_own && change.change.is_told_by_its_call() {
+        let is_made_by_calls = change.call_id.as_deref().is_some_and(|call_id| call_ids.contains(&call_id));
+        if is_made_by_calls && change.op.is_write_known_to_caller() {
             revisions.push(change.rev);
         }
     }
     Ok(revisions)
 }
 
-fn entry(memory: &Memory, by: By<'_>, op: &Op) -> NewRecord {
-    let mut fields = json!({"rev": memory.rev, "step": memory.step, "by": by.who, "change": op});
-    if let Some(call) = by.call {
-        fields["call"] = Value::from(call);
+fn change_record(memory: &Memory, author: ChangeAuthor<'_>, op: &MemoryOp) -> NewRecord {
+    let mut fields =
+        json!({"rev": memory.revision, "step": memory.step_number, "by": author.name, "change": op});
+    if let Some(call_id) = author.call_id {
+        fields["call"] = Value::from(call_id);
     }
-    NewRecord::event(RecordKind::Memory, &fields)
+    NewRecord::event_now(RecordKind::Memory, &fields)
 }
 
 #[cfg(test)]
@@ -349,101 +386,115 @@ mod tests {
     use super::*;
     use plimsoll_domain::memory::Register;
 
-    fn alloc(name: &str) -> Op {
-        Op::HeapAlloc { name: name.into(), content: "x".repeat(5_000), description: String::new() }
+    fn alloc_op(name: &str) -> MemoryOp {
+        MemoryOp::HeapAlloc { name: name.into(), content: "x".repeat(5_000), description: String::new() }
     }
 
     #[test]
-    fn the_log_alone_comes_to_the_same_memory() {
+    fn the_log_without_a_snapshot_gives_the_same_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        assert!(!exists(&project) && load(&project).unwrap().is_empty());
+        let project = Project::with_local_files(folder.path());
+        assert!(!exists(&project) && load_memory(&project).unwrap().is_empty());
         let values = [(Register::Goal, "g".to_owned())].into();
-        change(&project, "command", &[Op::UpdateRegisters { values, strict: false, everywhere: false }])
-            .unwrap();
-        let mut held = hold(&project, TIMEOUT).unwrap();
-        held.answered(&"s".into());
-        held.close().unwrap();
-        let by = By { who: "mcp", call: Some("toolu_1") };
-        change(&project, by, &[alloc("a"), alloc("b"), Op::HeapFree { name: "a".into() }]).unwrap();
-        let live = load(&project).unwrap();
-        assert_eq!((live.rev, live.step, live.heap.len()), (4, 1, 1));
-        disk::remove(&project.memory().join("state.json")).unwrap();
-        assert_eq!(load(&project).unwrap(), live);
-        let history = history(&project).unwrap();
+        apply_changes(
+            &project,
+            "command",
+            &[MemoryOp::UpdateRegisters { values, strict: false, in_all_frames: false }],
+        )
+        .unwrap();
+        let mut locked = lock_memory(&project, LOCK_TIMEOUT).unwrap();
+        locked.count_answer(&"s".into());
+        locked.write_and_release().unwrap();
+        let author = ChangeAuthor { name: "mcp", call_id: Some("toolu_1") };
+        apply_changes(
+            &project,
+            author,
+            &[alloc_op("a"), alloc_op("b"), MemoryOp::HeapFree { name: "a".into() }],
+        )
+        .unwrap();
+        let live = load_memory(&project).unwrap();
+        assert_eq!((live.revision, live.step_number, live.heap.len()), (4, 1, 1));
+        disk::remove_if_exists(&project.memory_folder().join("state.json")).unwrap();
+        assert_eq!(load_memory(&project).unwrap(), live);
+        let history = read_changes(&project).unwrap();
         assert_eq!(history.iter().map(|change| change.rev).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        assert_eq!((history[1].by.as_str(), history[1].step), ("mcp", 1));
-        assert_eq!((history[0].call.as_deref(), history[1].call.as_deref()), (None, Some("toolu_1")));
-        assert_eq!(made_by(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
-        assert_eq!(made_by(&project, 3, &["toolu_1", "toolu_2"]).unwrap(), [4]);
-        assert!(log(&project).verify().unwrap().is_whole());
+        assert_eq!((history[1].author.as_str(), history[1].step), ("mcp", 1));
+        assert_eq!((history[0].call_id.as_deref(), history[1].call_id.as_deref()), (None, Some("toolu_1")));
+        assert_eq!(revisions_made_by_calls(&project, 1, &["toolu_1"]).unwrap(), [4, 3, 2]);
+        assert_eq!(revisions_made_by_calls(&project, 3, &["toolu_1", "toolu_2"]).unwrap(), [4]);
+        assert!(memory_log(&project).verify().unwrap().is_intact());
     }
 
     #[test]
-    fn a_log_that_no_snapshot_covers_is_read_by_nobody_who_waits_and_folded_once_on_request() {
+    fn a_long_log_without_a_snapshot_is_read_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        change(&project, "x", &[alloc("a")]).unwrap();
-        // A clone brings no snapshot and no head, and more than anybody has written here.
-        let line = std::fs::read(log(&project).path()).unwrap();
-        let long = line.repeat(MOST_FOLDED as usize / line.len() + 1);
-        std::fs::write(log(&project).path(), long).unwrap();
+        let project = Project::with_local_files(folder.path());
+        apply_changes(&project, "x", &[alloc_op("a")]).unwrap();
+        // A clone has no snapshot and no head, and its log may be longer than any written here.
+        let line = std::fs::read(memory_log(&project).path()).unwrap();
+        let long = line.repeat(MAX_FOLDED_BYTES as usize / line.len() + 1);
+        std::fs::write(memory_log(&project).path(), long).unwrap();
         for name in ["state.json", "log.head"] {
-            disk::remove(&project.memory().join(name)).unwrap();
+            disk::remove_if_exists(&project.memory_folder().join(name)).unwrap();
         }
-        let is_long = |error: &StoreError| matches!(error, StoreError::LongMemory { .. });
-        assert!(is_too_long(&project) && is_long(&load(&project).unwrap_err()));
-        assert!(is_long(&hold(&project, TIMEOUT).unwrap_err()));
-        assert!(Past::of(Standing::of(&project)).at(&"2999-01-07T12:00:00Z".into()).is_none());
-        fold_whole(&project).unwrap();
-        assert!(!is_too_long(&project));
-        assert_eq!(load(&project).unwrap().heap.len(), 1);
-        assert_eq!(hold(&project, TIMEOUT).unwrap().memory().heap.len(), 1);
+        let is_long = |error: &StoreError| matches!(error, StoreError::MemoryLogTooLong { .. });
+        assert!(is_log_too_long(&project) && is_long(&load_memory(&project).unwrap_err()));
+        assert!(is_long(&lock_memory(&project, LOCK_TIMEOUT).unwrap_err()));
+        assert!(
+            PastMemory::from_head(MemoryHead::load(&project))
+                .memory_at(&"2999-01-07T12:00:00Z".into())
+                .is_none()
+        );
+        fold_long_log(&project).unwrap();
+        assert!(!is_log_too_long(&project));
+        assert_eq!(load_memory(&project).unwrap().heap.len(), 1);
+        assert_eq!(lock_memory(&project, LOCK_TIMEOUT).unwrap().memory().heap.len(), 1);
     }
 
     #[test]
-    fn large_pieces_count_as_what_is_read() {
+    fn separately_stored_content_counts_toward_the_limit() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        let mut held = hold(&project, TIMEOUT).unwrap();
+        let project = Project::with_local_files(folder.path());
+        let mut locked = lock_memory(&project, LOCK_TIMEOUT).unwrap();
         for number in 0..300 {
             let content = format!("{number:03}").repeat(3_000);
-            let op = Op::HeapAlloc { name: "a".into(), content, description: String::new() };
-            held.change("x", &op).unwrap();
-            held.change("x", &Op::HeapFree { name: "a".into() }).unwrap();
+            let op = MemoryOp::HeapAlloc { name: "a".into(), content, description: String::new() };
+            locked.apply("x", &op).unwrap();
+            locked.apply("x", &MemoryOp::HeapFree { name: "a".into() }).unwrap();
         }
-        held.close().unwrap();
-        disk::remove(&project.memory().join("state.json")).unwrap();
-        assert!(disk::size(&log(&project).path()).unwrap() < MOST_FOLDED);
-        assert!(matches!(load(&project).unwrap_err(), StoreError::LongMemory { .. }));
-        fold_whole(&project).unwrap();
-        assert_eq!(load(&project).unwrap().rev, 600);
+        locked.write_and_release().unwrap();
+        disk::remove_if_exists(&project.memory_folder().join("state.json")).unwrap();
+        assert!(disk::file_size(&memory_log(&project).path()).unwrap() < MAX_FOLDED_BYTES);
+        assert!(matches!(load_memory(&project).unwrap_err(), StoreError::MemoryLogTooLong { .. }));
+        fold_long_log(&project).unwrap();
+        assert_eq!(load_memory(&project).unwrap().revision, 600);
     }
 
     #[test]
-    fn what_a_pop_merges_stands_in_no_call() {
+    fn the_merge_of_a_pop_is_not_attributed_to_its_call() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        let push = Op::PushFrame {
+        let project = Project::with_local_files(folder.path());
+        let push = MemoryOp::PushFrame {
             name: "f".into(),
             objective: "o".into(),
             context: String::new(),
             return_spec: String::new(),
-            call: None,
+            pushed_by_call: None,
         };
-        let by = By { who: "mcp", call: Some("toolu_1") };
-        change(&project, by, &[alloc("a"), push, Op::PopFrame { result: "r".into() }]).unwrap();
-        assert_eq!(made_by(&project, 0, &["toolu_1"]).unwrap(), [1]);
+        let author = ChangeAuthor { name: "mcp", call_id: Some("toolu_1") };
+        apply_changes(&project, author, &[alloc_op("a"), push, MemoryOp::PopFrame { result: "r".into() }])
+            .unwrap();
+        assert_eq!(revisions_made_by_calls(&project, 0, &["toolu_1"]).unwrap(), [1]);
     }
 
     #[test]
-    fn of_several_changes_all_are_made_or_none() {
+    fn several_changes_are_applied_all_or_none() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        change(&project, "x", &[alloc("a")]).unwrap();
-        let refused = change(&project, "x", &[alloc("b"), alloc("a")]).unwrap_err();
+        let project = Project::with_local_files(folder.path());
+        apply_changes(&project, "x", &[alloc_op("a")]).unwrap();
+        let refused = apply_changes(&project, "x", &[alloc_op("b"), alloc_op("a")]).unwrap_err();
         assert!(matches!(refused, MemoryError::Refused(_)), "{refused}");
-        assert_eq!(load(&project).unwrap().heap.len(), 1);
-        assert_eq!(history(&project).unwrap().len(), 1);
+        assert_eq!(load_memory(&project).unwrap().heap.len(), 1);
+        assert_eq!(read_changes(&project).unwrap().len(), 1);
     }
 }

@@ -1,108 +1,115 @@
-//! What waits to be delivered to Linear: the notes of each run, one JSON line each, and beside them what is known of
-//! the run's comment. It lies where an agent's `git clean` does not reach.
+//! The outbox of the Linear integration: each run's undelivered notes, one JSON line each, and beside them
+//! the state of the run's comment. The folder lies where an agent's `git clean` does not reach.
 //!
-//! Notes are added by hooks under a lock that is held for one append. Who delivers holds another one, as long as it
-//! takes, and rewrites nothing that a hook writes.
+//! Hooks append notes under a lock that they hold for one append. The delivering process holds a different
+//! lock for as long as the delivery takes, and never rewrites a file that a hook writes.
 
-use crate::layout::is_plain;
+use crate::layout::is_plain_file_name;
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, disk, sessions};
 use plimsoll_domain::RunId;
-use plimsoll_domain::linear::{Comment, Note, Wait};
+use plimsoll_domain::linear::{LinearBackoff, LinearComment, LinearNote};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The lock of the notes is held for a millisecond.
-const TIMEOUT: Duration = Duration::from_secs(2);
-const NOTES: &str = ".notes.jsonl";
+/// The notes lock is held for about a millisecond.
+const NOTES_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+const NOTES_SUFFIX: &str = ".notes.jsonl";
 
-/// The folder of all of it.
-pub fn folder(project: &Project) -> PathBuf {
-    project.copies().join("linear")
+pub fn outbox_folder(project: &Project) -> PathBuf {
+    project.copies_folder().join("linear")
 }
 
-/// Adds a note. Where the lock is not available it is added all the same: one line is one write.
-pub fn add(project: &Project, note: &Note) -> Result<(), StoreError> {
-    if !is_plain(&note.run_id) {
+/// Appends a note. If the lock is not available, the note is appended anyway, because one line is one write.
+pub fn append_note(project: &Project, note: &LinearNote) -> Result<(), StoreError> {
+    if !is_plain_file_name(&note.run_id) {
         return Ok(());
     }
-    let _lock =
-        lock::acquire_in(project, |project| lock::acquire(&folder(project).join("notes.lock"), TIMEOUT));
-    let Some(path) = file(project, &note.run_id, NOTES) else { return Ok(()) };
-    disk::append_line(&path, &json(note))
+    let _lock = lock::acquire_following_move(project, |project| {
+        lock::acquire(&outbox_folder(project).join("notes.lock"), NOTES_LOCK_TIMEOUT)
+    });
+    let Some(notes_path) = run_file_path(project, &note.run_id, NOTES_SUFFIX) else { return Ok(()) };
+    disk::append_line(&notes_path, &to_json_or_empty(note))
 }
 
-/// The runs that have notes, oldest file first.
-pub fn runs(project: &Project) -> Vec<RunId> {
-    let folder = folder(project);
-    let names =
-        disk::names(&folder).into_iter().filter_map(|name| Some(RunId::from(name.strip_suffix(NOTES)?)));
+/// Returns the runs that have notes, the one with the oldest notes file first.
+pub fn runs_with_notes(project: &Project) -> Vec<RunId> {
+    let folder = outbox_folder(project);
+    let names = disk::list_names(&folder)
+        .into_iter()
+        .filter_map(|name| Some(RunId::from(name.strip_suffix(NOTES_SUFFIX)?)));
     let mut runs: Vec<RunId> = names.collect();
-    runs.sort_by_key(|run| disk::modified(&folder.join(format!("{run}{NOTES}"))));
+    runs.sort_by_key(|run| disk::modified_at(&folder.join(format!("{run}{NOTES_SUFFIX}"))));
     runs
 }
 
-/// The notes of a run, oldest first; a torn line is left out.
-pub fn notes(project: &Project, run_id: &RunId) -> Result<Vec<Note>, StoreError> {
-    let Some(path) = file(project, run_id, NOTES) else { return Ok(Vec::new()) };
+/// Returns the notes of a run, oldest first. A torn line is skipped.
+pub fn read_notes(project: &Project, run_id: &RunId) -> Result<Vec<LinearNote>, StoreError> {
+    let Some(path) = run_file_path(project, run_id, NOTES_SUFFIX) else { return Ok(Vec::new()) };
     let text = disk::read_text(&path)?.unwrap_or_default();
     Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// What is known of a run's comment; none if nothing has been sent, or what was known cannot be read.
-pub fn comment(project: &Project, run_id: &RunId) -> Option<Comment> {
-    sessions::load_parsed(&file(project, run_id, ".comment.json")?)
+/// Returns what is known of a run's comment. Returns `None` if nothing has been sent, or if the file cannot
+/// be read.
+pub fn load_comment(project: &Project, run_id: &RunId) -> Option<LinearComment> {
+    sessions::read_json_if_valid(&run_file_path(project, run_id, ".comment.json")?)
 }
 
-/// Remembers what is known of a run's comment, before and after it is sent.
-pub fn save_comment(project: &Project, run_id: &RunId, comment: &Comment) -> Result<(), StoreError> {
-    let Some(path) = file(project, run_id, ".comment.json") else { return Ok(()) };
-    disk::replace(&path, json(comment).as_bytes(), Durability::Durable)
+/// Saves what is known of a run's comment; called before and after the comment is sent.
+pub fn save_comment(project: &Project, run_id: &RunId, comment: &LinearComment) -> Result<(), StoreError> {
+    let Some(path) = run_file_path(project, run_id, ".comment.json") else { return Ok(()) };
+    disk::replace(&path, to_json_or_empty(comment).as_bytes(), Durability::Durable)
 }
 
-/// How many notes of a run have not been delivered.
-pub fn undelivered(project: &Project, run_id: &RunId) -> usize {
-    // By number: notes are only added. A file that was cut or cleaned away may have fewer than were delivered.
-    let notes = notes(project, run_id).map_or(0, |notes| notes.len());
-    notes.saturating_sub(comment(project, run_id).map_or(0, |comment| comment.delivered))
+/// Returns how many notes of a run have not been delivered.
+pub fn undelivered_note_count(project: &Project, run_id: &RunId) -> usize {
+    // A difference of counts is enough, because notes are only appended. A truncated or cleaned file may have
+    // fewer notes than were delivered.
+    let note_count = read_notes(project, run_id).map_or(0, |notes| notes.len());
+    note_count.saturating_sub(load_comment(project, run_id).map_or(0, |comment| comment.delivered_note_count))
 }
 
-/// The same of all runs.
-pub fn all_undelivered(project: &Project) -> usize {
-    runs(project).iter().map(|run| undelivered(project, run)).sum()
+/// Returns the number of undelivered notes of all runs.
+pub fn undelivered_note_count_of_all_runs(project: &Project) -> usize {
+    runs_with_notes(project).iter().map(|run| undelivered_note_count(project, run)).sum()
 }
 
-/// When Linear may be asked again; none while nothing has gone wrong.
-pub fn wait(project: &Project) -> Option<Wait> {
-    sessions::load_parsed(&wait_file(project))
+/// Returns when Linear may be called again. Returns `None` if the last delivery did not fail.
+pub fn load_backoff(project: &Project) -> Option<LinearBackoff> {
+    sessions::read_json_if_valid(&backoff_path(project))
 }
 
-/// Remembers when Linear may be asked again.
-pub fn save_wait(project: &Project, wait: Option<&Wait>) -> Result<(), StoreError> {
-    match wait {
-        // Lazy: a wait that a power cut takes away costs one try too early.
-        Some(wait) => disk::replace(&wait_file(project), json(wait).as_bytes(), Durability::Lazy),
-        None => disk::remove(&wait_file(project)),
+/// Saves when Linear may be called again; `None` removes the file.
+pub fn save_backoff(project: &Project, backoff: Option<&LinearBackoff>) -> Result<(), StoreError> {
+    match backoff {
+        // Lazy: if a power cut loses the backoff, one attempt is made too early.
+        Some(backoff) => {
+            disk::replace(&backoff_path(project), to_json_or_empty(backoff).as_bytes(), Durability::Lazy)
+        }
+        None => disk::remove_if_exists(&backoff_path(project)),
     }
 }
 
-/// Only one delivers at a time: two would overwrite each other's words.
+/// Takes the delivery lock. Two processes that deliver at once would overwrite each other's comment.
 pub fn lock_delivery(project: &Project, timeout: Duration) -> Result<Lock, StoreError> {
-    lock::acquire_in(project, |project| lock::acquire(&folder(project).join("delivery.lock"), timeout))
+    lock::acquire_following_move(project, |project| {
+        lock::acquire(&outbox_folder(project).join("delivery.lock"), timeout)
+    })
 }
 
-fn wait_file(project: &Project) -> PathBuf {
-    folder(project).join("wait.json")
+fn backoff_path(project: &Project) -> PathBuf {
+    outbox_folder(project).join("wait.json")
 }
 
-/// The file of a run; none for an id that is no plain name.
-fn file(project: &Project, run_id: &RunId, ending: &str) -> Option<PathBuf> {
-    // The id comes from files that an agent can write: `../x` must name nothing.
-    is_plain(run_id).then(|| folder(project).join(format!("{run_id}{ending}")))
+/// Returns the path of a run's file. Returns `None` if the id is not a plain file name.
+fn run_file_path(project: &Project, run_id: &RunId, suffix: &str) -> Option<PathBuf> {
+    // The id comes from files that an agent can write: `../x` must not name a file.
+    is_plain_file_name(run_id).then(|| outbox_folder(project).join(format!("{run_id}{suffix}")))
 }
 
-fn json(value: &impl Serialize) -> String {
+fn to_json_or_empty(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -111,48 +118,62 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_note_costs_only_itself_and_what_was_delivered_is_counted() {
+    fn a_torn_note_is_skipped_and_delivered_notes_are_counted() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        let note = |words: &str| Note { run_id: "r1".into(), words: words.into(), ..Note::default() };
-        add(&project, &note("one")).unwrap();
-        disk::append(&super::folder(&project).join("r1.notes.jsonl"), b"{\"words\":\"to").unwrap();
-        add(&project, &note("three")).unwrap();
-        let words: Vec<String> =
-            notes(&project, &"r1".into()).unwrap().into_iter().map(|note| note.words).collect();
-        assert_eq!(words, ["one", "three"]);
-        assert_eq!((runs(&project), all_undelivered(&project)), (vec!["r1".into()], 2));
-        let comment = Comment { delivered: 1, ..Comment::of(&"r1".into(), "ENG-1", 0) };
+        let project = Project::with_local_files(folder.path());
+        let note =
+            |text: &str| LinearNote { run_id: "r1".into(), text: text.into(), ..LinearNote::default() };
+        append_note(&project, &note("one")).unwrap();
+        disk::append(&outbox_folder(&project).join("r1.notes.jsonl"), b"{\"words\":\"to").unwrap();
+        append_note(&project, &note("three")).unwrap();
+        let texts: Vec<String> =
+            read_notes(&project, &"r1".into()).unwrap().into_iter().map(|note| note.text).collect();
+        assert_eq!(texts, ["one", "three"]);
+        assert_eq!(
+            (runs_with_notes(&project), undelivered_note_count_of_all_runs(&project)),
+            (vec!["r1".into()], 2)
+        );
+        let comment =
+            LinearComment { delivered_note_count: 1, ..LinearComment::for_run(&"r1".into(), "ENG-1", 0) };
         save_comment(&project, &"r1".into(), &comment).unwrap();
-        assert_eq!((super::comment(&project, &"r1".into()), all_undelivered(&project)), (Some(comment), 1));
+        assert_eq!(
+            (load_comment(&project, &"r1".into()), undelivered_note_count_of_all_runs(&project)),
+            (Some(comment), 1)
+        );
     }
 
     #[test]
     fn a_hostile_run_id_has_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        add(&project, &Note { run_id: "../x".into(), ..Note::default() }).unwrap();
-        assert!(runs(&project).is_empty() && notes(&project, &"../x".into()).unwrap().is_empty());
+        let project = Project::with_local_files(folder.path());
+        append_note(&project, &LinearNote { run_id: "../x".into(), ..LinearNote::default() }).unwrap();
+        assert!(
+            runs_with_notes(&project).is_empty() && read_notes(&project, &"../x".into()).unwrap().is_empty()
+        );
     }
 
     #[test]
-    fn a_wait_is_remembered_until_it_is_over() {
+    fn a_backoff_is_saved_until_it_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        let wait = Wait { until: "2026-01-07T11:45:00Z".into(), failures: 2, ..Wait::default() };
-        save_wait(&project, Some(&wait)).unwrap();
-        assert_eq!(super::wait(&project), Some(wait));
-        save_wait(&project, None).unwrap();
-        assert_eq!(super::wait(&project), None);
+        let project = Project::with_local_files(folder.path());
+        let backoff = LinearBackoff {
+            retry_at: "2026-01-07T11:45:00Z".into(),
+            failure_count: 2,
+            ..LinearBackoff::default()
+        };
+        save_backoff(&project, Some(&backoff)).unwrap();
+        assert_eq!(load_backoff(&project), Some(backoff));
+        save_backoff(&project, None).unwrap();
+        assert_eq!(load_backoff(&project), None);
     }
 
     #[test]
-    fn of_two_deliverers_one_waits() {
+    fn only_one_process_can_hold_the_delivery_lock() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        let held = lock_delivery(&project, Duration::ZERO).unwrap();
+        let project = Project::with_local_files(folder.path());
+        let lock = lock_delivery(&project, Duration::ZERO).unwrap();
         assert!(lock_delivery(&project, Duration::ZERO).is_err());
-        drop(held);
+        drop(lock);
         assert!(lock_delivery(&project, Duration::ZERO).is_ok());
     }
 }

@@ -1,32 +1,38 @@
-//! What runs proved, beside their ledgers: outside the project, where no session in the sandbox can write.
+//! Verification receipts of runs, stored beside their ledgers: outside the project, where no session in the
+//! sandbox can write.
 
 use crate::{Project, StoreError, disk, ledger};
 use plimsoll_domain::RunId;
 use plimsoll_domain::git_names::CommitId;
-use plimsoll_domain::receipt::Receipt;
+use plimsoll_domain::receipt::VerificationReceipt;
 use std::path::Path;
 
-const FILE: &str = "receipts.jsonl";
+const RECEIPTS_FILE: &str = "receipts.jsonl";
 
-/// Keeps a receipt of a run; nothing without a home.
-pub fn keep(project: &Project, run_id: &RunId, receipt: &Receipt) -> Result<(), StoreError> {
-    let Some(folder) = ledger::folder(project, run_id) else { return Ok(()) };
+/// Appends a receipt of a run. Does nothing if there is no home folder.
+pub fn append_receipt(
+    project: &Project,
+    run_id: &RunId,
+    receipt: &VerificationReceipt,
+) -> Result<(), StoreError> {
+    let Some(folder) = ledger::run_record_folder(project, run_id) else { return Ok(()) };
     let line = serde_json::to_string(receipt).unwrap_or_default();
-    disk::append_line(&folder.join(FILE), &line)
+    disk::append_line(&folder.join(RECEIPTS_FILE), &line)
 }
 
-/// All receipts of a tree, of the runs of this user, in the order in which they were written. A line that does not parse is
-/// left out: a kill may have cut it.
-pub fn of_tree(project: &Project, tree: &CommitId) -> Vec<Receipt> {
-    let Some(all) = ledger::all_records(project) else { return Vec::new() };
-    let files = disk::names(&all).into_iter().map(|run| all.join(run).join(FILE));
-    let mut found: Vec<Receipt> =
-        files.flat_map(|file| read(&file)).filter(|receipt| receipt.tree == *tree).collect();
-    found.sort_by(|one, other| one.at.cmp(&other.at));
-    found
+/// Returns all receipts for a git tree from this user's runs, oldest first. A line that does not parse is
+/// skipped, because a kill may have cut it off.
+pub fn receipts_for_tree(project: &Project, tree: &CommitId) -> Vec<VerificationReceipt> {
+    let Some(records_folder) = ledger::records_folder(project) else { return Vec::new() };
+    let files =
+        disk::list_names(&records_folder).into_iter().map(|run| records_folder.join(run).join(RECEIPTS_FILE));
+    let mut receipts: Vec<VerificationReceipt> =
+        files.flat_map(|file| read_receipts_file(&file)).filter(|receipt| receipt.tree == *tree).collect();
+    receipts.sort_by(|left, right| left.verified_at.cmp(&right.verified_at));
+    receipts
 }
 
-fn read(file: &Path) -> Vec<Receipt> {
+fn read_receipts_file(file: &Path) -> Vec<VerificationReceipt> {
     let text = disk::read_text(file).ok().flatten().unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

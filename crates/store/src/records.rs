@@ -1,55 +1,58 @@
-//! What is recorded of sessions and runs, as far as it may go: which files belong together, what they take, and how they are
-//! removed. A kill on the way leaves less than there was, and nothing that another record needs.
+//! The stored files of sessions, handoffs and runs that may be pruned: which files belong together, how much
+//! space they take, and how they are removed. A killed removal leaves fewer files than before, but never
+//! removes one that a remaining record needs.
 
 use crate::{HandoffIndex, Project, StoreError, TurnLog, disk, layout, ledger};
 use plimsoll_domain::{RunId, SessionId};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What a record takes.
+/// The size and age of a record's files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Held {
-    /// Bytes of its files.
+pub struct RecordSize {
+    /// Total bytes of the files.
     pub bytes: u64,
-    /// Seconds since one of them was written last; none if there is none, or the clock went back.
-    pub age: Option<u64>,
+    /// Seconds since the newest file was written. `None` if there are no files, or if the clock went back.
+    pub age_seconds: Option<u64>,
 }
 
-/// Deeper than this nothing of ours lies.
-const DEEPEST: u32 = 6;
-/// Caches are not ours; a command that nests deeper keeps the rest.
-const DEEPEST_OF_CACHE: u32 = 64;
+/// No file of ours lies deeper than this.
+const MAX_FOLDER_DEPTH: u32 = 6;
+/// Cache content is written by commands, not by us. Anything nested deeper than this is not removed.
+const MAX_CACHE_DEPTH: u32 = 64;
 
-/// The sessions that have a record or a turn log, also those from before the project had files of ours in it.
-pub fn sessions(project: &Project) -> Vec<SessionId> {
-    let of = |folder: PathBuf, ending: &'static str| {
-        let names = disk::names(&folder).into_iter();
-        names.filter_map(move |name| Some(name.strip_suffix(ending)?.to_owned()))
+/// Returns the sessions that have a record or a turn log, including those in the project's earlier location.
+pub fn sessions_with_files(project: &Project) -> Vec<SessionId> {
+    let names_with_suffix = |folder: PathBuf, suffix: &'static str| {
+        let names = disk::list_names(&folder).into_iter();
+        names.filter_map(move |name| Some(name.strip_suffix(suffix)?.to_owned()))
     };
-    let mut all: BTreeSet<String> = BTreeSet::new();
-    for place in project.with_earlier() {
-        let records = of(place.own().join("sessions"), ".json").filter(|id| !id.ends_with(".status"));
-        // Also what a removal has left that was killed on its way: the blobs go last.
-        let logs = [".jsonl", ".jsonl.zst", ".head", ".torn", ".blobs"]
+    let mut ids: BTreeSet<String> = BTreeSet::new();
+    for location in project.current_and_earlier_location() {
+        let record_ids = names_with_suffix(location.data_folder().join("sessions"), ".json")
+            .filter(|id| !id.ends_with(".status"));
+        // Also includes remains of a killed removal: blobs are removed last.
+        let log_ids = [".jsonl", ".jsonl.zst", ".head", ".torn", ".blobs"]
             .into_iter()
-            .flat_map(|ending| of(place.turns(), ending));
-        all.extend(records.chain(logs));
+            .flat_map(|suffix| names_with_suffix(location.turn_logs_folder(), suffix));
+        ids.extend(record_ids.chain(log_ids));
     }
-    all.into_iter().filter(|id| layout::is_plain(id)).map(SessionId::from).collect()
+    ids.into_iter().filter(|id| layout::is_plain_file_name(id)).map(SessionId::from).collect()
 }
 
-/// The handoffs, by their names.
-pub fn handoffs(project: &Project) -> Vec<String> {
-    let mut names = disk::names(&project.handoffs());
-    names.retain(|name| layout::is_plain(name) && name.ends_with(".md"));
+/// Returns the file names of the handoffs.
+pub fn handoff_names(project: &Project) -> Vec<String> {
+    let mut names = disk::list_names(&project.handoffs_folder());
+    names.retain(|name| layout::is_plain_file_name(name) && name.ends_with(".md"));
     names
 }
 
-/// The runs whose output or caches are kept.
-pub fn runs(project: &Project) -> Vec<RunId> {
-    let folder = project.own().join("runs");
-    let names = disk::names(&folder).into_iter();
-    let is_run = |name: &String| layout::is_plain(name) && disk::is_folder_itself(&folder.join(name));
+/// Returns the runs whose output or caches are still stored.
+pub fn runs_with_output_or_cache(project: &Project) -> Vec<RunId> {
+    let folder = project.data_folder().join("runs");
+    let names = disk::list_names(&folder).into_iter();
+    let is_run =
+        |name: &String| layout::is_plain_file_name(name) && disk::is_folder_and_not_link(&folder.join(name));
     let mut runs: Vec<RunId> = names.filter(is_run).map(RunId::from).collect();
     for id in ledger::runs_with_cache(project) {
         if !runs.contains(&id) {
@@ -59,156 +62,176 @@ pub fn runs(project: &Project) -> Vec<RunId> {
     runs
 }
 
-/// The files in the caches of a run.
-fn cached(project: &Project, id: &RunId) -> Vec<PathBuf> {
-    ledger::run_cache(project, id).map(|cache| below(&cache, DEEPEST_OF_CACHE)).unwrap_or_default()
+fn files_in_run_cache(project: &Project, id: &RunId) -> Vec<PathBuf> {
+    ledger::run_cache_folder(project, id)
+        .map(|cache| files_below(&cache, MAX_CACHE_DEPTH))
+        .unwrap_or_default()
 }
 
-/// What a session takes.
-pub fn of_session(project: &Project, id: &SessionId) -> Held {
-    held(&files_of(project, id))
+/// Returns the size and age of all files of a session.
+pub fn session_size(project: &Project, id: &SessionId) -> RecordSize {
+    size_of_files(&session_files(project, id))
 }
 
-/// What a handoff takes.
-pub fn of_handoff(project: &Project, name: &str) -> Held {
-    held(&[project.handoffs().join(name)])
+/// Returns the size and age of a handoff.
+pub fn handoff_size(project: &Project, name: &str) -> RecordSize {
+    size_of_files(&[project.handoffs_folder().join(name)])
 }
 
-/// What the output of a run takes.
-pub fn of_run(project: &Project, id: &RunId) -> Held {
-    let output = below(&project.run_folder(id), DEEPEST);
-    held(&[output, cached(project, id)].concat())
+/// Returns the size and age of a run's output and caches.
+pub fn run_size(project: &Project, id: &RunId) -> RecordSize {
+    let output_files = files_below(&project.run_folder(id), MAX_FOLDER_DEPTH);
+    size_of_files(&[output_files, files_in_run_cache(project, id)].concat())
 }
 
-/// What all our files of a project take, also those from before it had any of ours in it.
-pub fn bytes(project: &Project) -> u64 {
-    let own = project.with_earlier().iter().flat_map(|place| below(place.own(), DEEPEST)).collect::<Vec<_>>();
-    let handoffs = project.handoffs();
-    let apart = if handoffs.starts_with(project.own()) { Vec::new() } else { below(&handoffs, 1) };
-    let cached = ledger::runs_with_cache(project).into_iter().flat_map(|id| cached(project, &id));
-    held(&own).bytes + held(&apart).bytes + held(&cached.collect::<Vec<_>>()).bytes
+/// Returns the total bytes of our files of a project, including those in its earlier location.
+pub fn project_bytes(project: &Project) -> u64 {
+    let data_files = project
+        .current_and_earlier_location()
+        .iter()
+        .flat_map(|location| files_below(location.data_folder(), MAX_FOLDER_DEPTH))
+        .collect::<Vec<_>>();
+    let handoffs = project.handoffs_folder();
+    let separate_handoff_files =
+        if handoffs.starts_with(project.data_folder()) { Vec::new() } else { files_below(&handoffs, 1) };
+    let cache_files =
+        ledger::runs_with_cache(project).into_iter().flat_map(|id| files_in_run_cache(project, &id));
+    size_of_files(&data_files).bytes
+        + size_of_files(&separate_handoff_files).bytes
+        + size_of_files(&cache_files.collect::<Vec<_>>()).bytes
 }
 
-/// Copies all records of a project to another one: sessions with their turn logs, handoffs, what runs put out, and the journal,
-/// beside the output of this run. What is there under the same name stays as it is: a folder in which an agent works must not
-/// change the records of another, and a copy that a kill cut short is made again, file by file.
-pub fn copy_all(from: &Project, to: &Project, run_id: &RunId) -> Result<(), StoreError> {
-    let copy = |file: PathBuf| match file.strip_prefix(from.own()) {
-        Ok(rest) => copy_file(&file, &to.own().join(rest)),
+/// Copies all records of a project to another project: sessions with their turn logs, handoffs and run
+/// output. The journal is copied beside the output of this run. An existing file of the same name is never
+/// overwritten, because a folder in which an agent works must not change the records of another project.
+/// Repeating the call completes an interrupted copy.
+pub fn copy_project_records(source: &Project, target: &Project, run_id: &RunId) -> Result<(), StoreError> {
+    let copy_data_file = |file: PathBuf| match file.strip_prefix(source.data_folder()) {
+        Ok(relative_path) => copy_without_overwriting(&file, &target.data_folder().join(relative_path)),
         Err(_) => Ok(()),
     };
-    for session in sessions(from) {
-        files_of(from, &session).into_iter().try_for_each(copy)?;
+    for session in sessions_with_files(source) {
+        session_files(source, &session).into_iter().try_for_each(copy_data_file)?;
     }
-    for run in runs(from) {
-        below(&from.run_folder(&run), DEEPEST).into_iter().try_for_each(copy)?;
+    for run in runs_with_output_or_cache(source) {
+        files_below(&source.run_folder(&run), MAX_FOLDER_DEPTH).into_iter().try_for_each(copy_data_file)?;
     }
-    for name in handoffs(from) {
-        copy_file(&from.handoffs().join(&name), &to.handoffs().join(&name))?;
+    for name in handoff_names(source) {
+        copy_without_overwriting(
+            &source.handoffs_folder().join(&name),
+            &target.handoffs_folder().join(&name),
+        )?;
     }
-    copy_file(&from.journal(), &to.run_folder(run_id).join("journal.jsonl"))
+    copy_without_overwriting(&source.journal_path(), &target.run_folder(run_id).join("journal.jsonl"))
 }
 
-/// A file of the same name with other bytes keeps it, and this one gets another.
-fn copy_file(from: &Path, to: &Path) -> Result<(), StoreError> {
-    let Some(bytes) = (if disk::is_link(from) { None } else { disk::read(from)? }) else { return Ok(()) };
-    let name = to.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let digest = plimsoll_domain::digest::sha256(&[&bytes]);
-    let beside = to.with_file_name(format!("{}-{name}", &digest[..8]));
-    for place in [to, &beside] {
-        match disk::read(place)? {
-            Some(there) if there == bytes => return Ok(()),
+/// Copies a file without overwriting: if the target exists with other bytes, the copy gets a name with a hash
+/// prefix.
+fn copy_without_overwriting(source: &Path, target: &Path) -> Result<(), StoreError> {
+    let Some(bytes) = (if disk::is_link(source) { None } else { disk::read(source)? }) else { return Ok(()) };
+    let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let digest = plimsoll_domain::digest::sha256_hex(&[&bytes]);
+    let alternative_target = target.with_file_name(format!("{}-{name}", &digest[..8]));
+    for candidate in [target, &alternative_target] {
+        match disk::read(candidate)? {
+            Some(existing) if existing == bytes => return Ok(()),
             Some(_) => {}
-            None => return disk::replace(place, &bytes, disk::Durability::Durable),
+            None => return disk::replace(candidate, &bytes, disk::Durability::Durable),
         }
     }
     Ok(())
 }
 
-/// Removes a session, in both folders of the project's files. The records first: by them a later `turns sync` would read the
-/// transcript once more. The caller holds the session's lock, whose file stays.
-pub fn remove_session(project: &Project, id: &SessionId) -> Result<(), StoreError> {
-    let files = files_of(project, id);
-    files.iter().try_for_each(|path| disk::remove(path))?;
-    for place in project.with_earlier() {
-        disk::remove_empty_folder(&place.turns().join(format!("{id}.blobs")));
+/// Removes a session's files in both locations. Records are removed first, because with a record a later
+/// `turns sync` would read the transcript again. The caller holds the session's lock; the lock file stays.
+pub fn remove_session_files(project: &Project, id: &SessionId) -> Result<(), StoreError> {
+    let files = session_files(project, id);
+    files.iter().try_for_each(|path| disk::remove_if_exists(path))?;
+    for location in project.current_and_earlier_location() {
+        disk::remove_empty_folder(&location.turn_logs_folder().join(format!("{id}.blobs")));
     }
     Ok(())
 }
 
-/// Removes a handoff, then what the index has of it.
-pub fn remove_handoff(project: &Project, name: &str) -> Result<(), StoreError> {
-    disk::remove(&project.handoffs().join(name))?;
-    HandoffIndex::of(project).forget(name);
+/// Removes a handoff, then its index entry.
+pub fn remove_handoff_and_index_entry(project: &Project, name: &str) -> Result<(), StoreError> {
+    disk::remove_if_exists(&project.handoffs_folder().join(name))?;
+    HandoffIndex::for_project(project).remove(name);
     Ok(())
 }
 
-/// Removes the output and the caches of a run.
-pub fn remove_run(project: &Project, id: &RunId) -> Result<(), StoreError> {
+pub fn remove_run_output_and_cache(project: &Project, id: &RunId) -> Result<(), StoreError> {
     let folder = project.run_folder(id);
-    below(&folder, DEEPEST).iter().try_for_each(|path| disk::remove(path))?;
-    remove_empty(&folder, DEEPEST);
-    // Commands wrote there: a folder that they closed must not prevent what else is to go.
-    cached(project, id).iter().for_each(|path| drop(disk::remove(path)));
-    if let Some(cache) = ledger::run_cache(project, id) {
-        remove_empty(&cache, DEEPEST_OF_CACHE);
+    files_below(&folder, MAX_FOLDER_DEPTH).iter().try_for_each(|path| disk::remove_if_exists(path))?;
+    remove_empty_folders(&folder, MAX_FOLDER_DEPTH);
+    // Errors are ignored: commands wrote there, and a folder that they made read-only must not prevent other
+    // removals.
+    files_in_run_cache(project, id).iter().for_each(|path| drop(disk::remove_if_exists(path)));
+    if let Some(cache) = ledger::run_cache_folder(project, id) {
+        remove_empty_folders(&cache, MAX_CACHE_DEPTH);
     }
     Ok(())
 }
 
-/// The files of one session in both folders of the project's files, its records first; its locks stay, as every lock of ours.
-fn files_of(project: &Project, id: &SessionId) -> Vec<PathBuf> {
-    let places = project.with_earlier();
-    let records = places.iter().flat_map(|place| record_files(place, id));
-    let logs = places.iter().flat_map(|place| log_files(place, id));
-    records.chain(logs).collect()
+/// Returns the files of a session in both locations, its records first. Lock files are not included; they
+/// always stay.
+fn session_files(project: &Project, id: &SessionId) -> Vec<PathBuf> {
+    let locations = project.current_and_earlier_location();
+    let record_files = locations.iter().flat_map(|location| session_record_files(location, id));
+    let log_files = locations.iter().flat_map(|location| session_log_files(location, id));
+    record_files.chain(log_files).collect()
 }
 
-/// The files that begin with the name of a session, and are no locks.
-fn files_named(folder: &Path, id: &SessionId) -> Vec<PathBuf> {
-    let begins = format!("{id}.");
-    let names = disk::names(folder).into_iter();
-    let ours = names.filter(|name| name.starts_with(&begins) && !name.ends_with(".lock"));
-    ours.map(|name| folder.join(name)).collect()
+/// Returns the files whose names start with the session id and a dot, without lock files.
+fn files_with_session_prefix(folder: &Path, id: &SessionId) -> Vec<PathBuf> {
+    let prefix = format!("{id}.");
+    let names = disk::list_names(folder).into_iter();
+    let session_names = names.filter(|name| name.starts_with(&prefix) && !name.ends_with(".lock"));
+    session_names.map(|name| folder.join(name)).collect()
 }
 
-fn record_files(place: &Project, id: &SessionId) -> Vec<PathBuf> {
-    let mut files = files_named(&place.own().join("sessions"), id);
-    // `one.two` is another session's name, and its files begin with `one.` too.
-    files.retain(|path| is_of(path, id, &[".json", ".status.json"]) || is_aside(path, id));
+fn session_record_files(location: &Project, id: &SessionId) -> Vec<PathBuf> {
+    let mut files = files_with_session_prefix(&location.data_folder().join("sessions"), id);
+    // `one.two` may be another session's id, and its files start with `one.` too.
+    files.retain(|path| {
+        has_session_name_and_suffix(path, id, &[".json", ".status.json"]) || is_set_aside_file(path, id)
+    });
     files
 }
 
-fn log_files(place: &Project, id: &SessionId) -> Vec<PathBuf> {
-    let folder = place.turns();
-    // What an erasure or a packing that was killed has left.
-    let mut files = TurnLog::in_folder_of(place, id).map(|log| log.drafts()).unwrap_or_default();
-    let is_of_log =
-        |path: &PathBuf| is_of(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"]) || is_aside(path, id);
-    files.extend(files_named(&folder, id).into_iter().filter(is_of_log));
-    files.extend(below(&folder.join(format!("{id}.blobs")), 1));
+fn session_log_files(location: &Project, id: &SessionId) -> Vec<PathBuf> {
+    let folder = location.turn_logs_folder();
+    // Drafts that a killed erasure or compression left behind.
+    let mut files =
+        TurnLog::in_turn_folder_of(location, id).map(|log| log.leftover_drafts()).unwrap_or_default();
+    let is_of_log = |path: &PathBuf| {
+        has_session_name_and_suffix(path, id, &[".jsonl", ".jsonl.zst", ".head", ".torn"])
+            || is_set_aside_file(path, id)
+    };
+    files.extend(files_with_session_prefix(&folder, id).into_iter().filter(is_of_log));
+    files.extend(files_below(&folder.join(format!("{id}.blobs")), 1));
     files
 }
 
-fn is_of(path: &Path, id: &SessionId, endings: &[&str]) -> bool {
+fn has_session_name_and_suffix(path: &Path, id: &SessionId, suffixes: &[&str]) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    endings.iter().any(|ending| name.strip_suffix(ending) == Some(id.as_str()))
+    suffixes.iter().any(|suffix| name.strip_suffix(suffix) == Some(id.as_str()))
 }
 
-/// A record or a compressed log that did not parse, and was moved out of the way.
-fn is_aside(path: &Path, id: &SessionId) -> bool {
+/// Returns true for a record or a compressed log that did not parse and was set aside.
+fn is_set_aside_file(path: &Path, id: &SessionId) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    [".json", ".jsonl.zst"].iter().any(|ending| name.starts_with(&format!("{id}{ending}.corrupt-")))
+    [".json", ".jsonl.zst"].iter().any(|suffix| name.starts_with(&format!("{id}{suffix}.corrupt-")))
 }
 
-/// The files below a folder. Links are not followed: their names are among them.
-fn below(folder: &Path, deepest: u32) -> Vec<PathBuf> {
+/// Lists the files below a folder. Links are not followed; they are listed like files.
+fn files_below(folder: &Path, max_depth: u32) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for name in disk::names(folder) {
+    for name in disk::list_names(folder) {
         let path = folder.join(name);
-        if disk::is_folder_itself(&path) {
-            if deepest > 1 {
-                files.extend(below(&path, deepest - 1));
+        if disk::is_folder_and_not_link(&path) {
+            if max_depth > 1 {
+                files.extend(files_below(&path, max_depth - 1));
             }
         } else {
             files.push(path);
@@ -217,20 +240,21 @@ fn below(folder: &Path, deepest: u32) -> Vec<PathBuf> {
     files
 }
 
-fn remove_empty(folder: &Path, deepest: u32) {
-    if deepest > 1 {
-        for name in disk::names(folder) {
+fn remove_empty_folders(folder: &Path, max_depth: u32) {
+    if max_depth > 1 {
+        for name in disk::list_names(folder) {
             let path = folder.join(name);
-            if disk::is_folder_itself(&path) {
-                remove_empty(&path, deepest - 1);
+            if disk::is_folder_and_not_link(&path) {
+                remove_empty_folders(&path, max_depth - 1);
             }
         }
     }
     disk::remove_empty_folder(folder);
 }
 
-fn held(files: &[PathBuf]) -> Held {
-    let bytes = files.iter().filter_map(|path| disk::size(path)).fold(0, u64::saturating_add);
-    let age = files.iter().filter_map(|path| disk::age(path)).min().map(|age| age.as_secs());
-    Held { bytes, age }
+fn size_of_files(files: &[PathBuf]) -> RecordSize {
+    let bytes = files.iter().filter_map(|path| disk::file_size(path)).fold(0, u64::saturating_add);
+    let age_seconds =
+        files.iter().filter_map(|path| disk::time_since_modified(path)).min().map(|age| age.as_secs());
+    RecordSize { bytes, age_seconds }
 }

@@ -1,5 +1,6 @@
-//! Searching the few kilobytes of a transcript that mostly suffice, by what every processor of its kind can. A longer search asks
-//! first what else this one can: inside a virtual machine that takes as long as all the rest that a hook does.
+//! Byte searches for the few kilobytes of a transcript that usually suffice, with the SIMD instructions that
+//! every processor of the architecture has. Longer searches detect the processor's features first. Inside a
+//! virtual machine that detection takes as long as everything else a hook does.
 
 #[cfg(target_arch = "aarch64")]
 use memchr::arch::aarch64::neon::memchr::One;
@@ -7,53 +8,56 @@ use memchr::arch::aarch64::neon::memchr::One;
 use memchr::arch::x86_64::sse2::memchr::One;
 use memchr::{memchr, memmem, memrchr};
 
-/// From here on a faster search makes up for the question.
-const LONG: usize = 32 * 1024;
+/// From this length on, the faster search makes up for the cost of feature detection.
+const MIN_BYTES_FOR_CPU_DETECTION: usize = 32 * 1024;
 
-/// Where the last line break is.
-pub(crate) fn last_break(bytes: &[u8]) -> Option<usize> {
-    let plain = if bytes.len() < LONG { line_break() } else { None };
-    plain.map_or_else(|| memrchr(b'\n', bytes), |plain| plain.rfind(bytes))
+pub(crate) fn find_last_newline(bytes: &[u8]) -> Option<usize> {
+    let baseline_search =
+        if bytes.len() < MIN_BYTES_FOR_CPU_DETECTION { baseline_newline_search() } else { None };
+    baseline_search.map_or_else(|| memrchr(b'\n', bytes), |search| search.rfind(bytes))
 }
 
-/// Where the first line break is.
-pub(crate) fn first_break(bytes: &[u8]) -> Option<usize> {
-    let plain = if bytes.len() < LONG { line_break() } else { None };
-    plain.map_or_else(|| memchr(b'\n', bytes), |plain| plain.find(bytes))
+pub(crate) fn find_first_newline(bytes: &[u8]) -> Option<usize> {
+    let baseline_search =
+        if bytes.len() < MIN_BYTES_FOR_CPU_DETECTION { baseline_newline_search() } else { None };
+    baseline_search.map_or_else(|| memchr(b'\n', bytes), |search| search.find(bytes))
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn line_break() -> Option<One> {
+fn baseline_newline_search() -> Option<One> {
     One::new(b'\n')
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn line_break() -> Option<memchr::arch::all::memchr::One> {
+fn baseline_newline_search() -> Option<memchr::arch::all::memchr::One> {
     Some(memchr::arch::all::memchr::One::new(b'\n'))
 }
 
-/// True if a part occurs.
-pub(crate) fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    let found = if bytes.len() < LONG { find_plainly(bytes, part) } else { None };
-    found.unwrap_or_else(|| memmem::find(bytes, part).is_some())
+pub(crate) fn contains_bytes(bytes: &[u8], needle: &[u8]) -> bool {
+    let baseline_result = if bytes.len() < MIN_BYTES_FOR_CPU_DETECTION {
+        contains_by_baseline_search(bytes, needle)
+    } else {
+        None
+    };
+    baseline_result.unwrap_or_else(|| memmem::find(bytes, needle).is_some())
 }
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-fn find_plainly(bytes: &[u8], part: &[u8]) -> Option<bool> {
+fn contains_by_baseline_search(bytes: &[u8], needle: &[u8]) -> Option<bool> {
     #[cfg(target_arch = "aarch64")]
     use memchr::arch::aarch64::neon::packedpair::Finder;
     use memchr::arch::all::rabinkarp;
     #[cfg(target_arch = "x86_64")]
     use memchr::arch::x86_64::sse2::packedpair::Finder;
-    let finder = Finder::new(part)?;
+    let finder = Finder::new(needle)?;
     if bytes.len() < finder.min_haystack_len() {
-        return Some(rabinkarp::Finder::new(part).find(bytes, part).is_some());
+        return Some(rabinkarp::Finder::new(needle).find(bytes, needle).is_some());
     }
-    Some(finder.find(bytes, part).is_some())
+    Some(finder.find(bytes, needle).is_some())
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn find_plainly(_bytes: &[u8], _part: &[u8]) -> Option<bool> {
+fn contains_by_baseline_search(_bytes: &[u8], _needle: &[u8]) -> Option<bool> {
     None
 }
 
@@ -62,25 +66,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_search_finds_what_a_long_one_does() {
-        let part = b"\"assistant\"";
-        for length in [0, 1, 11, 12, 13, 40, 5_000, LONG - 1, LONG, LONG + 100] {
-            let nothing = vec![b'a'; length];
-            assert!(!contains(&nothing, part), "{length}");
-            assert_eq!((first_break(&nothing), last_break(&nothing)), (None, None));
-            for place in [0, 1, length / 2, length.saturating_sub(part.len())] {
-                let mut bytes = nothing.clone();
-                if let Some(there) = bytes.get_mut(place..place + part.len()) {
-                    there.copy_from_slice(part);
-                    assert!(contains(&bytes, part), "{length}, {place}");
-                    assert!(!contains(&bytes[..place + part.len() - 1], part), "{length}, {place}");
+    fn short_and_long_searches_find_the_same() {
+        let needle = b"\"assistant\"";
+        for length in [
+            0,
+            1,
+            11,
+            12,
+            13,
+            40,
+            5_000,
+            MIN_BYTES_FOR_CPU_DETECTION - 1,
+            MIN_BYTES_FOR_CPU_DETECTION,
+            MIN_BYTES_FOR_CPU_DETECTION + 100,
+        ] {
+            let haystack = vec![b'a'; length];
+            assert!(!contains_bytes(&haystack, needle), "{length}");
+            assert_eq!((find_first_newline(&haystack), find_last_newline(&haystack)), (None, None));
+            for position in [0, 1, length / 2, length.saturating_sub(needle.len())] {
+                let mut bytes = haystack.clone();
+                if let Some(target) = bytes.get_mut(position..position + needle.len()) {
+                    target.copy_from_slice(needle);
+                    assert!(contains_bytes(&bytes, needle), "{length}, {position}");
+                    assert!(
+                        !contains_bytes(&bytes[..position + needle.len() - 1], needle),
+                        "{length}, {position}"
+                    );
                 }
-                if let Some(byte) = bytes.get_mut(place) {
+                if let Some(byte) = bytes.get_mut(position) {
                     *byte = b'\n';
-                    assert_eq!((first_break(&bytes), last_break(&bytes)), (Some(place), Some(place)));
+                    assert_eq!(
+                        (find_first_newline(&bytes), find_last_newline(&bytes)),
+                        (Some(position), Some(position))
+                    );
                 }
             }
         }
-        assert!(contains(b"abc", b"b") && contains(b"abc", b"") && !contains(b"", b"b"));
+        assert!(contains_bytes(b"abc", b"b") && contains_bytes(b"abc", b"") && !contains_bytes(b"", b"b"));
     }
 }

@@ -1,10 +1,10 @@
-//! The records of sessions.
+//! Reads and writes the records of sessions.
 
-use crate::layout::is_plain;
+use crate::layout::is_plain_file_name;
 use crate::lock::{self, Lock};
 use crate::{Durability, Project, StoreError, clock, disk};
-use plimsoll_domain::record::{ClientSettings, StatusRecord};
-use plimsoll_domain::text::json_text;
+use plimsoll_domain::record::{ClientCompactionSettings, StatusLineRecord};
+use plimsoll_domain::text::json_bytes_to_str;
 use plimsoll_domain::{SessionId, SessionRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,53 +12,64 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::time::Duration;
 
-/// The record of a session; a new one if there is none. One that does not parse counts as none, and is set
-/// aside by the one that writes next: a reader moves nothing, it may have come in the middle of a foreign write.
-pub fn load(project: &Project, session_id: &SessionId) -> SessionRecord {
-    load_to_change(project, session_id).unwrap_or_else(|_| fresh(session_id, false))
+/// Loads the record of a session, or returns a new record if there is none. A record that does not parse also
+/// gives a new one; the next writer sets the file aside. A reader moves nothing, because it may have read in
+/// the middle of another program's write.
+pub fn load_session_record(project: &Project, session_id: &SessionId) -> SessionRecord {
+    load_for_update(project, session_id).unwrap_or_else(|_| new_record(session_id, false))
 }
 
-fn fresh(session_id: &SessionId, unreadable: bool) -> SessionRecord {
-    SessionRecord { session_id: session_id.to_owned(), unreadable, ..SessionRecord::default() }
+fn new_record(session_id: &SessionId, was_unreadable: bool) -> SessionRecord {
+    SessionRecord { session_id: session_id.to_owned(), was_unreadable, ..SessionRecord::default() }
 }
 
-/// The same for the one that writes it back: one that is there and cannot be read now is not written over.
-pub fn load_to_change(project: &Project, session_id: &SessionId) -> Result<SessionRecord, StoreError> {
-    let Some(path) = project.session(session_id) else { return Ok(fresh(session_id, false)) };
-    let Some(bytes) = disk::read(&path)? else { return Ok(fresh(session_id, false)) };
-    // A file under this session's name that speaks of another one is not believed.
-    let record = parse(&bytes).ok().filter(|record: &SessionRecord| record.session_id == *session_id);
-    Ok(record.unwrap_or_else(|| fresh(session_id, true)))
+/// Loads a session's record for a caller that writes it back. Returns an error if the file exists and cannot
+/// be read now, so that it is not overwritten.
+pub fn load_for_update(project: &Project, session_id: &SessionId) -> Result<SessionRecord, StoreError> {
+    let Some(path) = project.session_record_path(session_id) else {
+        return Ok(new_record(session_id, false));
+    };
+    let Some(bytes) = disk::read(&path)? else { return Ok(new_record(session_id, false)) };
+    // A file under this session's name that names another session is ignored.
+    let record =
+        parse_json_object(&bytes).ok().filter(|record: &SessionRecord| record.session_id == *session_id);
+    Ok(record.unwrap_or_else(|| new_record(session_id, true)))
 }
 
-/// The sessions that have a record, sorted by name.
-pub fn ids(project: &Project) -> Vec<SessionId> {
-    let id =
+/// Returns the sessions that have a record, sorted by id.
+pub fn sessions_with_record(project: &Project) -> Vec<SessionId> {
+    let parse_session_id =
         |name: String| Some(name.strip_suffix(".json")?.to_owned()).filter(|id| !id.ends_with(".status"));
-    disk::names(&project.own().join("sessions")).into_iter().filter_map(id).map(SessionId::from).collect()
+    disk::list_names(&project.data_folder().join("sessions"))
+        .into_iter()
+        .filter_map(parse_session_id)
+        .map(SessionId::from)
+        .collect()
 }
 
-/// Loads of the session's record only what the status line needs, which asks at every render: what the thresholds depend on, and
-/// the transcript's path.
+/// Loads only what the status line needs at every render: the settings that the thresholds depend on, and the
+/// transcript's path.
 pub fn load_for_status_line(project: &Project, session_id: &SessionId) -> SessionRecord {
     #[derive(serde::Deserialize)]
-    struct Glance<'a> {
+    struct StatusLineFields<'a> {
         session_id: &'a str,
         #[serde(borrow, default)]
         transcript_path: Option<Cow<'a, str>>,
-        client_settings: Option<ClientSettings>,
+        client_settings: Option<ClientCompactionSettings>,
         #[serde(default)]
         largest_step: u64,
     }
-    let bytes =
-        project.session(session_id).and_then(|path| disk::read(&path).ok().flatten()).unwrap_or_default();
-    match serde_json::from_str::<Glance<'_>>(std::str::from_utf8(&bytes).unwrap_or_default()) {
-        Ok(Glance { session_id: own, transcript_path, client_settings, largest_step })
-            if session_id == own =>
+    let bytes = project
+        .session_record_path(session_id)
+        .and_then(|path| disk::read(&path).ok().flatten())
+        .unwrap_or_default();
+    match serde_json::from_str::<StatusLineFields<'_>>(std::str::from_utf8(&bytes).unwrap_or_default()) {
+        Ok(StatusLineFields { session_id: recorded_id, transcript_path, client_settings, largest_step })
+            if session_id == recorded_id =>
         {
             let mut record = SessionRecord::default();
             record.start.transcript_path = transcript_path.map(Cow::into_owned);
-            record.start.client_settings = client_settings;
+            record.start.client_compaction_settings = client_settings;
             record.usage.largest_step = largest_step;
             record
         }
@@ -66,101 +77,109 @@ pub fn load_for_status_line(project: &Project, session_id: &SessionId) -> Sessio
     }
 }
 
-/// Takes the session's lock; none for an id that has no record.
-pub fn lock(
+/// Takes the session's lock. Returns `None` for an id that is not a plain file name and so has no record.
+pub fn lock_session(
     project: &Project,
     session_id: &SessionId,
     timeout: Duration,
 ) -> Result<Option<Lock>, StoreError> {
-    if !is_plain(session_id) {
+    if !is_plain_file_name(session_id) {
         return Ok(None);
     }
-    let path = |project: &Project| project.session(session_id).unwrap_or_default().with_extension("lock");
-    lock::acquire_in(project, |project| lock::acquire(&path(project), timeout)).map(Some)
+    let lock_path = |project: &Project| {
+        project.session_record_path(session_id).unwrap_or_default().with_extension("lock")
+    };
+    lock::acquire_following_move(project, |project| lock::acquire(&lock_path(project), timeout)).map(Some)
 }
 
 /// Writes the record. The caller holds the session's lock.
-pub fn save(project: &Project, record: &SessionRecord, durability: Durability) -> Result<(), StoreError> {
-    let Some(path) = project.session(&record.session_id) else { return Ok(()) };
-    // Moved before the new one is written: a kill in between leaves no record, which counts as a new one,
+pub fn save_session_record(
+    project: &Project,
+    record: &SessionRecord,
+    durability: Durability,
+) -> Result<(), StoreError> {
+    let Some(path) = project.session_record_path(&record.session_id) else { return Ok(()) };
+    // Moved before the new record is written: a kill in between leaves no record, which counts as a new one,
     // and the old bytes under the other name.
-    if record.unreadable {
-        set_aside(&path)?;
+    if record.was_unreadable {
+        set_aside_corrupt_file(&path)?;
     }
-    write(&path, record, durability)
+    write_as_json(&path, record, durability)
 }
 
-/// Changes the record under its lock; writes only if something has changed.
-pub fn update<T>(
+/// Changes the record under its lock. Writes only if something has changed.
+pub fn update_session_record<T>(
     project: &Project,
     session_id: &SessionId,
     timeout: Duration,
     change: impl FnOnce(&mut SessionRecord) -> T,
 ) -> Result<T, StoreError> {
-    let _lock = lock(project, session_id, timeout)?;
-    let before = load_to_change(project, session_id)?;
+    let _lock = lock_session(project, session_id, timeout)?;
+    let before = load_for_update(project, session_id)?;
     let mut after = before.clone();
-    let answer = change(&mut after);
+    let result = change(&mut after);
     if after != before {
-        save(project, &after, Durability::Lazy)?;
+        save_session_record(project, &after, Durability::Lazy)?;
     }
-    Ok(answer)
+    Ok(result)
 }
 
-/// What the status line published about a session.
-pub fn load_status(project: &Project, session_id: &SessionId) -> Option<StatusRecord> {
-    load_parsed(&project.status_record(session_id)?)
-        .filter(|record: &StatusRecord| record.session_id == *session_id)
+/// Returns what the status line published about a session.
+pub fn load_status_line_record(project: &Project, session_id: &SessionId) -> Option<StatusLineRecord> {
+    read_json_if_valid(&project.status_record_path(session_id)?)
+        .filter(|record: &StatusLineRecord| record.session_id == *session_id)
 }
 
-/// Publishes the status line's figures. `known` is what was published of the session before.
-pub fn save_status(
+/// Publishes the status line's figures. `previous` is the record published before, if it could be read.
+pub fn save_status_line_record(
     project: &Project,
-    known: Option<&StatusRecord>,
-    record: &StatusRecord,
+    previous: Option<&StatusLineRecord>,
+    record: &StatusLineRecord,
 ) -> Result<(), StoreError> {
-    let Some(path) = project.status_record(&record.session_id) else { return Ok(()) };
-    // What has just been read parses.
-    if known.is_none() {
-        clear_the_way(&path)?;
+    let Some(path) = project.status_record_path(&record.session_id) else { return Ok(()) };
+    // A previous record that was just read parses, so the file needs no check.
+    if previous.is_none() {
+        set_aside_if_invalid(&path)?;
     }
-    write(&path, record, Durability::Lazy)
+    write_as_json(&path, record, Durability::Lazy)
 }
 
-fn write(path: &Path, record: &impl Serialize, durability: Durability) -> Result<(), StoreError> {
+fn write_as_json(path: &Path, record: &impl Serialize, durability: Durability) -> Result<(), StoreError> {
     let bytes = serde_json::to_vec(record).unwrap_or_default();
     disk::replace(path, &bytes, durability)
 }
 
-/// A file that parses.
-pub(crate) fn load_parsed<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    parse(&disk::read(path).ok().flatten()?).ok()
+/// Reads a JSON object from a file. Returns `None` if the file is missing or does not parse.
+pub(crate) fn read_json_if_valid<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    parse_json_object(&disk::read(path).ok().flatten()?).ok()
 }
 
-/// What does not parse is never overwritten: it is moved out of the way and kept.
-pub(crate) fn clear_the_way(path: &Path) -> Result<(), StoreError> {
-    let damaged = disk::read(path)?
-        .is_some_and(|bytes| parse::<serde_json::Map<String, serde_json::Value>>(&bytes).is_err());
-    if damaged { set_aside(path).map(|_| ()) } else { Ok(()) }
+/// Sets a file aside if it is not a JSON object. A file that does not parse is never overwritten.
+pub(crate) fn set_aside_if_invalid(path: &Path) -> Result<(), StoreError> {
+    let is_invalid = disk::read(path)?.is_some_and(|bytes| {
+        parse_json_object::<serde_json::Map<String, serde_json::Value>>(&bytes).is_err()
+    });
+    if is_invalid { set_aside_corrupt_file(path).map(|_| ()) } else { Ok(()) }
 }
 
-/// Reads a document. Its letters are looked at once as a whole, which is cheaper than text by text.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
+/// Parses a JSON object. The text is validated as UTF-8 once as a whole, which is cheaper than string by
+/// string.
+pub(crate) fn parse_json_object<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     if bytes.trim_ascii_start().starts_with(b"[") {
-        // serde would fill the fields from a list, in their order.
+        // serde would fill a struct's fields from a list, in order.
         return Err(serde::de::Error::custom("a list, not an object"));
     }
-    serde_json::from_str(json_text(bytes)?)
+    serde_json::from_str(json_bytes_to_str(bytes)?)
 }
 
-/// Moves a file that does not parse out of the way, under a name that says when.
-pub(crate) fn set_aside(path: &Path) -> Result<String, StoreError> {
+/// Renames a file that does not parse to a name with the current time, and returns the new path.
+pub(crate) fn set_aside_corrupt_file(path: &Path) -> Result<String, StoreError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // To the millisecond: a rename onto the name of an earlier damaged file would replace that one.
-    let moment = clock::now().format("%Y%m%dT%H%M%S%3fZ");
-    let aside = path.with_file_name(format!("{name}.corrupt-{moment}"));
-    disk::rename(path, &aside)?;
-    Ok(aside.to_string_lossy().into_owned())
+    // Millisecond precision: a rename onto the name of an earlier corrupt file would replace that one.
+    let timestamp = clock::now().format("%Y%m%dT%H%M%S%3fZ");
+    let new_path = path.with_file_name(format!("{name}.corrupt-{timestamp}"));
+    disk::rename(path, &new_path)?;
+    Ok(new_path.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -168,14 +187,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_that_cannot_be_read_now_is_not_written_over() {
+    fn a_record_that_cannot_be_read_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
-        let path = project.session(&"one".into()).unwrap();
+        let project = Project::with_local_files(folder.path());
+        let path = project.session_record_path(&"one".into()).unwrap();
         disk::create_folder(&path).unwrap();
-        assert_eq!(load(&project, &"one".into()).session_id, "one");
-        let refused = update(&project, &"one".into(), Duration::ZERO, |record| record.end.cancelled = true);
-        assert!(refused.unwrap_err().to_string().contains("one.json"), "it is named");
+        assert_eq!(load_session_record(&project, &"one".into()).session_id, "one");
+        let result = update_session_record(&project, &"one".into(), Duration::ZERO, |record| {
+            record.end.is_canceled = true;
+        });
+        assert!(result.unwrap_err().to_string().contains("one.json"), "it is named");
         assert!(disk::is_folder(&path));
     }
 }

@@ -1,275 +1,316 @@
-//! The turn log of one session: an append-only file of chained lines, a head that says how far it goes, large
-//! pieces beside it, and what waits to be merged.
+//! The turn log of a session: an append-only file of chained lines, a head file that records how far the log
+//! goes, blobs for large contents, and pending records that wait to be merged.
 //!
-//! The log is the authority; the head only saves reading it, and shows when its end has been cut off. One writer at
-//! a time, under a lock on a file of its own. A torn end is moved aside before anything is added.
+//! The log is authoritative. The head only saves reading the log, and shows when its end has been cut off.
+//! There is one writer at a time, under a lock on a separate file. A torn end is moved aside before anything
+//! is added.
 
 mod blobs;
+mod compression;
 mod draft;
 mod entry;
-mod erase;
+mod erasure;
+mod erasure_requests;
 mod head;
-mod interrupted;
-mod loose;
-mod packed;
-mod pending;
+mod pending_records;
 mod reader;
 mod repair;
+mod unreferenced_files;
 mod verify;
 mod writer;
 
 pub use entry::NewRecord;
-pub use head::{Head, NotedMemory, Stream, Unsynced};
-pub use interrupted::ErasureRequest;
+pub use erasure_requests::ErasureRequest;
+pub use head::{LogHead, RecordedMemory, StreamPosition, UnsyncedEnd};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::LogLine;
-pub use reader::{Backwards, Forwards, LineStart, RawLine};
-pub use verify::{Finding, Report};
-pub use writer::Writer;
+pub use reader::{BackwardLines, ForwardLines, LineStart, RawLine};
+pub use verify::{LogFinding, VerificationReport};
+pub use writer::LogWriter;
 
-use crate::layout::{below, is_plain};
-use crate::{Durability, Project, StoreError, disk, door, lock};
+use crate::layout::{append_to_path, is_plain_file_name};
+use crate::{Durability, Project, StoreError, disk, lock, safe_open};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// The turn log of one session.
+/// The turn log of one session, or the log of the working memory.
 #[derive(Debug, Clone)]
 pub struct TurnLog {
     folder: PathBuf,
     session_id: SessionId,
-    /// False for the memory's, which is written for as long as there is a project.
-    may_be_packed: bool,
+    /// False for the log of the working memory, which is written for as long as the project exists.
+    may_be_compressed: bool,
 }
 
 impl TurnLog {
-    /// The log of a session; none for an id that is no plain name.
+    /// Returns the log of a session, or `None` if the id is not a plain file name.
     ///
-    /// A log stays in the folder in which it was begun, also after the project's other files have moved. A second log would be
-    /// read from the transcript's beginning, and would have again what was erased from the first one.
-    pub fn of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
-        let log = TurnLog::in_folder_of(project, session_id)?;
-        if !project.is_inside() || log.is_begun() {
+    /// A log stays in the folder in which it was started, even after the project's other files have moved. A
+    /// second log would be read from the transcript's beginning, and would bring back what was erased from
+    /// the first one.
+    pub fn for_session(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
+        let log = TurnLog::in_turn_folder_of(project, session_id)?;
+        if !project.has_local_files() || log.is_started() {
             return Some(log);
         }
-        let earlier = project.earlier().and_then(|earlier| TurnLog::in_folder_of(&earlier, session_id));
-        Some(earlier.filter(TurnLog::is_begun).unwrap_or(log))
+        let earlier_log = project
+            .earlier_external_project()
+            .and_then(|project| TurnLog::in_turn_folder_of(&project, session_id));
+        Some(earlier_log.filter(TurnLog::is_started).unwrap_or(log))
     }
 
-    /// The logs of a session that have been begun. There are two if an earlier version began another one after the project's files
-    /// had moved.
-    pub fn all_of(project: &Project, session_id: &SessionId) -> Vec<TurnLog> {
-        let places = project.with_earlier();
-        let logs = places.iter().filter_map(|place| TurnLog::in_folder_of(place, session_id));
-        logs.filter(TurnLog::is_begun).collect()
+    /// Returns the started logs of a session. There are two if an earlier version started another one after
+    /// the project's files had moved.
+    pub fn started_logs_of_session(project: &Project, session_id: &SessionId) -> Vec<TurnLog> {
+        let locations = project.current_and_earlier_location();
+        let logs = locations.iter().filter_map(|location| TurnLog::in_turn_folder_of(location, session_id));
+        logs.filter(TurnLog::is_started).collect()
     }
 
-    /// The log in the turn folder of a project, whether or not it has been begun there.
-    pub(crate) fn in_folder_of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
-        let log =
-            || TurnLog { folder: project.turns(), session_id: session_id.to_owned(), may_be_packed: true };
-        is_plain(session_id).then(log)
+    /// Returns the session's log in this project's turn folder, whether or not it has been started.
+    pub(crate) fn in_turn_folder_of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
+        let log = || TurnLog {
+            folder: project.turn_logs_folder(),
+            session_id: session_id.to_owned(),
+            may_be_compressed: true,
+        };
+        is_plain_file_name(session_id).then(log)
     }
 
-    /// True if somebody has written here. The lock comes before all else, and is never removed; a copied log has none.
-    fn is_begun(&self) -> bool {
+    /// Returns true if the log has been written before. The lock file is created first and never removed; a
+    /// copied log has none.
+    fn is_started(&self) -> bool {
         disk::exists(&self.lock_path()) || self.exists()
     }
 
-    /// A log of another kind, such as the working memory's, under a name of ours.
-    pub(crate) fn at(folder: PathBuf, name: &str) -> TurnLog {
-        TurnLog { folder, session_id: SessionId::from(name), may_be_packed: false }
+    /// Returns a log of another kind, such as the working memory's, with a fixed name.
+    pub(crate) fn in_folder(folder: PathBuf, name: &str) -> TurnLog {
+        TurnLog { folder, session_id: SessionId::from(name), may_be_compressed: false }
     }
 
-    /// The logs of all sessions, the one that was written last at the end. Also those from before the project had
-    /// files of ours in it; of a session that has a log in both folders, the one in the project has everything.
-    pub fn all(project: &Project) -> Vec<TurnLog> {
-        let mut logs = TurnLog::all_copies(project);
-        let folder = project.turns();
+    /// Returns the logs of all sessions, the most recently written last. Includes those in the project's
+    /// earlier location; if a session has a log in both, only the one in the project is returned, which is
+    /// complete.
+    pub fn all_sessions(project: &Project) -> Vec<TurnLog> {
+        let mut logs = TurnLog::all_sessions_in_both_locations(project);
+        let folder = project.turn_logs_folder();
         let in_project: BTreeSet<SessionId> =
             logs.iter().filter(|log| log.folder == folder).map(|log| log.session_id.clone()).collect();
         logs.retain(|log| log.folder == folder || !in_project.contains(&log.session_id));
         logs
     }
 
-    /// The logs of all sessions in both folders, the one that was written last at the end: also the log outside of the project of a
-    /// session that has another one in it. For those who look for what a log still holds.
-    pub fn all_copies(project: &Project) -> Vec<TurnLog> {
-        let all = project.with_earlier().iter().flat_map(TurnLog::all_in_folder_of).collect::<Vec<_>>();
+    /// Returns the logs of all sessions in both locations, the most recently written last. Unlike
+    /// [`TurnLog::all`], includes the second log of a session that has one in each. For callers that check
+    /// what any log still contains.
+    pub fn all_sessions_in_both_locations(project: &Project) -> Vec<TurnLog> {
+        let unsorted = project
+            .current_and_earlier_location()
+            .iter()
+            .flat_map(TurnLog::all_in_turn_folder_of)
+            .collect::<Vec<_>>();
         let mut logs: Vec<(Option<SystemTime>, TurnLog)> =
-            all.into_iter().map(|log| (log.modified(), log)).collect();
+            unsorted.into_iter().map(|log| (log.modified_at(), log)).collect();
         logs.sort_by_key(|(modified, _)| *modified);
         logs.into_iter().map(|(_, log)| log).collect()
     }
 
-    fn all_in_folder_of(project: &Project) -> Vec<TurnLog> {
+    fn all_in_turn_folder_of(project: &Project) -> Vec<TurnLog> {
         let log = |name: &String| {
-            let session_id = packed::plain_name(name).strip_suffix(".jsonl")?;
-            TurnLog::in_folder_of(project, &SessionId::from(session_id))
+            let session_id = compression::without_compressed_suffix(name).strip_suffix(".jsonl")?;
+            TurnLog::in_turn_folder_of(project, &SessionId::from(session_id))
         };
-        let mut logs: Vec<TurnLog> = disk::names(&project.turns()).iter().filter_map(log).collect();
-        // A kill while a log was compressed leaves it in both forms.
-        logs.dedup_by(|one, other| one.session_id == other.session_id);
+        let mut logs: Vec<TurnLog> =
+            disk::list_names(&project.turn_logs_folder()).iter().filter_map(log).collect();
+        // A kill during compression leaves a log in both forms.
+        logs.dedup_by(|left, right| left.session_id == right.session_id);
         logs
     }
 
-    /// The session.
     pub fn session_id(&self) -> &SessionId {
         &self.session_id
     }
 
-    /// The log.
+    /// Returns the path of the uncompressed log.
     pub fn path(&self) -> PathBuf {
-        self.file("jsonl")
+        self.path_with_extension("jsonl")
     }
 
-    /// What was torn off.
-    pub fn torn(&self) -> PathBuf {
-        self.file("torn")
+    /// Returns the path of the file to which torn ends are moved.
+    pub fn torn_path(&self) -> PathBuf {
+        self.path_with_extension("torn")
     }
 
     fn head_path(&self) -> PathBuf {
-        self.file("head")
+        self.path_with_extension("head")
     }
 
     fn blob_folder(&self) -> PathBuf {
-        self.file("blobs")
+        self.path_with_extension("blobs")
     }
 
     fn pending_folder(&self) -> PathBuf {
-        below(&self.folder, &["/pending"])
+        append_to_path(&self.folder, &["/pending"])
     }
 
-    fn file(&self, extension: &str) -> PathBuf {
-        below(&self.folder, &["/", &self.session_id, ".", extension])
+    fn path_with_extension(&self, extension: &str) -> PathBuf {
+        append_to_path(&self.folder, &["/", &self.session_id, ".", extension])
     }
 
-    /// True if there is a log.
+    /// Returns true if there is a log, compressed or not.
     pub fn exists(&self) -> bool {
-        self.is_plain() || self.has_packed()
+        self.is_uncompressed() || self.has_compressed_file()
     }
 
-    /// True if there is a log that is not compressed.
-    pub fn is_plain(&self) -> bool {
-        disk::size(&self.path()).is_some()
+    pub fn is_uncompressed(&self) -> bool {
+        disk::file_size(&self.path()).is_some()
     }
 
-    /// When it was written last.
-    pub fn modified(&self) -> Option<SystemTime> {
-        disk::modified(&self.path()).or_else(|| disk::modified(&packed::packed(&self.path())))
+    /// Returns when the log was written last.
+    pub fn modified_at(&self) -> Option<SystemTime> {
+        disk::modified_at(&self.path())
+            .or_else(|| disk::modified_at(&compression::compressed_path(&self.path())))
     }
 
-    /// How far the log goes, as its last writer left it; none if there is no log or the head is behind.
-    pub fn head(&self) -> Option<Head> {
-        let head = Head::load(&self.head_path())?;
-        let size = disk::size(&self.path());
-        (size == Some(head.bytes) || size.is_none() && self.has_packed()).then_some(head)
+    /// Returns the head that the last writer left. Returns `None` if there is no log or the head does not
+    /// match its size.
+    pub fn current_head(&self) -> Option<LogHead> {
+        let head = LogHead::load(&self.head_path())?;
+        let size = disk::file_size(&self.path());
+        (size == Some(head.log_bytes) || size.is_none() && self.has_compressed_file()).then_some(head)
     }
 
-    /// True if the next writer must read more than so many bytes of the log, because its head does not cover them.
-    pub(crate) fn has_more_beyond_head(&self, most: u64) -> bool {
-        let size = disk::size(&self.path()).unwrap_or(0);
-        // A head beyond the end is another log's.
-        let known = || Head::load(&self.head_path()).map(|head| head.bytes).filter(|known| *known <= size);
-        size > most && size - known().unwrap_or(0) > most
+    /// Returns true if the next writer must read more than `max_bytes` of the log because its head does not
+    /// cover them.
+    pub(crate) fn has_unread_bytes_over(&self, max_bytes: u64) -> bool {
+        let size = disk::file_size(&self.path()).unwrap_or(0);
+        // A head beyond the end of the file belongs to another log.
+        let covered_bytes =
+            || LogHead::load(&self.head_path()).map(|head| head.log_bytes).filter(|bytes| *bytes <= size);
+        size > max_bytes && size - covered_bytes().unwrap_or(0) > max_bytes
     }
 
-    /// How far a stream's transcript has been read, as far as known without the lock.
-    pub fn read_of(&self, stream: &str) -> u64 {
-        self.head().and_then(|head| head.streams.get(stream).map(|stream| stream.read)).unwrap_or(0)
+    /// Returns how far a stream's transcript has been read, as far as known without the lock.
+    pub fn transcript_offset_of(&self, stream: &str) -> u64 {
+        self.current_head()
+            .and_then(|head| head.streams.get(stream).map(|stream| stream.transcript_offset))
+            .unwrap_or(0)
     }
 
-    /// Takes the lock, repairs the end, merges what waits. Everything that is added comes after it.
-    pub fn write(&self, timeout: Duration) -> Result<Writer, StoreError> {
-        self.write_under(self.hold(timeout)?)
+    /// Takes the lock, repairs the log's end and merges pending records. Everything that is added comes after
+    /// them.
+    pub fn open_writer(&self, timeout: Duration) -> Result<LogWriter, StoreError> {
+        self.open_writer_with_lock(self.acquire_lock(timeout)?)
     }
 
-    /// The same under the log's lock, which somebody has taken already.
-    pub(crate) fn write_under(&self, lock: lock::Lock) -> Result<Writer, StoreError> {
-        Writer::open(self.clone(), lock, None, Durability::Durable)
+    /// Opens a writer under the log's lock, which the caller has taken.
+    pub(crate) fn open_writer_with_lock(&self, lock: lock::Lock) -> Result<LogWriter, StoreError> {
+        LogWriter::open(self.clone(), lock, None, Durability::Durable)
     }
 
-    /// The file of the lock.
+    /// Returns the path of the lock file.
     pub(crate) fn lock_path(&self) -> PathBuf {
-        self.file("lock")
+        self.path_with_extension("lock")
     }
 
-    /// The same for one who does not wait for the disk: until [`TurnLog::make_durable`] or a durable writer a power cut may take
-    /// what is added, so something else must hold it till then. The head is not read again if nothing was added since `known`.
-    pub fn write_lazily(&self, known: Option<&Head>, timeout: Duration) -> Result<Writer, StoreError> {
-        Writer::open(self.clone(), self.hold(timeout)?, known, Durability::Lazy)
+    /// Opens a writer that does not wait for the disk. Until [`TurnLog::make_durable`] or a durable writer
+    /// runs, a power cut may lose what is added, so it must be recoverable from elsewhere. The head file is
+    /// not read again if nothing was added since `known_head`.
+    pub fn open_lazy_writer(
+        &self,
+        known_head: Option<&LogHead>,
+        timeout: Duration,
+    ) -> Result<LogWriter, StoreError> {
+        LogWriter::open(self.clone(), self.acquire_lock(timeout)?, known_head, Durability::Lazy)
     }
 
-    /// Puts on the disk what was added lazily.
+    /// Syncs to the disk what was added lazily.
     pub fn make_durable(&self, timeout: Duration) -> Result<(), StoreError> {
-        let head = Head::load(&self.head_path());
-        if head.is_some_and(|head| head.unsynced.is_some()) { self.settle(timeout) } else { Ok(()) }
+        let head = LogHead::load(&self.head_path());
+        if head.is_some_and(|head| head.unsynced.is_some()) {
+            self.merge_pending_records(timeout)
+        } else {
+            Ok(())
+        }
     }
 
-    /// Checks what was added lazily if the system has been started anew since: what a power cut has spoilt is moved aside.
+    /// Checks what was added lazily if the system has been restarted since. Lines that a power cut damaged
+    /// are moved aside.
     pub fn check_after_restart(&self, timeout: Duration) -> Result<(), StoreError> {
-        let head = Head::load(&self.head_path());
-        if head.is_some_and(|head| head.is_in_doubt()) { self.settle(timeout) } else { Ok(()) }
+        let head = LogHead::load(&self.head_path());
+        if head.is_some_and(|head| head.is_from_earlier_boot()) {
+            self.merge_pending_records(timeout)
+        } else {
+            Ok(())
+        }
     }
 
-    /// Takes the lock and nothing else: nobody writes while it is held.
-    pub fn hold(&self, timeout: Duration) -> Result<lock::Lock, StoreError> {
-        self.refuse_links()?;
+    /// Takes only the lock: nobody else writes while it is held.
+    pub fn acquire_lock(&self, timeout: Duration) -> Result<lock::Lock, StoreError> {
+        self.refuse_linked_files()?;
         lock::acquire(&self.lock_path(), timeout)
     }
 
-    /// Nothing is written through a link to a file that is not ours. A repository may hold some: in a project each file is opened
-    /// by a walk that follows none here.
-    fn refuse_links(&self) -> Result<(), StoreError> {
-        if door::is_below_a_root(&self.folder) {
+    /// Returns an error if a file of the log is a link, because nothing may be written through a link to a
+    /// file that is not ours, and a repository may contain links. Below a registered root the check is not
+    /// needed: each file is opened there by a path walk that follows no links.
+    fn refuse_linked_files(&self) -> Result<(), StoreError> {
+        if safe_open::is_below_root(&self.folder) {
             return Ok(());
         }
-        let files = ["jsonl", "head", "torn", "lock"].map(|extension| self.file(extension));
+        let files = ["jsonl", "head", "torn", "lock"].map(|extension| self.path_with_extension(extension));
         match files.into_iter().find(|path| disk::is_link(path)) {
             Some(path) => Err(StoreError::NotAFile { path }),
             None => Ok(()),
         }
     }
 
-    /// Refuses a line of a newer version: neither what it says nor what follows from it is known here.
-    pub(crate) fn refuse_newer(&self, line: &[u8], parsed: Option<&LogLine<'_>>) -> Result<(), StoreError> {
-        match LogLine::newer(line, parsed) {
-            Some(format) => Err(StoreError::Newer { path: self.path(), format }),
+    /// Returns an error for a line of a newer format, because its meaning is unknown here.
+    pub(crate) fn refuse_newer_line(
+        &self,
+        line: &[u8],
+        parsed: Option<&LogLine<'_>>,
+    ) -> Result<(), StoreError> {
+        match LogLine::newer_format_of_line(line, parsed) {
+            Some(format) => Err(StoreError::NewerFormat { path: self.path(), format }),
             None => Ok(()),
         }
     }
 
-    /// Adds one record that no transcript holds. Where the lock or the log is in trouble, it waits in a file of its
-    /// own, and the one that writes next adds it.
-    pub fn note(&self, entry: &NewRecord, timeout: Duration) -> Result<(), StoreError> {
-        let added = self.write(timeout).and_then(|mut writer| {
-            writer.append(std::slice::from_ref(entry))?;
+    /// Adds one record that no transcript contains. If the lock cannot be taken or the log cannot be written,
+    /// the record is put into a pending file, which the next writer merges.
+    pub fn append_or_defer(&self, record: &NewRecord, timeout: Duration) -> Result<(), StoreError> {
+        let result = self.open_writer(timeout).and_then(|mut writer| {
+            writer.append_records(std::slice::from_ref(record))?;
             Ok(writer)
         });
-        match added {
-            // From here on it is in the log: put aside as well, it would come twice.
+        match result {
+            // The record is in the log now: putting it aside as well would duplicate it.
             Ok(writer) => writer.close(),
-            Err(_) => pending::put(self, entry),
+            Err(_) => pending_records::write_pending_record(self, record),
         }
     }
 
-    /// The working memory that the last turn had, as a head has it, if all large pieces that it names are still there.
-    pub fn noted_memory<'h>(&self, head: &'h Head) -> Option<&'h NotedMemory> {
-        head.memory.as_ref().filter(|noted| noted.pieces == blobs::folder_version(&self.blob_folder()))
+    /// Returns the working memory recorded in a head, if all blobs that it names are still there.
+    pub fn unchanged_memory_in_head<'h>(&self, head: &'h LogHead) -> Option<&'h RecordedMemory> {
+        head.memory
+            .as_ref()
+            .filter(|memory| memory.blob_folder_stamp == blobs::blob_folder_stamp(&self.blob_folder()))
     }
 
-    /// A large piece; none if it is not there.
-    pub fn blob(&self, hash: &str) -> Option<Vec<u8>> {
-        blobs::get(&self.blob_folder(), hash)
+    /// Returns the content of a blob, or `None` if it is missing.
+    pub fn read_blob(&self, hash: &str) -> Option<Vec<u8>> {
+        blobs::read_blob(&self.blob_folder(), hash)
     }
 
-    /// The lines from the beginning.
-    pub fn forwards(&self) -> Result<Forwards, StoreError> {
-        Ok(Forwards::of(&self.path(), self.opened()?))
+    /// Returns the lines from first to last.
+    pub fn forward_lines(&self) -> Result<ForwardLines, StoreError> {
+        Ok(ForwardLines::from_open_file(&self.path(), self.open_expanded()?))
     }
 
-    /// The lines from the end.
-    pub fn backwards(&self) -> Result<Backwards, StoreError> {
-        Ok(Backwards::of(&self.path(), self.opened()?))
+    /// Returns the lines from last to first.
+    pub fn backward_lines(&self) -> Result<BackwardLines, StoreError> {
+        Ok(BackwardLines::from_open_file(&self.path(), self.open_expanded()?))
     }
 }

@@ -1,53 +1,53 @@
-//! What the system says of a place on the disk: rights, room, kind. Nothing is written to find out.
+//! Properties of a location on disk: permissions, free space, file system type. Determined without writing
+//! anything.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-pub use plimsoll_system::files::{identity, kind_of_file_system as kind};
+pub use plimsoll_system::files::{file_system_type as kind, folder_identity};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// Who may do what with a file or folder.
+/// Access rights to a file or folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rights {
-    /// We may write it; into a folder, also read and enter it.
-    pub writable: bool,
-    /// The permission bits.
+pub struct AccessRights {
+    /// True if we may read and write it; for a folder, also enter it.
+    pub is_writable: bool,
     pub mode: u32,
-    /// It is ours.
-    pub own: bool,
+    /// True if our effective user owns it.
+    pub is_owned: bool,
 }
 
-/// The permissions of the entry at a path; none if nothing is there.
-pub fn rights(path: &Path) -> Option<Rights> {
+/// Returns the access rights of the entry at a path, following links. Returns `None` if nothing is there.
+pub fn access_rights(path: &Path) -> Option<AccessRights> {
     let metadata = path.metadata().ok()?;
-    let wanted = if metadata.is_dir() {
+    let required_access = if metadata.is_dir() {
         Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK
     } else {
         Access::READ_OK | Access::WRITE_OK
     };
-    Some(Rights {
-        writable: access(path, wanted).is_ok(),
+    Some(AccessRights {
+        is_writable: access(path, required_access).is_ok(),
         mode: metadata.permissions().mode() & 0o777,
-        own: metadata.uid() == rustix::process::geteuid().as_raw(),
+        is_owned: metadata.uid() == rustix::process::geteuid().as_raw(),
     })
 }
 
-/// True if the system refuses us to write the file or folder at a path: the mount is read-only, or its permissions do not allow
-/// it.
-pub fn is_read_only(path: &Path) -> bool {
+/// Returns true if the system refuses to let us write the file or folder: the mount is read-only, or the
+/// permissions do not allow it.
+pub fn is_write_refused(path: &Path) -> bool {
     matches!(access(path, Access::WRITE_OK), Err(Errno::ROFS | Errno::ACCESS | Errno::PERM))
 }
 
-/// Free bytes for us.
-pub fn free_space(path: &Path) -> Option<u64> {
+/// Returns the number of bytes available to us.
+pub fn available_bytes(path: &Path) -> Option<u64> {
     fs2::available_space(path).ok()
 }
 
-/// True if two paths are on one file system.
-pub fn is_same_volume(one: &Path, other: &Path) -> bool {
-    let device = |path: &Path| path.metadata().ok().map(|metadata| metadata.dev());
-    device(one) == device(other)
+/// Returns true if two paths are on the same file system.
+pub fn is_same_volume(left: &Path, right: &Path) -> bool {
+    let device_number = |path: &Path| path.metadata().ok().map(|metadata| metadata.dev());
+    device_number(left) == device_number(right)
 }
 
 #[cfg(test)]
@@ -55,12 +55,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_of_our_own_is_ours_and_has_room() {
+    fn an_own_folder_is_writable_owned_and_has_free_space() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o750)).unwrap();
-        assert_eq!(rights(folder.path()), Some(Rights { writable: true, mode: 0o750, own: true }));
-        assert_eq!(rights(&folder.path().join("none")), None);
-        assert!(free_space(folder.path()).is_some_and(|free| free > 0));
+        assert_eq!(
+            access_rights(folder.path()),
+            Some(AccessRights { is_writable: true, mode: 0o750, is_owned: true })
+        );
+        assert_eq!(access_rights(&folder.path().join("none")), None);
+        assert!(available_bytes(folder.path()).is_some_and(|free| free > 0));
         assert!(kind(folder.path()).is_some());
     }
 }

@@ -1,5 +1,6 @@
-//! What of files and folders differs from system to system: what is opened to walk from, the walk in one call, how a volume is put
-//! on the disk, and by what a folder is known. One file for each system, with the same names in it.
+//! File and folder operations that differ between operating systems: opening folders, opening a path below a
+//! folder in one call, syncing a volume, identifying a folder. Each system has one submodule, with the same
+//! names in it.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -16,13 +17,15 @@ use rustix::io::{Errno, retry_on_intr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// How a folder is opened that is only walked from, or written into; where the system knows it, without the right to list it.
-pub const SEARCH: OFlags = own::SEARCH;
-/// How anything is opened that is only looked at, by [`open_beneath`].
-pub const LOOK: OFlags = own::LOOK;
+/// Flags for opening a folder that is only searched or written into; where the system supports it, without
+/// permission to list it.
+pub const SEARCH_FOLDER_FLAGS: OFlags = own::SEARCH_FOLDER_FLAGS;
+/// Flags for [`open_beneath`] to open anything that is only inspected.
+pub const INSPECT_FLAGS: OFlags = own::INSPECT_FLAGS;
 
-/// Opens a path below a folder in one call, through no link and not out of the folder. None where the system has no such call, or
-/// the call does not decide it: then the caller walks, step by step.
+/// Opens a path below a folder in one call, following no link and never leaving the folder. Returns `None` if
+/// the system has no such call or the call cannot decide; the caller then walks the path component by
+/// component.
 pub fn open_beneath(
     folder: BorrowedFd<'_>,
     path: &Path,
@@ -32,69 +35,73 @@ pub fn open_beneath(
     own::open_beneath(folder, path, flags, mode)
 }
 
-/// True if something is at an absolute path and no part of the path is a link. False also where the system does not tell in one call.
-pub fn has_no_link(path: &Path) -> bool {
-    own::has_no_link(path)
+/// Returns true if an absolute path exists and no component of it is a link. Returns false also if the system
+/// cannot tell in one call.
+pub fn exists_and_has_no_link(path: &Path) -> bool {
+    own::exists_and_has_no_link(path)
 }
 
-/// Whether [`open_beneath`] may be asked: a test walks as on a system without the call.
-pub fn set_has_one_call(has: bool) {
-    own::set_has_one_call(has);
+/// Sets whether [`open_beneath`] may use the system call. Tests turn it off to walk paths as on a system
+/// without it.
+pub fn set_one_call_enabled(is_enabled: bool) {
+    own::set_one_call_enabled(is_enabled);
 }
 
-/// Puts the contents of a file on the disk.
+/// Syncs the contents of a file to the disk.
 ///
-/// On macOS that is `F_FULLFSYNC`, as in the standard library (`os_fsync` and `os_datasync` of `library/std/src/sys/fs/unix.rs`):
-/// `fsync` alone leaves them in the disk's own memory. A share over SMB may not know it, and gets `fsync`.
+/// On macOS this is `F_FULLFSYNC`, as in the standard library (`os_fsync` and `os_datasync` of
+/// `library/std/src/sys/fs/unix.rs`): `fsync` alone leaves the contents in the disk's own cache. An SMB share
+/// may not support it, and gets `fsync`.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
     retry_on_intr(|| own::sync_data(file))
 }
 
-/// Puts a file on the disk with all that is known of it, such as its times.
+/// Syncs a file to the disk with its metadata, such as its times.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
     retry_on_intr(|| own::sync_all(file))
 }
 
-/// Puts all that was written to the volume of a folder on the disk.
+/// Syncs everything that was written to the volume of a folder to the disk.
 ///
 /// # Errors
-/// What the system says.
+/// The error of the system call.
 pub fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     own::sync_volume(folder)
 }
 
-/// What the file system knows a folder by: another one at its path has another, also where its number is given again. It stays the same
-/// when the system starts again.
-pub fn identity(path: &Path) -> Option<String> {
-    own::identity(path)
+/// Returns an identity of a folder that is stable across restarts. Another folder at the same path has
+/// another identity, even if its inode number is used again.
+pub fn folder_identity(path: &Path) -> Option<String> {
+    own::folder_identity(path)
 }
 
-/// Btrfs, overlays and NFS get other device numbers when they are mounted again, so a device counts only where the file system keeps no
-/// moment of birth (seconds and nanoseconds, else 0).
-fn identity_of(device: &str, inode: u64, born: (i64, u32)) -> String {
-    let device = if born == (0, 0) { device } else { "" };
-    format!("{device}:{inode}:{}.{}", born.0, born.1)
+/// Formats an identity. `created_at` is in seconds and nanoseconds, or 0 if the file system does not keep it.
+/// Only then is the device included, because Btrfs, overlays and NFS get other device numbers when they are
+/// mounted again.
+fn format_identity(device: &str, inode: u64, created_at: (i64, u32)) -> String {
+    let device = if created_at == (0, 0) { device } else { "" };
+    format!("{device}:{inode}:{}.{}", created_at.0, created_at.1)
 }
 
-/// A mode as the standard library has it: the system's own type is narrower on some.
-pub fn mode_bits(mode: RawMode) -> u32 {
-    own::mode_bits(mode)
+/// Converts a mode to the type of the standard library; some systems use a narrower type.
+pub fn to_std_mode(mode: RawMode) -> u32 {
+    own::to_std_mode(mode)
 }
 
-/// The device of a file as the standard library has it: signed on some systems.
-pub fn device_of(stat: &Stat) -> u64 {
-    own::device_of(stat)
+/// Returns the device number in the type of the standard library; some systems use a signed type.
+pub fn device_number(stat: &Stat) -> u64 {
+    own::device_number(stat)
 }
 
-/// The system's number of a file system's kind; none where its numbers mean nothing to us.
-pub fn kind_of_file_system(path: &Path) -> Option<u64> {
-    own::kind_of_file_system(path)
+/// Returns the system's number for a file system type, or `None` where these numbers have no meaning for us.
+pub fn file_system_type(path: &Path) -> Option<u64> {
+    own::file_system_type(path)
 }
 
 #[cfg(test)]
@@ -102,12 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_the_same_one_under_another_device_number() {
-        let born = (1_700_000_000, 5);
-        assert_eq!(identity_of("0:45", 7, born), identity_of("0:46", 7, born));
-        assert_ne!(identity_of("0:45", 7, born), identity_of("0:45", 8, born));
-        assert_ne!(identity_of("0:45", 7, born), identity_of("0:45", 7, (1_700_000_000, 6)));
-        // Without a moment of birth nothing else tells two volumes apart.
-        assert_ne!(identity_of("0:45", 7, (0, 0)), identity_of("0:46", 7, (0, 0)));
+    fn a_folder_keeps_its_identity_under_another_device_number() {
+        let created_at = (1_700_000_000, 5);
+        assert_eq!(format_identity("0:45", 7, created_at), format_identity("0:46", 7, created_at));
+        assert_ne!(format_identity("0:45", 7, created_at), format_identity("0:45", 8, created_at));
+        assert_ne!(format_identity("0:45", 7, created_at), format_identity("0:45", 7, (1_700_000_000, 6)));
+        // Without a creation time nothing else distinguishes two volumes.
+        assert_ne!(format_identity("0:45", 7, (0, 0)), format_identity("0:46", 7, (0, 0)));
     }
 }

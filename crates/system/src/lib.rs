@@ -1,8 +1,9 @@
-//! RULE: what only the operating system can tell: which processes there are and what they were started with, who holds a lock,
-//! which start of the system this is; and how it opens files ([`files`]). One file for each system, with the same names in it; no
-//! caller knows which is at work.
+//! RULE: this crate contains what only the operating system knows: which processes exist and how they were
+//! started, who holds a lock, which boot of the system this is; and how files are opened ([`files`]). Each
+//! system has one submodule with the same names in it, and no caller depends on which one is used.
 //!
-//! What a system does not tell is unknown, and never taken for gone: who decides by it leaves things alone.
+//! Information that a system does not provide is reported as unknown, never as gone, so that callers leave
+//! such processes alone.
 
 pub mod files;
 
@@ -22,140 +23,152 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The permanent identity of a process: pids are reused, a pid with its start time is not.
+/// The permanent identity of a process: pids are reused, but a pid with its start time is not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    /// The process id.
+pub struct ProcessIdentity {
     pub pid: u32,
-    /// When it began, in a measure of the system's own: ticks since boot, or microseconds since 1970.
-    pub started: u64,
+    /// When it started, in a unit of the system: ticks since boot, or microseconds since 1970.
+    pub start_time: u64,
 }
 
-/// Whether a process lives.
+/// Whether a process is alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
-    /// It does.
+pub enum ProcessLiveness {
     Alive,
-    /// It has ended; its pid may belong to another by now.
+    /// The process has ended; its pid may belong to another process by now.
     Gone,
-    /// There is a process with its pid, and the system does not tell whether it is this one.
+    /// A process with this pid exists, and the system does not tell whether it is the same one.
     Unknown,
 }
 
-impl Life {
-    /// Whoever ends a process, or takes it for his own, must know this.
+impl ProcessLiveness {
+    /// Returns true if the process is known to be alive. Required before ending a process or treating it as
+    /// our own.
     pub fn is_alive(self) -> bool {
-        self == Life::Alive
+        self == ProcessLiveness::Alive
     }
 
-    /// Whoever takes over what a process has left must know this.
+    /// Returns true if the process is known to be gone. Required before taking over what a process has left.
     pub fn is_gone(self) -> bool {
-        self == Life::Gone
+        self == ProcessLiveness::Gone
     }
 }
 
-/// What a look at a pid has found.
+/// The result of looking up a pid.
 #[cfg_attr(
     not(any(target_os = "linux", target_os = "macos")),
     expect(dead_code, reason = "a system that tells nothing has only one of them")
 )]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    /// A process that began then.
-    Began(u64),
-    /// One that has ended and was not waited for.
-    Ended,
-    /// The system shows none; it may hide it.
-    Nothing,
+enum ProcessLookup {
+    /// A process that started at this time.
+    Started(u64),
+    /// A process that has ended and was not waited for.
+    Zombie,
+    /// The system shows no process, but it may hide one.
+    NotShown,
 }
 
-/// The identity of a running process; none if it is gone, or not to be had.
-pub fn identity(pid: u32) -> Option<Identity> {
-    match own::look(pid) {
-        Look::Began(started) => Some(Identity { pid, started }),
-        Look::Ended | Look::Nothing => None,
+/// Returns the identity of a running process, or `None` if it is gone or cannot be seen.
+pub fn process_identity(pid: u32) -> Option<ProcessIdentity> {
+    match own::look_up_process(pid) {
+        ProcessLookup::Started(start_time) => Some(ProcessIdentity { pid, start_time }),
+        ProcessLookup::Zombie | ProcessLookup::NotShown => None,
     }
 }
 
-/// Does exactly this process live?
-pub fn life(known: Identity) -> Life {
-    of_look(own::look(known.pid), Some(known.started), || has_process(known.pid))
+/// Returns whether exactly this process is alive.
+pub fn liveness_of_process(identity: ProcessIdentity) -> ProcessLiveness {
+    liveness_from_lookup(own::look_up_process(identity.pid), Some(identity.start_time), || {
+        is_pid_in_use(identity.pid)
+    })
 }
 
-/// Does any process have this pid?
-pub fn life_of(pid: u32) -> Life {
-    of_look(own::look(pid), None, || has_process(pid))
+/// Returns whether any process with this pid is alive.
+pub fn liveness_of_pid(pid: u32) -> ProcessLiveness {
+    liveness_from_lookup(own::look_up_process(pid), None, || is_pid_in_use(pid))
 }
 
-fn of_look(look: Look, started: Option<u64>, has_process: impl Fn() -> bool) -> Life {
-    match look {
-        Look::Began(began) if started.is_none_or(|started| started == began) => Life::Alive,
-        Look::Began(_) | Look::Ended => Life::Gone,
-        Look::Nothing if has_process() => Life::Unknown,
-        Look::Nothing => Life::Gone,
+fn liveness_from_lookup(
+    lookup: ProcessLookup,
+    expected_start: Option<u64>,
+    pid_exists: impl Fn() -> bool,
+) -> ProcessLiveness {
+    match lookup {
+        ProcessLookup::Started(start_time)
+            if expected_start.is_none_or(|expected| expected == start_time) =>
+        {
+            ProcessLiveness::Alive
+        }
+        ProcessLookup::Started(_) | ProcessLookup::Zombie => ProcessLiveness::Gone,
+        ProcessLookup::NotShown if pid_exists() => ProcessLiveness::Unknown,
+        ProcessLookup::NotShown => ProcessLiveness::Gone,
     }
 }
 
-/// True if there is a process with this pid, whoever's it is.
-fn has_process(pid: u32) -> bool {
+/// Returns true if there is a process with this pid, of any user.
+fn is_pid_in_use(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Every process that the system shows, but this one.
-pub fn others() -> Vec<u32> {
-    own::processes().into_iter().filter(|pid| *pid != std::process::id()).collect()
+/// Returns the pids of all processes that the system shows, except this one.
+pub fn other_process_ids() -> Vec<u32> {
+    own::all_process_ids().into_iter().filter(|pid| *pid != std::process::id()).collect()
 }
 
-/// True if a process is seen to have been started with this word among its arguments.
-pub fn has_argument(pid: u32, word: &str) -> bool {
-    own::arguments(pid).iter().any(|argument| argument == word.as_bytes())
+/// Returns true if a process is known to have been started with this argument.
+pub fn was_started_with_argument(pid: u32, argument: &str) -> bool {
+    own::process_arguments(pid).iter().any(|other| other == argument.as_bytes())
 }
 
-/// True if a process is seen to have been started with this setting (`NAME=value`) in its environment.
-pub fn has_setting(pid: u32, setting: &str) -> bool {
-    own::environment(pid).iter().any(|entry| entry == setting.as_bytes())
+/// Returns true if a process is known to have been started with this entry (`NAME=value`) in its environment.
+pub fn was_started_with_variable(pid: u32, variable: &str) -> bool {
+    own::process_environment(pid).iter().any(|entry| entry == variable.as_bytes())
 }
 
-/// What a running process was started as, for people; empty if that cannot be seen.
-pub fn command_of(pid: u32) -> String {
-    let words = own::arguments(pid);
-    let words = words.iter().map(|word| String::from_utf8_lossy(word)).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ")
+/// Returns the command line of a running process, for display. Empty if it cannot be read.
+pub fn command_line_text(pid: u32) -> String {
+    let arguments = own::process_arguments(pid);
+    let texts =
+        arguments.iter().map(|argument| String::from_utf8_lossy(argument)).filter(|word| !word.is_empty());
+    texts.collect::<Vec<_>>().join(" ")
 }
 
-/// What a running process writes to as its standard output, also where that file has no name any more; none where that
-/// cannot be opened.
-pub fn output_of(pid: u32) -> Option<PathBuf> {
-    own::output_of(pid)
+/// Returns the path of the file that a running process has as its standard output, even if the file has been
+/// deleted. Returns `None` if it cannot be opened.
+pub fn standard_output_path(pid: u32) -> Option<PathBuf> {
+    own::standard_output_path(pid)
 }
 
-/// True if a process of this name works in a folder, or below it; none where the system does not tell. The folder is named as the
-/// system names it: without links.
-pub fn is_at_work(program: &str, folder: &Path) -> Option<bool> {
-    let processes = own::at_work(program)?;
-    Some(processes.iter().any(|place| place.starts_with(folder)))
+/// Returns true if a process of this name has its working directory in or below a folder; `None` if the
+/// system does not tell. The folder must be given without links, as the system reports it.
+pub fn is_running_in_folder(program: &str, folder: &Path) -> Option<bool> {
+    let working_folders = own::working_folders_of_program(program)?;
+    Some(working_folders.iter().any(|working_folder| working_folder.starts_with(folder)))
 }
 
-/// The signals that were ignored when this process was started, one bit each; none if the system does not report it.
-pub fn ignored_signals() -> u64 {
-    own::ignored_signals()
+/// Returns the signals that were ignored when this process was started, one bit each; 0 if the system does
+/// not report them.
+pub fn ignored_signal_mask() -> u64 {
+    own::ignored_signal_mask()
 }
 
-/// The process that holds an `flock` on a file with this inode, if the system tells.
-pub fn lock_holder(inode: u64) -> Option<u32> {
-    own::lock_holder(inode)
+/// Returns the pid of the process that holds an `flock` on a file with this inode, if the system tells.
+pub fn lock_holder_pid(inode: u64) -> Option<u32> {
+    own::lock_holder_pid(inode)
 }
 
-/// A descriptor of a child of ours that can be read from once it has ended; none where the system has no such thing.
-pub fn end_of_child(child: Pid) -> Option<OwnedFd> {
-    own::end_of_child(child)
+/// Returns a descriptor that becomes readable once a child process has ended; `None` if the system has no
+/// such descriptor.
+pub fn child_exit_descriptor(child: Pid) -> Option<OwnedFd> {
+    own::child_exit_descriptor(child)
 }
 
-/// A name that changes with every start of the system; none where the system has none.
-pub fn boot() -> Option<String> {
-    static BOOT: OnceLock<Option<String>> = OnceLock::new();
-    BOOT.get_or_init(own::boot).clone()
+/// Returns an id that changes with every boot of the system; `None` if the system has none.
+pub fn boot_id() -> Option<String> {
+    static BOOT_ID: OnceLock<Option<String>> = OnceLock::new();
+    BOOT_ID.get_or_init(own::boot_id).clone()
 }
 
 #[cfg(test)]
@@ -163,59 +176,73 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_hides_is_unknown_and_never_gone() {
+    fn a_hidden_process_is_unknown_and_never_gone() {
         let table = [
-            (Look::Began(7), Some(7), true, Life::Alive),
-            (Look::Began(7), None, true, Life::Alive),
-            // Another process has its pid by now.
-            (Look::Began(8), Some(7), true, Life::Gone),
-            (Look::Ended, Some(7), true, Life::Gone),
-            (Look::Nothing, Some(7), true, Life::Unknown),
-            (Look::Nothing, None, true, Life::Unknown),
-            (Look::Nothing, Some(7), false, Life::Gone),
+            (ProcessLookup::Started(7), Some(7), true, ProcessLiveness::Alive),
+            (ProcessLookup::Started(7), None, true, ProcessLiveness::Alive),
+            // Another process has the pid by now.
+            (ProcessLookup::Started(8), Some(7), true, ProcessLiveness::Gone),
+            (ProcessLookup::Zombie, Some(7), true, ProcessLiveness::Gone),
+            (ProcessLookup::NotShown, Some(7), true, ProcessLiveness::Unknown),
+            (ProcessLookup::NotShown, None, true, ProcessLiveness::Unknown),
+            (ProcessLookup::NotShown, Some(7), false, ProcessLiveness::Gone),
         ];
-        for (look, started, has_process, expected) in table {
-            assert_eq!(of_look(look, started, || has_process), expected, "{look:?} {started:?}");
+        for (lookup, started, pid_exists, expected) in table {
+            assert_eq!(
+                liveness_from_lookup(lookup, started, || pid_exists),
+                expected,
+                "{lookup:?} {started:?}"
+            );
         }
     }
 
     #[test]
     #[expect(clippy::disallowed_types, reason = "the test starts what it looks at")]
-    fn a_process_is_known_by_pid_and_start_and_gone_when_it_ends() {
+    fn a_process_is_alive_until_it_ends_and_identified_by_its_start() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        if let Some(known) = identity(child.id()) {
-            assert_eq!((life(known), life_of(child.id())), (Life::Alive, Life::Alive));
-            assert_eq!(life(Identity { started: known.started + 1, ..known }), Life::Gone);
+        if let Some(process) = process_identity(child.id()) {
+            assert_eq!(
+                (liveness_of_process(process), liveness_of_pid(child.id())),
+                (ProcessLiveness::Alive, ProcessLiveness::Alive)
+            );
+            assert_eq!(
+                liveness_of_process(ProcessIdentity { start_time: process.start_time + 1, ..process }),
+                ProcessLiveness::Gone
+            );
         } else {
-            assert_eq!(life_of(child.id()), Life::Unknown);
+            assert_eq!(liveness_of_pid(child.id()), ProcessLiveness::Unknown);
         }
         child.kill().unwrap();
-        // Ended, and not waited for: it takes signals, and is gone all the same where the system tells.
-        assert!(!life_of(child.id()).is_gone() || identity(child.id()).is_none());
+        // A zombie still accepts signals, but is gone where the system shows its state.
+        assert!(!liveness_of_pid(child.id()).is_gone() || process_identity(child.id()).is_none());
         child.wait().unwrap();
-        assert_eq!(life_of(child.id()), Life::Gone);
+        assert_eq!(liveness_of_pid(child.id()), ProcessLiveness::Gone);
     }
 
     #[test]
     #[expect(clippy::disallowed_types, reason = "the test starts what it looks at")]
-    fn a_process_is_at_work_where_it_was_started_until_it_ends() {
+    fn a_process_runs_in_its_folder_until_it_ends() {
         let mut sleep = std::process::Command::new("sleep");
         let mut child = sleep.arg("60").current_dir("/usr/share").spawn().unwrap();
-        let ask = |program, folder| is_at_work(program, Path::new(folder));
-        let seen =
-            [ask("sleep", "/usr/share"), ask("sleep", "/usr"), ask("sleep", "/usr/sha"), ask("slee", "/usr")];
+        let is_running = |program, folder| is_running_in_folder(program, Path::new(folder));
+        let results = [
+            is_running("sleep", "/usr/share"),
+            is_running("sleep", "/usr"),
+            is_running("sleep", "/usr/sha"),
+            is_running("slee", "/usr"),
+        ];
         child.kill().unwrap();
         child.wait().unwrap();
-        if seen[0].is_some() {
-            assert_eq!(seen, [Some(true), Some(true), Some(false), Some(false)]);
-            assert_eq!(ask("sleep", "/usr/share"), Some(false));
+        if results[0].is_some() {
+            assert_eq!(results, [Some(true), Some(true), Some(false), Some(false)]);
+            assert_eq!(is_running("sleep", "/usr/share"), Some(false));
         }
     }
 
     #[test]
-    fn this_process_and_that_of_another_user_live() {
-        assert!(!life_of(std::process::id()).is_gone());
-        // The first process is everybody's.
-        assert!(!life_of(1).is_gone());
+    fn this_process_and_one_of_another_user_are_alive() {
+        assert!(!liveness_of_pid(std::process::id()).is_gone());
+        // Process 1 belongs to another user unless the test runs as root.
+        assert!(!liveness_of_pid(1).is_gone());
     }
 }

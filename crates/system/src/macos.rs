@@ -1,57 +1,58 @@
-//! macOS: libproc reports when a process of the user's own began and what it writes to. What a process was started with
-//! (`KERN_PROCARGS2`), which locks it holds and when it ends cannot be asked without unsafe code: unknown.
+//! Process information on macOS. libproc reports when a process of the same user started and what its
+//! standard output is. How a process was started (`KERN_PROCARGS2`), which locks it holds and when it ends
+//! cannot be queried without unsafe code, so they are unknown.
 
-use super::Look;
+use super::ProcessLookup;
 use proc_pidinfo::{Fd, Pid as ProcPid, ProcBSDInfo, VnodeFdInfoWithPath, proc_pidfdinfo, proc_pidinfo};
 use rustix::process::Pid;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// `SZOMB` of <sys/proc.h>: it has ended and was not waited for.
+/// `SZOMB` of <sys/proc.h>: the process has ended and was not waited for.
 const ZOMBIE: u32 = 5;
 
-pub(super) fn look(pid: u32) -> Look {
+pub(super) fn look_up_process(pid: u32) -> ProcessLookup {
     match proc_pidinfo::<ProcBSDInfo>(ProcPid(pid)) {
-        Ok(Some(info)) if info.pbi_status == ZOMBIE => Look::Ended,
-        Ok(Some(info)) => Look::Began(info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec),
-        // Gone, or another user's.
-        Ok(None) | Err(_) => Look::Nothing,
+        Ok(Some(info)) if info.pbi_status == ZOMBIE => ProcessLookup::Zombie,
+        Ok(Some(info)) => ProcessLookup::Started(info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec),
+        // Gone, or owned by another user.
+        Ok(None) | Err(_) => ProcessLookup::NotShown,
     }
 }
 
-pub(super) fn processes() -> Vec<u32> {
+pub(super) fn all_process_ids() -> Vec<u32> {
     Vec::new()
 }
 
-pub(super) fn arguments(_pid: u32) -> Vec<Vec<u8>> {
+pub(super) fn process_arguments(_pid: u32) -> Vec<Vec<u8>> {
     Vec::new()
 }
 
-pub(super) fn environment(_pid: u32) -> Vec<Vec<u8>> {
+pub(super) fn process_environment(_pid: u32) -> Vec<Vec<u8>> {
     Vec::new()
 }
 
-pub(super) fn output_of(pid: u32) -> Option<PathBuf> {
+pub(super) fn standard_output_path(pid: u32) -> Option<PathBuf> {
     let output = proc_pidfdinfo::<VnodeFdInfoWithPath>(ProcPid(pid), Fd(1)).ok()??;
     output.path().ok().map(PathBuf::from)
 }
 
-pub(super) fn at_work(_program: &str) -> Option<Vec<PathBuf>> {
+pub(super) fn working_folders_of_program(_program: &str) -> Option<Vec<PathBuf>> {
     None
 }
 
-pub(super) fn ignored_signals() -> u64 {
+pub(super) fn ignored_signal_mask() -> u64 {
     0
 }
 
-pub(super) fn lock_holder(_inode: u64) -> Option<u32> {
+pub(super) fn lock_holder_pid(_inode: u64) -> Option<u32> {
     None
 }
 
-pub(super) fn end_of_child(_child: Pid) -> Option<OwnedFd> {
+pub(super) fn child_exit_descriptor(_child: Pid) -> Option<OwnedFd> {
     None
 }
 
-pub(super) fn boot() -> Option<String> {
+pub(super) fn boot_id() -> Option<String> {
     None
 }

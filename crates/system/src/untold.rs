@@ -1,46 +1,47 @@
-//! A system of which nothing is known yet: it tells nothing, so nothing is taken for gone as long as there is a process with its pid.
+//! Process information on an unsupported system. Everything is unknown, so a process counts as gone only if
+//! no process has its pid.
 
-use super::Look;
+use super::ProcessLookup;
 use rustix::process::Pid;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-pub(super) fn look(_pid: u32) -> Look {
-    Look::Nothing
+pub(super) fn look_up_process(_pid: u32) -> ProcessLookup {
+    ProcessLookup::NotShown
 }
 
-pub(super) fn processes() -> Vec<u32> {
+pub(super) fn all_process_ids() -> Vec<u32> {
     Vec::new()
 }
 
-pub(super) fn arguments(_pid: u32) -> Vec<Vec<u8>> {
+pub(super) fn process_arguments(_pid: u32) -> Vec<Vec<u8>> {
     Vec::new()
 }
 
-pub(super) fn environment(_pid: u32) -> Vec<Vec<u8>> {
+pub(super) fn process_environment(_pid: u32) -> Vec<Vec<u8>> {
     Vec::new()
 }
 
-pub(super) fn output_of(_pid: u32) -> Option<PathBuf> {
+pub(super) fn standard_output_path(_pid: u32) -> Option<PathBuf> {
     None
 }
 
-pub(super) fn at_work(_program: &str) -> Option<Vec<PathBuf>> {
+pub(super) fn working_folders_of_program(_program: &str) -> Option<Vec<PathBuf>> {
     None
 }
 
-pub(super) fn ignored_signals() -> u64 {
+pub(super) fn ignored_signal_mask() -> u64 {
     0
 }
 
-pub(super) fn lock_holder(_inode: u64) -> Option<u32> {
+pub(super) fn lock_holder_pid(_inode: u64) -> Option<u32> {
     None
 }
 
-pub(super) fn end_of_child(_child: Pid) -> Option<OwnedFd> {
+pub(super) fn child_exit_descriptor(_child: Pid) -> Option<OwnedFd> {
     None
 }
 
-pub(super) fn boot() -> Option<String> {
+pub(super) fn boot_id() -> Option<String> {
     None
 }

@@ -1,48 +1,49 @@
-//! Text by the columns that it takes on a terminal: a Chinese letter takes two, a combining mark none.
+//! Text measured in terminal columns: a Chinese character takes two, a combining mark none.
 
 use crate::console;
 use plimsoll_store::environment;
 use unicode_width::UnicodeWidthChar;
 
-/// The width of a screen of unknown size, and the width of a line that is still easy to read.
-const USUAL_WIDTH: usize = 100;
-/// Narrower than this nothing can be said.
-const LEAST_WIDTH: usize = 40;
+/// The width if the terminal's is unknown, and the greatest width, because longer lines are hard to read.
+const DEFAULT_WIDTH: usize = 100;
+/// Text cannot be laid out in fewer columns.
+const MIN_WIDTH: usize = 40;
 
-/// As the user says, else as the terminal is, else as usual.
-pub fn width() -> usize {
-    let said = environment::number("COLUMNS").filter(|columns| *columns >= 1.0);
-    let width = said.map_or_else(
-        || console::columns().unwrap_or(USUAL_WIDTH).min(USUAL_WIDTH),
+/// Returns the width from `COLUMNS`, otherwise the terminal's width up to the default, otherwise the default.
+pub fn line_width() -> usize {
+    let user_columns = environment::numeric_variable("COLUMNS").filter(|columns| *columns >= 1.0);
+    let width = user_columns.map_or_else(
+        || console::terminal_columns().unwrap_or(DEFAULT_WIDTH).min(DEFAULT_WIDTH),
         |columns| columns as usize,
     );
-    width.max(LEAST_WIDTH)
+    width.max(MIN_WIDTH)
 }
 
-/// The longest beginning that is no wider, with `…` where something was left out.
-pub fn clip(text: &str, columns: usize) -> String {
-    if beginning(text, columns).len() == text.len() {
+/// Shortens text to this width. Ends with `…` if something was cut off.
+pub fn clip_to_columns(text: &str, max_columns: usize) -> String {
+    if longest_prefix_within(text, max_columns).len() == text.len() {
         return text.to_owned();
     }
-    format!("{}…", beginning(text, columns.saturating_sub(1)))
+    format!("{}…", longest_prefix_within(text, max_columns.saturating_sub(1)))
 }
 
-/// A text in two: what is on a line so wide, broken at a space where there is one, and the rest.
-pub fn broken(text: &str, columns: usize) -> (&str, &str) {
-    let fits = beginning(text, columns).len();
-    let breaks_there = fits == text.len() || text[fits..].starts_with(' ');
-    let at_space = || text[..fits].rfind(' ').filter(|at| *at > 0).unwrap_or(fits);
-    let (first, rest) = text.split_at(if breaks_there { fits } else { at_space() });
+/// Splits text into a first line of at most this width, broken at a space if possible, and the rest.
+pub fn split_at_columns(text: &str, max_columns: usize) -> (&str, &str) {
+    let fitting_bytes = longest_prefix_within(text, max_columns).len();
+    let breaks_there = fitting_bytes == text.len() || text[fitting_bytes..].starts_with(' ');
+    let last_space_or_limit =
+        || text[..fitting_bytes].rfind(' ').filter(|index| *index > 0).unwrap_or(fitting_bytes);
+    let (first, rest) = text.split_at(if breaks_there { fitting_bytes } else { last_space_or_limit() });
     (first, rest.trim_start())
 }
 
-fn beginning(text: &str, columns: usize) -> &str {
-    let mut taken = 0;
-    let beyond = text.char_indices().find(|(_, letter)| {
-        taken += letter.width().unwrap_or(0);
-        taken > columns
+fn longest_prefix_within(text: &str, max_columns: usize) -> &str {
+    let mut used_columns = 0;
+    let first_beyond = text.char_indices().find(|(_, letter)| {
+        used_columns += letter.width().unwrap_or(0);
+        used_columns > max_columns
     });
-    &text[..beyond.map_or(text.len(), |(at, _)| at)]
+    &text[..first_beyond.map_or(text.len(), |(index, _)| index)]
 }
 
 #[cfg(test)]
@@ -50,10 +51,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_and_broken_by_columns_and_never_inside_a_letter() {
-        assert_eq!((clip("für", 3), clip("fürs", 3)), ("für".into(), "fü…".into()));
+    fn text_is_cut_and_broken_by_columns_and_never_inside_a_letter() {
+        assert_eq!((clip_to_columns("für", 3), clip_to_columns("fürs", 3)), ("für".into(), "fü…".into()));
         assert_eq!(
-            (clip("認証", 4), clip("認証に", 5), clip("認証に", 4)),
+            (clip_to_columns("認証", 4), clip_to_columns("認証に", 5), clip_to_columns("認証に", 4)),
             ("認証".into(), "認証…".into(), "認…".into())
         );
         for (text, columns, expected) in [
@@ -64,7 +65,7 @@ mod tests {
             ("認証に失敗", 5, ("認証", "に失敗")),
             ("a\u{301} b", 1, ("a\u{301}", "b")),
         ] {
-            assert_eq!(broken(text, columns), expected, "{text} {columns}");
+            assert_eq!(split_at_columns(text, columns), expected, "{text} {columns}");
         }
     }
 }

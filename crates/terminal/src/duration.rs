@@ -1,7 +1,7 @@
-//! Durations in words.
+//! Durations as text.
 
-/// `45 s`, `12 min`, `3 h 5 min`.
-pub fn for_people(seconds: i64) -> String {
+/// Formats a duration: `45 s`, `12 min`, `3 h 5 min`.
+pub fn format_seconds(seconds: i64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),
         120..3_600 => format!("{} min", seconds / 60),

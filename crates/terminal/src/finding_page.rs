@@ -1,99 +1,107 @@
-//! The page: a line for each check, its findings beneath with what to do, and the last word.
+//! The page of findings: a line for each check with its findings and advice below, and a verdict at the end.
 
-use crate::columns::width;
-use crate::console::{self, Painted, has_colours};
+use crate::columns::line_width;
+use crate::console::{self, PaintedLine, has_colors};
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_flows::doctor::{Finding, Section, Severity, has_problem, verdict};
+use plimsoll_flows::doctor::{Finding, Section, Severity, has_problem, render_verdict_line};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// The page of what was found.
-pub fn show(sections: &[Section]) {
-    let page = DoctorPage { colours: has_colours(), width: width() };
-    // A reader that has gone away is a normal end.
-    let _ = console::paint(&page.lines(sections));
+/// Prints the page of findings.
+pub fn print_findings(sections: &[Section]) {
+    let page = FindingPage { has_colors: has_colors(), max_columns: line_width() };
+    // A reader that is gone is not an error.
+    let _ = console::print_painted_lines(&page.render_lines(sections));
 }
 
-/// Shows what was found about something else than the installation: exit code 1 where something will not work.
-pub fn show_findings(sections: &[Section], as_json: bool) -> ExitCode {
-    if as_json {
-        console::json(json!({
-            "verdict": verdict(sections),
+/// Prints findings, or JSON. Returns exit code 1 if there is a problem.
+pub fn print_findings_with_exit_code(sections: &[Section], prints_json: bool) -> ExitCode {
+    if prints_json {
+        console::print_json(json!({
+            "verdict": render_verdict_line(sections),
             "findings": findings_json(sections),
         }));
     } else {
-        show(sections);
+        print_findings(sections);
     }
     ExitStatus::failure_if(has_problem(sections)).into()
 }
 
-/// The findings as JSON.
+/// Converts the findings to JSON.
 pub fn findings_json(sections: &[Section]) -> Vec<Value> {
-    sections.iter().flat_map(|section| section.findings.iter().map(|one| finding(section, one))).collect()
+    sections
+        .iter()
+        .flat_map(|section| section.findings.iter().map(|finding| finding_json(section, finding)))
+        .collect()
 }
 
-fn finding(section: &Section, one: &Finding) -> Value {
+fn finding_json(section: &Section, finding: &Finding) -> Value {
     json!({
-        "code": one.code,
-        "severity": one.severity.word(),
+        "code": finding.code,
+        "severity": finding.severity.as_str(),
         "check": section.name,
-        "what": one.what,
-        "where": one.place,
-        "todo": one.todo,
+        "what": finding.message,
+        "where": finding.path,
+        "todo": finding.advice,
     })
 }
 
-/// How the page is shown.
-struct DoctorPage {
-    /// On a terminal that wants colours; else thresholds are words.
-    colours: bool,
-    /// So wide is a line.
-    width: usize,
+/// The format of the page.
+struct FindingPage {
+    /// True on a terminal with colors; otherwise severities are words.
+    has_colors: bool,
+    /// The width of a line.
+    max_columns: usize,
 }
 
-/// A colour and what is painted in it.
-type Sign = (Option<&'static str>, &'static str);
+/// The color and text of a sign.
+type ColoredSign = (Option<&'static str>, &'static str);
 
-/// The names of the checks are in a column of their own.
-const NAME: usize = 12;
-/// Findings and details are set in.
-const INSET: &str = "    ";
+/// Width of the column with the names of the checks.
+const NAME_WIDTH: usize = 12;
+/// Indentation of findings and details.
+const INDENT: &str = "    ";
 
-impl DoctorPage {
-    /// The whole page.
-    fn lines(&self, sections: &[Section]) -> Vec<Painted> {
-        let mut lines: Vec<Painted> = sections.iter().flat_map(|section| self.section(section)).collect();
-        lines.push(Painted::default());
-        lines.push(Painted::plain(&verdict(sections)));
+impl FindingPage {
+    /// Renders the whole page.
+    fn render_lines(&self, sections: &[Section]) -> Vec<PaintedLine> {
+        let mut lines: Vec<PaintedLine> =
+            sections.iter().flat_map(|section| self.render_section(section)).collect();
+        lines.push(PaintedLine::default());
+        lines.push(PaintedLine::plain(&render_verdict_line(sections)));
         lines
     }
 
-    fn section(&self, section: &Section) -> Vec<Painted> {
-        let (code, sign) = self.mark(section.worst());
-        let head = Painted::default().then(code, sign);
-        let head = head.then(None, &format!(" {:NAME$} {}", section.name, section.summary));
-        let details = section.details.iter().flat_map(|detail| self.wrapped(detail, (None, "")));
-        // The head has said it where all findings are as bad as it says.
-        let is_said = section.findings.iter().all(|finding| said_by_head(finding.severity, section.worst()));
-        let findings = section.findings.iter().flat_map(|finding| self.finding(finding, is_said));
-        std::iter::once(head).chain(details).chain(findings).collect()
+    fn render_section(&self, section: &Section) -> Vec<PaintedLine> {
+        let (color_code, sign) = self.sign_for_check(section.worst_severity());
+        let heading = PaintedLine::default().with_text(color_code, sign);
+        let heading = heading.with_text(None, &format!(" {:NAME_WIDTH$} {}", section.name, section.summary));
+        let details = section.details.iter().flat_map(|detail| self.wrap_indented(detail, (None, "")));
+        // If all findings have the severity of the heading, they do not repeat it.
+        let has_heading_severity = section
+            .findings
+            .iter()
+            .all(|finding| is_severity_in_heading(finding.severity, section.worst_severity()));
+        let findings =
+            section.findings.iter().flat_map(|finding| self.render_finding(finding, has_heading_severity));
+        std::iter::once(heading).chain(details).chain(findings).collect()
     }
 
-    fn finding(&self, finding: &Finding, is_said: bool) -> Vec<Painted> {
-        let sign = if is_said { (None, "- ") } else { self.mark_of(finding.severity) };
-        let place = finding.place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
-        let mut lines = self.wrapped(&format!("{place}{}", finding.what), sign);
-        lines.extend(self.wrapped(&finding.todo, (None, "→ ")));
+    fn render_finding(&self, finding: &Finding, has_heading_severity: bool) -> Vec<PaintedLine> {
+        let sign = if has_heading_severity { (None, "- ") } else { self.sign_for_finding(finding.severity) };
+        let path_prefix = finding.path.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+        let mut lines = self.wrap_indented(&format!("{path_prefix}{}", finding.message), sign);
+        lines.extend(self.wrap_indented(&finding.advice, (None, "→ ")));
         lines
     }
 
-    /// Words set in and broken to the width, the first line behind a sign.
-    fn wrapped(&self, words: &str, (code, sign): Sign) -> Vec<Painted> {
-        let room = self.width.saturating_sub(INSET.len() + 2).max(20);
+    /// Wraps text at the width and indents it. The first line has a sign.
+    fn wrap_indented(&self, text: &str, (color_code, sign): ColoredSign) -> Vec<PaintedLine> {
+        let available_columns = self.max_columns.saturating_sub(INDENT.len() + 2).max(20);
         let mut lines: Vec<String> = Vec::new();
         let mut line = String::new();
-        for word in words.split_whitespace() {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+        for word in text.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > available_columns {
                 lines.push(std::mem::take(&mut line));
             }
             if !line.is_empty() {
@@ -102,31 +110,31 @@ impl DoctorPage {
             line.push_str(word);
         }
         lines.push(line);
-        let behind = |(index, line): (usize, String)| match index {
-            0 => Painted::plain(INSET).then(code, sign).then(None, &line),
-            _ => Painted::plain(&format!("{INSET}  {line}")),
+        let indent_line = |(index, line): (usize, String)| match index {
+            0 => PaintedLine::plain(INDENT).with_text(color_code, sign).with_text(None, &line),
+            _ => PaintedLine::plain(&format!("{INDENT}  {line}")),
         };
-        lines.into_iter().enumerate().map(behind).collect()
+        lines.into_iter().enumerate().map(indent_line).collect()
     }
 
-    /// The sign of a whole check: notes are no reason to worry.
-    fn mark(&self, worst: Option<Severity>) -> Sign {
-        match worst {
-            None | Some(Severity::Note) if self.colours => (Some("32"), "✓"),
-            Some(Severity::Warning) if self.colours => (Some("33"), "!"),
-            Some(Severity::Problem) if self.colours => (Some("31"), "✗"),
-            // As wide as the widest.
+    /// Returns the sign for a check. Notes count as success.
+    fn sign_for_check(&self, worst_severity: Option<Severity>) -> ColoredSign {
+        match worst_severity {
+            None | Some(Severity::Note) if self.has_colors => (Some("32"), "✓"),
+            Some(Severity::Warning) if self.has_colors => (Some("33"), "!"),
+            Some(Severity::Problem) if self.has_colors => (Some("31"), "✗"),
+            // Padded to the length of the longest.
             None | Some(Severity::Note) => (None, "ok      "),
             Some(Severity::Warning) => (None, "warning "),
             Some(Severity::Problem) => (None, "PROBLEM "),
         }
     }
 
-    fn mark_of(&self, severity: Severity) -> Sign {
+    fn sign_for_finding(&self, severity: Severity) -> ColoredSign {
         match severity {
-            Severity::Note if self.colours => (Some("2"), "· "),
-            Severity::Warning if self.colours => (Some("33"), "! "),
-            Severity::Problem if self.colours => (Some("31"), "✗ "),
+            Severity::Note if self.has_colors => (Some("2"), "· "),
+            Severity::Warning if self.has_colors => (Some("33"), "! "),
+            Severity::Problem if self.has_colors => (Some("31"), "✗ "),
             Severity::Note => (None, "note: "),
             Severity::Warning => (None, "warning: "),
             Severity::Problem => (None, "problem: "),
@@ -134,9 +142,9 @@ impl DoctorPage {
     }
 }
 
-/// A note is not said by a head that says `ok`.
-fn said_by_head(severity: Severity, head: Option<Severity>) -> bool {
-    severity != Severity::Note && Some(severity) == head
+/// Returns true if the heading shows this severity. A note is never shown there, because such a heading says `ok`.
+fn is_severity_in_heading(severity: Severity, heading_severity: Option<Severity>) -> bool {
+    severity != Severity::Note && Some(severity) == heading_severity
 }
 
 #[cfg(test)]
@@ -147,9 +155,9 @@ mod tests {
         let finding = severity.map(|severity| Finding {
             code: "x.y",
             severity,
-            what: "something that takes quite a few words to say is not as it should be here".to_owned(),
-            place: Some("settings.json".to_owned()),
-            todo: "fix it".to_owned(),
+            message: "something that takes quite a few words to say is not as it should be here".to_owned(),
+            path: Some("settings.json".to_owned()),
+            advice: "fix it".to_owned(),
         });
         Section {
             name: "Settings",
@@ -159,38 +167,40 @@ mod tests {
         }
     }
 
-    fn shown(lines: &[Painted]) -> Vec<String> {
-        lines.iter().map(Painted::to_terminal).collect()
+    fn to_terminal_lines(lines: &[PaintedLine]) -> Vec<String> {
+        lines.iter().map(PaintedLine::to_terminal).collect()
     }
 
     #[test]
-    fn marks_are_words_without_colours_and_lines_are_broken() {
-        let page = DoctorPage { colours: false, width: 60 };
-        let lines = shown(&page.lines(&[section(None), section(Some(Severity::Problem))]));
+    fn signs_are_words_without_colors_and_lines_are_wrapped() {
+        let page = FindingPage { has_colors: false, max_columns: 60 };
+        let lines = to_terminal_lines(&page.render_lines(&[section(None), section(Some(Severity::Problem))]));
         assert_eq!(lines[0], "ok       Settings     hooks");
         assert_eq!(lines[2], "PROBLEM  Settings     hooks");
         assert!(lines[4].starts_with("    - settings.json: something"), "{lines:#?}");
         assert!(lines.iter().any(|line| line == "    → fix it"), "{lines:#?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 70), "{lines:#?}");
-        let coloured =
-            shown(&DoctorPage { colours: true, width: 60 }.lines(&[section(Some(Severity::Note))]));
-        assert!(coloured[0].starts_with("\u{1b}[32m✓"), "{coloured:#?}");
+        let colored_lines = to_terminal_lines(
+            &FindingPage { has_colors: true, max_columns: 60 }.render_lines(&[section(Some(Severity::Note))]),
+        );
+        assert!(colored_lines[0].starts_with("\u{1b}[32m✓"), "{colored_lines:#?}");
     }
 
     #[test]
-    fn how_bad_it_is_is_said_once_and_for_each_finding_where_they_differ() {
-        let page = DoctorPage { colours: false, width: 100 };
-        let said = |severities: &[Severity]| {
-            let mut both = section(None);
-            both.findings = severities.iter().flat_map(|one| section(Some(*one)).findings).collect();
-            let lines = shown(&page.section(&both));
+    fn a_severity_is_shown_once_or_for_each_finding_if_they_differ() {
+        let page = FindingPage { has_colors: false, max_columns: 100 };
+        let count_severities = |severities: &[Severity]| {
+            let mut all_findings = section(None);
+            all_findings.findings =
+                severities.iter().flat_map(|severity| section(Some(*severity)).findings).collect();
+            let lines = to_terminal_lines(&page.render_section(&all_findings));
             let count = |word: &str| lines.iter().filter(|line| line.contains(word)).count();
             (count("warning"), count("problem") + count("PROBLEM"), count("note: "))
         };
         use Severity::{Note, Problem, Warning};
-        assert_eq!(said(&[Warning]), (1, 0, 0));
-        assert_eq!(said(&[Warning, Warning]), (1, 0, 0));
-        assert_eq!(said(&[Problem, Warning]), (1, 2, 0));
-        assert_eq!(said(&[Note]), (0, 0, 1));
+        assert_eq!(count_severities(&[Warning]), (1, 0, 0));
+        assert_eq!(count_severities(&[Warning, Warning]), (1, 0, 0));
+        assert_eq!(count_severities(&[Problem, Warning]), (1, 2, 0));
+        assert_eq!(count_severities(&[Note]), (0, 0, 1));
     }
 }

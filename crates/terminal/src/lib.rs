@@ -1,23 +1,23 @@
-//! RULE: what the programs have in common where they meet people: the only way to the terminal, tables, questions, how amounts are
-//! written, command lines and signals. `cli`, `fleet`, `linear` and `otel` stand above it, and none of them above another.
+//! RULE: the common user interface of the programs: the only access to the terminal, tables, questions, amounts, command lines and
+//! signals. `cli`, `fleet`, `linear` and `otel` depend on it, and not on one another.
 //!
-//! What is printed goes through [`console`], which lets no foreign word steer the terminal. Everything else makes lines for it, or
-//! reads what the user has typed.
+//! All output goes through [`console`], which escapes text from elsewhere so that it cannot control the terminal. The other modules
+//! render lines for it, or parse what the user types.
 //!
-//! Limits: a program links only what it calls, so that `plimsoll-linear` and `plimsoll-otel` stay small.
+//! Limits: a program links only what it calls, so `plimsoll-linear` and `plimsoll-otel` stay small.
 
 pub mod allowed_tools;
 pub mod columns;
 pub mod command_line;
 pub mod console;
 pub mod duration;
-pub mod figure_words;
 pub mod finding_page;
-pub mod fleet_line;
+pub mod fleet_command_line;
 pub mod markdown;
-pub mod place;
+pub mod project_choice;
+pub mod run_figure_text;
 pub mod run_progress;
 pub mod signals;
 pub mod standard_input;
 pub mod value_parsers;
-pub mod worker_words;
+pub mod worker_event_text;

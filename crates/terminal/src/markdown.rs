@@ -1,88 +1,89 @@
-//! A page of Markdown as it is read without a Markdown viewer: tables in columns, words wrapped, no marks. Of Markdown our pages
-//! use headings, paragraphs, lists, tables, fences, `**strong**` and `` `code` ``.
+//! Renders Markdown for a terminal: tables in columns, wrapped text, no markup. Supports what our pages use: headings, paragraphs,
+//! lists, tables, fences, `**strong**` and `` `code` ``.
 
-use crate::console::{self, Painted};
+use crate::console::{self, PaintedLine};
 use comfy_table::{ContentArrangement, LineStyle, Table, TableStyle};
 use plimsoll_domain::text::SafeText;
 
-/// Where it is read.
+/// The format of the rendered page.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sheet {
-    /// How wide it is; none in a pipe, where nothing is wrapped.
-    pub columns: Option<usize>,
-    /// Whether it has colours.
-    pub has_colours: bool,
+pub struct PageFormat {
+    /// The width, or `None` in a pipe, where nothing is wrapped.
+    pub max_columns: Option<usize>,
+    pub has_colors: bool,
 }
 
-const STRONG: &str = "1";
-const CODE: &str = "36";
+const BOLD_CODE: &str = "1";
+const CODE_COLOR: &str = "36";
 const FENCE: &str = "```";
-/// Below the head of a table.
+/// The line below a table's header.
 const RULE: char = '─';
-const COLUMNS: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill(RULE).junction(RULE));
+const TABLE_STYLE: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill(RULE).junction(RULE));
 
-/// Shows it as the reader can use it: as wide as the terminal and with its colours, plain in a pipe, or as it is for a program that
-/// shows Markdown.
-pub fn show(markdown: &str, as_markdown: bool) {
-    if as_markdown {
-        return console::say(markdown);
+/// Prints a page: with the terminal's width and colors, plain in a pipe, or unchanged if `as_markdown` is set for a program that
+/// renders Markdown itself.
+pub fn print_markdown(markdown: &str, prints_source: bool) {
+    if prints_source {
+        return console::print_text(markdown);
     }
-    let sheet = Sheet { columns: console::columns(), has_colours: console::has_colours() };
-    // A reader that has gone away is a normal end.
-    let _ = console::paint(&page(markdown, sheet));
+    let format = PageFormat { max_columns: console::terminal_columns(), has_colors: console::has_colors() };
+    // A reader that is gone is not an error.
+    let _ = console::print_painted_lines(&render_markdown(markdown, format));
 }
 
-/// The lines of a page.
-pub fn page(markdown: &str, sheet: Sheet) -> Vec<Painted> {
+/// Renders the lines of a page.
+pub fn render_markdown(markdown: &str, format: PageFormat) -> Vec<PaintedLine> {
     let mut lines = markdown.lines().peekable();
-    let mut shown = Vec::new();
+    let mut rendered = Vec::new();
     while let Some(line) = lines.next() {
-        if let Some(heading) = heading(line) {
-            shown.push(sheet.painted(STRONG, heading));
+        if let Some(heading) = parse_heading(line) {
+            rendered.push(format.paint_text(BOLD_CODE, heading));
         } else if line.starts_with('|') {
             let rows = std::iter::from_fn(|| lines.next_if(|line| line.starts_with('|')));
-            shown.extend(sheet.table(std::iter::once(line).chain(rows)));
+            rendered.extend(format.render_table(std::iter::once(line).chain(rows)));
         } else if line.starts_with(FENCE) {
             let fence = &line[..line.len() - line.trim_start_matches('`').len()];
-            let inside = lines.by_ref().take_while(|line| !line.starts_with(fence));
-            shown.extend(inside.map(Painted::plain));
+            let fenced_lines = lines.by_ref().take_while(|line| !line.starts_with(fence));
+            rendered.extend(fenced_lines.map(PaintedLine::plain));
         } else {
-            shown.extend(sheet.words(line));
+            rendered.extend(format.render_paragraph_line(line));
         }
     }
-    shown
+    rendered
 }
 
-fn heading(line: &str) -> Option<&str> {
-    let words = line.trim_start_matches('#');
-    (words.len() < line.len()).then(|| words.strip_prefix(' ')).flatten()
+fn parse_heading(line: &str) -> Option<&str> {
+    let rest = line.trim_start_matches('#');
+    (rest.len() < line.len()).then(|| rest.strip_prefix(' ')).flatten()
 }
 
-impl Sheet {
-    fn painted(self, code: &'static str, words: &str) -> Painted {
-        Painted::default().then(self.has_colours.then_some(code), words)
+impl PageFormat {
+    fn paint_text(self, color_code: &'static str, text: &str) -> PaintedLine {
+        PaintedLine::default().with_text(self.has_colors.then_some(color_code), text)
     }
 
-    /// A line of a paragraph, or of an item of a list, whose further lines are set in.
-    fn words(self, line: &str) -> Vec<Painted> {
-        let set_in = if line.starts_with("- ") || line.starts_with("  ") { "  " } else { "" };
-        let columns = self.columns.unwrap_or(usize::MAX);
-        let wrapped = textwrap::wrap(line, textwrap::Options::new(columns).subsequent_indent(set_in));
-        let mut marks = Marks::default();
-        wrapped.iter().map(|line| marks.line(line, self.has_colours)).collect()
+    /// Renders a line of a paragraph or list item. Wrapped lines of a list item are indented.
+    fn render_paragraph_line(self, line: &str) -> Vec<PaintedLine> {
+        let indent = if line.starts_with("- ") || line.starts_with("  ") { "  " } else { "" };
+        let columns = self.max_columns.unwrap_or(usize::MAX);
+        let wrapped = textwrap::wrap(line, textwrap::Options::new(columns).subsequent_indent(indent));
+        let mut inline_style = InlineStyle::default();
+        wrapped.iter().map(|line| inline_style.paint_line(line, self.has_colors)).collect()
     }
 
-    /// The head, a rule and the rows, each column as wide as its widest cell, or as there is room for.
-    fn table<'a>(self, lines: impl Iterator<Item = &'a str>) -> Vec<Painted> {
-        let is_rule = |cells: &Vec<String>| cells.iter().all(|cell| cell.chars().all(|c| "-: ".contains(c)));
-        let mut rows = lines.map(cells).filter(|cells| !is_rule(cells));
-        let Some(head) = rows.next() else { return Vec::new() };
+    /// Renders a table: header, rule and rows. Columns have the width of their widest cell, or less if there is no room.
+    fn render_table<'a>(self, lines: impl Iterator<Item = &'a str>) -> Vec<PaintedLine> {
+        let is_rule_row =
+            |cells: &Vec<String>| cells.iter().all(|cell| cell.chars().all(|c| "-: ".contains(c)));
+        let mut rows = lines.map(split_table_cells).filter(|cells| !is_rule_row(cells));
+        let Some(header_cells) = rows.next() else { return Vec::new() };
         let mut table = Table::new();
-        table.load_style(COLUMNS).set_header(head).add_rows(rows);
+        table.load_style(TABLE_STYLE).set_header(header_cells).add_rows(rows);
         for column in table.column_iter_mut() {
             column.set_padding((0, 1));
         }
-        let arrangement = match self.columns {
+        let arrangement = match self.max_columns {
             Some(columns) => {
                 table.set_width(u16::try_from(columns).unwrap_or(u16::MAX));
                 ContentArrangement::Dynamic
@@ -91,41 +92,46 @@ impl Sheet {
         };
         table.set_content_arrangement(arrangement);
         let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
-        let head = lines.iter().position(|line| line.starts_with(RULE)).unwrap_or_default();
-        let paint = |(number, line): (usize, &String)| {
-            if number < head { self.painted(STRONG, line) } else { Painted::plain(line) }
+        let header_line_count = lines.iter().position(|line| line.starts_with(RULE)).unwrap_or_default();
+        let paint_line = |(number, line): (usize, &String)| {
+            if number < header_line_count {
+                self.paint_text(BOLD_CODE, line)
+            } else {
+                PaintedLine::plain(line)
+            }
         };
-        lines.iter().enumerate().map(paint).collect()
+        lines.iter().enumerate().map(paint_line).collect()
     }
 }
 
-/// The cells of a line of a table: a bar that belongs to a cell's words has a backslash before it.
-fn cells(line: &str) -> Vec<String> {
-    const BAR: &str = "\u{1}";
-    let line = SafeText::line(line.trim()).as_str().replace("\\|", BAR);
-    let inner = line.strip_prefix('|').unwrap_or(&line);
-    let inner = inner.strip_suffix('|').unwrap_or(inner);
-    inner.split('|').map(|cell| cell.trim().replace(BAR, "|")).collect()
+/// Splits a table row into cells. `\|` is a literal bar.
+fn split_table_cells(line: &str) -> Vec<String> {
+    const ESCAPED_BAR: &str = "\u{1}";
+    let line = SafeText::from_single_line(line.trim()).as_str().replace("\\|", ESCAPED_BAR);
+    let row_text = line.strip_prefix('|').unwrap_or(&line);
+    let row_text = row_text.strip_suffix('|').unwrap_or(row_text);
+    row_text.split('|').map(|cell| cell.trim().replace(ESCAPED_BAR, "|")).collect()
 }
 
-/// What is strong or code at this place of a paragraph.
+/// The inline style at the current position in a paragraph.
 #[derive(Debug, Default)]
-struct Marks {
+struct InlineStyle {
     is_strong: bool,
     is_code: bool,
 }
 
-impl Marks {
-    fn line(&mut self, line: &str, has_colours: bool) -> Painted {
-        let mut painted = Painted::default();
+impl InlineStyle {
+    fn paint_line(&mut self, line: &str, has_colors: bool) -> PaintedLine {
+        let mut painted = PaintedLine::default();
         for (number, part) in line.split("**").enumerate() {
             self.is_strong ^= number > 0;
-            // Without colours code keeps its marks: one sees what is to be typed.
-            let parts: Vec<&str> = if has_colours { part.split('`').collect() } else { vec![part] };
-            for (number, words) in parts.into_iter().enumerate() {
+            // Without colors, code keeps its backticks: they show what is to be typed.
+            let parts: Vec<&str> = if has_colors { part.split('`').collect() } else { vec![part] };
+            for (number, text) in parts.into_iter().enumerate() {
                 self.is_code ^= number > 0;
-                let code = if self.is_code { Some(CODE) } else { self.is_strong.then_some(STRONG) };
-                painted = painted.then(code.filter(|_| has_colours), words);
+                let color_code =
+                    if self.is_code { Some(CODE_COLOR) } else { self.is_strong.then_some(BOLD_CODE) };
+                painted = painted.with_text(color_code.filter(|_| has_colors), text);
             }
         }
         painted
@@ -140,14 +146,14 @@ mod tests {
         | # | Item | By |\n|---|------|----|\n| 1 | Read a \\| b | its stated size |\n| 12 | Write \u{1b}[31mred | - |\n\n\
         - Item 1: `make`, which takes longer than a line has room for\n\n```\n- [ ] Read  a | b **c**\n```\n";
 
-    fn text(sheet: Sheet) -> String {
-        page(PAGE, sheet).iter().map(|line| line.to_terminal() + "\n").collect()
+    fn render_to_text(format: PageFormat) -> String {
+        render_markdown(PAGE, format).iter().map(|line| line.to_terminal() + "\n").collect()
     }
 
     #[test]
-    fn in_a_pipe_it_is_plain_and_not_wrapped() {
+    fn a_page_in_a_pipe_is_plain_and_not_wrapped() {
         assert_eq!(
-            text(Sheet::default()),
+            render_to_text(PageFormat::default()),
             "\
 Plan
 
@@ -166,24 +172,24 @@ Plan
     }
 
     #[test]
-    fn a_narrow_terminal_gets_its_words_and_columns_wrapped_with_colours() {
-        let sheet = Sheet { columns: Some(30), has_colours: true };
-        let shown = text(sheet);
-        assert!(shown.starts_with("\u{1b}[1mPlan\u{1b}[0m\n"), "{shown}");
-        assert!(shown.contains("\u{1b}[36m--pack\u{1b}[0m") && !shown.contains('`'), "{shown}");
-        for line in page(PAGE, sheet) {
-            let seen = line.to_plain();
-            assert!(unicode_width::UnicodeWidthStr::width(seen.as_str()) <= 30, "{seen:?}");
-            assert!(!seen.contains('\u{1b}'), "no escape sequence of an item's: {seen:?}");
+    fn a_narrow_terminal_gets_wrapped_text_and_columns_with_colors() {
+        let format = PageFormat { max_columns: Some(30), has_colors: true };
+        let rendered = render_to_text(format);
+        assert!(rendered.starts_with("\u{1b}[1mPlan\u{1b}[0m\n"), "{rendered}");
+        assert!(rendered.contains("\u{1b}[36m--pack\u{1b}[0m") && !rendered.contains('`'), "{rendered}");
+        for line in render_markdown(PAGE, format) {
+            let plain_text = line.to_plain();
+            assert!(unicode_width::UnicodeWidthStr::width(plain_text.as_str()) <= 30, "{plain_text:?}");
+            assert!(!plain_text.contains('\u{1b}'), "no escape sequence of an item's: {plain_text:?}");
         }
-        assert!(shown.contains("\n  "), "further lines of a list are set in: {shown}");
+        assert!(rendered.contains("\n  "), "further lines of a list are set in: {rendered}");
     }
 
     #[test]
-    fn a_table_that_is_cut_off_or_has_no_rows_is_shown_as_far_as_it_goes() {
-        let lines = |text: &str| page(text, Sheet::default()).len();
+    fn an_incomplete_table_is_shown_as_far_as_it_goes() {
+        let line_count = |text: &str| render_markdown(text, PageFormat::default()).len();
         assert_eq!(
-            (lines("| a | b |"), lines("| a | b |\n|---|---|"), lines("|\n|"), lines("")),
+            (line_count("| a | b |"), line_count("| a | b |\n|---|---|"), line_count("|\n|"), line_count("")),
             (2, 2, 0, 0)
         );
     }

@@ -1,353 +1,421 @@
-//! What the user sees of a run: a bar on a terminal, plain lines elsewhere, JSON for scripts.
+//! Shows the progress of a run: a progress bar on a terminal, plain lines elsewhere, JSON for scripts.
 
-mod colours;
+mod colors;
 mod json;
 pub mod telemetry;
 
-use crate::allowed_tools::allowing;
-use crate::console::{self, Painted};
-use crate::duration::for_people;
-use crate::figure_words::{api_trouble, terminal_lines};
+use crate::allowed_tools::render_resume_command_allowing;
+use crate::console::{self, PaintedLine};
+use crate::duration::format_seconds;
+use crate::run_figure_text::{render_api_trouble, render_terminal_lines};
 use crate::signals;
-use crate::worker_words;
+use crate::worker_event_text;
 use indicatif::{ProgressBar, ProgressStyle};
-use json::Json;
-pub use json::over;
+use json::JsonObserver;
+pub use json::render_run_ended_line;
 use plimsoll_domain::level::Level;
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::run_figures::RunFigures;
-use plimsoll_domain::text::{clip, counted, one_line, tokens};
-use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp};
-use plimsoll_flows::run::{Interrupt, Interrupts, Progress, RunObserver};
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::{RunState, SessionEnding, SessionRecord, Timestamp};
+use plimsoll_flows::run::{Interrupt, InterruptCounter, RunEvent, RunObserver};
 use plimsoll_policy::completion::VerifyOutcome;
-use plimsoll_policy::item_in_hand::item_in_hand;
-use plimsoll_policy::statusline::{LoadView, View, load_line};
+use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::statusline::{ContextUsageView, StatusLineView, render_bar_and_percent};
 use plimsoll_store::clock;
 use std::time::Duration;
 
-/// How to show it.
+/// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    /// A live bar under the lines.
+pub enum ProgressFormat {
+    /// Lines with a live progress bar below.
     Bar,
-    /// Lines.
+    /// Only lines.
     Plain,
-    /// One JSON object per event.
     Json,
 }
 
-impl Style {
-    /// A bar for people, lines for files.
-    pub fn fitting() -> Style {
-        let both = console::is_error_terminal() && console::is_terminal();
-        if both { Style::Bar } else { Style::Plain }
+impl ProgressFormat {
+    /// Returns `Bar` if standard output and standard error are terminals, otherwise `Plain`.
+    pub fn for_current_terminal() -> ProgressFormat {
+        let has_terminal = console::is_error_terminal() && console::is_terminal();
+        if has_terminal { ProgressFormat::Bar } else { ProgressFormat::Plain }
     }
 }
 
-/// A watcher that also counts Ctrl-C (and takes SIGTERM and SIGHUP for a request to end now). `continues` is what goes on later.
-pub fn watcher(style: Style, continues: &str) -> std::io::Result<Box<dyn RunObserver>> {
-    let interrupts = Interrupts::default();
-    let ignored = plimsoll_launcher::process::ignored_signals();
-    let bar = (style == Style::Bar).then(bar);
-    // What was ignored when we were started (SIGHUP under nohup) stays ignored.
-    let signals = [(2, Interrupt::Once), (15, Interrupt::Twice), (1, Interrupt::Twice)];
+/// Creates an observer that also counts Ctrl-C, and takes SIGTERM and SIGHUP as a request to end now. `continues` is the command
+/// that resumes the run.
+pub fn new_run_observer(
+    format: ProgressFormat,
+    resume_command: &str,
+) -> std::io::Result<Box<dyn RunObserver>> {
+    let interrupts = InterruptCounter::default();
+    let ignored = plimsoll_launcher::process::ignored_signal_mask();
+    let progress_bar = (format == ProgressFormat::Bar).then(new_progress_bar);
+    // A signal that was ignored when we were started stays ignored, such as SIGHUP under nohup.
+    let signals = [(2, Interrupt::AfterSession), (15, Interrupt::EndSession), (1, Interrupt::EndSession)];
     for (signal, interrupt) in signals.into_iter().filter(|(signal, _)| ignored & (1 << (signal - 1)) == 0) {
         let counter = interrupts.clone();
-        // At once, not when the client says something next: who hears nothing presses it again.
-        let answer: Box<dyn Fn(Interrupt) + Send> = match (&bar, style) {
-            (_, Style::Json) => Box::new(|_| ()),
+        // Respond at once and not with the client's next output: without a response the user would press Ctrl-C again.
+        let report_interrupt: Box<dyn Fn(Interrupt) + Send> = match (&progress_bar, format) {
+            (_, ProgressFormat::Json) => Box::new(|_| ()),
             (bar, _) => {
-                let (bar, continues) = (bar.clone(), continues.to_owned());
-                Box::new(move |asked| {
-                    print(bar.as_ref(), &format!("   {}", understood(asked, &continues)), None);
+                let (progress_bar, resume_command) = (bar.clone(), resume_command.to_owned());
+                Box::new(move |interrupt| {
+                    print_line(
+                        progress_bar.as_ref(),
+                        &format!("   {}", render_interrupt_message(interrupt, &resume_command)),
+                        None,
+                    );
                 })
             }
         };
-        signals::listen(signal, move || counter.add(interrupt), answer)?;
+        signals::handle_signal_in_threads(
+            signal,
+            move || counter.add_interrupt(interrupt),
+            report_interrupt,
+        )?;
     }
-    Ok(match style {
-        Style::Json => Box::new(Json::new(interrupts)),
-        Style::Plain | Style::Bar => {
-            Box::new(Lines { interrupts, bar, announced: Level::L0, has_workers: false })
-        }
+    Ok(match format {
+        ProgressFormat::Json => Box::new(JsonObserver::new(interrupts)),
+        ProgressFormat::Plain | ProgressFormat::Bar => Box::new(LineObserver {
+            interrupts,
+            progress_bar,
+            shown_level: Level::L0,
+            has_worker_lines: false,
+        }),
     })
 }
 
-/// What follows from an interrupt.
-fn understood(asked: Interrupt, continues: &str) -> String {
-    match asked {
-        Interrupt::Once => {
-            format!("stopping after the current session (Ctrl-C again ends it now); {continues} continues")
+/// Describes the effect of an interrupt.
+fn render_interrupt_message(interrupt: Interrupt, resume_command: &str) -> String {
+    match interrupt {
+        Interrupt::AfterSession => {
+            format!(
+                "stopping after the current session (Ctrl-C again ends it now); {resume_command} continues"
+            )
         }
-        Interrupt::Twice | Interrupt::Again => "ending the session now".to_owned(),
+        Interrupt::EndSession | Interrupt::Immediately => "ending the session now".to_owned(),
     }
 }
 
-/// A line, above the bar where there is one; in a colour on a terminal that may have some.
-fn print(bar: Option<&ProgressBar>, line: &str, colour: Option<&'static str>) {
-    match (bar, colour.filter(|_| console::has_colours())) {
-        (Some(bar), None) => console::say_above(bar, line),
+/// Prints a line, above the progress bar if there is one, with a color if the terminal has them.
+fn print_line(bar: Option<&ProgressBar>, line: &str, color_code: Option<&'static str>) {
+    match (bar, color_code.filter(|_| console::has_colors())) {
+        (Some(bar), None) => console::print_text_above_bar(bar, line),
         (Some(bar), colour) => line.lines().for_each(|line| {
-            console::paint_above(bar, &Painted::default().then(colour, line));
+            console::print_painted_above_bar(bar, &PaintedLine::default().with_text(colour, line));
         }),
-        (None, _) => console::say(line),
+        (None, _) => console::print_text(line),
     }
 }
 
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new_spinner().with_style(style("{spinner} {wide_msg} {elapsed_precise}"));
+fn new_progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_style(bar_style("{spinner} {wide_msg} {elapsed_precise}"));
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
 }
 
-fn style(template: &str) -> ProgressStyle {
+fn bar_style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-struct Lines {
-    interrupts: Interrupts,
-    bar: Option<ProgressBar>,
-    /// The highest level that has been shown of the current session.
-    announced: Level,
-    /// True once the bar has a line for each worker.
-    has_workers: bool,
+struct LineObserver {
+    interrupts: InterruptCounter,
+    progress_bar: Option<ProgressBar>,
+    /// The highest level that was shown in the current session.
+    shown_level: Level,
+    /// True once the progress bar has a line for each worker.
+    has_worker_lines: bool,
 }
 
-impl RunObserver for Lines {
-    fn interrupts(&self) -> &Interrupts {
+impl RunObserver for LineObserver {
+    fn interrupts(&self) -> &InterruptCounter {
         &self.interrupts
     }
 
-    fn tell(&mut self, progress: &Progress<'_>) {
+    fn on_event(&mut self, progress: &RunEvent<'_>) {
         match progress {
-            Progress::Load { state, record, figures } => self.load(state, record, figures),
-            Progress::Iteration { .. } => self.announced = Level::L0,
-            Progress::Figures { figures } => {
-                if let Some(bar) = &self.bar {
-                    if !std::mem::replace(&mut self.has_workers, true) {
-                        bar.set_style(style("{msg}\n{spinner} {elapsed_precise}"));
+            RunEvent::UsageUpdated { state, record, figures } => {
+                self.show_session_usage(state, record, figures);
+            }
+            RunEvent::IterationStarted { .. } => self.shown_level = Level::L0,
+            RunEvent::FiguresUpdated { figures } => {
+                if let Some(bar) = &self.progress_bar {
+                    if !std::mem::replace(&mut self.has_worker_lines, true) {
+                        bar.set_style(bar_style("{msg}\n{spinner} {elapsed_precise}"));
                     }
-                    console::set_lines(bar, &terminal_lines(figures));
+                    console::set_bar_lines(bar, &render_terminal_lines(figures));
                 }
             }
-            Progress::Waiting { until } => {
-                if let Some(bar) = &self.bar {
-                    let left = (*until - clock::now()).num_seconds().max(0);
-                    let until = clock::for_people(*until);
-                    console::set_message(bar, &format!("paused until {until}, {} left", for_people(left)));
+            RunEvent::PauseContinues { pause_end: until } => {
+                if let Some(bar) = &self.progress_bar {
+                    let seconds_left = (*until - clock::now()).num_seconds().max(0);
+                    let until = clock::format_local_time_with_seconds(*until);
+                    console::set_bar_message(
+                        bar,
+                        &format!("paused until {until}, {} left", format_seconds(seconds_left)),
+                    );
                 }
             }
             _ => {}
         }
-        if let Some(line) = line(progress) {
-            self.print(&line, colours::of(progress));
+        if let Some(line) = render_progress_line(progress) {
+            self.print_line(&line, colors::progress_color(progress));
         }
     }
 }
 
-impl Lines {
-    fn load(&mut self, state: &RunState, record: &SessionRecord, figures: &RunFigures) {
-        if record.announced.level > self.announced {
-            self.announced = record.announced.level;
-            self.print(&announced(record), colours::of_level(self.announced));
+impl LineObserver {
+    fn show_session_usage(&mut self, state: &RunState, record: &SessionRecord, figures: &RunFigures) {
+        if record.highest_announcement.level > self.shown_level {
+            self.shown_level = record.highest_announcement.level;
+            self.print_line(&render_announced_level(record), colors::level_color(self.shown_level));
         }
-        if let Some(bar) = &self.bar {
-            console::set_message(bar, &summary(state, record, figures));
+        if let Some(bar) = &self.progress_bar {
+            console::set_bar_message(bar, &render_session_summary(state, record, figures));
         }
     }
 
-    fn print(&self, line: &str, colour: Option<&'static str>) {
-        print(self.bar.as_ref(), line, colour);
+    fn print_line(&self, line: &str, color_code: Option<&'static str>) {
+        print_line(self.progress_bar.as_ref(), line, color_code);
     }
 }
 
-impl Drop for Lines {
+impl Drop for LineObserver {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = &self.progress_bar {
             bar.finish_and_clear();
         }
     }
 }
 
-/// The level at which a session is, with the percent at which it was announced: it may be fuller by now.
-fn announced(record: &SessionRecord) -> String {
-    let handoff = record.checkpoint.handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
-    let percent = record.announced.percent.unwrap_or(0);
-    format!("   {} ({}) at {percent}%{handoff}", record.announced.level, record.announced.level.word())
+/// Renders the session's level with the percentage when it was announced, because usage may be higher by now.
+fn render_announced_level(record: &SessionRecord) -> String {
+    let handoff_suffix =
+        record.checkpoint_progress.last_handoff.as_ref().map(|file| format!(": {file}")).unwrap_or_default();
+    let percent = record.highest_announcement.projected_percent.unwrap_or(0);
+    format!(
+        "   {} ({}) at {percent}%{handoff_suffix}",
+        record.highest_announcement.level,
+        record.highest_announcement.level.name()
+    )
 }
 
-/// Items, load line, cost: what a glance wants to know.
-fn summary(state: &RunState, record: &SessionRecord, figures: &RunFigures) -> String {
-    let (done, total) = (figures.items.done, figures.items.total);
-    let items = if total > 0 {
-        format!("[{}{}] {done}/{total} items", "■".repeat(done.min(20)), "·".repeat((total - done).min(20)))
+/// Renders a line with items, usage and cost.
+fn render_session_summary(state: &RunState, record: &SessionRecord, figures: &RunFigures) -> String {
+    let (done_count, total_count) = (figures.items.done, figures.items.total);
+    let item_bar = if total_count > 0 {
+        format!(
+            "[{}{}] {done_count}/{total_count} items",
+            "■".repeat(done_count.min(20)),
+            "·".repeat((total_count - done_count).min(20))
+        )
     } else {
         String::new()
     };
-    let reading = record.usage.reading.as_ref();
-    let used = reading.map(|reading| reading.used);
-    let load = LoadView { percent: record.usage.percent_used, used, ..LoadView::default() };
-    let size = reading.map(|reading| format!(" {}", tokens(reading.used))).unwrap_or_default();
-    let stops = if state.iteration_record.stops_after { " stops after this session" } else { "" };
-    let trouble = state.iteration_record.api_trouble.as_ref();
-    let trouble = trouble
-        .map(|known| format!(" {}", api_trouble(known.status, &Timestamp::from(known.since.as_str()))))
+    let reading = record.usage.last_reading.as_ref();
+    let used_tokens = reading.map(|reading| reading.used_tokens);
+    let usage = ContextUsageView {
+        used_percent: record.usage.percent_used_by_client,
+        used_tokens,
+        ..ContextUsageView::default()
+    };
+    let used_tokens_text =
+        reading.map(|reading| format!(" {}", format_tokens(reading.used_tokens))).unwrap_or_default();
+    let stop_suffix =
+        if state.iteration_record.stops_run_after_session { " stops after this session" } else { "" };
+    let api_trouble = state.iteration_record.api_retry.as_ref();
+    let trouble_suffix = api_trouble
+        .map(|trouble| {
+            format!(
+                " {}",
+                render_api_trouble(trouble.http_status, &Timestamp::from(trouble.failing_since.as_str()))
+            )
+        })
         .unwrap_or_default();
     format!(
-        "iteration {}/{} {items} {}{size} {}{stops}{trouble}",
+        "iteration {}/{} {item_bar} {}{used_tokens_text} {}{stop_suffix}{trouble_suffix}",
         figures.sessions_started,
         state.options.max_iterations,
-        load_line(&View { load, ..View::default() }, 20),
+        render_bar_and_percent(&StatusLineView { context_usage: usage, ..StatusLineView::default() }, 20),
         figures.cost_basis.format_usd(figures.cost_usd)
     )
 }
 
-fn line(progress: &Progress<'_>) -> Option<String> {
+fn render_progress_line(progress: &RunEvent<'_>) -> Option<String> {
     Some(match progress {
-        Progress::Run { state } => {
-            let todo = state
+        RunEvent::RunStarted { state } => {
+            let plan_suffix = state
                 .options
-                .users_plan()
-                .map(|file| format!(", {} in {file}", counted(state.items.todo_items.len(), "open item")))
+                .user_plan_path()
+                .map(|file| {
+                    format!(", {} in {file}", count_with_noun(state.plan_items.todo_items.len(), "open item"))
+                })
                 .unwrap_or_default();
-            // What all machines of a fleet may begin is counted elsewhere.
-            let is_of_fleet = state.options.workers.as_ref().is_some_and(|workers| workers.fleet.is_some());
-            let most = format!(", at most {}", counted(state.options.max_iterations as usize, "session"));
-            let most = if is_of_fleet { "" } else { &most };
-            format!("run \"{}\" ({}){most}{todo}", one_line(&state.options.task_name), state.run_id)
+            // The session limit of a fleet is counted for all machines, on the fleet's board.
+            let is_of_fleet =
+                state.options.workers.as_ref().is_some_and(|workers| workers.fleet_name.is_some());
+            let limit_suffix =
+                format!(", at most {}", count_with_noun(state.options.max_iterations as usize, "session"));
+            let limit_suffix = if is_of_fleet { "" } else { &limit_suffix };
+            format!(
+                "run \"{}\" ({}){limit_suffix}{plan_suffix}",
+                to_single_line(&state.options.task_name),
+                state.run_id
+            )
         }
-        Progress::Iteration { state, model } => {
-            let item = item_in_hand(state).map(|item| format!(": {}", clip(item, 80))).unwrap_or_default();
-            let resuming =
-                if state.iteration_record.resuming { " (resuming from the checkpoint)" } else { "" };
-            let model = model.map(|model| format!(" [{}]", one_line(model))).unwrap_or_default();
-            let again = if state.is_iteration_repeated() { ", again" } else { "" };
-            format!("── iteration {}{again}{item}{resuming}{model}", state.iteration)
+        RunEvent::IterationStarted { state, model } => {
+            let item_suffix = current_open_item(state)
+                .map(|item| format!(": {}", truncate_end(item, 80)))
+                .unwrap_or_default();
+            let resume_suffix = if state.iteration_record.resumes_checkpoint {
+                " (resuming from the checkpoint)"
+            } else {
+                ""
+            };
+            let model_suffix = model.map(|model| format!(" [{}]", to_single_line(model))).unwrap_or_default();
+            let repeat_suffix = if state.has_iteration_number_been_used() { ", again" } else { "" };
+            format!(
+                "── iteration {}{repeat_suffix}{item_suffix}{resume_suffix}{model_suffix}",
+                state.iteration
+            )
         }
-        Progress::Client { model, version } => format!("   client {version}, {model}"),
-        Progress::Tool { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
-        Progress::Retry { status, since } => {
-            format!("   {}", api_trouble(*status, &Timestamp::from(since.as_str())))
+        RunEvent::ClientStarted { model, version } => format!("   client {version}, {model}"),
+        RunEvent::ToolUsed { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
+        RunEvent::ApiRetry { status, since } => {
+            format!("   {}", render_api_trouble(*status, &Timestamp::from(since.as_str())))
         }
-        Progress::Compacted => "   the client has compacted".to_owned(),
-        Progress::Ended { iteration, ended, item } => {
-            format!("   iteration {iteration} {}{}", ending(&ended.ending), still_open(*item))
+        RunEvent::Compacted => "   the client has compacted".to_owned(),
+        RunEvent::IterationEnded { iteration, result: ended, item } => {
+            format!(
+                "   iteration {iteration} {}{}",
+                render_session_ending(&ended.ending),
+                render_item_state(*item)
+            )
         }
-        Progress::Denied { state, tools } => format!("   {}", denied(state, tools)),
-        Progress::Judged { state, verdict } => {
-            let cost = state.spent.cost_basis().format_usd(state.spent.cost_usd);
-            format!("   {}   ({cost})", verdict.marker())
+        RunEvent::ToolsDenied { state, tools } => format!("   {}", render_denied_tools(state, tools)),
+        RunEvent::Judged { state, verdict } => {
+            let cost = state.spending.cost_basis().format_usd(state.spending.cost_usd);
+            format!("   {}   ({cost})", verdict.to_marker())
         }
-        Progress::Verified { outcomes } => format!("   {}", verified(outcomes)),
-        Progress::Reviewed { reviewed } => format!("   {}", reviewed.words()),
-        Progress::TakenBack { taken } => format!("   {}", taken.words()),
-        Progress::Parked { question } => parked(question),
-        Progress::Pause { until, seconds, reason } => format!(
+        RunEvent::Verified { outcomes } => format!("   {}", render_verify_outcomes(outcomes)),
+        RunEvent::Reviewed { reviewed } => format!("   {}", reviewed.describe()),
+        RunEvent::TicksReverted { reverted: taken } => format!("   {}", taken.describe_revert()),
+        RunEvent::QuestionAsked { question } => render_parked_question(question),
+        RunEvent::PauseStarted { pause_end: until, seconds, reason } => format!(
             "   paused until {} ({}): {}",
-            clock::for_people(*until),
-            for_people(*seconds as i64),
-            one_line(reason)
+            clock::format_local_time_with_seconds(*until),
+            format_seconds(*seconds as i64),
+            to_single_line(reason)
         ),
-        Progress::Workers { event } => worker_words::words(event)?,
-        Progress::Note(words) => format!("   {words}"),
-        Progress::Fault { error, seconds } => format!("   {error}; trying again in {seconds} s"),
+        RunEvent::WorkersEvent { event } => worker_event_text::render_worker_event(event)?,
+        RunEvent::Notice(words) => format!("   {words}"),
+        RunEvent::FaultRetry { error, retry_seconds: seconds } => {
+            format!("   {error}; trying again in {seconds} s")
+        }
         // The exit code and standard error report it.
-        Progress::Over { .. } | Progress::Failed { .. } => return None,
-        // What Ctrl-C means was said when it was pressed.
-        Progress::Load { .. }
-        | Progress::Waiting { .. }
-        | Progress::Figures { .. }
-        | Progress::StopRequested => return None,
+        RunEvent::ProgramEnded { .. } | RunEvent::RunFailed { .. } => return None,
+        // The response to Ctrl-C was printed when it was pressed.
+        RunEvent::UsageUpdated { .. }
+        | RunEvent::PauseContinues { .. }
+        | RunEvent::FiguresUpdated { .. }
+        | RunEvent::StopRequested => return None,
     })
 }
 
-/// Which verify commands passed, and how long they took.
-pub fn verified(outcomes: &[VerifyOutcome]) -> String {
-    let one = |outcome: &VerifyOutcome| {
-        let how = if outcome.passed { "passed" } else { "failed" };
-        format!("`{}` {how}", clip(&one_line(&outcome.command), 80))
+/// Renders which verify commands passed, and how long they took.
+pub fn render_verify_outcomes(outcomes: &[VerifyOutcome]) -> String {
+    let render_outcome = |outcome: &VerifyOutcome| {
+        let result_text = if outcome.passed { "passed" } else { "failed" };
+        format!("`{}` {result_text}", truncate_end(&to_single_line(&outcome.command), 80))
     };
-    let all: Vec<String> = outcomes.iter().map(one).collect();
+    let outcome_texts: Vec<String> = outcomes.iter().map(render_outcome).collect();
     let seconds: u64 = outcomes.iter().map(|outcome| outcome.seconds).sum();
-    format!("verified: {} ({})", all.join(", "), for_people(seconds.cast_signed()))
+    format!("verified: {} ({})", outcome_texts.join(", "), format_seconds(seconds.cast_signed()))
 }
 
-fn parked(open: &OpenQuestion) -> String {
+fn render_parked_question(question: &OpenQuestion) -> String {
     format!(
         "   \"{}\" waits for your answer: {} (plimsoll status)",
-        clip(&one_line(&open.item), 80),
-        clip(&one_line(&open.question), 200)
+        truncate_end(&to_single_line(&question.item), 80),
+        truncate_end(&to_single_line(&question.question), 200)
     )
 }
 
-/// How a session ended, and who ended it: what follows "iteration 3".
-fn ending(ending: &Ending) -> String {
-    let words = |words: &str| clip(&one_line(words), 120);
+/// Describes how a session ended, and who ended it, as a continuation of "iteration 3".
+fn render_session_ending(ending: &SessionEnding) -> String {
+    let clip_text = |words: &str| truncate_end(&to_single_line(words), 120);
     match ending {
-        Ending::Completed => "ended its turn".to_owned(),
-        Ending::HookStopped => "was ended by Plimsoll at its checkpoint".to_owned(),
-        Ending::WindowFull(why) => format!("ended: the context window was full ({})", words(why)),
-        Ending::ClientLimit(which) => format!("was ended by the client's {}", words(which)),
-        Ending::Fatal(why) => format!("failed: {}", words(why.words())),
-        Ending::Limit(why) => format!("met a usage limit: {}", words(why)),
-        Ending::Overloaded(why) => format!("ended: the API failed ({})", words(why)),
-        Ending::Silent(why) => format!("was ended by Plimsoll: {}", words(why)),
-        Ending::OutOfTime => "was ended by Plimsoll: the deadline has passed".to_owned(),
-        Ending::Interrupted => "was ended by you (Ctrl-C, or a signal)".to_owned(),
-        Ending::Cancelled => "was ended by `plimsoll stop`".to_owned(),
-        Ending::Crashed(how) => format!("crashed: the client {}", words(how)),
-        Ending::Failed(why) => format!("failed: {}", words(why)),
-        Ending::Unknown => "ended".to_owned(),
+        SessionEnding::Completed => "ended its turn".to_owned(),
+        SessionEnding::HookStopped => "was ended by Plimsoll at its checkpoint".to_owned(),
+        SessionEnding::WindowFull(why) => format!("ended: the context window was full ({})", clip_text(why)),
+        SessionEnding::ClientLimit(which) => format!("was ended by the client's {}", clip_text(which)),
+        SessionEnding::Fatal(why) => format!("failed: {}", clip_text(why.message())),
+        SessionEnding::Limit(why) => format!("met a usage limit: {}", clip_text(why)),
+        SessionEnding::Overloaded(why) => format!("ended: the API failed ({})", clip_text(why)),
+        SessionEnding::IdleTimeout(why) => format!("was ended by Plimsoll: {}", clip_text(why)),
+        SessionEnding::DeadlineReached => "was ended by Plimsoll: the deadline has passed".to_owned(),
+        SessionEnding::Interrupted => "was ended by you (Ctrl-C, or a signal)".to_owned(),
+        SessionEnding::Canceled => "was ended by `plimsoll stop`".to_owned(),
+        SessionEnding::Crashed(how) => format!("crashed: the client {}", clip_text(how)),
+        SessionEnding::Failed(why) => format!("failed: {}", clip_text(why)),
+        SessionEnding::Unknown => "ended".to_owned(),
     }
 }
 
-/// A session that has ended has not finished its item for that.
-fn still_open(item: Option<(&str, bool)>) -> String {
+/// Describes whether the item is still open. A session may end before it finishes its item.
+fn render_item_state(item: Option<(&str, bool)>) -> String {
     let Some((item, is_open)) = item else { return String::new() };
-    let stands = if is_open { "is still open" } else { "is ticked" };
-    format!("; \"{}\" {stands}", clip(&one_line(item), 80))
+    let state_text = if is_open { "is still open" } else { "is ticked" };
+    format!("; \"{}\" {state_text}", truncate_end(&to_single_line(item), 80))
 }
 
-fn denied(state: &RunState, tools: &[String]) -> String {
-    let named = one_line(&tools.join(", "));
-    let (tool, it) = if tools.len() == 1 { ("tool", "it") } else { ("tools", "them") };
-    match allowing(state, tools, "--resume") {
+fn render_denied_tools(state: &RunState, tools: &[String]) -> String {
+    let tool_names = to_single_line(&tools.join(", "));
+    let (tool, pronoun) = if tools.len() == 1 { ("tool", "it") } else { ("tools", "them") };
+    match render_resume_command_allowing(state, tools, "--resume") {
         Some(command) => {
-            format!("the client refused the {tool} {named}: allow {it}, after Ctrl-C, with: {command}")
+            format!(
+                "the client refused the {tool} {tool_names}: allow {pronoun}, after Ctrl-C, with: {command}"
+            )
         }
-        None => format!("the client refused the {tool} {named}: your settings or arguments decide this"),
+        None => format!("the client refused the {tool} {tool_names}: your settings or arguments decide this"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::record::{Announced, UsageSeen};
+    use plimsoll_domain::record::{LastUsage, LevelAnnouncement};
 
     #[test]
-    fn who_ended_a_session_is_said_and_what_of_its_item_is_open() {
-        for (of, words) in [
-            (Ending::Interrupted, "was ended by you (Ctrl-C, or a signal)"),
-            (Ending::Cancelled, "was ended by `plimsoll stop`"),
-            (Ending::Silent("no output for 30 min".into()), "was ended by Plimsoll: no output for 30 min"),
-            (Ending::OutOfTime, "was ended by Plimsoll: the deadline has passed"),
-            (Ending::Crashed("ended by signal 9".into()), "crashed: the client ended by signal 9"),
-            (Ending::Completed, "ended its turn"),
+    fn the_end_of_a_session_says_who_ended_it_and_whether_its_item_is_open() {
+        for (session_ending, expected) in [
+            (SessionEnding::Interrupted, "was ended by you (Ctrl-C, or a signal)"),
+            (SessionEnding::Canceled, "was ended by `plimsoll stop`"),
+            (
+                SessionEnding::IdleTimeout("no output for 30 min".into()),
+                "was ended by Plimsoll: no output for 30 min",
+            ),
+            (SessionEnding::DeadlineReached, "was ended by Plimsoll: the deadline has passed"),
+            (SessionEnding::Crashed("ended by signal 9".into()), "crashed: the client ended by signal 9"),
+            (SessionEnding::Completed, "ended its turn"),
         ] {
-            assert_eq!(ending(&of), words);
+            assert_eq!(render_session_ending(&session_ending), expected);
         }
-        assert_eq!(still_open(Some(("Item\ntwo", true))), "; \"Item two\" is still open");
-        assert_eq!(still_open(Some(("Item two", false))), "; \"Item two\" is ticked");
-        assert_eq!(still_open(None), "");
+        assert_eq!(render_item_state(Some(("Item\ntwo", true))), "; \"Item two\" is still open");
+        assert_eq!(render_item_state(Some(("Item two", false))), "; \"Item two\" is ticked");
+        assert_eq!(render_item_state(None), "");
     }
 
     #[test]
-    fn a_level_is_shown_with_the_percent_at_which_it_was_announced() {
+    fn a_level_is_shown_with_the_percentage_when_it_was_announced() {
         let record = SessionRecord {
-            announced: Announced { level: Level::L1, percent: Some(71) },
-            usage: UsageSeen { percent: Some(73), ..UsageSeen::default() },
+            highest_announcement: LevelAnnouncement { level: Level::L1, projected_percent: Some(71) },
+            usage: LastUsage { projected_percent: Some(73), ..LastUsage::default() },
             ..SessionRecord::default()
         };
-        assert_eq!(announced(&record), "   L1 (warn) at 71%");
+        assert_eq!(render_announced_level(&record), "   L1 (warn) at 71%");
     }
 }

@@ -1,27 +1,27 @@
-//! Signals that a program answers instead of ending by them.
+//! Signals that a program handles instead of being ended by them.
 
-/// As every system that we run on numbers it.
+/// This number is the same on every system that we support.
 const SIGXFSZ: i32 = 25;
 
-/// Makes a file that grows beyond a limit (`ulimit -f`) an error with a name, as on a full disk, and no end by a signal.
-pub fn survive_file_size_limit() {
+/// Makes exceeding a file size limit (`ulimit -f`) a write error, as a full disk is, instead of a fatal signal.
+pub fn turn_file_size_signal_into_error() {
     let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
 }
 
-/// Notes a signal wherever the program is, and answers what it was noted as: from another thread, for a reader who takes none of
-/// our output must not keep the second signal from being heard.
-pub fn listen<T: Send + 'static>(
+/// Handles a signal in threads: `note` records it, and `answer` responds in another thread. A response may block on output that nobody
+/// reads, and the next signal must still be recorded.
+pub fn handle_signal_in_threads<T: Send + 'static>(
     signal: i32,
-    note: impl Fn() -> T + Send + 'static,
-    answer: impl Fn(T) + Send + 'static,
+    record: impl Fn() -> T + Send + 'static,
+    respond: impl Fn(T) + Send + 'static,
 ) -> std::io::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([signal])?;
-    let (sender, heard) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         signals.forever().for_each(|_| {
-            let _ = sender.send(note());
+            let _ = sender.send(record());
         });
     });
-    std::thread::spawn(move || heard.iter().for_each(answer));
+    std::thread::spawn(move || receiver.iter().for_each(respond));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How people write amounts on a command line: money, tokens, durations, moments, commands.
+//! Parsers for amounts on the command line: money, tokens, durations, times, commands.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
 use plimsoll_domain::Timestamp;
@@ -8,87 +8,71 @@ use plimsoll_store::clock;
 use std::time::Duration;
 use thiserror::Error;
 
-/// What was expected; clap says for which option, and what came instead.
+/// What was expected. clap adds the option and the value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ValueError {
-    /// It is no amount of money.
     #[error("US dollars, more than 0, such as 12.50")]
-    Dollars,
-    /// It is no number of tokens.
+    InvalidDollars,
     #[error("a number of tokens, such as 500000, 500k or 5M")]
-    Tokens,
-    /// It is no share.
+    InvalidTokenCount,
     #[error("a percentage from 1 to 100")]
-    Percent,
-    /// It is no duration.
+    InvalidPercent,
     #[error("a duration such as 30m or 90s (a bare number is minutes, 0 is never)")]
-    Duration,
-    /// It is no duration with a unit.
+    InvalidDuration,
     #[error("a duration such as 30d or 12h")]
-    Age,
-    /// It is no size with a unit.
+    InvalidAge,
     #[error("a size such as 500M or 2G")]
-    Bytes,
-    /// It is no moment.
+    InvalidByteSize,
     #[error("a time such as 07:00 or \"2026-01-07 07:00\", or a duration such as 8h or 90m")]
-    Deadline,
-    /// It is a moment that has been.
+    InvalidDeadline,
     #[error("{0} is in the past")]
-    InThePast(String),
-    /// It is no moment that has been.
+    DeadlineInPast(String),
     #[error("a time such as 07:00, 2026-01-07 or \"2026-01-07 07:00\", or a duration ago such as 12h")]
-    Past,
-    /// It is no list of words for a program.
+    InvalidPastTime,
     #[error("a program with its arguments; a quote is open")]
-    Program,
-    /// It cannot be the word of a run's promise.
+    InvalidCommand,
     #[error("one word of at most 64 letters, digits, `_` and `-`, other than BLOCKED")]
-    PromiseWord,
-    /// It says no interval between reviews.
+    InvalidPromiseWord,
     #[error("`item`, a number of items, or `off`")]
-    Review,
-    /// It is no whole number.
+    InvalidReviewInterval,
     #[error("a whole number, such as 20")]
-    WholeNumber,
-    /// It is no whole number, or 0.
+    NotWholeNumber,
     #[error("a whole number from 1 on, such as 20")]
-    AtLeastOne,
-    /// It is no number of workers that one machine can have.
-    #[error("a number of workers from 1 to {MOST_WORKERS}")]
-    Workers,
-    /// No register has this name.
+    NotPositiveNumber,
+    #[error("a number of workers from 1 to {MAX_WORKERS}")]
+    InvalidWorkerCount,
     #[error("one of {}", Register::ALL.map(Register::key).join(", "))]
-    Register,
+    UnknownRegister,
 }
 
-/// More clients on one machine are no faster.
-const MOST_WORKERS: usize = 64;
+/// More clients on one machine are not faster.
+const MAX_WORKERS: usize = 64;
 
-/// A number of workers.
+/// Parses a number of workers from 1 to the maximum.
 pub fn workers(text: &str) -> Result<usize, ValueError> {
-    text.parse().ok().filter(|count| (1..=MOST_WORKERS).contains(count)).ok_or(ValueError::Workers)
+    text.parse().ok().filter(|count| (1..=MAX_WORKERS).contains(count)).ok_or(ValueError::InvalidWorkerCount)
 }
 
-/// A whole number.
+/// Parses a whole number.
 pub fn whole_number<T: std::str::FromStr>(text: &str) -> Result<T, ValueError> {
-    text.parse().map_err(|_| ValueError::WholeNumber)
+    text.parse().map_err(|_| ValueError::NotWholeNumber)
 }
 
-/// A whole number of 1 or more.
+/// Parses a whole number from 1 on.
 pub fn at_least_one(text: &str) -> Result<u32, ValueError> {
-    text.parse().ok().filter(|number| *number > 0).ok_or(ValueError::AtLeastOne)
+    text.parse().ok().filter(|number| *number > 0).ok_or(ValueError::NotPositiveNumber)
 }
 
-/// US dollars: `12.50`, `$12.50`.
+/// Parses US dollars, more than 0: `12.50`, `$12.50`.
 pub fn dollars(text: &str) -> Result<f64, ValueError> {
     let amount = text.trim_start_matches('$').parse::<f64>().ok();
-    amount.filter(|amount| amount.is_finite() && *amount > 0.0).ok_or(ValueError::Dollars)
+    amount.filter(|amount| amount.is_finite() && *amount > 0.0).ok_or(ValueError::InvalidDollars)
 }
 
-/// Tokens: `500000`, `500k`, `5M`.
+/// Parses a number of tokens: `500000`, `500k`, `5M`.
 pub fn tokens(text: &str) -> Result<u64, ValueError> {
     let (number, unit) = match text.char_indices().find(|(_, letter)| letter.is_ascii_alphabetic()) {
-        Some((place, _)) => text.split_at(place),
+        Some((unit_start, _)) => text.split_at(unit_start),
         None => (text, ""),
     };
     let factor = match unit {
@@ -102,42 +86,44 @@ pub fn tokens(text: &str) -> Result<u64, ValueError> {
     amount
         .filter(|amount| (1.0..1e15).contains(amount))
         .map(|amount| amount.round() as u64)
-        .ok_or(ValueError::Tokens)
+        .ok_or(ValueError::InvalidTokenCount)
 }
 
-/// A share: `80`, `80%`.
+/// Parses a percentage from 1 to 100: `80`, `80%`.
 pub fn percent(text: &str) -> Result<u8, ValueError> {
     let number = text.trim_end_matches('%').parse::<u8>().ok();
-    number.filter(|number| (1..=100).contains(number)).ok_or(ValueError::Percent)
+    number.filter(|number| (1..=100).contains(number)).ok_or(ValueError::InvalidPercent)
 }
 
-/// After how many items a review comes: `item` is 1, `off` is 0.
-pub fn review(text: &str) -> Result<u32, ValueError> {
+/// Parses the number of items between reviews: `item` is 1, `off` is 0.
+pub fn review_interval(text: &str) -> Result<u32, ValueError> {
     match text {
         "item" => Ok(1),
         "off" => Ok(0),
-        number => number.parse().ok().filter(|number| *number > 0).ok_or(ValueError::Review),
+        number => number.parse().ok().filter(|number| *number > 0).ok_or(ValueError::InvalidReviewInterval),
     }
 }
 
-/// Whole seconds: `30m`, `90s`, `1h 30m`; a bare number is minutes; `0` switches off.
+/// Parses a duration into seconds: `30m`, `90s`, `1h 30m`. A bare number is minutes, and `0` means off.
 pub fn seconds(text: &str) -> Result<u64, ValueError> {
     if let Ok(minutes) = text.parse::<u64>() {
         return Ok(minutes.saturating_mul(60));
     }
-    humantime::parse_duration(text).map(|duration| duration.as_secs()).map_err(|_| ValueError::Duration)
+    humantime::parse_duration(text)
+        .map(|duration| duration.as_secs())
+        .map_err(|_| ValueError::InvalidDuration)
 }
 
-/// How long ago, in whole seconds: `30d`, `12h`. A bare number says no unit, and what is asked for cannot be undone.
-pub fn age(text: &str) -> Result<u64, ValueError> {
-    humantime::parse_duration(text).map(|duration| duration.as_secs()).map_err(|_| ValueError::Age)
+/// Parses an age into seconds: `30d`, `12h`. A bare number is an error, because it has no unit and the command cannot be undone.
+pub fn age_seconds(text: &str) -> Result<u64, ValueError> {
+    humantime::parse_duration(text).map(|duration| duration.as_secs()).map_err(|_| ValueError::InvalidAge)
 }
 
-/// Bytes: `500M`, `2G`, `1.5GB`; a thousand of each make the next.
+/// Parses a size into bytes: `500M`, `2G`, `1.5GB`. Units are powers of 1000.
 pub fn bytes(text: &str) -> Result<u64, ValueError> {
     let (number, unit) = match text.char_indices().find(|(_, letter)| letter.is_ascii_alphabetic()) {
-        Some((place, _)) => text.split_at(place),
-        None => return Err(ValueError::Bytes),
+        Some((unit_start, _)) => text.split_at(unit_start),
+        None => return Err(ValueError::InvalidByteSize),
     };
     let factor = match unit.trim_end_matches(['B', 'b']).to_ascii_uppercase().as_str() {
         "K" => Some(1e3),
@@ -147,56 +133,60 @@ pub fn bytes(text: &str) -> Result<u64, ValueError> {
         _ => None,
     };
     let amount = number.trim().parse::<f64>().ok().zip(factor).map(|(number, factor)| number * factor);
-    amount.filter(|amount| (0.0..1e18).contains(amount)).map(|amount| amount as u64).ok_or(ValueError::Bytes)
+    amount
+        .filter(|amount| (0.0..1e18).contains(amount))
+        .map(|amount| amount as u64)
+        .ok_or(ValueError::InvalidByteSize)
 }
 
-/// A moment to come, as it stands in the state: `07:00`, `2026-01-07 07:00`, RFC 3339, or so long from now (`8h`).
+/// Parses a future time: `07:00`, `2026-01-07 07:00`, RFC 3339, or a duration from now (`8h`).
 pub fn deadline(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
-    let moment = moment(text, now).ok_or(ValueError::Deadline)?;
-    if moment <= now {
-        return Err(ValueError::InThePast(text.to_owned()));
+    let time = parse_time_or_duration_from(text, now).ok_or(ValueError::InvalidDeadline)?;
+    if time <= now {
+        return Err(ValueError::DeadlineInPast(text.to_owned()));
     }
-    Ok(clock::stamp(moment))
+    Ok(clock::to_timestamp(time))
 }
 
-/// A moment that has been, as written in the turn log: `07:00` (the last one), `2026-01-07`, RFC 3339, or so long
-/// ago (`12h`).
-pub fn past(text: &str) -> Result<Timestamp, ValueError> {
+/// Parses a past time: `07:00` (the last one), `2026-01-07`, RFC 3339, or a duration ago (`12h`). The format is that of the turn log.
+pub fn past_timestamp(text: &str) -> Result<Timestamp, ValueError> {
     let now = clock::now();
-    let ago = humantime::parse_duration(text).ok().map(|duration| now - duration);
-    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
-    let moment = ago.or_else(|| day().and_then(clock::of_wall_clock)).or_else(|| moment(text, now));
-    let last = moment.map(|moment| if moment > now { moment - chrono::Duration::days(1) } else { moment });
-    last.map(clock::stamp).ok_or(ValueError::Past)
+    let time_ago = humantime::parse_duration(text).ok().map(|duration| now - duration);
+    let start_of_day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
+    let time = time_ago
+        .or_else(|| start_of_day().and_then(clock::from_local_date_time))
+        .or_else(|| parse_time_or_duration_from(text, now));
+    let past_time = time.map(|moment| if moment > now { moment - chrono::Duration::days(1) } else { moment });
+    past_time.map(clock::to_timestamp).ok_or(ValueError::InvalidPastTime)
 }
 
-fn moment(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+fn parse_time_or_duration_from(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     if let Ok(duration) = humantime::parse_duration(text) {
         return Some(now + duration.max(Duration::from_secs(1)));
     }
     if let Ok(time) = NaiveTime::parse_from_str(text, "%H:%M") {
-        return clock::next_wall_clock(now, (time.hour(), time.minute()), None, false);
+        return clock::next_time_of_day(now, (time.hour(), time.minute()), None, false);
     }
-    let local = ["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"];
-    let named = local.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
-    named.and_then(clock::of_wall_clock).or_else(|| clock::parse(text))
+    let local_formats = ["%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"];
+    let local_time = local_formats.iter().find_map(|format| NaiveDateTime::parse_from_str(text, format).ok());
+    local_time.and_then(clock::from_local_date_time).or_else(|| clock::parse_rfc3339(text))
 }
 
-/// A program with its arguments, split into words as a shell would, and never given to one.
-pub fn words(text: &str) -> Result<Vec<String>, ValueError> {
+/// Splits a command into program and arguments with a shell's quoting rules. The command is never run by a shell.
+pub fn command_words(text: &str) -> Result<Vec<String>, ValueError> {
     let words = shlex::split(text).filter(|words| !words.is_empty());
-    words.ok_or(ValueError::Program)
+    words.ok_or(ValueError::InvalidCommand)
 }
 
-/// The word of a run's promise.
+/// Parses the word of a run's promise.
 pub fn promise_word(word: &str) -> Result<PromiseWord, ValueError> {
-    word.parse().map_err(|_| ValueError::PromiseWord)
+    word.parse().map_err(|_| ValueError::InvalidPromiseWord)
 }
 
-/// A register of the working memory: `R4`, `R4_CONSTRAINTS`, `constraints`.
+/// Parses a register of the working memory: `R4`, `R4_CONSTRAINTS`, `constraints`.
 pub fn register(word: &str) -> Result<Register, ValueError> {
-    Register::named(word).ok_or(ValueError::Register)
+    Register::parse(word).ok_or(ValueError::UnknownRegister)
 }
 
 #[cfg(test)]
@@ -204,16 +194,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_read_as_people_write_them() {
+    fn amounts_are_parsed_as_people_write_them() {
         assert_eq!((dollars("12.5"), dollars("$3")), (Ok(12.5), Ok(3.0)));
         assert_eq!(
-            (bytes("2G"), bytes("1.5 MB"), age("30d")),
+            (bytes("2G"), bytes("1.5 MB"), age_seconds("30d")),
             (Ok(2_000_000_000), Ok(1_500_000), Ok(2_592_000))
         );
         for wrong in ["2", "", "G", "-1G", "2X", "NaNG"] {
-            assert_eq!(bytes(wrong), Err(ValueError::Bytes), "{wrong}");
+            assert_eq!(bytes(wrong), Err(ValueError::InvalidByteSize), "{wrong}");
         }
-        assert_eq!((age("30"), age("soon")), (Err(ValueError::Age), Err(ValueError::Age)));
+        assert_eq!(
+            (age_seconds("30"), age_seconds("soon")),
+            (Err(ValueError::InvalidAge), Err(ValueError::InvalidAge))
+        );
         for wrong in ["", "0", "-1", "NaN", "inf", "12 EUR"] {
             assert!(dollars(wrong).is_err(), "{wrong}");
         }
@@ -232,10 +225,10 @@ mod tests {
         );
         assert!(seconds("soon").is_err());
         assert_eq!(
-            words("ntfy publish 'my topic'"),
+            command_words("ntfy publish 'my topic'"),
             Ok(vec!["ntfy".into(), "publish".into(), "my topic".into()])
         );
-        assert!(words("").is_err() && words("a 'b").is_err());
+        assert!(command_words("").is_err() && command_words("a 'b").is_err());
     }
 
     #[test]
@@ -247,22 +240,24 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_has_been_is_never_one_to_come() {
-        let age =
-            |text: &str| (clock::now() - clock::parse(past(text).unwrap().as_str()).unwrap()).num_seconds();
-        assert!((43_199..=43_201).contains(&age("12h")));
+    fn a_past_time_is_never_in_the_future() {
+        let age_of_text_seconds = |text: &str| {
+            (clock::now() - clock::parse_rfc3339(past_timestamp(text).unwrap().as_str()).unwrap())
+                .num_seconds()
+        };
+        assert!((43_199..=43_201).contains(&age_of_text_seconds("12h")));
         for text in ["00:00", "23:59", "2026-01-07", "2026-01-07 07:00", "2026-01-07T07:00:00Z"] {
-            assert!(age(text) >= 0, "{text}");
+            assert!(age_of_text_seconds(text) >= 0, "{text}");
         }
-        assert!((0..=86_400).contains(&age("23:59")));
-        assert!(past("yesterday").is_err());
+        assert!((0..=86_400).contains(&age_of_text_seconds("23:59")));
+        assert!(past_timestamp("yesterday").is_err());
     }
 
     #[test]
-    fn a_deadline_is_a_moment_to_come() {
-        let in_eight_hours = clock::parse(deadline("8h").unwrap().as_str()).unwrap() - clock::now();
+    fn a_deadline_is_in_the_future() {
+        let in_eight_hours = clock::parse_rfc3339(deadline("8h").unwrap().as_str()).unwrap() - clock::now();
         assert!((28_798..=28_801).contains(&in_eight_hours.num_seconds()), "{in_eight_hours}");
-        let at_seven = clock::parse(deadline("07:00").unwrap().as_str()).unwrap() - clock::now();
+        let at_seven = clock::parse_rfc3339(deadline("07:00").unwrap().as_str()).unwrap() - clock::now();
         assert!((0..=86_400).contains(&at_seven.num_seconds()), "{at_seven}");
         assert_eq!(deadline("2100-01-01T00:00:00Z"), Ok("2100-01-01T00:00:00Z".into()));
         assert!(deadline("2100-01-01 07:00").is_ok());

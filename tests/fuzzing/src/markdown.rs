@@ -1,6 +1,6 @@
 //! The checkboxes of a plan as we find them, beside those that pulldown-cmark finds, which follows CommonMark and GitHub.
 
-use plimsoll_domain::checkbox::{Checkbox, checkboxes};
+use plimsoll_domain::checkbox::{Checkbox, parse_checkboxes};
 use pulldown_cmark::{Event, Options, Parser};
 
 /// A checkbox: its line, from 0, and whether it is ticked.
@@ -9,10 +9,11 @@ pub type LineBox = (usize, bool);
 /// Checkboxes as we find them: those that GitHub shows, too. Not compared are the marks that we alone take (`[~]`, `[/]` and
 /// `[ ]*`), and boxes without words, which are no items.
 pub fn our_boxes(text: &str) -> Vec<LineBox> {
-    let is_ours_alone = |found: &Checkbox<'_>| matches!(found.mark, "~" | "/") || found.is_starred;
-    let boxes =
-        checkboxes(text).into_iter().filter(|found| !is_ours_alone(found) && !found.words.trim().is_empty());
-    boxes.map(|found| (found.line, found.done)).collect()
+    let is_ours_alone = |found: &Checkbox<'_>| matches!(found.mark_text, "~" | "/") || found.is_starred;
+    let boxes = parse_checkboxes(text)
+        .into_iter()
+        .filter(|found| !is_ours_alone(found) && !found.text.trim().is_empty());
+    boxes.map(|found| (found.line_index, found.is_done)).collect()
 }
 
 /// Checkboxes as pulldown-cmark finds them, but for those without words.
@@ -50,7 +51,7 @@ pub fn known_difference(text: &str) -> Option<&'static str> {
     if text.replace("<!--", "").contains('<') {
         return Some("HTML that is no comment is text for us");
     }
-    if checkboxes(text).iter().any(|found| found.words.trim().is_empty()) {
+    if parse_checkboxes(text).iter().any(|found| found.text.trim().is_empty()) {
         return Some("a box without words begins a paragraph");
     }
     if text.contains(" \t[") || text.contains("\t\t[") {

@@ -51,8 +51,8 @@ const HEADING: &str = "%%% ";
 /// What a plan of the file is to us: its items, the ticked ones, and the lines that only look like items.
 fn summary(plan: &str) -> String {
     let todo = TodoList::parse(plan);
-    let unclear: Vec<String> = todo.unclear.iter().map(|line| line.line.to_string()).collect();
-    format!("{} items, {} done, unclear: {}", todo.items.len(), todo.done().len(), unclear.join(" "))
+    let unclear: Vec<String> = todo.unclear_lines.iter().map(|line| line.line_number.to_string()).collect();
+    format!("{} items, {} done, unclear: {}", todo.items.len(), todo.ticked_items().len(), unclear.join(" "))
 }
 
 /// The file has plans as people and programs write them, each below a line with its name and its summary.

@@ -35,9 +35,9 @@ fn run(world: &World, model: &str) -> Finished {
 /// What is remembered of the session that works for the run at this moment.
 fn record_now(project: &Path) -> SessionRecord {
     let runs = project.parent().expect("a world").join("home/.local/state/plimsoll/runs");
-    let project = Project::at(project).with_runs_in(&runs);
-    let state = state_file::load(&project, None).expect("the state parses").expect("there is a run");
-    sessions::load(&project, &state.session_id.expect("a session"))
+    let project = Project::with_local_files(project).with_runs_folder(&runs);
+    let state = state_file::load_state(&project, None).expect("the state parses").expect("there is a run");
+    sessions::load_session_record(&project, &state.session_id.expect("a session"))
 }
 
 /// What the model and the summarizer were sent around the one compaction.
@@ -128,8 +128,10 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
     assert_nothing_is_lost(&world, &model.requests(), &handoff);
 
     let records = records.lock().expect("no panic");
-    let seen: Vec<(Option<u64>, Level)> =
-        records.iter().map(|record| (record.usage.percent, record.announced.level)).collect();
+    let seen: Vec<(Option<u64>, Level)> = records
+        .iter()
+        .map(|record| (record.usage.projected_percent, record.highest_announcement.level))
+        .collect();
     assert_eq!(seen[0], (None, Level::L0), "the reading of before is void, and with it the level");
     let low = seen[1].0.is_some_and(|percent| percent < 30);
     assert!(
@@ -139,7 +141,7 @@ fn after_an_automatic_compaction_the_session_is_briefed_and_the_levels_begin_ane
     let levels: Vec<Level> = seen[2..].iter().map(|(_, level)| *level).collect();
     assert!(levels.is_sorted() && levels.contains(&Level::L1), "{seen:?}");
     assert_eq!(levels.last(), Some(&Level::L2), "{seen:?}");
-    assert_eq!(records[0].compactions, 1);
+    assert_eq!(records[0].compaction_count, 1);
 
     // The work of before the compaction and of after it is in the handoff that the next session resumes.
     let resumed = first_request_of(&model, 2);
@@ -196,9 +198,12 @@ fn a_compaction_that_nobody_foresaw_loses_nothing_and_forces_no_new_session() {
     assert!(text.contains(FIRST_HALF_ROW), "the briefing names the work in hand: {text}");
 
     let records = records.lock().expect("no panic");
-    assert_eq!((records[0].usage.percent, records[0].announced.level), (None, Level::L0));
+    assert_eq!(
+        (records[0].usage.projected_percent, records[0].highest_announcement.level),
+        (None, Level::L0)
+    );
     assert!(
-        records[1].usage.percent.is_some_and(|percent| percent <= 11),
+        records[1].usage.projected_percent.is_some_and(|percent| percent <= 11),
         "the old reading is forgotten: {:?}",
         records[1]
     );

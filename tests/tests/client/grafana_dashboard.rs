@@ -79,7 +79,7 @@ fn fields(collector: &Collector, event: &str) -> BTreeSet<String> {
         let name = event.strip_prefix("plimsoll.").expect("our name");
         // What has no default beside it.
         let line = format!(r#"{{"event":"{name}","cause":"no_progress"}}"#);
-        let entry = StreamEntry::read(line.as_bytes()).expect("an entry");
+        let entry = StreamEntry::from_line_bytes(line.as_bytes()).expect("an entry");
         let is_unknown = matches!(entry.event, StreamEvent::Journal(JournalEvent::Unknown(_)));
         assert!(!is_unknown, "{event} is no event");
         found = entry.event.facts().keys().map(|name| plain(&format!("plimsoll.{name}"))).collect();

@@ -106,7 +106,7 @@ fn a_colleague_without_the_programs_sees_nothing_of_them() {
     let finished = world.claude(&session).run().expect_success();
     assert_eq!((finished.stdout.trim(), finished.stderr.as_str()), ("done", ""));
     assert_eq!(attachments(&world), [], "no hook has said anything, and none has failed");
-    let ours = plimsoll_store::disk::names(&world.path(".claude/plimsoll"));
+    let ours = plimsoll_store::disk::list_names(&world.path(".claude/plimsoll"));
     assert_eq!(ours, [""; 0], "nothing of ours ran");
 }
 

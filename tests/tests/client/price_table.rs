@@ -1,6 +1,6 @@
 //! The price table against the real client: usage in, `total_cost_usd` out.
 
-use plimsoll_policy::prices::{BilledTokens, TABLE, Tariff};
+use plimsoll_policy::prices::{BilledTokens, PRICE_TABLE, Tariff};
 use plimsoll_protocol::billing::BilledUsage;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_tests::world;
@@ -62,7 +62,7 @@ fn model_id(family: &str) -> String {
 fn turns() -> Vec<(String, Value)> {
     let mut turns: Vec<(String, Value)> =
         single_kinds().into_iter().map(|usage| ("claude-opus-5-5".to_owned(), usage)).collect();
-    for row in TABLE {
+    for row in PRICE_TABLE {
         turns.push((model_id(row.model), usage(&json!({"speed": "fast", "inference_geo": "us"}))));
         // Without a factor for speed that turn has told all of its prices.
         if row.fast_factor > 1.0 {
@@ -135,7 +135,7 @@ fn every_price_of_the_table_is_the_clients() {
         };
         let reported = result["total_cost_usd"].as_f64().expect("a cost");
         let billed = BilledUsage::from_value(usage);
-        let expected = Tariff::new(Some(model), &billed).price(BilledTokens::from_usage(&billed));
+        let expected = Tariff::new(Some(model), &billed).price_usd(BilledTokens::from_usage(&billed));
         if (reported - total - expected).abs() > 1e-9 {
             wrong.push(format!("{model} {usage}: {} instead of {expected}", reported - total));
         }

@@ -261,17 +261,20 @@ fn a_project_that_is_written_by_hand_is_what_the_programs_read() {
     for size in [Size::TEN, LARGE] {
         let large = LargeWorld::new(size);
         let project = &large.project;
-        let log = TurnLog::of(project, &SESSION.into()).unwrap();
+        let log = TurnLog::for_session(project, &SESSION.into()).unwrap();
         let report = log.verify().unwrap();
-        assert!(report.is_whole() && report.turns == size.turns, "{report:?}");
-        assert_eq!(log.head().unwrap().seq, size.turns);
-        let history = memory::history(project).unwrap();
+        assert!(report.is_intact() && report.turn_count == size.turns, "{report:?}");
+        assert_eq!(log.current_head().unwrap().sequence_number, size.turns);
+        let history = memory::read_changes(project).unwrap();
         assert_eq!(history.len() as u64, size.changes);
-        assert_eq!(memory::load(project).unwrap().rev, size.changes);
-        assert_eq!(sessions::ids(project).len() as u64, size.sessions);
-        let run = state_file::load(project, Some(&RUN.into())).unwrap().unwrap();
+        assert_eq!(memory::load_memory(project).unwrap().revision, size.changes);
+        assert_eq!(sessions::sessions_with_record(project).len() as u64, size.sessions);
+        let run = state_file::load_state(project, Some(&RUN.into())).unwrap().unwrap();
         let plan = TodoList::parse(&large.world.read("fix_plan.md"));
-        assert_eq!((run.items.todo_items, run.items.completed_items), (plan.open(), plan.done()));
+        assert_eq!(
+            (run.plan_items.todo_items, run.plan_items.completed_items),
+            (plan.open_items(), plan.ticked_items())
+        );
         assert_eq!((plan.items.len() as u64, run.context_history.len() as u64), (size.items, size.history));
     }
 }

@@ -9,7 +9,7 @@
 //! - `text`: for the eye alone; no command may hide there.
 
 use crate::architecture_pages::MODULE_PAGES;
-use plimsoll_domain::prompt::BEGIN;
+use plimsoll_domain::prompt::BEGIN_MARK;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::{Finished, World};
 use plimsoll_tests::dates::{agent, project};
@@ -85,7 +85,10 @@ fn tell(pages: &[&str]) -> World {
         }
     }
     let requests = model.main_requests();
-    requests.iter().filter(|one| one.answers() == 0 && one.text().contains(BEGIN)).for_each(assert_said_once);
+    requests
+        .iter()
+        .filter(|one| one.answers() == 0 && one.text().contains(BEGIN_MARK))
+        .for_each(assert_said_once);
     world
 }
 
@@ -181,7 +184,7 @@ fn the_command_lines_of_all_blocks_are_understood() {
             // The other lines show what is printed.
             let is_command = !block.how.starts_with("console") || line.starts_with("$ ");
             let Some(words) = plimsoll_words(line).filter(|_| is_command) else { continue };
-            let parsed = plimsoll_cli::definition().try_get_matches_from(&words);
+            let parsed = plimsoll_cli::command_line_definition().try_get_matches_from(&words);
             if let Err(error) = parsed {
                 assert!(!error.use_stderr(), "{}: {line}\n{words:?}\n{error}", block.place);
             }
@@ -332,7 +335,7 @@ pages! {
 fn the_table_of_exit_codes_says_what_programs_end_with() {
     use plimsoll_domain::exit_status::ExitStatus;
     use plimsoll_domain::verdict::{ContinueKind, PauseKind};
-    use plimsoll_domain::{Status, Verdict};
+    use plimsoll_domain::{RunStatus, Verdict};
     let text = page("docs/reference.md");
     let (_, section) = text.split_once("## Exit codes and markers\n").expect("the section");
     let section = section.split("\n## ").next().unwrap_or_default();
@@ -346,17 +349,17 @@ fn the_table_of_exit_codes_says_what_programs_end_with() {
         let [statuses, _, gate, run] = cells[..] else { panic!("{row}") };
         let statuses = statuses.split('(').next().unwrap_or_default().split(',').map(str::trim);
         for status in statuses {
-            let Ok(status) = serde_json::from_value::<Status>(status.into()) else { continue };
+            let Ok(status) = serde_json::from_value::<RunStatus>(status.into()) else { continue };
             let reason = String::new();
-            let verdict = if status.is_over() {
+            let verdict = if status.has_ended() {
                 Verdict::Stop { status, reason }
-            } else if status == Status::Paused {
+            } else if status == RunStatus::Paused {
                 Verdict::Pause { kind: PauseKind::Limit, until: None, reason }
             } else {
-                Verdict::Continue { kind: ContinueKind::Next, reason }
+                Verdict::Continue { kind: ContinueKind::NextItem, reason }
             };
             assert_eq!(number(gate), Some(verdict.gate_exit_status().code()), "{row}");
-            if status != Status::Running {
+            if status != RunStatus::Running {
                 assert_eq!(number(run), Some(status.exit_code()), "{row}");
             }
             seen.push(status);
@@ -367,5 +370,5 @@ fn the_table_of_exit_codes_says_what_programs_end_with() {
         section.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect();
     // A program that does not start has the same code everywhere.
     let unnamed = ExitStatus::ALL.map(ExitStatus::code).into_iter().filter(|code| !named.contains(code));
-    assert_eq!(unnamed.collect::<Vec<_>>(), [ExitStatus::NotFound.code()]);
+    assert_eq!(unnamed.collect::<Vec<_>>(), [ExitStatus::ProgramNotFound.code()]);
 }

@@ -505,7 +505,7 @@ fn a_program_that_is_missing_or_broken_or_old_is_named() {
     assert_eq!(place("programs.other_version"), "plimsoll-frame");
     assert_eq!(place("programs.silent"), "plimsoll-memory");
     assert_eq!(place("programs.not_executable"), "plimsoll-post-tool");
-    let first_missing = settings::PROGRAMS.iter().find(|name| !line.concat().contains(**name)).unwrap();
+    let first_missing = settings::PROGRAM_NAMES.iter().find(|name| !line.concat().contains(**name)).unwrap();
     assert_eq!(place("programs.missing"), *first_missing);
     assert!(visit.troubles().contains(&"programs.several"), "the one on the PATH is another");
 }
@@ -514,7 +514,7 @@ fn a_program_that_is_missing_or_broken_or_old_is_named() {
 fn a_program_that_a_strangers_settings_name_is_judged_and_never_started() {
     let world = with_client(MODERN);
     let folder = world.home().join("theirs");
-    for program in settings::PROGRAMS.iter() {
+    for program in settings::PROGRAM_NAMES.iter() {
         world.write(folder.join(program), "#!/bin/sh\ntouch \"$HOME/was-started\"\n");
     }
     let line = format!("chmod 755 '{}'/*", folder.display());
@@ -548,7 +548,7 @@ fn an_entry_by_bare_name_is_named_and_init_gives_it_a_path() {
 
 /// Programs of the hooks' names that leave a trace when they are started, and start only with a PATH.
 fn wrappers(world: &World, folder: &Path) {
-    for program in settings::PROGRAMS.iter() {
+    for program in settings::PROGRAM_NAMES.iter() {
         let real = bin_dir().join(program).display().to_string();
         let text = format!("#!/bin/sh\n: >\"$HOME/was-started\"\nexec env '{real}' \"$@\"\n");
         world.write_program(folder.join(program), &text);
@@ -596,7 +596,7 @@ fn no_program_is_started_because_a_file_of_the_project_names_it_and_none_inside_
 #[test]
 fn every_hook_program_tells_its_version_and_then_does_nothing_else() {
     let world = World::untouched();
-    for program in settings::PROGRAMS.iter() {
+    for program in settings::PROGRAM_NAMES.iter() {
         let finished = world.command(bin_dir().join(program), &["version"]).run().expect_success();
         let version = finished.stdout.strip_prefix(&format!("{program} ")).map(str::trim_end);
         assert_eq!(version, Some(env!("CARGO_PKG_VERSION")), "{finished:?}");
@@ -609,7 +609,7 @@ fn every_program_says_which_build_it_is_and_all_say_the_same() {
     let world = World::untouched();
     let others = ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp"]
         .map(|program| (program, "--version"));
-    let hooks = settings::PROGRAMS.iter().map(|program| (*program, "version"));
+    let hooks = settings::PROGRAM_NAMES.iter().map(|program| (*program, "version"));
     let mut builds = Vec::new();
     for (program, word) in hooks.chain(others) {
         let finished = world.command(bin_dir().join(program), &[word, "--json"]).run().expect_success();

@@ -1,7 +1,7 @@
 //! What the commands print with `--json` is what docs/json.md says, field by field; and the schemas beside it are made of that
 //! page. `PLIMSOLL_UPDATE_GOLDEN=1` makes them anew.
 
-use plimsoll_domain::Status;
+use plimsoll_domain::RunStatus;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
@@ -380,7 +380,7 @@ fn the_schemas_are_made_of_the_page() {
 
 #[test]
 fn the_page_names_every_status() {
-    let words: Vec<String> = Status::ALL.iter().map(|status| format!("`{status}`")).collect();
+    let words: Vec<String> = RunStatus::ALL.iter().map(|status| format!("`{status}`")).collect();
     let (last, others) = words.split_last().expect("statuses");
     let row = format!("| `status` | string | {} or {last} |", others.join(", "));
     let path = workspace_root().join("docs/json.md");

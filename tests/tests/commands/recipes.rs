@@ -2,7 +2,7 @@
 //! function, list, type or page that names every one that there is would have to name a new one, too. What names only some does so
 //! by choice.
 
-use plimsoll_domain::Status;
+use plimsoll_domain::RunStatus;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_testkit::workspace_root;
@@ -37,7 +37,7 @@ struct Kinds {
 fn all_kinds() -> [Kinds; 3] {
     let events = JournalEvent::NAMES.iter().filter(|name| **name != "unknown");
     let segments = SegmentKind::ALL.iter();
-    let statuses = Status::ALL.iter();
+    let statuses = RunStatus::ALL.iter();
     [
         Kinds {
             title: "A new journal event",
@@ -60,8 +60,8 @@ fn all_kinds() -> [Kinds; 3] {
             owner: "Status",
             // One that is not over is no ending.
             variants: statuses
-                .filter(|status| status.is_over())
-                .map(|status| (format!("{status:?}"), status.word().to_owned()))
+                .filter(|status| status.has_ended())
+                .map(|status| (format!("{status:?}"), status.as_str().to_owned()))
                 .collect(),
         },
     ]

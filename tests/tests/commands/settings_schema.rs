@@ -1,7 +1,7 @@
 //! The published schema of the settings is made of their types, and the page about them of the schema.
 
 use plimsoll_domain::Settings;
-use plimsoll_domain::settings::authority::{self, May};
+use plimsoll_domain::settings::authority::{self, ProjectFilePermission};
 use plimsoll_testkit::workspace_root;
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -59,7 +59,7 @@ fn rows(properties: &Map<String, Value>, before: &str, page: &mut String) {
             (_, Some(_)) | (Value::Null, None) => String::new(),
             (value, None) => format!("`{value}`"),
         };
-        let of_project = authority::may(&name).map(words).unwrap_or_default();
+        let of_project = authority::permission_for_key(&name).map(words).unwrap_or_default();
         page.push_str(&format!(
             "| `{name}` | {} | {default} | {of_project} | {description} |\n",
             kind(setting)
@@ -74,12 +74,12 @@ fn rows(properties: &Map<String, Value>, before: &str, page: &mut String) {
 }
 
 /// What a project's file may do with a key.
-fn words(may: May) -> &'static str {
+fn words(may: ProjectFilePermission) -> &'static str {
     match may {
-        May::Prefer => "prefer",
-        May::Lower | May::LowerNotZero => "lower",
-        May::Raise => "raise",
-        May::Nothing => "nothing",
+        ProjectFilePermission::AnyValue => "prefer",
+        ProjectFilePermission::OnlyLower | ProjectFilePermission::OnlyLowerNonZero => "lower",
+        ProjectFilePermission::OnlyHigher => "raise",
+        ProjectFilePermission::Never => "nothing",
     }
 }
 
@@ -100,7 +100,7 @@ fn names(properties: &Map<String, Value>, before: &str, found: &mut Vec<String>)
 fn of_every_setting_it_is_said_what_a_project_may_do_with_it() {
     let mut all = Vec::new();
     names(schema()["properties"].as_object().expect("properties"), "", &mut all);
-    let table: Vec<String> = authority::TABLE.iter().map(|(key, _)| (*key).to_owned()).collect();
+    let table: Vec<String> = authority::PERMISSIONS_BY_KEY.iter().map(|(key, _)| (*key).to_owned()).collect();
     assert_eq!(all, table);
 }
 

@@ -71,14 +71,14 @@ fn leaky() -> World {
         "cwd": world.project(), "hook_event_name": "SessionEnd", "reason": "other"});
     world.hook("plimsoll-session-end", &end).run().expect_success();
     std::fs::remove_file(world.path(format!("{SESSION}.jsonl"))).unwrap();
-    let project = Project::at(&world.project());
+    let project = Project::with_local_files(&world.project());
     for session in [SESSION, "only-waiting"] {
-        let log = TurnLog::of(&project, &SessionId::from(session)).unwrap();
-        let held = log.write(Duration::from_secs(5)).unwrap();
+        let log = TurnLog::for_session(&project, &SessionId::from(session)).unwrap();
+        let held = log.open_writer(Duration::from_secs(5)).unwrap();
         let fields = json!({"text": format!("waits with {}", token("w"))});
         let entry = NewRecord::new(RecordKind::Context, "2026-01-07T13:00:00Z".into());
-        let entry = entry.holding(encode_fields(fields.as_object().unwrap()));
-        log.note(&entry, Duration::ZERO).unwrap();
+        let entry = entry.with_content(encode_fields(fields.as_object().unwrap()));
+        log.append_or_defer(&entry, Duration::ZERO).unwrap();
         drop(held);
     }
     for name in ["only-waiting.jsonl", "only-waiting.head"] {
@@ -271,8 +271,10 @@ fn an_interrupted_erasure_of_secrets_is_named_and_finished() {
 fn an_interrupted_erasure_in_a_packed_log_is_named_and_finished() {
     let world = leaky();
     for session in [SESSION, "only-waiting"] {
-        let log = TurnLog::of(&Project::at(&world.project()), &SessionId::from(session)).unwrap();
-        log.pack(Duration::from_secs(5)).unwrap();
+        let log =
+            TurnLog::for_session(&Project::with_local_files(&world.project()), &SessionId::from(session))
+                .unwrap();
+        log.compress_log(Duration::from_secs(5)).unwrap();
     }
     // Nothing that is read, compressed or not, holds one.
     interrupt_everywhere(world, &["turns", "erase", "--secrets"], |world| {
@@ -294,19 +296,20 @@ fn an_interrupted_erasure_of_a_turn_is_named_and_finished() {
 #[test]
 fn two_interrupted_erasures_are_both_named() {
     let world = leaky();
-    let project = Project::at(&world.project());
+    let project = Project::with_local_files(&world.project());
     let records = [(SESSION.to_owned(), [3].into())].into();
-    let one = ErasureRequest { records, ..ErasureRequest::default() };
+    let one = ErasureRequest { records_by_session: records, ..ErasureRequest::default() };
     let session = Some("it's".to_owned());
-    let other = ErasureRequest { secrets: true, session, ..ErasureRequest::default() };
+    let other =
+        ErasureRequest { removes_secrets: true, session_prefix: session, ..ErasureRequest::default() };
     for request in [&one, &other, &one] {
-        request.begin(&project).unwrap();
+        request.record_start(&project).unwrap();
     }
     let verified = turns(&world, &["verify"]);
     let commands = "  plimsoll turns erase --secrets --session 'it'\\''s'\n  plimsoll turns erase --session leaky record:3\n";
     assert!(verified.code == Some(1) && verified.stdout.ends_with(commands), "{verified:?}");
     turns(&world, &["erase", "--secrets"]).expect_success();
-    assert_eq!(ErasureRequest::interrupted(&project), [one]);
+    assert_eq!(ErasureRequest::load_interrupted(&project), [one]);
     turns(&world, &["erase", "--session", SESSION, "record:3"]).expect_success();
     turns(&world, &["verify"]).expect_success();
 }

@@ -2,7 +2,7 @@
 //! guessed.
 
 use cpu_time::ThreadTime;
-use plimsoll_store::tail::{self, Tail};
+use plimsoll_store::tail::{self, TranscriptTail};
 use plimsoll_testkit::fixtures;
 use plimsoll_testkit::world::{Finished, World};
 use proptest::prelude::*;
@@ -78,14 +78,14 @@ fn boundary(post_tokens: u64) -> String {
         + "\n"
 }
 
-fn read_bytes(bytes: &[u8]) -> Tail {
+fn read_bytes(bytes: &[u8]) -> TranscriptTail {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(file.path(), bytes).expect("a temporary file");
-    tail::read(file.path(), &[]).expect("a readable file")
+    tail::read_tail(file.path(), &[]).expect("a readable file")
 }
 
 fn used(text: &str) -> Option<u64> {
-    read_bytes(text.as_bytes()).answer.map(|answer| answer.used)
+    read_bytes(text.as_bytes()).last_response.map(|answer| answer.input_tokens)
 }
 
 /// As if no session had been here.
@@ -136,7 +136,11 @@ fn the_last_answer_of_the_main_conversation_counts() {
     }
     let torn =
         two.into_bytes().into_iter().chain(*b"{\"type\":\"assistant\", \xff\xfe\xc3").collect::<Vec<u8>>();
-    assert_eq!(read_bytes(&torn).answer.map(|answer| answer.used), Some(200_000), "bytes that are no text");
+    assert_eq!(
+        read_bytes(&torn).last_response.map(|answer| answer.input_tokens),
+        Some(200_000),
+        "bytes that are no text"
+    );
 }
 
 #[test]
@@ -146,7 +150,7 @@ fn after_a_compaction_its_own_figure_holds_with_the_model_from_before() {
     let compaction = tail.compaction.expect("a compaction");
     assert_eq!(compaction.metadata.post_tokens, Some(9_000), "the newest");
     assert_eq!(compaction.model.as_deref(), Some(OPUS));
-    assert!(tail.answer.is_none());
+    assert!(tail.last_response.is_none());
 }
 
 #[test]
@@ -162,8 +166,13 @@ fn a_call_is_found_in_any_line_of_its_answer_and_in_no_other_answer() {
         + &part("msg_2", "toolu_d");
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     fs::write(file.path(), text).expect("a temporary file");
-    let found =
-        |ids: &[&str]| tail::read(file.path(), ids).expect("readable").answer.expect("an answer").is_the_one;
+    let found = |ids: &[&str]| {
+        tail::read_tail(file.path(), ids)
+            .expect("readable")
+            .last_response
+            .expect("an answer")
+            .has_requested_tool_call
+    };
     assert!(found(&["toolu_d"]));
     assert!(found(&["toolu_a"]), "the hook of the first of three parallel tools");
     assert!(found(&["toolu_c", "toolu_b"]));
@@ -244,7 +253,7 @@ proptest! {
         }
         let tail = read_bytes(text.as_bytes());
         let ours = (
-            tail.answer.map(|answer| answer.used),
+            tail.last_response.map(|answer| answer.input_tokens),
             tail.compaction.and_then(|compaction| compaction.metadata.post_tokens),
         );
         prop_assert_eq!(ours, forward(text.as_bytes()));
@@ -272,7 +281,10 @@ fn the_cost_does_not_depend_on_the_size_of_the_file() {
     let time = |path: &Path| {
         let start = ThreadTime::now();
         for _ in 0..50 {
-            assert_eq!(tail::read(path, &[]).expect("readable").answer.expect("an answer").used, 123_456);
+            assert_eq!(
+                tail::read_tail(path, &[]).expect("readable").last_response.expect("an answer").input_tokens,
+                123_456
+            );
         }
         start.elapsed()
     };
@@ -373,8 +385,8 @@ fn what_is_no_file_is_unknown_and_never_hangs() {
         forget(&world);
     }
     let pipe = world.path("pipe");
-    assert!(tail::read(&pipe, &[]).is_err(), "the crate says why");
-    assert!(tail::read(&world.path("folder"), &[]).is_err());
+    assert!(tail::read_tail(&pipe, &[]).is_err(), "the crate says why");
+    assert!(tail::read_tail(&world.path("folder"), &[]).is_err());
 }
 
 #[test]

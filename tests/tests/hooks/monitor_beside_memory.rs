@@ -68,7 +68,7 @@ fn the_memorys_lock_in_another_hand_keeps_no_word_of_the_monitor_waiting() {
         scene.remember();
         scene.answers(used);
         let project = scene.project();
-        let held = memory::hold(&project, SOON).expect("the lock");
+        let held = memory::lock_memory(&project, SOON).expect("the lock");
         let began = Instant::now();
         let finished = scene.stage.run(&with_memory(scene.batch()));
         let took = began.elapsed();
@@ -98,7 +98,7 @@ fn a_memory_that_is_damaged_changes_no_answer_of_the_monitor() {
         ] {
             let scene = Scene::in_run();
             scene.remember();
-            let path = scene.project().memory().join(name);
+            let path = scene.project().memory_folder().join(name);
             let _ = std::fs::remove_dir_all(&path);
             // The lock that nobody may open.
             match name {
@@ -142,19 +142,20 @@ fn a_batch_with_nothing_new_writes_no_file_of_the_memory_and_its_steps_count() {
     let batch = || context(&scene.stage.run(&with_memory(scene.batch())));
     assert!(batch().contains("R0 GOAL: Build it."));
     let files = ["log.jsonl", "log.head", "state.json", "seen/session-one.json"];
-    let versions = || files.map(|name| plimsoll_store::disk::version(&project.memory().join(name)));
-    let (before, step) = (versions(), memory::load(&project).unwrap().step);
+    let versions =
+        || files.map(|name| plimsoll_store::disk::file_change_stamp(&project.memory_folder().join(name)));
+    let (before, step) = (versions(), memory::load_memory(&project).unwrap().step_number);
     assert!(before.iter().all(Option::is_some), "{before:?}");
-    let held = memory::hold(&project, SOON).expect("the lock");
+    let held = memory::lock_memory(&project, SOON).expect("the lock");
     let began = Instant::now();
     assert_eq!([batch(), batch(), batch()], ["", "", ""]);
     assert!(began.elapsed() < SOON, "no lock is awaited: {:?}", began.elapsed());
     drop(held);
     assert_eq!(versions(), before);
-    assert_eq!(memory::load(&project).unwrap().step, step + 3);
+    assert_eq!(memory::load_memory(&project).unwrap().step_number, step + 3);
     // A change keeps the count, and is told with the next batch.
     set(&scene.stage, "constraints", "Keep the API.");
-    assert_eq!(memory::load(&project).unwrap().step, step + 3);
+    assert_eq!(memory::load_memory(&project).unwrap().step_number, step + 3);
     insta::assert_snapshot!(batch(), @r#"
     <plimsoll-memory rev="3"> (what has changed)
     R4 CONSTRAINTS: Keep the API.
@@ -168,7 +169,7 @@ fn a_batch_with_nothing_new_writes_no_file_of_the_memory_and_its_steps_count() {
     };
     assert!(other().contains("R0 GOAL"));
     (0..20).for_each(|_| assert_eq!(other(), ""));
-    assert_eq!(memory::load(&project).unwrap().step, step + 3 + 1 + 21);
+    assert_eq!(memory::load_memory(&project).unwrap().step_number, step + 3 + 1 + 21);
     let calls: Vec<String> = (0..30).map(|_| batch()).collect();
     let told: Vec<usize> = (0..30).filter(|place| !calls[*place].is_empty()).collect();
     assert_eq!(told.len(), 1, "all registers after 25 calls: {told:?}");
@@ -225,9 +226,13 @@ fn turn(number: u32) -> String {
 fn a_piece_of_the_memory_that_was_taken_away_is_put_there_again_by_the_next_turn() {
     let scene = Scene::ordinary();
     let content = "what a chunk holds, long enough for a piece of its own ".repeat(20);
-    let op = plimsoll_domain::memory::Op::HeapAlloc { name: "a".into(), content, description: String::new() };
-    memory::change(&scene.project(), "test", &[op]).expect("room for it");
-    let log = plimsoll_store::TurnLog::of(&scene.project(), &"session-one".into()).expect("a log");
+    let op = plimsoll_domain::memory::MemoryOp::HeapAlloc {
+        name: "a".into(),
+        content,
+        description: String::new(),
+    };
+    memory::apply_changes(&scene.project(), "test", &[op]).expect("room for it");
+    let log = plimsoll_store::TurnLog::for_session(&scene.project(), &"session-one".into()).expect("a log");
     let record = |turns: u32| {
         let lines: String = (1..=turns).map(turn).collect();
         scene.stage.world.write(scene.transcript(), &lines);
@@ -235,7 +240,7 @@ fn a_piece_of_the_memory_that_was_taken_away_is_put_there_again_by_the_next_turn
         batch.stdin = batch.stdin.replace("toolu_1", &format!("toolu_{turns}"));
         scene.stage.run(&batch).expect_success();
         let report = log.verify().unwrap();
-        (report.turns, report.is_whole())
+        (report.turn_count, report.is_intact())
     };
     assert_eq!(record(1), (1, true));
     let folder = log.path().with_extension("blobs");
@@ -256,20 +261,20 @@ fn the_first_turn_of_a_full_memory_waits_for_the_disk_no_more_often_than_a_turn_
     let project = scene.project();
     for number in 0..32 {
         let content = format!("{number:03}").repeat(240);
-        let op = plimsoll_domain::memory::Op::HeapAlloc {
+        let op = plimsoll_domain::memory::MemoryOp::HeapAlloc {
             name: format!("chunk-{number}"),
             content,
             description: String::new(),
         };
-        memory::change(&project, "test", &[op]).expect("room for it");
+        memory::apply_changes(&project, "test", &[op]).expect("room for it");
     }
     scene.stage.world.write(scene.transcript(), &turn(1));
     let Some(first) = syncs(&scene) else { return };
     // All pieces at once, their names, and the record that names them.
     assert!(first <= 3, "{first}");
-    let log = plimsoll_store::TurnLog::of(&project, &"session-one".into()).expect("a log");
+    let log = plimsoll_store::TurnLog::for_session(&project, &"session-one".into()).expect("a log");
     let report = log.verify().unwrap();
-    assert!(report.is_whole() && report.turns == 1, "{report:?}");
+    assert!(report.is_intact() && report.turn_count == 1, "{report:?}");
     assert_eq!(
         std::fs::read_dir(log.path().with_extension("blobs")).unwrap().count(),
         32,

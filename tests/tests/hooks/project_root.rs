@@ -19,11 +19,11 @@ fn with_a_repository_inside() -> World {
             todo_file: Some("fix_plan.md".to_owned()),
             ..RunOptions::default()
         },
-        lifecycle: Lifecycle::of(plimsoll_domain::Status::Paused),
+        lifecycle: Lifecycle::with_status(plimsoll_domain::RunStatus::Paused),
         ..plimsoll_domain::RunState::default()
     };
-    let project = plimsoll_store::Project::at(&world.project()).with_runs_in(&world.runs());
-    plimsoll_store::state_file::create(&project, &state).unwrap();
+    let project = plimsoll_store::Project::with_local_files(&world.project()).with_runs_folder(&world.runs());
+    plimsoll_store::state_file::create_state(&project, &state).unwrap();
     world.command("git", &["init", "-q", "vendor/lib"]).run().expect_success();
     world.write("vendor/lib/src/lib.rs", "");
     world

@@ -3,7 +3,7 @@
 use cpu_time::ProcessTime;
 use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
 use plimsoll_flows::turns::capture::CaptureLimits;
-use plimsoll_flows::turns::catch_up::sync;
+use plimsoll_flows::turns::catch_up::record_missing_turns_of_all_sessions;
 use plimsoll_store::{Durability, Project, TurnLog, sessions};
 use serde_json::json;
 use std::fs::{self, File};
@@ -74,7 +74,11 @@ fn record_in_another_process(project: &Path) -> Cost {
 fn as_one_who_records() {
     let Some(folder) = std::env::var_os("PLIMSOLL_RECORD") else { return };
     let start = ProcessTime::now();
-    let turns = sync(&Project::at(Path::new(&folder)), CaptureLimits::USER).unwrap();
+    let turns = record_missing_turns_of_all_sessions(
+        &Project::with_local_files(Path::new(&folder)),
+        CaptureLimits::USER,
+    )
+    .unwrap();
     let seconds = start.elapsed().as_secs_f64();
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -98,21 +102,21 @@ fn record(size: u64) -> (Cost, f64) {
     let path = folder.join("projects/x").join(format!("{ID}.jsonl"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let turns = write_transcript(&path, &folder, size);
-    let project = Project::at(&folder);
+    let project = Project::with_local_files(&folder);
     let mut record = SessionRecord { session_id: SessionId::from(ID), ..SessionRecord::default() };
     record.start.transcript_path = Some(path.display().to_string());
     record.end.ended_at = Some(Timestamp::from("2026-01-07T13:00:00Z"));
-    sessions::save(&project, &record, Durability::Lazy).unwrap();
+    sessions::save_session_record(&project, &record, Durability::Lazy).unwrap();
     let start = ProcessTime::now();
     let lines = BufReader::with_capacity(256 * 1024, File::open(&path).unwrap()).split(b'\n').count() as u64;
     let scan = start.elapsed().as_secs_f64();
     assert_eq!(lines, turns * 3);
     let cost = record_in_another_process(&folder);
     assert_eq!(cost.turns, turns, "every turn");
-    let log = TurnLog::of(&project, &SessionId::from(ID)).unwrap();
-    let last = log.backwards().unwrap().next().unwrap().unwrap();
+    let log = TurnLog::for_session(&project, &SessionId::from(ID)).unwrap();
+    let last = log.backward_lines().unwrap().next().unwrap().unwrap();
     let last = plimsoll_domain::log_line::LogLine::parse(&last.bytes).unwrap().header;
-    assert_eq!((last.number, last.message), (Some(turns), Some(format!("msg_{turns}"))));
+    assert_eq!((last.turn_number, last.message_id), (Some(turns), Some(format!("msg_{turns}"))));
     let again = record_in_another_process(&folder);
     assert_eq!(again.turns, 0, "nothing is read twice");
     assert!(again.seconds < 1.0, "{} s for nothing new", again.seconds);

@@ -8,7 +8,7 @@ use plimsoll_testkit::scripted_model::Step;
 /// with the notes.
 fn noting(stage: &Stage) -> std::path::PathBuf {
     let (folder, log) = (stage.world.home().join("noting"), stage.world.home().join("started.log"));
-    for program in plimsoll_protocol::settings::PROGRAMS.iter() {
+    for program in plimsoll_protocol::settings::PROGRAM_NAMES.iter() {
         let path = folder.join(program);
         let real = bin_dir().join(program);
         stage.world.write(

@@ -1,6 +1,6 @@
 //! `plimsoll memory`, and what the hooks and the status line make of what a person writes.
 
-use plimsoll_domain::memory::Op;
+use plimsoll_domain::memory::MemoryOp;
 use plimsoll_store::Project;
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::{Value, json};
@@ -140,14 +140,15 @@ fn what_cannot_be_says_what_and_what_to_do_and_changes_nothing() {
 fn the_stack_is_shown_and_a_frame_closed() {
     let world = World::new();
     done(&world, &["set", "goal", "Build calc"]);
-    let push = Op::PushFrame {
+    let push = MemoryOp::PushFrame {
         name: "tests".into(),
         objective: "Write test_calc.py".into(),
         context: "calc.py is there".into(),
         return_spec: "Passed and failed".into(),
-        call: None,
+        pushed_by_call: None,
     };
-    plimsoll_store::memory::change(&Project::at(&world.project()), "test", &[push]).expect("a frame");
+    plimsoll_store::memory::apply_changes(&Project::with_local_files(&world.project()), "test", &[push])
+        .expect("a frame");
     let shown = memory(&world, &["show", "--json"]).json();
     let frames = shown["frames"].as_array().expect("frames");
     assert_eq!((frames.len(), &frames[0]["registers"]["R0_GOAL"]), (2, &json!("Build calc")));

@@ -1,9 +1,9 @@
 //! Every way in which `claude -p` (2.1.329) was seen to end, and what the run does next. The session that ends so is the real
 //! client's; the one that goes on after it is replayed.
 
-use plimsoll_domain::Exit;
-use plimsoll_policy::session_ending::session_ending;
-use plimsoll_protocol::result::RunResult;
+use plimsoll_domain::ProcessExit;
+use plimsoll_policy::session_ending::classify_ending;
+use plimsoll_protocol::result::ClientResult;
 use plimsoll_testkit::client::CLIENT_VERSION;
 use plimsoll_testkit::fixtures;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
@@ -143,10 +143,11 @@ fn every_recorded_result_is_known_for_what_it_is() {
     ];
     let files = std::fs::read_dir(fixtures().join("result")).expect("recorded results").flatten();
     let found = files.map(|file| {
-        let result = RunResult::parse(&std::fs::read(file.path()).expect("a file")).expect("a result");
+        let result = ClientResult::parse(&std::fs::read(file.path()).expect("a file")).expect("a result");
         // Whatever the exit status says: it proves nothing.
-        let words =
-            [0, 1].map(|code| session_ending(Some(&result), Exit { code: Some(code), signal: None }).word());
+        let words = [0, 1].map(|code| {
+            classify_ending(Some(&result), ProcessExit { code: Some(code), signal: None }).as_str()
+        });
         assert_eq!(words[0], words[1]);
         (file.path().file_stem().expect("a name").to_string_lossy().into_owned(), words[0])
     });

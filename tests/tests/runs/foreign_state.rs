@@ -52,7 +52,7 @@ fn seed() -> Value {
 
 fn seed_with(changes: &Value) -> Value {
     let mut state = seed();
-    plimsoll_domain::state::merge(&mut state, changes.clone());
+    plimsoll_domain::state::merge_known_fields(&mut state, changes.clone());
     state
 }
 

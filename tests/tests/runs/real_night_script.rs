@@ -101,7 +101,7 @@ fn both_ways_are_played_and_counted_by_what_no_session_sees() {
     }
     let place = played.stdout.lines().find_map(|line| line.strip_prefix("Everything is kept in ")).unwrap();
     let plan = std::fs::read_to_string(format!("{}/plimsoll/fix_plan.md", place.split(':').next().unwrap()));
-    assert!(TodoList::parse(&plan.unwrap()).open().is_empty());
+    assert!(TodoList::parse(&plan.unwrap()).open_items().is_empty());
 }
 
 #[test]

@@ -457,7 +457,7 @@ fn loop_at_a_limit(prepare: fn(&World)) {
     let pause = finished.stdout.lines().find(|line| line.starts_with("RALPH_PAUSE|")).expect("a pause");
     let parts: Vec<&str> = pause.splitn(3, '|').collect();
     assert_eq!(world.json(".claude/ralph-state.json")["paused_until"], parts[1], "{pause}");
-    let until = plimsoll_store::clock::parse(parts[1]).expect(pause);
+    let until = plimsoll_store::clock::parse_rfc3339(parts[1]).expect(pause);
     assert_eq!(until.timestamp().unsigned_abs(), resets_at, "{pause}");
     assert!(parts[2].starts_with("usage limit: ") && parts[2].contains("resets"), "{pause}");
 }

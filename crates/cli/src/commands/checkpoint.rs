@@ -1,17 +1,17 @@
-//! `plimsoll checkpoint`: writes a handoff now. It never forces a new session.
+//! `plimsoll checkpoint`: writes a handoff now, without forcing a new session.
 
 use crate::target_session::TargetSession;
 use clap::Args;
-use plimsoll_domain::handoff::Notes;
-use plimsoll_domain::state::Cause;
-use plimsoll_domain::text::counted;
-use plimsoll_domain::{Marker, Reading, RunState};
-use plimsoll_flows::checkpoint::{Request, write};
-use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_domain::handoff::HandoffNotes;
+use plimsoll_domain::state::CheckpointCause;
+use plimsoll_domain::text::count_with_noun;
+use plimsoll_domain::{Marker, RunState, UsageReading};
+use plimsoll_flows::checkpoint::{CheckpointRequest, write_checkpoint};
+use plimsoll_flows::context::measure::{MeasureInput, measure_usage};
 use plimsoll_flows::handoffs::continue_command;
-use plimsoll_policy::words::MOVED_INTO_PROJECT;
-use plimsoll_store::{Project, StoreError, WritableProject, config, writable_project};
-use plimsoll_terminal::console::{fail, say};
+use plimsoll_policy::messages::MOVED_INTO_PROJECT_NOTICE;
+use plimsoll_store::{Project, StoreError, WritableProject, config, move_into_project_if_unwritable};
+use plimsoll_terminal::console::{fail, print_text};
 use std::process::ExitCode;
 
 /// What to say in it.
@@ -35,17 +35,19 @@ Examples:
   plimsoll checkpoint --summary 'The parser reads dates.' \\
     --progress 'tests missing' --next 'tests/dates.rs'";
 
-/// Writes it and names it.
-pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {
-    let WritableProject { project, has_moved } = match writable_project(Project::of_command()) {
-        Ok(writable) => writable,
-        Err(error) => return fail(error),
-    };
+/// Writes a checkpoint for the current session or run and prints where it is.
+pub(crate) fn write_and_print_checkpoint(arguments: &CheckpointArguments) -> ExitCode {
+    let WritableProject { project, was_moved: has_moved } =
+        match move_into_project_if_unwritable(Project::find_for_command()) {
+            Ok(writable) => writable,
+            Err(error) => return fail(error),
+        };
     match TargetSession::find(&project) {
-        Ok(Some(whose)) => match take(&project, &whose, arguments) {
+        Ok(Some(target_session)) => match write_manual_checkpoint(&project, &target_session, arguments) {
             Ok(text) => {
-                let moved = if has_moved { format!("\n\n{MOVED_INTO_PROJECT}") } else { String::new() };
-                say(format!("{text}{moved}"));
+                let moved_note =
+                    if has_moved { format!("\n\n{MOVED_INTO_PROJECT_NOTICE}") } else { String::new() };
+                print_text(format!("{text}{moved_note}"));
                 ExitCode::SUCCESS
             }
             Err(error) => fail(error),
@@ -57,86 +59,97 @@ pub(crate) fn checkpoint(arguments: &CheckpointArguments) -> ExitCode {
     }
 }
 
-fn take(
+fn write_manual_checkpoint(
     project: &Project,
-    whose: &TargetSession,
+    target_session: &TargetSession,
     arguments: &CheckpointArguments,
 ) -> Result<String, StoreError> {
-    let (settings, _) = config::load(project);
-    let transcript = whose.transcript();
-    let question = Question {
+    let (settings, _) = config::load_settings(project);
+    let transcript = target_session.transcript_path();
+    let input = MeasureInput {
         project,
         settings: &settings,
-        record: &whose.record,
-        transcript: transcript.as_deref(),
-        calls: &[],
+        record: &target_session.record,
+        transcript_path: transcript.as_deref(),
+        pending_calls: &[],
     };
-    let measurement = measure(&question);
-    let level = measurement.level().unwrap_or_default();
-    let handoff = write(&Request {
+    let measurement = measure_usage(&input);
+    let level = measurement.projected_level().unwrap_or_default();
+    let handoff = write_checkpoint(&CheckpointRequest {
         project,
         settings: &settings,
-        session_id: &whose.record.session_id,
-        transcript: transcript.clone(),
-        run: whose.run.as_ref(),
-        cause: Cause::Manual,
+        session_id: &target_session.record.session_id,
+        transcript_path: transcript.clone(),
+        run: target_session.run.as_ref(),
+        cause: CheckpointCause::Manual,
         level,
         reading: measurement.reading.as_ref(),
         thresholds: measurement.thresholds.as_ref(),
-        waited: None,
-        calls: &[],
-        notes: Notes {
+        transcript_wait: None,
+        pending_calls: &[],
+        notes: HandoffNotes {
             summary: arguments.summary.clone(),
             progress: arguments.progress.clone(),
-            next: arguments.next.clone(),
+            next_step: arguments.next.clone(),
         },
     })?;
-    let percent = measurement.reading.as_ref().and_then(Reading::percent);
+    let percent = measurement.reading.as_ref().and_then(UsageReading::projected_percent);
     let marker = Marker::Checkpoint { level, percent, handoff: handoff.clone() };
-    let next = continue_command(project, &handoff);
-    Ok(format!("{marker}\n\n{}", report(whose.run.as_ref(), percent, &handoff, &next)))
+    let next_command = continue_command(project, &handoff);
+    Ok(format!(
+        "{marker}\n\n{}",
+        render_checkpoint_report(target_session.run.as_ref(), percent, &handoff, &next_command)
+    ))
 }
 
-/// What the user sees of it, in Markdown.
-fn report(run: Option<&RunState>, percent: Option<u64>, handoff: &str, next: &str) -> String {
-    let percent = percent.map_or("?".to_owned(), |percent| format!("{percent}%"));
-    let facts = format!("**Context**: {percent}\n**Handoff**: {handoff}\n");
+/// Renders the Markdown report of a written checkpoint.
+fn render_checkpoint_report(
+    run: Option<&RunState>,
+    percent: Option<u64>,
+    handoff: &str,
+    next_command: &str,
+) -> String {
+    let percent_text = percent.map_or("?".to_owned(), |percent| format!("{percent}%"));
+    let facts = format!("**Context**: {percent_text}\n**Handoff**: {handoff}\n");
     let Some(run) = run else {
         return format!(
-            "## Checkpoint Created\n\n{facts}\nThis session continues. To go on in a fresh one: /clear, then: {next}"
+            "## Checkpoint Created\n\n{facts}\nThis session continues. To go on in a fresh one: /clear, then: {next_command}"
         );
     };
-    let open = counted(run.items.todo_items.len(), "open item");
+    let open_items_text = count_with_noun(run.plan_items.todo_items.len(), "open item");
     format!(
-        "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{facts}\nThe next session of \"{}\" ({open}) resumes from this point. This one continues: a checkpoint on demand ends nothing.",
+        "## Ralph Checkpoint Created\n\n**Iteration**: {} of {}\n{facts}\nThe next session of \"{}\" ({open_items_text}) resumes from this point. This one continues: a checkpoint on demand ends nothing.",
         run.iteration,
         run.options.max_iterations,
-        plimsoll_domain::text::one_line(&run.options.task_name)
+        plimsoll_domain::text::to_single_line(&run.options.task_name)
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::state::{Items, RunOptions};
+    use plimsoll_domain::state::{PlanItems, RunOptions};
 
     #[test]
-    fn it_says_what_follows_and_promises_nothing_more() {
+    fn the_report_names_the_next_step_with_and_without_a_run() {
         let run = RunState {
             iteration: 5,
             options: RunOptions { task_name: "Dates".into(), max_iterations: 50, ..RunOptions::default() },
-            items: Items { todo_items: vec!["one".into()], ..Items::default() },
+            plan_items: PlanItems { todo_items: vec!["one".into()], ..PlanItems::default() },
             ..RunState::default()
         };
         assert_eq!(
-            report(Some(&run), Some(72), ".claude/handoffs/a.md", ""),
+            render_checkpoint_report(Some(&run), Some(72), ".claude/handoffs/a.md", ""),
             "## Ralph Checkpoint Created\n\n**Iteration**: 5 of 50\n**Context**: 72%\n**Handoff**: .claude/handoffs/a.md\n\nThe next session of \"Dates\" (1 open item) resumes from this point. This one continues: a checkpoint on demand ends nothing."
         );
-        let alone = report(None, None, "a.md", "/handoff continue");
-        assert!(alone.starts_with("## Checkpoint Created\n\n**Context**: ?\n**Handoff**: a.md\n"), "{alone}");
+        let without_run = render_checkpoint_report(None, None, "a.md", "/handoff continue");
         assert!(
-            !alone.contains("Iteration") && alone.ends_with("/clear, then: /handoff continue"),
-            "{alone}"
+            without_run.starts_with("## Checkpoint Created\n\n**Context**: ?\n**Handoff**: a.md\n"),
+            "{without_run}"
+        );
+        assert!(
+            !without_run.contains("Iteration") && without_run.ends_with("/clear, then: /handoff continue"),
+            "{without_run}"
         );
     }
 }

@@ -1,11 +1,11 @@
-//! How much there is to learn, in numbers that grow only on purpose.
+//! A test that counts commands, options and settings, so that these numbers grow only on purpose.
 
-use super::{GROUPS, Groups, SCRIPT_GROUPS, definition};
+use super::{GROUPS, Groups, SCRIPT_GROUPS, command_line_definition};
 use clap::{Arg, Command};
 use serde_json::Value;
 
-/// If you add a command, an option or a setting, write beside the number which one it replaces, or why there must be one more. If
-/// you remove one, lower the number.
+/// The expected counts. If you add a command, an option or a setting, write beside the number which one it replaces, or why one more
+/// is needed. If you remove one, lower the number.
 const COUNTS: [(&str, usize); 6] = [
     ("commands of `plimsoll --help`", 16),
     ("commands of `plimsoll help --all`", 26),
@@ -17,7 +17,7 @@ const COUNTS: [(&str, usize); 6] = [
     ("settings", 47),
 ];
 
-/// More do not fit on one screen.
+/// More commands do not fit on one screen.
 const MAX_LISTED_COMMANDS: usize = 16;
 const MAX_SHORT_OPTIONS: usize = 24;
 
@@ -25,43 +25,52 @@ fn count_commands(groups: &Groups) -> usize {
     groups.iter().map(|(_, names)| names.len()).sum()
 }
 
-fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+fn visible_options(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|argument| !argument.is_positional() && !argument.is_hide_set())
 }
 
-/// Counts the options of a command and of those below it, without `--help` and `--version`, which all have.
+/// Counts the options of a command and its subcommands, without `--help` and `--version`, which every command has.
 fn count_options(command: &Command) -> usize {
-    let own = options(command).filter(|option| !["help", "version"].contains(&option.get_id().as_str()));
-    own.count() + command.get_subcommands().map(count_options).sum::<usize>()
+    let own_options =
+        visible_options(command).filter(|option| !["help", "version"].contains(&option.get_id().as_str()));
+    own_options.count() + command.get_subcommands().map(count_options).sum::<usize>()
 }
 
-/// Counts what a settings file can set: an object counts by its parts.
+/// Counts the settings in a schema. An object counts as the sum of its properties.
 fn count_settings(schema: &Value) -> usize {
-    let parts = schema["properties"].as_object().or(schema["additionalProperties"]["properties"].as_object());
-    parts.map_or(1, |parts| {
-        parts.iter().filter(|(name, _)| *name != "$schema").map(|(_, part)| count_settings(part)).sum()
+    let properties =
+        schema["properties"].as_object().or(schema["additionalProperties"]["properties"].as_object());
+    properties.map_or(1, |properties| {
+        properties
+            .iter()
+            .filter(|(name, _)| *name != "$schema")
+            .map(|(_, property)| count_settings(property))
+            .sum()
     })
 }
 
 #[test]
-fn commands_options_and_settings_are_as_many_as_the_table_says() {
-    let line = definition();
-    let run = line.find_subcommand("run").expect("run");
-    let short = options(run).filter(|option| !option.is_hide_short_help_set()).count();
+fn commands_options_and_settings_match_the_expected_counts() {
+    let definition = command_line_definition();
+    let run = definition.find_subcommand("run").expect("run");
+    let short_option_count = visible_options(run).filter(|option| !option.is_hide_short_help_set()).count();
     let listed_names = GROUPS.iter().chain(SCRIPT_GROUPS).flat_map(|(_, names)| *names);
-    let listed_commands = listed_names.filter_map(|name| line.find_subcommand(name));
+    let listed_commands = listed_names.filter_map(|name| definition.find_subcommand(name));
     let schema: Value = serde_json::from_str(include_str!("../../../../hooks-config/plimsoll.schema.json"))
         .expect("a schema");
-    let listed = count_commands(GROUPS);
-    let counted = [
-        listed,
-        listed + count_commands(SCRIPT_GROUPS),
-        short,
-        options(run).count(),
+    let listed_count = count_commands(GROUPS);
+    let counts = [
+        listed_count,
+        listed_count + count_commands(SCRIPT_GROUPS),
+        short_option_count,
+        visible_options(run).count(),
         listed_commands.filter(|command| command.get_name() != "help").map(count_options).sum(),
         count_settings(&schema),
     ];
-    let counted: Vec<_> = COUNTS.iter().map(|(what, _)| *what).zip(counted).collect();
-    assert_eq!(counted, COUNTS, "read what is said above COUNTS");
-    assert!(listed <= MAX_LISTED_COMMANDS && short <= MAX_SHORT_OPTIONS, "{listed} {short}");
+    let named_counts: Vec<_> = COUNTS.iter().map(|(name, _)| *name).zip(counts).collect();
+    assert_eq!(named_counts, COUNTS, "read what is said above COUNTS");
+    assert!(
+        listed_count <= MAX_LISTED_COMMANDS && short_option_count <= MAX_SHORT_OPTIONS,
+        "{listed_count} {short_option_count}"
+    );
 }

@@ -1,12 +1,12 @@
-//! `plimsoll demo`: a whole run before your eyes. The client is real, the hooks are real, the project is a
-//! throw-away one; only the model is scripted, on this machine, so that no key and no network are needed.
+//! `plimsoll demo`: shows a complete run in a throwaway project. The client and the hooks are real; only the model is scripted, on
+//! this machine, so that no key and no network are needed.
 
 use clap::Args;
 use plimsoll_scripted_model::story::{Turn, story, tick};
 use plimsoll_scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{Project, StoreError, environment};
-use plimsoll_terminal::console::{fail, say};
+use plimsoll_terminal::console::{fail, print_text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,19 +24,19 @@ pub(crate) struct DemoArguments {
 }
 
 const PLAN: &str = "# Plan\n\n- [ ] Parse dates\n- [ ] Convert the table\n- [ ] Write the summary\n";
-/// A pace that the user can follow.
-const PACE: Duration = Duration::from_millis(350);
+/// Delay before each model response, slow enough for the user to follow.
+const TURN_DELAY: Duration = Duration::from_millis(350);
 
-/// Plays it; exit code 0 if the run did what this page promises.
-pub(crate) fn demo(arguments: &DemoArguments) -> ExitCode {
-    match play(arguments) {
+/// Runs the demo. Returns exit code 0 if all of its checks pass.
+pub(crate) fn run_demo_command(arguments: &DemoArguments) -> ExitCode {
+    match run_demo(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => fail(error),
     }
 }
 
-/// Why the demo could not be played.
+/// The reason why the demo could not run.
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
     #[error(
@@ -44,52 +44,56 @@ enum DemoError {
     )]
     NoClient(String),
     #[error("cannot make a folder: {0}")]
-    NoFolder(std::io::Error),
+    FolderNotCreated(std::io::Error),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("git is needed: {0}")]
     NoGit(String),
     #[error("this program cannot find its own path")]
-    NoOwnFolder,
-    #[error("cannot start {program}: {why}")]
-    NotStarted { program: PathBuf, why: std::io::Error },
+    OwnFolderUnknown,
+    #[error("cannot start {program}: {error}")]
+    NotStarted { program: PathBuf, error: std::io::Error },
 }
 
-fn play(arguments: &DemoArguments) -> Result<bool, DemoError> {
+fn run_demo(arguments: &DemoArguments) -> Result<bool, DemoError> {
     let client = environment::find_program(&arguments.client)
         .ok_or_else(|| DemoError::NoClient(arguments.client.clone()))?;
     let client = environment::current_dir().join(client);
     let keep = arguments.keep;
     let mut folder =
-        tempfile::Builder::new().prefix("plimsoll-demo-").tempdir().map_err(DemoError::NoFolder)?;
+        tempfile::Builder::new().prefix("plimsoll-demo-").tempdir().map_err(DemoError::FolderNotCreated)?;
     folder.disable_cleanup(keep);
-    let stage = Stage { home: folder.path().join("home"), project: folder.path().join("project") };
-    stage.set()?;
-    let model = story(|turn| agent(turn).delay(PACE));
-    say(
+    let demo_project =
+        DemoProject { home: folder.path().join("home"), project: folder.path().join("project") };
+    demo_project.set_up()?;
+    let model = story(|turn| scripted_agent_step(turn).delay(TURN_DELAY));
+    print_text(
         "A plan of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid, the prices shown are simulated.",
     );
-    say("In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n");
-    let code = stage.run(&client, &model.url())?;
-    let passed = stage.report(code, &model);
+    print_text(
+        "In iteration 2 the window fills: 20 → 55 → 72 → 87 %. Watch the checkpoint and the resume.\n",
+    );
+    let exit_code = demo_project.run(&client, &model.url())?;
+    let passed = demo_project.print_report_and_check(exit_code, &model);
     if keep {
-        say(format!("\nThe project is kept in {}", stage.project.display()));
+        print_text(format!("\nThe project is kept in {}", demo_project.project.display()));
     }
     Ok(passed)
 }
 
-/// The agent of the play: it works item by item, and stops at the checkpoint when it is told.
-fn agent(turn: &Turn<'_>) -> Step {
-    // By a copy: `sed -i` alone is GNU's, and with a suffix it is everybody's.
-    let mark = |lines: &str| format!("sed -i.bak '{lines}s/$/ ✓/' table.txt && rm table.txt.bak");
-    let edit = |lines: &str| Step::bash(mark(lines));
+/// Returns the scripted agent's next step: it works item by item, and stops at the checkpoint.
+fn scripted_agent_step(turn: &Turn<'_>) -> Step {
+    // `sed -i` without a backup suffix works only with GNU sed; with a suffix it works everywhere.
+    let mark_lines_command =
+        |lines: &str| format!("sed -i.bak '{lines}s/$/ ✓/' table.txt && rm table.txt.bak");
+    let edit_lines_step = |lines: &str| Step::bash(mark_lines_command(lines));
     match (turn.iteration, turn.step) {
-        (2, 0) => edit("1,20").usage(200_000),
-        (2, 1) => edit("21,40").usage(550_000),
-        (2, 2) => edit("41,60").usage(720_000),
-        (2, 3) => edit("61,80").usage(870_000),
+        (2, 0) => edit_lines_step("1,20").usage(200_000),
+        (2, 1) => edit_lines_step("21,40").usage(550_000),
+        (2, 2) => edit_lines_step("41,60").usage(720_000),
+        (2, 3) => edit_lines_step("61,80").usage(870_000),
         (2, _) => Step::text("I stop at the checkpoint.\n\nSummary: lines 1-80 of table.txt are converted\nProgress on the item: 80 of 120 lines\nNext step: line 81").usage(874_000),
-        (3, 0) => Step::bash(format!("{} && {}", mark("81,120"), tick("Convert the table"))).usage(40_000),
+        (3, 0) => Step::bash(format!("{} && {}", mark_lines_command("81,120"), tick("Convert the table"))).usage(40_000),
         (_, 0) => match &turn.item {
             Some(item) => Step::bash(format!("echo '{item}' >> done.txt && {}", tick(item))).usage(30_000),
             None => Step::text(turn.promise.clone()),
@@ -99,22 +103,23 @@ fn agent(turn: &Turn<'_>) -> Step {
     }
 }
 
-struct Stage {
+struct DemoProject {
     home: PathBuf,
     project: PathBuf,
 }
 
-impl Stage {
-    fn set(&self) -> Result<(), DemoError> {
-        let write = |name: &str, text: &str| {
+impl DemoProject {
+    fn set_up(&self) -> Result<(), DemoError> {
+        let write_file = |name: &str, text: &str| {
             disk::replace(&self.project.join(name), text.as_bytes(), Durability::Lazy)
         };
         let table: String = (1..=120).map(|line| format!("row {line}\n")).collect();
         disk::create_folder(&self.home)
-            .and_then(|()| write("fix_plan.md", PLAN))
-            .and_then(|()| write("table.txt", &table))?;
-        let begin = "git init -q -b main && git config user.name Demo && git config user.email demo@example.invalid && git add -A && git commit -qm 'The plan'";
-        let outcome = plimsoll_launcher::shell(begin, &self.project, Duration::from_secs(20));
+            .and_then(|()| write_file("fix_plan.md", PLAN))
+            .and_then(|()| write_file("table.txt", &table))?;
+        let git_commands = "git init -q -b main && git config user.name Demo && git config user.email demo@example.invalid && git add -A && git commit -qm 'The plan'";
+        let outcome =
+            plimsoll_launcher::run_user_shell_command(git_commands, &self.project, Duration::from_secs(20));
         if outcome.succeeded() {
             Ok(())
         } else {
@@ -122,9 +127,9 @@ impl Stage {
         }
     }
 
-    fn run(&self, client: &Path, model: &str) -> Result<Option<i32>, DemoError> {
-        let own = environment::own_directory().ok_or(DemoError::NoOwnFolder)?;
-        let program = own.join("plimsoll");
+    fn run(&self, client: &Path, model_url: &str) -> Result<Option<i32>, DemoError> {
+        let program_folder = environment::executable_folder().ok_or(DemoError::OwnFolderUnknown)?;
+        let program = program_folder.join("plimsoll");
         let objective = "Work through fix_plan.md.";
         let arguments = [
             "run",
@@ -141,14 +146,15 @@ impl Stage {
             "Bash",
         ]
         .map(str::to_owned);
-        let environment = self.environment(&own, model);
-        plimsoll_launcher::stand_in(&program, &arguments, &self.project, &environment)
-            .map_err(|why| DemoError::NotStarted { program, why })
+        let environment = self.isolated_environment(&program_folder, model_url);
+        plimsoll_launcher::run_with_exact_environment(&program, &arguments, &self.project, &environment)
+            .map_err(|error| DemoError::NotStarted { program, error })
     }
 
-    /// Nothing of the user's own: no key, no settings, no network but this machine's loopback.
-    fn environment(&self, own: &Path, model: &str) -> Vec<(String, String)> {
-        let path = format!("{}:{}", own.display(), environment::variable("PATH").unwrap_or_default());
+    /// Returns an environment without the user's key and settings, and with no network except the loopback interface.
+    fn isolated_environment(&self, program_folder: &Path, model_url: &str) -> Vec<(String, String)> {
+        let path =
+            format!("{}:{}", program_folder.display(), environment::variable("PATH").unwrap_or_default());
         let term = environment::variable("TERM").unwrap_or_else(|| "dumb".to_owned());
         let home = self.home.to_string_lossy().into_owned();
         [
@@ -156,7 +162,7 @@ impl Stage {
             ("PATH", &path),
             ("TERM", &term),
             ("LANG", "C.UTF-8"),
-            ("ANTHROPIC_BASE_URL", model),
+            ("ANTHROPIC_BASE_URL", model_url),
             ("ANTHROPIC_API_KEY", "sk-ant-scripted-model-only"),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
             ("DISABLE_AUTOUPDATER", "1"),
@@ -167,44 +173,47 @@ impl Stage {
         .to_vec()
     }
 
-    /// What came of it, and whether it is what the page promises.
-    fn report(&self, code: Option<i32>, model: &ScriptedModel) -> bool {
-        let project = Project::at(&self.project);
-        let state: Value = disk::read(project.state())
+    /// Prints the handoff and the result of each check. Returns true if all checks passed.
+    fn print_report_and_check(&self, exit_code: Option<i32>, model: &ScriptedModel) -> bool {
+        let project = Project::with_local_files(&self.project);
+        let state: Value = disk::read(project.state_path())
             .ok()
             .flatten()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
         let handoff = state["context_checkpoint"]["handoff_file"].as_str().unwrap_or("(none)").to_owned();
         let text = disk::read_text(&self.project.join(&handoff)).ok().flatten().unwrap_or_default();
-        say(format!("\n── the handoff, {handoff}\n\n{}", text.trim_end()));
-        say("\n── checks");
+        print_text(format!("\n── the handoff, {handoff}\n\n{}", text.trim_end()));
+        print_text("\n── checks");
         let requests: Vec<String> = model.main_requests().iter().map(Request::text).collect();
-        let resumed = |words: &str| {
-            requests.iter().any(|text| text.contains("You are session 3 of") && text.contains(words))
+        let resume_prompt_contains = |expected_text: &str| {
+            requests.iter().any(|text| text.contains("You are session 3 of") && text.contains(expected_text))
         };
         let checks = [
-            ("the run completed with exit code 0", code == Some(0) && state["status"] == "completed"),
+            ("the run completed with exit code 0", exit_code == Some(0) && state["status"] == "completed"),
             ("a checkpoint was written at 87 %", state["context_checkpoint"]["percent_at_checkpoint"] == 87),
-            ("the next session was sent the handoff's path", resumed(&handoff)),
-            ("… the item with its progress", resumed("Convert the table") && resumed("80 of 120 lines")),
-            ("… the file with its lines", resumed("| table.txt | 1-80 | modified")),
-            ("… and \"Do not start over\"", resumed("Do not start over")),
-            ("every line was converted once", self.converted_once()),
-            ("three items are ticked", self.read("fix_plan.md").matches("- [x]").count() == 3),
+            ("the next session was sent the handoff's path", resume_prompt_contains(&handoff)),
+            (
+                "… the item with its progress",
+                resume_prompt_contains("Convert the table") && resume_prompt_contains("80 of 120 lines"),
+            ),
+            ("… the file with its lines", resume_prompt_contains("| table.txt | 1-80 | modified")),
+            ("… and \"Do not start over\"", resume_prompt_contains("Do not start over")),
+            ("every line was converted once", self.has_each_row_converted_once()),
+            ("three items are ticked", self.read_project_file("fix_plan.md").matches("- [x]").count() == 3),
         ];
-        for (words, holds) in checks {
-            say(format!("{} {words}", if holds { "✓" } else { "✗" }));
+        for (description, passed) in checks {
+            print_text(format!("{} {description}", if passed { "✓" } else { "✗" }));
         }
-        checks.iter().all(|(_, holds)| *holds)
+        checks.iter().all(|(_, passed)| *passed)
     }
 
-    fn read(&self, name: &str) -> String {
+    fn read_project_file(&self, name: &str) -> String {
         disk::read_text(&self.project.join(name)).ok().flatten().unwrap_or_default()
     }
 
-    fn converted_once(&self) -> bool {
-        let table = self.read("table.txt");
+    fn has_each_row_converted_once(&self) -> bool {
+        let table = self.read_project_file("table.txt");
         table.lines().count() == 120 && table.lines().all(|line| line.matches('✓').count() == 1)
     }
 }

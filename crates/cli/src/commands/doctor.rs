@@ -1,14 +1,16 @@
-//! `plimsoll doctor`: is all well? One screen, with what to do about each finding.
+//! `plimsoll doctor`: checks the installation and shows one screen of findings, each with what to do about it.
 
-use crate::optional_program::become_program;
+use crate::optional_program::replace_process_with_program;
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_flows::doctor::{Facts, Patient, ProgramFacts, Section, Standing, examine, gather, has_problem};
+use plimsoll_flows::doctor::{
+    DoctorFacts, DoctorInput, ProgramFacts, ProgramStatus, Section, examine, gather_facts, has_problem,
+};
 use plimsoll_flows::optional_program::FLEET;
 use plimsoll_store::Project;
 use plimsoll_terminal::console;
-use plimsoll_terminal::finding_page::{findings_json, show};
+use plimsoll_terminal::finding_page::{findings_json, print_findings};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,73 +44,78 @@ Exit codes:
   0  everything works; there may be warnings
   1  something will not work";
 
-/// Looks: exit code 0 where all will work, 1 where something will not.
-pub(crate) fn doctor(arguments: &DoctorArguments) -> ExitCode {
+/// Checks the installation and prints the findings. Returns exit code 0 if everything works, 1 if something does not.
+pub(crate) fn run_doctor(arguments: &DoctorArguments) -> ExitCode {
     if let Some(fleet) = &arguments.fleet {
-        return of_fleet(fleet, arguments);
+        return check_fleet(fleet, arguments);
     }
-    let project = Project::of_command();
-    // A state that cannot be read is a finding, and no reason not to look at the rest.
-    let whose = TargetSession::find(&project).ok().flatten();
-    let record = whose.map(|whose| whose.record).unwrap_or_default();
+    let project = Project::find_for_command();
+    // An unreadable state becomes a finding of its own, so the other checks still run.
+    let target_session = TargetSession::find(&project).ok().flatten();
+    let record = target_session.map(|target_session| target_session.record).unwrap_or_default();
     let client = arguments.client.as_deref();
-    let facts = gather(&Patient { project: &project, client, record: &record });
+    let facts =
+        gather_facts(&DoctorInput { project: &project, client_path: client, session_record: &record });
     let sections = examine(&facts);
     if arguments.json {
-        console::json(document(&project, &facts, &sections));
+        console::print_json(doctor_json(&project, &facts, &sections));
     } else {
-        show(&sections);
+        print_findings(&sections);
     }
     ExitStatus::failure_if(has_problem(&sections)).into()
 }
 
-/// Only `plimsoll-fleet` speaks to a database: it looks, and shows what it finds as we do.
-fn of_fleet(name: &str, arguments: &DoctorArguments) -> ExitCode {
+/// Replaces this process with `plimsoll-fleet check`. Only that program links a database client; it prints findings in the same form.
+fn check_fleet(fleet: &str, arguments: &DoctorArguments) -> ExitCode {
     let remote = arguments.remote.as_deref().unwrap_or("origin");
-    let words = ["check", "--remote", remote].into_iter().chain(arguments.json.then_some("--json"));
-    // A name may begin with a dash.
-    become_program(FLEET, &words.chain(["--", name]).collect::<Vec<_>>())
+    let command_words = ["check", "--remote", remote].into_iter().chain(arguments.json.then_some("--json"));
+    // `--` precedes the name, because a fleet's name may begin with a dash.
+    replace_process_with_program(FLEET, &command_words.chain(["--", fleet]).collect::<Vec<_>>())
 }
 
-fn document(project: &Project, facts: &Facts, sections: &[Section]) -> Value {
+fn doctor_json(project: &Project, facts: &DoctorFacts, sections: &[Section]) -> Value {
     let window = &facts.window;
     json!({
         "project": project.root(),
-        "verdict": plimsoll_flows::doctor::verdict(sections),
+        "verdict": plimsoll_flows::doctor::render_verdict_line(sections),
         "findings": findings_json(sections),
-        "programs": programs(&facts.programs),
-        "client": { "path": facts.client.path, "version": facts.client.version },
+        "programs": programs_json(&facts.programs),
+        "client": { "path": facts.client.path, "version": facts.client.version_text },
         "settings": facts.settings.files.iter().map(|file| json!({
             "path": file.path,
-            "scope": file.scope.words(),
-            "hooks": file.survey.as_ref().map_or(0, |survey| survey.ours.len()),
+            "scope": file.scope.as_str(),
+            "hooks": file.survey.as_ref().map_or(0, |survey| survey.our_hooks.len()),
         })).collect::<Vec<_>>(),
         "window": {
-            "session_id": window.session,
+            "session_id": window.session_id,
             "model": window.model.as_ref().map(|(model, _)| model),
             "window": window.window,
             "sources": window.sources,
             "reading": window.reading,
             "marks": window.thresholds,
-            "in_force": window.knobs,
+            "in_force": window.overrides,
         },
     })
 }
 
-/// Ours, those beside us, and every `plimsoll` on the PATH.
-fn programs(facts: &ProgramFacts) -> Value {
-    let path = |name: &str| format!("{}/{name}", facts.folder);
-    let beside = facts.beside.iter().map(|(name, standing)| program(&path(name), standing));
-    let on_path = facts.on_path.iter().map(|(path, standing)| program(path, standing));
-    let all: Vec<Value> = beside.chain(on_path).collect();
-    let own = &facts.own;
-    json!({ "version": own.version, "target": own.target, "commit": own.commit, "folder": facts.folder, "all": all })
+/// Returns the JSON about this program, those in its folder, and every `plimsoll` on the PATH.
+fn programs_json(facts: &ProgramFacts) -> Value {
+    let path_beside = |name: &str| format!("{}/{name}", facts.own_folder);
+    let beside_values =
+        facts.sibling_programs.iter().map(|(name, status)| program_json(&path_beside(name), status));
+    let path_values = facts.programs_on_path.iter().map(|(path, status)| program_json(path, status));
+    let program_values: Vec<Value> = beside_values.chain(path_values).collect();
+    let own_build = &facts.own_build;
+    json!({ "version": own_build.version, "target": own_build.target, "commit": own_build.commit, "folder": facts.own_folder, "all": program_values })
 }
 
-fn program(path: &str, standing: &Standing) -> Value {
-    let build = match standing {
-        Standing::Built(build) => Some(build),
-        Standing::Missing | Standing::NotExecutable | Standing::Silent | Standing::Other => None,
+fn program_json(path: &str, status: &ProgramStatus) -> Value {
+    let build = match status {
+        ProgramStatus::KnownBuild(build) => Some(build),
+        ProgramStatus::Missing
+        | ProgramStatus::NotExecutable
+        | ProgramStatus::NoVersion
+        | ProgramStatus::DifferentFile => None,
     };
     json!({
         "path": path,

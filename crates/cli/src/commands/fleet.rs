@@ -1,10 +1,11 @@
-//! `plimsoll fleet`: `plimsoll-fleet` reads the same command line, and does what it says: `plimsoll` links no database.
+//! `plimsoll fleet`: hands its command line to `plimsoll-fleet`, because `plimsoll` itself links no database client.
 
-use crate::optional_program::become_program;
+use crate::optional_program::replace_process_with_program;
 use plimsoll_flows::optional_program::FLEET;
 use std::process::ExitCode;
 
-/// Becomes `plimsoll-fleet`, with the words behind `plimsoll fleet`; exit code 1 where that cannot be started.
-pub(crate) fn become_fleet() -> ExitCode {
-    become_program(FLEET, &std::env::args_os().skip(2).collect::<Vec<_>>())
+/// Replaces this process with `plimsoll-fleet`, passing the arguments after `plimsoll fleet`. Returns exit code 1 if it cannot be
+/// started.
+pub(crate) fn exec_fleet_program() -> ExitCode {
+    replace_process_with_program(FLEET, &std::env::args_os().skip(2).collect::<Vec<_>>())
 }

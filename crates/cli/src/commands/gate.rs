@@ -1,29 +1,29 @@
-//! `plimsoll gate`: the judgement for shell loops. After the session it judges finally and plans the next one.
+//! `plimsoll gate`: the verdict for shell loops. After a session it gives the final verdict and plans the next session.
 
 mod input;
 
 use crate::{foreign_state, hook_answer};
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_domain::fatal::{Fatal, FatalKind};
-use plimsoll_domain::state::Phase;
-use plimsoll_domain::taken_back::TakenBack;
-use plimsoll_domain::text::one_line;
+use plimsoll_domain::fatal_error::{FatalError, FatalErrorKind};
+use plimsoll_domain::reverted_ticks::RevertedTicks;
+use plimsoll_domain::state::IterationPhase;
+use plimsoll_domain::text::to_single_line;
 use plimsoll_domain::verdict::ContinueKind;
-use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Timestamp, Verdict};
-use plimsoll_flows::context::session_usage::complete_cost;
-use plimsoll_flows::hooks::answer;
-use plimsoll_flows::hooks::stop::stop_gate;
-use plimsoll_flows::run::finish::{self, Finished, not_run_words};
+use plimsoll_domain::{ProcessExit, RunState, SessionEnding, SessionRecord, Timestamp, Verdict};
+use plimsoll_flows::context::session_usage::add_missing_cost;
+use plimsoll_flows::hooks::run_hook_on_input;
+use plimsoll_flows::hooks::stop::run_stop_hook;
+use plimsoll_flows::run::finish::{self, FinishedIteration, describe_check_not_run};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run_context::RunContext;
-use plimsoll_flows::session_result::{SessionResult, failure_in};
+use plimsoll_flows::session_result::{SessionResult, api_failure_in_transcript};
 use plimsoll_policy::pause;
-use plimsoll_protocol::result::RunResult;
+use plimsoll_protocol::result::ClientResult;
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, clock, config, environment, lock, sessions, state_file};
-use plimsoll_terminal::console::{fail_with, say, say_error};
-use plimsoll_terminal::run_progress::verified;
+use plimsoll_terminal::console::{fail_with, print_error, print_text};
+use plimsoll_terminal::run_progress::render_verify_outcomes;
 use plimsoll_terminal::{console, standard_input};
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,12 +38,12 @@ pub(crate) struct GateArguments {
     wait: bool,
 }
 
-/// `plimsoll status` looks at the same lock for a moment.
-const GLANCE: Duration = Duration::from_millis(200);
-/// A shell loop is one run: it need not spread its tries.
-const MIDDLE: f64 = 0.5;
+/// How long to wait for the run lock, because `plimsoll status` also takes it for a moment.
+const RUN_LOCK_TIMEOUT: Duration = Duration::from_millis(200);
+/// A fixed jitter value: a shell loop is a single run, so its retries need no random spread.
+const MEDIAN_JITTER: f64 = 0.5;
 
-const COST_UNKNOWN: &str = "the cost of this session is unknown, because there is neither a result object nor a transcript nor a turn log: it counts neither for --max-cost nor for --max-cost-per-day. Pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
+const COST_UNKNOWN_WARNING: &str = "the cost of this session is unknown, because there is neither a result object nor a transcript nor a turn log: it counts neither for --max-cost nor for --max-cost-per-day. Pipe the result object to the gate (`claude -p --output-format json … | plimsoll gate`)";
 
 const EXAMPLES: &str = "\
 Example, a loop of your own:
@@ -69,206 +69,221 @@ Exit codes:
   75  paused: try again later
   70  an internal error";
 
-/// Judges: 0 stop the loop, 1 continue, 75 pause; 0 if there is no run; 70 for a fault of our own.
-pub(crate) fn gate(arguments: &GateArguments) -> ExitCode {
-    let project = Project::of_command();
-    if let Some(code) = foreign_state::gate(&project) {
+/// Judges the session that ended. Returns exit code 0 to stop the loop or if there is no run, 1 to continue, 75 for a pause, and 70
+/// for an internal error.
+pub(crate) fn run_gate(arguments: &GateArguments) -> ExitCode {
+    let project = Project::find_for_command();
+    if let Some(code) = foreign_state::judge_foreign_loop(&project) {
         return code;
     }
-    let somebody_else = somebody_else(&project);
-    let document = match somebody_else {
-        Some(_) => standard_input::document(),
-        None => input::document(&project),
+    let refusal = reason_not_to_judge(&project);
+    let document = match refusal {
+        Some(_) => standard_input::read_document_if_piped(),
+        None => input::read_document(&project),
     };
-    if let Some(hook) = document.as_deref().filter(|document| is_hook(document)) {
-        return hook_answer::print(&answer(hook, stop_gate));
+    if let Some(payload) = document.as_deref().filter(|document| is_hook_payload(document)) {
+        return hook_answer::print_marker(&run_hook_on_input(payload, run_stop_hook));
     }
-    if let Some(who) = somebody_else {
-        return fail_with(who, ExitStatus::InternalError);
+    if let Some(refusal) = refusal {
+        return fail_with(refusal, ExitStatus::InternalError);
     }
-    match judge(&project, document.as_deref()) {
+    match judge_current_iteration(&project, document.as_deref()) {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(verdict)) => {
-            say(verdict.marker());
-            apply(&project, &verdict, arguments.wait)
+            print_text(verdict.to_marker());
+            apply_verdict(&project, &verdict, arguments.wait)
         }
         Err(error) => fail_with(error, ExitStatus::InternalError),
     }
 }
 
-/// A session that is still at work is not judged from inside it, nor one that `plimsoll run` judges itself.
-fn somebody_else(project: &Project) -> Option<&'static str> {
+/// Returns why the gate must not judge now: it runs inside the session itself, or `plimsoll run` judges the sessions.
+fn reason_not_to_judge(project: &Project) -> Option<&'static str> {
     if is_inside_session() {
         return Some(
             "this is inside a session: run the gate in the loop around it, after the session has ended",
         );
     }
-    is_run_active(project).then_some(RUN_IS_ACTIVE)
+    is_run_active(project).then_some(ACTIVE_RUN_MESSAGE)
 }
 
-/// Why a session of `plimsoll run` is not judged by a command.
-pub(super) const RUN_IS_ACTIVE: &str =
+/// The message if a command is asked to judge a session of an active `plimsoll run`.
+pub(super) const ACTIVE_RUN_MESSAGE: &str =
     "a `plimsoll run` is active in this project and judges its sessions itself";
 
-/// True if a session's tool or hook started this process.
+/// Returns true if a session's tool or hook started this process.
 pub(super) fn is_inside_session() -> bool {
     environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).is_some()
 }
 
-/// True if a `plimsoll run` works on the run of this project.
+/// Returns true if a `plimsoll run` holds the lock of this project's run.
 pub(super) fn is_run_active(project: &Project) -> bool {
-    let has_run = state_file::load(project, None).ok().flatten().is_some();
-    has_run && lock::acquire_run(project, GLANCE).is_err()
+    let has_run = state_file::load_state(project, None).ok().flatten().is_some();
+    has_run && lock::acquire_run_lock(project, RUN_LOCK_TIMEOUT).is_err()
 }
 
-fn is_hook(document: &[u8]) -> bool {
-    plimsoll_protocol::Hook::parse(document).is_ok_and(|hook| !hook.event.name().is_empty())
+fn is_hook_payload(document: &[u8]) -> bool {
+    plimsoll_protocol::HookPayload::parse(document).is_ok_and(|payload| !payload.event.name().is_empty())
 }
 
-/// The final verdict on the current iteration. A result object of `claude -p --output-format json` on standard
-/// input is the best evidence; else the hooks' records are.
-pub(super) fn judge(
+/// Returns the final verdict on the current iteration, or `None` without a run. A result object of `claude -p --output-format json`
+/// on standard input is the best evidence; without it the hooks' records are used.
+pub(super) fn judge_current_iteration(
     project: &Project,
     result: Option<&[u8]>,
 ) -> Result<Option<Verdict>, plimsoll_store::StoreError> {
-    let run_id = ledger::run_of_environment();
-    let Some(state) = state_file::load(project, run_id.as_ref())? else { return Ok(None) };
-    if let Some(verdict) = waited_for(&state) {
+    let run_id = ledger::run_id_from_environment();
+    let Some(state) = state_file::load_state(project, run_id.as_ref())? else { return Ok(None) };
+    if let Some(verdict) = verdict_after_pause(&state) {
         return Ok(Some(verdict));
     }
-    let (settings, _) = config::load(project);
-    // What is piped may be another session's result: its cost and ending are not this iteration's.
-    let ours = |result: &RunResult| result.session_id.as_deref() == state.session_id.as_deref();
-    let result = result.and_then(RunResult::find).filter(ours);
-    if let Some(words) = result.as_ref().and_then(|result| result.result.as_deref()) {
-        say_last_words(words);
+    let (settings, _) = config::load_settings(project);
+    // The piped result may be another session's, whose cost and ending do not belong to this iteration.
+    let is_of_this_iteration =
+        |result: &ClientResult| result.session_id.as_deref() == state.session_id.as_deref();
+    let result = result.and_then(ClientResult::find_last).filter(is_of_this_iteration);
+    if let Some(answer) = result.as_ref().and_then(|result| result.result.as_deref()) {
+        print_session_answer(answer);
     }
-    let record = state.session_id.as_ref().map(|id| sessions::load(project, id)).unwrap_or_default();
-    let ended = match result {
-        Some(result) if state.iteration_record.phase != Phase::Planned => {
-            let at = record.end.ended_at.as_ref().and_then(clock::moment);
-            SessionResult::of_result(Some(&result), Exit::default(), at)
+    let record =
+        state.session_id.as_ref().map(|id| sessions::load_session_record(project, id)).unwrap_or_default();
+    let session_result = match result {
+        Some(result) if state.iteration_record.phase != IterationPhase::Planned => {
+            let ended_at = record.end.ended_at.as_ref().and_then(clock::parse_timestamp);
+            SessionResult::from_client_result(Some(&result), ProcessExit::default(), ended_at)
         }
-        _ => by_record(project, &state, &settled(project, record)),
+        _ => session_result_from_record(project, &state, &wait_for_end_evidence(project, record)),
     };
-    let finished =
-        finish::finish(&RunContext { project, settings: &settings, run_id: &state.run_id }, &ended)?;
-    if let Some(Finished { verify, taken_back, not_run, .. }) = &finished {
-        let lines = (!verify.is_empty()).then(|| verified(verify)).into_iter();
-        let lines =
-            lines.chain(not_run.iter().map(not_run_words)).chain(taken_back.as_ref().map(TakenBack::words));
-        lines.for_each(|line| say_error(&line));
+    let finished = finish::finish_iteration(
+        &RunContext { project, settings: &settings, run_id: &state.run_id },
+        &session_result,
+    )?;
+    if let Some(FinishedIteration {
+        verify_outcomes: verify,
+        reverted_ticks: taken_back,
+        skipped_checks: not_run,
+        ..
+    }) = &finished
+    {
+        let lines = (!verify.is_empty()).then(|| render_verify_outcomes(verify)).into_iter();
+        let lines = lines
+            .chain(not_run.iter().map(describe_check_not_run))
+            .chain(taken_back.as_ref().map(RevertedTicks::describe_revert));
+        lines.for_each(|line| print_error(&line));
     }
-    // Loaded anew: the verdict is in the newest state, and whether the cost is known.
-    let judged = state_file::load(project, Some(&state.run_id))?;
-    if judged.is_some_and(|state| state.cost_is_unknown()) {
-        say_error(&COST_UNKNOWN);
+    // The state is reloaded because `finish` wrote the verdict and the cost to it.
+    let reloaded_state = state_file::load_state(project, Some(&state.run_id))?;
+    if reloaded_state.is_some_and(|state| state.has_cost_limit_but_unknown_cost()) {
+        print_error(&COST_UNKNOWN_WARNING);
     }
     Ok(finished.map(|finished| finished.verdict))
 }
 
-/// In a pipe the gate takes what the client printed: it shows the session's answer in its place.
-fn say_last_words(words: &str) {
-    for line in words.lines() {
+/// Prints the session's answer to standard error. In a pipe the gate consumes the client's output, so the user would not see it.
+fn print_session_answer(answer: &str) {
+    for line in answer.lines() {
         let indent = &line[..line.len() - line.trim_start().len()];
-        console::note(format!("{indent}{}", one_line(line)));
+        console::print_to_stderr(format!("{indent}{}", to_single_line(line)));
     }
 }
 
-/// A pause that was judged before: the loop has waited by itself, or has to wait on.
-fn waited_for(state: &RunState) -> Option<Verdict> {
-    if state.iteration_record.phase != Phase::Judged {
+/// Returns `Continue` if the iteration was judged before with a pause that has passed by now, else `None`.
+fn verdict_after_pause(state: &RunState) -> Option<Verdict> {
+    if state.iteration_record.phase != IterationPhase::Judged {
         return None;
     }
     let Some(Verdict::Pause { kind, until, .. }) = state.lifecycle.last_verdict() else { return None };
-    let has_passed = until.as_ref().and_then(clock::moment).is_none_or(|until| until <= clock::now());
-    let goes_on = Verdict::Continue { kind: ContinueKind::Next, reason: "the pause is over".to_owned() };
-    (kind.passes() && has_passed).then_some(goes_on)
+    let has_passed =
+        until.as_ref().and_then(clock::parse_timestamp).is_none_or(|until| until <= clock::now());
+    let continue_verdict =
+        Verdict::Continue { kind: ContinueKind::NextItem, reason: "the pause is over".to_owned() };
+    (kind.resolves_by_waiting() && has_passed).then_some(continue_verdict)
 }
 
-/// Waits a moment for a session that has reported nothing about its end: a headless client (2.1.329) exits without waiting
-/// for its StopFailure hook, which then may never run, and a limit would look like a session that simply ended. The transcript
-/// has the error in any case.
-fn settled(project: &Project, mut record: SessionRecord) -> SessionRecord {
-    const MOMENT: Duration = Duration::from_secs(2);
-    const LOOK: Duration = Duration::from_millis(20);
-    let tells = |record: &SessionRecord| {
-        record.end.stop.is_some() || record.end.failure.is_some() || record.end.ended_by_us.is_some()
+/// Waits up to two seconds for evidence of how the session ended, and returns the newest record. A headless client (2.1.329) exits
+/// without waiting for its StopFailure hook, which then may never run, so a usage limit would look like an ordinary end. The
+/// transcript has the error in any case.
+fn wait_for_end_evidence(project: &Project, mut record: SessionRecord) -> SessionRecord {
+    const END_TIMEOUT: Duration = Duration::from_secs(2);
+    const POLL_INTERVAL: Duration = Duration::from_millis(20);
+    let has_end_evidence = |record: &SessionRecord| {
+        record.end.stop.is_some() || record.end.failure.is_some() || record.end.hook_end_reason.is_some()
     };
-    record = with_failure(record);
+    record = with_failure_from_transcript(record);
     let started = Instant::now();
-    while !tells(&record) && !record.session_id.is_empty() && started.elapsed() < MOMENT {
-        std::thread::sleep(LOOK);
-        record = sessions::load(project, &record.session_id);
+    while !has_end_evidence(&record) && !record.session_id.is_empty() && started.elapsed() < END_TIMEOUT {
+        std::thread::sleep(POLL_INTERVAL);
+        record = sessions::load_session_record(project, &record.session_id);
     }
-    // The client's writer may have put the error down meanwhile.
-    if tells(&record) { record } else { with_failure(record) }
+    // The client may have written the error to the transcript meanwhile.
+    if has_end_evidence(&record) { record } else { with_failure_from_transcript(record) }
 }
 
-/// With the error of the transcript's end, where neither its hook nor we have said anything.
-fn with_failure(mut record: SessionRecord) -> SessionRecord {
-    if record.end.failure.is_none() && record.end.ended_by_us.is_none() {
-        record.end.failure = record.start.transcript_path.as_deref().map(Path::new).and_then(failure_in);
+/// Adds the error at the end of the transcript to the record, unless a hook reported a failure or we ended the session.
+fn with_failure_from_transcript(mut record: SessionRecord) -> SessionRecord {
+    if record.end.failure.is_none() && record.end.hook_end_reason.is_none() {
+        record.end.failure =
+            record.start.transcript_path.as_deref().map(Path::new).and_then(api_failure_in_transcript);
     }
     record
 }
 
-fn by_record(project: &Project, state: &RunState, record: &SessionRecord) -> SessionResult {
-    if state.iteration_record.phase == Phase::Planned {
-        let words = ": is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
-        let ending = Ending::Fatal(Fatal::new(FatalKind::Hooks, words));
+fn session_result_from_record(project: &Project, state: &RunState, record: &SessionRecord) -> SessionResult {
+    if state.iteration_record.phase == IterationPhase::Planned {
+        let reason = ": is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
+        let ending = SessionEnding::Fatal(FatalError::new(FatalErrorKind::Hooks, reason));
         return SessionResult { ending, ..SessionResult::default() };
     }
     let session_id = state.session_id.clone().unwrap_or_default();
-    complete_cost(project, &session_id, record, SessionResult::by_record(record))
+    add_missing_cost(project, &session_id, record, SessionResult::from_session_record(record))
 }
 
-fn apply(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
+fn apply_verdict(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
     match verdict {
         Verdict::Stop { .. } => verdict.gate_exit_status().into(),
-        Verdict::Pause { kind, .. } if !wait || !kind.passes() => {
-            restore_prompt(project);
+        Verdict::Pause { kind, .. } if !wait || !kind.resolves_by_waiting() => {
+            restore_prompt_file(project);
             verdict.gate_exit_status().into()
         }
         Verdict::Pause { until, .. } => {
-            sleep_through(project, until.as_ref());
-            plan_next(project)
+            sleep_until_pause_ends(project, until.as_ref());
+            plan_next_iteration(project)
         }
-        Verdict::Continue { .. } => plan_next(project),
+        Verdict::Continue { .. } => plan_next_iteration(project),
     }
 }
 
-/// The loop ends here; the next plan writes our block again.
-pub(super) fn restore_prompt(project: &Project) {
-    let run_id = ledger::run_of_environment();
-    if let Ok(Some(state)) = state_file::load(project, run_id.as_ref()) {
-        let _ = plimsoll_flows::run::prompt::put_back(project, &state);
+/// Restores the user's PROMPT.md, because the loop ends here. Planning the next iteration writes our block again.
+pub(super) fn restore_prompt_file(project: &Project) {
+    let run_id = ledger::run_id_from_environment();
+    if let Ok(Some(state)) = state_file::load_state(project, run_id.as_ref()) {
+        let _ = plimsoll_flows::run::prompt::remove_block_from_prompt(project, &state);
     }
 }
 
-fn plan_next(project: &Project) -> ExitCode {
-    let run_id = ledger::run_of_environment();
-    let planned = match state_file::load(project, run_id.as_ref()) {
-        Ok(Some(state)) => lifecycle::plan(project, &state.run_id, None),
+fn plan_next_iteration(project: &Project) -> ExitCode {
+    let run_id = ledger::run_id_from_environment();
+    let planned_state = match state_file::load_state(project, run_id.as_ref()) {
+        Ok(Some(state)) => lifecycle::plan_iteration(project, &state.run_id, None),
         Ok(None) => return ExitCode::SUCCESS,
         Err(error) => return fail_with(error, ExitStatus::InternalError),
     };
-    match planned {
-        // A run that was cancelled while we waited.
+    match planned_state {
+        // The run was canceled during the wait.
         Ok(state) if state.lifecycle.is_over() => ExitCode::SUCCESS,
         Ok(_) => ExitStatus::Failure.into(),
         Err(error) => fail_with(error, ExitStatus::InternalError),
     }
 }
 
-/// Until the known time; without one, a few seconds more at each pause in a row.
-fn sleep_through(project: &Project, until: Option<&Timestamp>) {
-    let run_id = ledger::run_of_environment();
-    let state = state_file::load(project, run_id.as_ref()).ok().flatten();
-    let tries = state.map_or(1, |state| state.lifecycle.pauses_in_a_row());
-    let milliseconds = match until.and_then(clock::moment) {
-        Some(reset) => pause::until_reset_ms((reset - clock::now()).num_seconds(), MIDDLE),
-        None => pause::backoff_ms(tries, MIDDLE),
+/// Sleeps until the known end of the pause. Without one, sleeps a backoff that grows with each consecutive pause.
+fn sleep_until_pause_ends(project: &Project, until: Option<&Timestamp>) {
+    let run_id = ledger::run_id_from_environment();
+    let state = state_file::load_state(project, run_id.as_ref()).ok().flatten();
+    let pause_count = state.map_or(1, |state| state.lifecycle.consecutive_pauses());
+    let milliseconds = match until.and_then(clock::parse_timestamp) {
+        Some(reset) => pause::reset_wait_ms((reset - clock::now()).num_seconds(), MEDIAN_JITTER),
+        None => pause::backoff_ms(pause_count, MEDIAN_JITTER),
     };
     std::thread::sleep(Duration::from_millis(milliseconds));
 }

@@ -1,5 +1,4 @@
-//! `plimsoll generate`: what editors, shells and `man` read, made from the very definitions of our settings and command
-//! lines.
+//! `plimsoll generate`: files for editors, shells and `man`, generated from the definitions of our settings and command lines.
 
 mod completions;
 mod man;
@@ -14,11 +13,11 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct GenerateArguments {
     #[command(subcommand)]
-    product: Product,
+    command: GenerateCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Product {
+enum GenerateCommand {
     /// Print the JSON Schema of the settings
     #[command(after_help = schema::EXAMPLES)]
     Schema,
@@ -28,11 +27,11 @@ enum Product {
     Man(ManArguments),
 }
 
-/// Prints it.
+/// Prints the requested file to standard output.
 pub(crate) fn generate(arguments: &GenerateArguments) -> ExitCode {
-    match &arguments.product {
-        Product::Schema => schema::schema(),
-        Product::Completions(arguments) => completions::completions(arguments),
-        Product::Man(arguments) => man::man(arguments),
+    match &arguments.command {
+        GenerateCommand::Schema => schema::print_schema(),
+        GenerateCommand::Completions(arguments) => completions::print_completions(arguments),
+        GenerateCommand::Man(arguments) => man::print_man_page(arguments),
     }
 }

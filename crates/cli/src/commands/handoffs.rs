@@ -1,15 +1,17 @@
-//! `plimsoll handoffs`: when, by which session, what was asked first, and whether a session has opened it.
+//! `plimsoll handoffs`: lists the handoffs with time, session, first request, and whether a session has opened them.
 
 use clap::Args;
 use plimsoll_domain::SessionId;
-use plimsoll_domain::text::one_line;
-use plimsoll_flows::handoffs::{ContinuedHandoff, KnownHandoff, all, continue_command, find_to_continue};
+use plimsoll_domain::text::to_single_line;
+use plimsoll_flows::handoffs::{
+    ContinuedHandoff, KnownHandoff, continue_command, find_handoff_to_continue, list_handoffs,
+};
 use plimsoll_flows::hook_invocation::SESSION_VARIABLE;
-use plimsoll_policy::words::continue_from;
+use plimsoll_policy::messages::render_continue_prompt;
 use plimsoll_store::handoff_index::HandoffState;
 use plimsoll_store::{Project, clock, environment};
-use plimsoll_terminal::columns::clip;
-use plimsoll_terminal::columns::width;
+use plimsoll_terminal::columns::clip_to_columns;
+use plimsoll_terminal::columns::line_width;
 use plimsoll_terminal::console::{self, fail_with_hint};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -25,106 +27,118 @@ pub(crate) struct HandoffsArguments {
     to_continue: bool,
 }
 
-/// So many letters of a session's id are enough to tell it from others.
-const ID: usize = 8;
-/// The length of the longest state.
-const STATE: usize = 7;
+/// Number of characters of a session id that are shown, enough to tell sessions apart.
+const SESSION_ID_CHARS: usize = 8;
+/// Width of the column, as long as the longest state.
+const STATE_WIDTH: usize = 7;
 
-/// Lists them, the newest first.
-pub(crate) fn handoffs(arguments: &HandoffsArguments) -> ExitCode {
-    let project = Project::of_command();
+/// Lists the handoffs, newest first.
+pub(crate) fn print_handoffs(arguments: &HandoffsArguments) -> ExitCode {
+    let project = Project::find_for_command();
     if arguments.to_continue {
-        return print_to_continue(&project);
+        return print_handoff_to_continue(&project);
     }
-    let known = all(&project);
+    let handoffs = list_handoffs(&project);
     if arguments.json {
-        console::json(Value::Array(known.iter().map(|handoff| as_json(&project, handoff)).collect()));
-    } else if known.is_empty() {
-        return console::nothing_to_show(format!("There are no handoffs in {}.", project.root().display()));
+        console::print_json(Value::Array(
+            handoffs.iter().map(|handoff| handoff_json(&project, handoff)).collect(),
+        ));
+    } else if handoffs.is_empty() {
+        return console::print_nothing_to_show(format!(
+            "There are no handoffs in {}.",
+            project.root().display()
+        ));
     } else {
-        console::say(table(&project, &known, width()));
+        console::print_text(render_table(&project, &handoffs, line_width()));
     }
     ExitCode::SUCCESS
 }
 
-/// Names the handoff to read, and the newer ones that are not followed.
-fn print_to_continue(project: &Project) -> ExitCode {
-    let asking = environment::variable(SESSION_VARIABLE).map(SessionId::from);
-    let ContinuedHandoff { newest, passed_over } = find_to_continue(project, asking.as_ref());
-    let path = |handoff: &KnownHandoff| project.relative(&handoff.path);
-    let unknown: String =
-        passed_over.iter().map(|handoff| format!("\n- {}", one_line(&path(handoff)))).collect();
+/// Prints the path of the handoff to continue from, and the newer ones of unknown origin that are skipped.
+fn print_handoff_to_continue(project: &Project) -> ExitCode {
+    let current_session = environment::variable(SESSION_VARIABLE).map(SessionId::from);
+    let ContinuedHandoff { newest_own: newest, newer_unknown: passed_over } =
+        find_handoff_to_continue(project, current_session.as_ref());
+    let path = |handoff: &KnownHandoff| project.relative_to_root(&handoff.path);
+    let unverified_list: String =
+        passed_over.iter().map(|handoff| format!("\n- {}", to_single_line(&path(handoff)))).collect();
     let Some(newest) = newest else {
-        let hint = if unknown.is_empty() {
+        let hint = if unverified_list.is_empty() {
             "a session leaves one at 85% of its context window, and with `/handoff`".to_owned()
         } else {
             format!(
-                "these are here, and your state folder does not say that a session of yours wrote them:{unknown}\nto continue from one that you trust, type: {}",
-                continue_from(&path(&passed_over[0]))
+                "these are here, and your state folder does not say that a session of yours wrote them:{unverified_list}\nto continue from one that you trust, type: {}",
+                render_continue_prompt(&path(&passed_over[0]))
             )
         };
         return fail_with_hint("no session of yours left a handoff in this project", Some(&hint));
     };
-    let when = clock::moment(&newest.summary.written_at).map(clock::for_people).unwrap_or_default();
-    let session: String = newest.summary.session_id.chars().take(ID).collect();
-    console::say(format!(
-        "Continue from: {}\nWritten {when} by session {session}.",
-        one_line(&path(&newest))
+    let written_at = clock::parse_timestamp(&newest.summary.written_at)
+        .map(clock::format_local_time_with_seconds)
+        .unwrap_or_default();
+    let short_session_id: String = newest.summary.session_id.chars().take(SESSION_ID_CHARS).collect();
+    console::print_text(format!(
+        "Continue from: {}\nWritten {written_at} by session {short_session_id}.",
+        to_single_line(&path(&newest))
     ));
-    if !unknown.is_empty() {
-        console::say(format!(
-            "Newer, and not followed, because your state folder does not say that a session of yours wrote them:{unknown}"
+    if !unverified_list.is_empty() {
+        console::print_text(format!(
+            "Newer, and not followed, because your state folder does not say that a session of yours wrote them:{unverified_list}"
         ));
     }
     ExitCode::SUCCESS
 }
 
-fn as_json(project: &Project, handoff: &KnownHandoff) -> Value {
+fn handoff_json(project: &Project, handoff: &KnownHandoff) -> Value {
     let summary = &handoff.summary;
     json!({
-        "file": project.relative(&handoff.path),
+        "file": project.relative_to_root(&handoff.path),
         "written_at": summary.written_at,
         "session_id": summary.session_id,
         "run": summary.run,
         "first_request": summary.first_request,
-        // A run's is read by the run, and one of unknown origin by nobody.
+        // Null for a handoff of a run, which the run itself reads, and for one of unknown origin.
         "read": handoff.state.map(|state| state == HandoffState::Read),
-        "state": handoff.state.map(HandoffState::word),
+        "state": handoff.state.map(HandoffState::as_str),
     })
 }
 
-fn table(project: &Project, known: &[KnownHandoff], width: usize) -> String {
-    let name =
+fn render_table(project: &Project, handoffs: &[KnownHandoff], width: usize) -> String {
+    let file_name =
         |handoff: &KnownHandoff| handoff.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let longest = known.iter().map(|handoff| name(handoff).chars().count()).max().unwrap_or(0);
-    let line = |when: &str, session: &str, read: &str, file: &str, asked: &str| {
-        let start = format!("{when:<16} {session:<ID$}  {read:<STATE$}  {file:<longest$}  ");
-        let room = width.saturating_sub(start.chars().count()).max(20);
-        format!("{}\n", format!("{start}{}", clip(asked, room)).trim_end())
+    let file_width = handoffs.iter().map(|handoff| file_name(handoff).chars().count()).max().unwrap_or(0);
+    let render_row = |written_at: &str, session: &str, state: &str, file: &str, request: &str| {
+        let row_start = format!(
+            "{written_at:<16} {session:<SESSION_ID_CHARS$}  {state:<STATE_WIDTH$}  {file:<file_width$}  "
+        );
+        let request_width = width.saturating_sub(row_start.chars().count()).max(20);
+        format!("{}\n", format!("{row_start}{}", clip_to_columns(request, request_width)).trim_end())
     };
-    let row = |handoff: &KnownHandoff| {
+    let handoff_row = |handoff: &KnownHandoff| {
         let summary = &handoff.summary;
-        let when = clock::moment(&summary.written_at).map(clock::for_people).unwrap_or_default();
-        let session: String = summary.session_id.chars().take(ID).collect();
-        let asked = summary.run.clone().or_else(|| summary.first_request.clone()).unwrap_or_default();
-        let read = match (&summary.run, handoff.state) {
+        let written_at = clock::parse_timestamp(&summary.written_at)
+            .map(clock::format_local_time_with_seconds)
+            .unwrap_or_default();
+        let short_session_id: String = summary.session_id.chars().take(SESSION_ID_CHARS).collect();
+        let request = summary.run.clone().or_else(|| summary.first_request.clone()).unwrap_or_default();
+        let state = match (&summary.run, handoff.state) {
             (Some(_), _) => "run",
-            (None, Some(state)) => state.word(),
-            // It may have come with a clone.
+            (None, Some(state)) => state.as_str(),
+            // Of unknown origin: the file may have come with a clone.
             (None, None) => "?",
         };
-        line(&when, &session, read, &name(handoff), &asked)
+        render_row(&written_at, &short_session_id, state, &file_name(handoff), &request)
     };
-    let heading = line("WHEN", "SESSION", "STATE", "FILE", "FIRST REQUEST");
-    let rows: String = known.iter().map(row).collect();
-    let path = |handoff: &KnownHandoff| project.relative(&handoff.path);
-    let newest_own = known.iter().position(|handoff| handoff.state.is_some());
-    let waiting = known.iter().position(KnownHandoff::is_waiting);
-    // The slash command continues from the newest one; any other is named by its path.
-    let next = match waiting.or(newest_own) {
-        Some(at) if Some(at) == newest_own => continue_command(project, &path(&known[at])),
-        Some(at) => continue_from(&path(&known[at])),
-        None => known.first().map(|handoff| continue_from(&path(handoff))).unwrap_or_default(),
+    let heading = render_row("WHEN", "SESSION", "STATE", "FILE", "FIRST REQUEST");
+    let rows: String = handoffs.iter().map(handoff_row).collect();
+    let path = |handoff: &KnownHandoff| project.relative_to_root(&handoff.path);
+    let newest_own = handoffs.iter().position(|handoff| handoff.state.is_some());
+    let newest_waiting = handoffs.iter().position(KnownHandoff::is_unopened);
+    // The slash command continues from the newest handoff; any other one needs its path.
+    let command = match newest_waiting.or(newest_own) {
+        Some(index) if Some(index) == newest_own => continue_command(project, &path(&handoffs[index])),
+        Some(index) => render_continue_prompt(&path(&handoffs[index])),
+        None => handoffs.first().map(|handoff| render_continue_prompt(&path(handoff))).unwrap_or_default(),
     };
-    format!("{heading}{rows}\nTo continue from one, start `claude` and type: {next}")
+    format!("{heading}{rows}\nTo continue from one, start `claude` and type: {command}")
 }

@@ -5,11 +5,12 @@ mod scope;
 
 use clap::Args;
 use plimsoll_flows::install::{
-    self, Change, Client, InstallError, LinkChange, Plan, Scope, Wishes, carry_out,
+    self, FileChange, InstallError, InstallOptions, InstallPlan, InstallScope, InstalledClient, LinkChange,
+    apply_plan,
 };
 use plimsoll_store::environment;
-use plimsoll_terminal::console::{fail, say};
-use scope::Choice;
+use plimsoll_terminal::console::{fail, print_text};
+use scope::SetupChoice;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ pub(crate) struct InitArguments {
     #[arg(long, requires = "project", conflicts_with_all = ["user", "local"])]
     entries: bool,
     #[command(flatten)]
-    place: PlaceArguments,
+    settings_file: SettingsFileArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -42,7 +43,7 @@ Examples:
 
 /// Which settings file, and whether to write it.
 #[derive(Debug, Args)]
-pub(crate) struct PlaceArguments {
+pub(crate) struct SettingsFileArguments {
     /// Your own settings, for every project (~/.claude/settings.json); the default
     #[arg(long, conflicts_with_all = ["local", "project"])]
     user: bool,
@@ -60,101 +61,115 @@ pub(crate) struct PlaceArguments {
     diff: bool,
 }
 
-impl PlaceArguments {
-    /// The one that is named.
-    fn scope(&self) -> Option<Scope> {
-        let named = [(self.user, Scope::User), (self.local, Scope::Local), (self.project, Scope::Project)];
-        named.into_iter().find_map(|(is_named, scope)| is_named.then_some(scope))
+impl SettingsFileArguments {
+    /// Returns the scope that an option selects, or `None` without such an option.
+    fn selected_scope(&self) -> Option<InstallScope> {
+        let selections = [
+            (self.user, InstallScope::User),
+            (self.local, InstallScope::Local),
+            (self.project, InstallScope::Project),
+        ];
+        selections.into_iter().find_map(|(is_selected, scope)| is_selected.then_some(scope))
     }
 }
 
-/// Installs our hooks: exit code 0 done, 1 failed.
-pub(crate) fn init(arguments: &InitArguments) -> ExitCode {
+/// Installs the hooks, or shows the plan with `--dry-run`. Returns exit code 1 on failure.
+pub(crate) fn install_hooks(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
-    let place = &arguments.place;
-    let scope = match scope::choose(place.scope(), arguments) {
-        Choice::Hooks(scope) => scope,
-        Choice::TeamFiles => {
-            return finish(place, install::plan_team_files(&project), |plan| lines::team(plan, &project));
+    let file_arguments = &arguments.settings_file;
+    let scope = match scope::choose_setup(file_arguments.selected_scope(), arguments) {
+        SetupChoice::Hooks(scope) => scope,
+        SetupChoice::TeamFiles => {
+            return apply_or_show_plan(file_arguments, install::plan_team_files(&project), |plan| {
+                lines::render_team_files(plan, &project)
+            });
         }
     };
-    let wishes = Wishes { memory: arguments.memory, wrap: arguments.wrap };
-    // Before the plan, which looks for the programs and their links.
-    let readied = if place.dry_run { Ok(install::planned_copy()) } else { install::set_up_programs() };
-    let copied = readied.as_ref().ok().cloned().flatten();
-    let plan = readied
+    let wishes = InstallOptions { install_memory: arguments.memory, wrap_status_line: arguments.wrap };
+    // The programs are copied before planning, because the plan looks for them and their links.
+    let set_up_result = if file_arguments.dry_run {
+        Ok(install::planned_copy_folder())
+    } else {
+        install::set_up_programs_and_version_link()
+    };
+    let copied_to = set_up_result.as_ref().ok().cloned().flatten();
+    let plan = set_up_result
         .map_err(InstallError::from)
-        .and_then(|_| install::plan_installation(scope, &project, Client::installed(), wishes));
-    finish(place, plan, |plan| lines::copied(copied.as_deref()) + &lines::installation(plan, &project))
+        .and_then(|_| install::plan_installation(scope, &project, InstalledClient::detect(), wishes));
+    apply_or_show_plan(file_arguments, plan, |plan| {
+        lines::copied_programs_line(copied_to.as_deref()) + &lines::render_installation(plan, &project)
+    })
 }
 
-/// Removes them: exit code 0 done or nothing to do, 1 failed.
-pub(crate) fn uninstall(arguments: &PlaceArguments) -> ExitCode {
+/// Removes the hooks, or shows the plan with `--dry-run`. Returns exit code 0 also if there is nothing to do, 1 on failure.
+pub(crate) fn uninstall_hooks(arguments: &SettingsFileArguments) -> ExitCode {
     let project = environment::current_dir();
-    let plan = install::plan_removal(arguments.scope().unwrap_or(Scope::User), &project);
-    finish(arguments, plan, |plan| lines::removal(plan, &project))
+    let plan = install::plan_removal(arguments.selected_scope().unwrap_or(InstallScope::User), &project);
+    apply_or_show_plan(arguments, plan, |plan| lines::render_removal(plan, &project))
 }
 
-fn finish<Report>(
-    arguments: &PlaceArguments,
-    plan: Result<Plan<Report>, InstallError>,
-    lines: impl Fn(&Plan<Report>) -> String,
+/// Carries out the plan, or with `--dry-run` shows what would change, and prints the report.
+fn apply_or_show_plan<Report>(
+    arguments: &SettingsFileArguments,
+    plan: Result<InstallPlan<Report>, InstallError>,
+    render_report: impl Fn(&InstallPlan<Report>) -> String,
 ) -> ExitCode {
-    let done = plan.and_then(|plan| {
+    let result = plan.and_then(|plan| {
         if arguments.dry_run {
-            let changes = if arguments.diff { diffs(&plan.changes) } else { summary(&plan.changes) };
+            let changes =
+                if arguments.diff { render_diffs(&plan.changes) } else { change_summary(&plan.changes) };
             let links = link_summary(&plan.links);
-            return Ok(format!("{}\n{changes}{links}", lines(&plan)));
+            return Ok(format!("{}\n{changes}{links}", render_report(&plan)));
         }
-        carry_out(&plan)?;
-        Ok(lines(&plan))
+        apply_plan(&plan)?;
+        Ok(render_report(&plan))
     });
-    match done {
+    match result {
         Ok(text) => {
-            let first = if arguments.dry_run { "Dry run: nothing was written.\n\n" } else { "" };
-            say(format!("{first}{text}").trim_end_matches('\n'));
+            let heading = if arguments.dry_run { "Dry run: nothing was written.\n\n" } else { "" };
+            print_text(format!("{heading}{text}").trim_end_matches('\n'));
             ExitCode::SUCCESS
         }
         Err(error) => fail(format!("{error}\nhint: {}", error.hint())),
     }
 }
 
-/// A line for each file: what would become of it.
-fn summary(changes: &[Change]) -> String {
+/// Renders one line for each file about how it would change.
+fn change_summary(changes: &[FileChange]) -> String {
     if changes.is_empty() {
         return "No file would change.\n".to_owned();
     }
-    let words = |change: &Change| match (&change.before, &change.after) {
+    let describe = |change: &FileChange| match (&change.before, &change.after) {
         (None, _) => "new".to_owned(),
         (Some(_), None) => "removed".to_owned(),
         (Some(before), Some(after)) => {
             let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
             let diff = TextDiff::from_lines(&before, &after);
-            let counted = |tag| diff.iter_all_changes().filter(|line| line.tag() == tag).count();
-            format!("+{} −{} lines", counted(ChangeTag::Insert), counted(ChangeTag::Delete))
+            let count_lines = |tag| diff.iter_all_changes().filter(|line| line.tag() == tag).count();
+            format!("+{} −{} lines", count_lines(ChangeTag::Insert), count_lines(ChangeTag::Delete))
         }
     };
-    let lines = changes.iter().map(|change| format!("  {}: {}\n", change.path.display(), words(change)));
+    let lines = changes.iter().map(|change| format!("  {}: {}\n", change.path.display(), describe(change)));
     format!("Files (--diff shows the changes):\n{}", lines.collect::<String>())
 }
 
-/// A line for each link.
+/// Renders one line for each link that would change.
 fn link_summary(links: &[LinkChange]) -> String {
-    let words = |link: &LinkChange| match &link.after {
+    let describe = |link: &LinkChange| match &link.after {
         Some(target) => format!("link to {}", target.display()),
         None => "removed".to_owned(),
     };
-    links.iter().map(|link| format!("  {}: {}\n", link.path.display(), words(link))).collect()
+    links.iter().map(|link| format!("  {}: {}\n", link.path.display(), describe(link))).collect()
 }
 
-/// Unified diffs of every file; a backup, being a copy, takes one line.
-fn diffs(changes: &[Change]) -> String {
-    let mut all = String::new();
+/// Renders a unified diff for every file. A backup gets one line, because it is only a copy.
+fn render_diffs(changes: &[FileChange]) -> String {
+    let mut output = String::new();
     for change in changes {
         let path = change.path.display().to_string();
         if path.ends_with(".plimsoll-backup") {
-            let what = if change.after.is_some() { "copy of the file as it is" } else { "removed" };
-            let _ = writeln!(all, "# {path}: {what}\n");
+            let description = if change.after.is_some() { "copy of the file as it is" } else { "removed" };
+            let _ = writeln!(output, "# {path}: {description}\n");
             continue;
         }
         let text = |bytes: &Option<Vec<u8>>| {
@@ -164,7 +179,8 @@ fn diffs(changes: &[Change]) -> String {
             |bytes: &Option<Vec<u8>>| if bytes.is_some() { path.clone() } else { "/dev/null".to_owned() };
         let (before, after) = (text(&change.before), text(&change.after));
         let diff = TextDiff::from_lines(&before, &after);
-        let _ = writeln!(all, "{}", diff.unified_diff().header(&name(&change.before), &name(&change.after)));
+        let _ =
+            writeln!(output, "{}", diff.unified_diff().header(&name(&change.before), &name(&change.after)));
     }
-    all
+    output
 }

@@ -1,6 +1,6 @@
-//! `plimsoll linear`: its command line. What it says is done by `plimsoll-linear`, the one program that uses the network.
+//! `plimsoll linear`: parses its command line, then runs `plimsoll-linear`, the only program that uses the network.
 
-use crate::optional_program::become_program;
+use crate::optional_program::replace_process_with_program;
 use clap::{Args, Subcommand};
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_flows::optional_program::LINEAR;
@@ -11,11 +11,11 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LinearArguments {
     #[command(subcommand)]
-    verb: Verb,
+    command: LinearVerb,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum LinearVerb {
     /// Check settings, key, network, issue and permissions; writes nothing to Linear
     Check,
     /// Deliver the notes that wait
@@ -39,16 +39,16 @@ Exit codes:
   0  all is well, or everything was delivered
   1  something failed; the output says what to do, and notes stay queued";
 
-impl Verb {
-    fn command(&self) -> LinearCommand {
+impl LinearVerb {
+    fn to_linear_command(&self) -> LinearCommand {
         match *self {
-            Verb::Check => LinearCommand::Check,
-            Verb::Sync { dry_run } => LinearCommand::Sync { dry_run },
+            LinearVerb::Check => LinearCommand::Check,
+            LinearVerb::Sync { dry_run } => LinearCommand::Sync { dry_run },
         }
     }
 }
 
-/// Becomes `plimsoll-linear`; exit code 1 where that cannot be started.
-pub(crate) fn linear(arguments: &LinearArguments) -> ExitCode {
-    become_program(LINEAR, &arguments.verb.command().arguments())
+/// Replaces this process with `plimsoll-linear`. Returns exit code 1 if it cannot be started.
+pub(crate) fn exec_linear_program(arguments: &LinearArguments) -> ExitCode {
+    replace_process_with_program(LINEAR, &arguments.command.to_linear_command().to_arguments())
 }

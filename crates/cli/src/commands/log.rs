@@ -1,15 +1,15 @@
-//! `plimsoll log`: the journal for people, one line for each thing that happened; or why the last of them was decided.
+//! `plimsoll log`: the journal for people, one line for each event; with `--why`, the reasons of the last decision.
 
 mod check;
 mod follow;
 mod why;
 
-use crate::journal_lines::journal::Journal;
+use crate::journal_lines::journal::JournalReader;
 use crate::journal_lines::page::LogPage;
-use crate::journal_lines::{EventPrinter, chosen, present_run};
+use crate::journal_lines::{JournalDescriber, current_run_id, initial_lines};
 use clap::Args;
 use plimsoll_store::Project;
-use plimsoll_terminal::console::{has_colours, nothing_to_show, refused};
+use plimsoll_terminal::console::{fail_with_store_error, has_colors, print_nothing_to_show};
 use plimsoll_terminal::value_parsers;
 use std::process::ExitCode;
 
@@ -46,38 +46,40 @@ Examples:
   plimsoll log --why refused    why a promise was not believed
   plimsoll log --check HEAD     what was proved of a commit";
 
-fn no_events(project: &Project) -> String {
+fn empty_journal_message(project: &Project) -> String {
     format!(
         "The journal {} is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).",
-        project.journal().display()
+        project.journal_path().display()
     )
 }
 
-/// Shows it; exit code 0, also where nothing has been written yet, but 1 where there is nothing to explain.
-pub(crate) fn log(arguments: &LogArguments) -> ExitCode {
-    let project = Project::of_command();
+/// Prints the log, an explanation or a commit's receipt. Returns exit code 0 also if the journal is empty, but 1 if `--why` or
+/// `--check` finds nothing.
+pub(crate) fn print_log(arguments: &LogArguments) -> ExitCode {
+    let project = Project::find_for_command();
     if let Some(commit) = &arguments.check {
-        return check::check(&project, commit);
+        return check::print_commit_receipt(&project, commit);
     }
-    if let Some(what) = &arguments.why {
-        return why::why(&project, what, arguments.json);
+    if let Some(kind) = &arguments.why {
+        return why::print_explanation(&project, kind, arguments.json);
     }
-    let mut journal = Journal::new(project.journal());
-    let lines = match if arguments.follow { journal.news() } else { journal.all() } {
+    let mut journal = JournalReader::new(project.journal_path());
+    let lines = match if arguments.follow { journal.read_new_lines() } else { journal.read_all() } {
         Ok(lines) => lines,
-        Err(error) => return refused(&error),
+        Err(error) => return fail_with_store_error(&error),
     };
-    let (mut page, mut teller) = (LogPage::new(has_colours()), EventPrinter::default());
-    let shown = chosen(&mut teller, &lines, present_run(&project).as_ref(), arguments.lines);
-    let read_on = shown.iter().all(|line| page.print(line));
-    if arguments.follow && read_on {
-        return follow::follow(&project, journal, teller, page);
+    let (mut page, mut describer) = (LogPage::new(has_colors()), JournalDescriber::default());
+    let shown_lines =
+        initial_lines(&mut describer, &lines, current_run_id(&project).as_ref(), arguments.lines);
+    let is_output_open = shown_lines.iter().all(|line| page.print_line(line));
+    if arguments.follow && is_output_open {
+        return follow::follow_journal(&project, journal, describer, page);
     }
-    if let Some(words) = crate::foreign_state::words(&project) {
-        plimsoll_terminal::console::say_error(&words);
+    if let Some(message) = crate::foreign_state::describe_foreign_state(&project) {
+        plimsoll_terminal::console::print_error(&message);
     }
-    if shown.is_empty() && read_on {
-        return nothing_to_show(no_events(&project));
+    if shown_lines.is_empty() && is_output_open {
+        return print_nothing_to_show(empty_journal_message(&project));
     }
     ExitCode::SUCCESS
 }

@@ -4,15 +4,15 @@ mod page;
 
 use crate::record_json::memory_json;
 use clap::{Args, Subcommand};
-use plimsoll_domain::memory::{Closing, Op, Register, Report, Values};
-use plimsoll_domain::text::{clip, one_line};
-use plimsoll_policy::words::{HIDDEN_MEMORY, MOVED_INTO_PROJECT, SHOW_HIDDEN_MEMORY};
-use plimsoll_store::memory::{Change, MemoryError};
-use plimsoll_store::{Project, WritableProject, clock, memory, writable_project};
+use plimsoll_domain::memory::{AbnormalEnd, ChangeReport, MemoryOp, Register, RegisterValues};
+use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_policy::messages::{HIDDEN_MEMORY_FIX, HIDDEN_MEMORY_WARNING, MOVED_INTO_PROJECT_NOTICE};
+use plimsoll_store::memory::{MemoryChange, MemoryError};
+use plimsoll_store::{Project, WritableProject, clock, memory, move_into_project_if_unwritable};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, refused, say, say_error};
+use plimsoll_terminal::console::{fail, fail_with_store_error, print_error, print_text};
 use plimsoll_terminal::markdown;
-use plimsoll_terminal::standard_input::text_of;
+use plimsoll_terminal::standard_input::text_or_standard_input;
 use plimsoll_terminal::value_parsers;
 use serde_json::json;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct MemoryArguments {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    command: Option<MemoryCommand>,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -34,7 +34,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll memory history                          who wrote what, and when";
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum MemoryCommand {
     /// The registers of the current frame, and the heap with its contents
     Show(ShowArguments),
     /// Write a register
@@ -69,7 +69,7 @@ enum Verb {
     },
     /// Close a frame that nobody will return from
     #[command(subcommand)]
-    Frame(FrameVerb),
+    Frame(FrameCommand),
     /// Every change, newest at the end
     History {
         /// The last N of them
@@ -92,146 +92,160 @@ struct ShowArguments {
     markdown: bool,
 }
 
-/// Does what is asked.
-pub(crate) fn memory(arguments: &MemoryArguments) -> ExitCode {
-    let project = Project::of_command();
-    // A snapshot cannot be written in a read-only project. The commands below then name the long log.
-    let _ = memory::fold_whole(&project);
-    let op =
-        match &arguments.verb {
-            None => return show(&project, &ShowArguments::default()),
-            Some(Verb::Show(how)) => return show(&project, how),
-            Some(Verb::History { last, json }) => return history(&project, *last, *json),
-            Some(Verb::Set { register, text }) => text_of(text).map(|text| Op::UpdateRegisters {
-                values: Values::from([(*register, text)]),
-                // The user sees what does not fit, and shortens it.
+/// Runs the given memory command; shows the memory if there is none.
+pub(crate) fn run_memory_command(arguments: &MemoryArguments) -> ExitCode {
+    let project = Project::find_for_command();
+    // Folding fails in a read-only project, where no snapshot can be written. The commands below then report the long log.
+    let _ = memory::fold_long_log(&project);
+    let op = match &arguments.command {
+        None => return print_memory(&project, &ShowArguments::default()),
+        Some(MemoryCommand::Show(show_arguments)) => return print_memory(&project, show_arguments),
+        Some(MemoryCommand::History { last, json }) => return print_history(&project, *last, *json),
+        Some(MemoryCommand::Set { register, text }) => {
+            text_or_standard_input(text).map(|text| MemoryOp::UpdateRegisters {
+                values: RegisterValues::from([(*register, text)]),
+                // A text that does not fit is refused, so that the user can shorten it.
                 strict: true,
-                everywhere: true,
-            }),
-            Some(Verb::Alloc { name, content, description }) => text_of(content).map(|content| {
-                Op::HeapAlloc { name: name.clone(), content, description: description.clone() }
-            }),
-            Some(Verb::Write { name, content }) => {
-                text_of(content).map(|content| Op::HeapWrite { name: name.clone(), content })
-            }
-            Some(Verb::Free { name }) => Ok(Op::HeapFree { name: name.clone() }),
-            Some(Verb::Frame(FrameVerb::Close)) => {
-                let words = "the user has closed it".to_owned();
-                Ok(Op::CloseFrame { how: Closing::Abandoned, words })
-            }
-        };
+                in_all_frames: true,
+            })
+        }
+        Some(MemoryCommand::Alloc { name, content, description }) => {
+            text_or_standard_input(content).map(|content| MemoryOp::HeapAlloc {
+                name: name.clone(),
+                content,
+                description: description.clone(),
+            })
+        }
+        Some(MemoryCommand::Write { name, content }) => {
+            text_or_standard_input(content).map(|content| MemoryOp::HeapWrite { name: name.clone(), content })
+        }
+        Some(MemoryCommand::Free { name }) => Ok(MemoryOp::HeapFree { name: name.clone() }),
+        Some(MemoryCommand::Frame(FrameCommand::Close)) => {
+            let last_message = "the user has closed it".to_owned();
+            Ok(MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::Abandoned, last_message })
+        }
+    };
     match op {
-        Ok(op) => change(project, &op),
+        Ok(op) => apply_and_print_change(project, &op),
         Err(error) => fail(error),
     }
 }
 
-fn change(project: Project, op: &Op) -> ExitCode {
-    let WritableProject { project, has_moved } = match writable_project(project) {
+fn apply_and_print_change(project: Project, op: &MemoryOp) -> ExitCode {
+    let WritableProject { project, was_moved: has_moved } = match move_into_project_if_unwritable(project) {
         Ok(writable) => writable,
-        Err(error) => return refused(&error),
+        Err(error) => return fail_with_store_error(&error),
     };
-    match with_a_persons_word(&project, op) {
+    match apply_user_change(&project, op) {
         Ok(report) => {
-            say(done(&report));
+            print_text(render_applied_change(&report));
             if has_moved {
-                say(MOVED_INTO_PROJECT);
+                print_text(MOVED_INTO_PROJECT_NOTICE);
             }
             ExitCode::SUCCESS
         }
         Err(MemoryError::Refused(refusal)) => fail(refusal),
-        Err(MemoryError::Store(error)) => refused(&error),
+        Err(MemoryError::Store(error)) => fail_with_store_error(&error),
     }
 }
 
-/// The user speaks: a memory whose root is done continues, unless its run is active.
-fn with_a_persons_word(project: &Project, op: &Op) -> Result<Report, MemoryError> {
-    let is_done = memory::load(project)?.done.is_some();
-    if is_done && plimsoll_flows::memory::run_at_work(project)?.is_none() {
-        return memory::change(project, "command", &[Op::Reopen, op.clone()]);
+/// Applies an operation of the user. A memory whose root frame is done is reopened first, unless its run is active.
+fn apply_user_change(project: &Project, op: &MemoryOp) -> Result<ChangeReport, MemoryError> {
+    let is_done = memory::load_memory(project)?.root_result.is_some();
+    if is_done && plimsoll_flows::memory::active_memory_run(project)?.is_none() {
+        return memory::apply_changes(project, "command", &[MemoryOp::Reopen, op.clone()]);
     }
-    memory::change(project, "command", std::slice::from_ref(op))
+    memory::apply_changes(project, "command", std::slice::from_ref(op))
 }
 
-/// `ok r41`, and what is to be known.
-fn done(report: &Report) -> String {
+/// Renders `ok r41` with the notes about the change.
+fn render_applied_change(report: &ChangeReport) -> String {
     let notes: String = report.notes.iter().map(|note| format!("\n{note}")).collect();
     format!("ok r{}{notes}", report.rev)
 }
 
-fn show(project: &Project, how: &ShowArguments) -> ExitCode {
-    if let Some(folder) = memory::hidden_memory(project) {
-        say_error(&format!("{HIDDEN_MEMORY} ({})\nhint: {SHOW_HIDDEN_MEMORY}", folder.display()));
+fn print_memory(project: &Project, arguments: &ShowArguments) -> ExitCode {
+    if let Some(folder) = memory::superseded_memory_folder(project) {
+        print_error(&format!("{HIDDEN_MEMORY_WARNING} ({})\nhint: {HIDDEN_MEMORY_FIX}", folder.display()));
     }
-    let memory = match memory::load(project) {
+    let memory = match memory::load_memory(project) {
         Ok(memory) => memory,
-        Err(error) => return refused(&error),
+        Err(error) => return fail_with_store_error(&error),
     };
-    if how.json {
-        console::json(memory_json(&memory));
+    if arguments.json {
+        console::print_json(memory_json(&memory));
     } else if memory.is_empty() {
-        return say_empty();
+        return print_empty_memory();
     } else {
-        markdown::show(&page::page(&memory), how.markdown);
+        markdown::print_markdown(&page::render_page(&memory), arguments.markdown);
     }
     ExitCode::SUCCESS
 }
 
-fn say_empty() -> ExitCode {
-    console::nothing_to_show(
+fn print_empty_memory() -> ExitCode {
+    console::print_nothing_to_show(
         "The working memory is empty: the agent writes it after `plimsoll init --memory`, or in `plimsoll run --memory`.",
     )
 }
 
-fn history(project: &Project, last: usize, as_json: bool) -> ExitCode {
-    let changes = match memory::history(project) {
+fn print_history(project: &Project, last: usize, as_json: bool) -> ExitCode {
+    let changes = match memory::read_changes(project) {
         Ok(changes) => changes,
-        Err(error) => return refused(&error),
+        Err(error) => return fail_with_store_error(&error),
     };
     let newest = &changes[changes.len().saturating_sub(last)..];
     if as_json {
-        console::json(json!(newest));
+        console::print_json(json!(newest));
     } else if changes.is_empty() {
-        return say_empty();
+        return print_empty_memory();
     } else {
-        newest.iter().for_each(|change| say(line(change)));
+        newest.iter().for_each(|change| print_text(render_change(change)));
     }
     ExitCode::SUCCESS
 }
 
-fn line(change: &Change) -> String {
-    let at = clock::moment(&change.at).map(clock::for_people).unwrap_or_default();
-    let what = match &change.change {
-        Op::UpdateRegisters { values, .. } => {
-            let told = |(register, text): (&Register, &String)| {
-                format!("{} = {}", register.key(), clip(&one_line(text), 60))
+fn render_change(change: &MemoryChange) -> String {
+    let time =
+        clock::parse_timestamp(&change.at).map(clock::format_local_time_with_seconds).unwrap_or_default();
+    let description = match &change.op {
+        MemoryOp::UpdateRegisters { values, .. } => {
+            let render_register = |(register, text): (&Register, &String)| {
+                format!("{} = {}", register.key(), truncate_end(&to_single_line(text), 60))
             };
-            values.iter().map(told).collect::<Vec<_>>().join("; ")
+            values.iter().map(render_register).collect::<Vec<_>>().join("; ")
         }
-        Op::PushFrame { name, objective, .. } => format!("push {name}: {}", clip(&one_line(objective), 60)),
-        Op::BeginRun { objective } => format!("a run begins: {}", clip(&one_line(objective), 60)),
-        Op::StartFrame { owner, .. } => format!("the frame was started in session {}", owner.session),
-        Op::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
-        Op::PopFrame { result } => format!("pop: {}", clip(&one_line(result), 60)),
-        Op::CloseFrame { how, .. } => format!("frame closed ({how:?})").to_lowercase(),
-        Op::HeapAlloc { name, content, .. } => format!("alloc {name} ({} chars)", content.chars().count()),
-        Op::HeapWrite { name, content } => format!("write {name} ({} chars)", content.chars().count()),
-        Op::HeapFree { name } => format!("free {name}"),
-        Op::Step => "step".to_owned(),
-        Op::Reopen => "the user has written again".to_owned(),
+        MemoryOp::PushFrame { name, objective, .. } => {
+            format!("push {name}: {}", truncate_end(&to_single_line(objective), 60))
+        }
+        MemoryOp::BeginRun { objective } => {
+            format!("a run begins: {}", truncate_end(&to_single_line(objective), 60))
+        }
+        MemoryOp::StartFrame { owner, .. } => {
+            format!("the frame was started in session {}", owner.session_id)
+        }
+        MemoryOp::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
+        MemoryOp::PopFrame { result } => format!("pop: {}", truncate_end(&to_single_line(result), 60)),
+        MemoryOp::CloseFrame { abnormal_end: how, .. } => format!("frame closed ({how:?})").to_lowercase(),
+        MemoryOp::HeapAlloc { name, content, .. } => {
+            format!("alloc {name} ({} chars)", content.chars().count())
+        }
+        MemoryOp::HeapWrite { name, content } => format!("write {name} ({} chars)", content.chars().count()),
+        MemoryOp::HeapFree { name } => format!("free {name}"),
+        MemoryOp::Step => "step".to_owned(),
+        MemoryOp::Reopen => "the user has written again".to_owned(),
     };
     let frame = if change.frame.is_empty() { "root" } else { &change.frame };
     format!(
-        "r{:<4} {at}  step {:<4} {:<8} {:<12} {what}",
+        "r{:<4} {time}  step {:<4} {:<8} {:<12} {description}",
         change.rev,
         change.step,
-        change.by,
-        clip(frame, 12)
+        change.author,
+        truncate_end(frame, 12)
     )
 }
 
 #[derive(Debug, Subcommand)]
-enum FrameVerb {
+enum FrameCommand {
     /// End the current frame if no agent will return from it: its status, questions and plan go to its parent
     Close,
 }

@@ -1,4 +1,4 @@
-//! `plimsoll plan`: what the open items will probably take.
+//! `plimsoll plan`: estimates the context and the sessions that the open items need.
 
 mod draft;
 mod fix;
@@ -6,15 +6,15 @@ mod table;
 
 use crate::target_session::TargetSession;
 use clap::Args;
-use plimsoll_domain::plan_remarks::plan_remarks;
+use plimsoll_domain::plan_remarks::find_plan_remarks;
 use plimsoll_domain::todo::DEFAULT_PLAN;
 use plimsoll_domain::{RunState, Settings, TodoList};
-use plimsoll_flows::context::item_cost::lines_named;
-use plimsoll_flows::context::measure::{Question, measure};
+use plimsoll_flows::context::item_cost::count_lines_of_named_files;
+use plimsoll_flows::context::measure::{MeasureInput, measure_usage};
 use plimsoll_policy::models;
-use plimsoll_policy::plan::{Item, Plan, Room, plan};
-use plimsoll_policy::todo_list::{Unfit, unfit_list, words};
-use plimsoll_store::layout::Beginning;
+use plimsoll_policy::plan::{EstimatedItem, SessionCapacity, SessionPlan, plan_sessions};
+use plimsoll_policy::todo_list::{PlanProblem, find_problem_in_parsed_plan, render_plan_problem};
+use plimsoll_store::layout::ProjectRoot;
 use plimsoll_store::{Project, config, disk, state_file, tail};
 use plimsoll_terminal::console;
 use plimsoll_terminal::console::fail;
@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use table::View;
+use table::PlanTable;
 
 /// How to show it.
 #[derive(Debug, Args)]
@@ -71,174 +71,192 @@ In the plan:
   - [ ] Read leap days (verify: make test)  its check, for `run --plan-verify`
   - [ ] Rename the flag (model: haiku)      if your settings allow that model";
 
-/// The client's default for an unknown window.
+/// The client's default window size, in tokens, used while the window is unknown.
 const ASSUMED_WINDOW: u64 = 1_000_000;
-/// What a fresh session holds before any work (observed: 17k to 30k with the usual tools), where none has been seen.
+/// Tokens in a fresh session before any work, used if no session was recorded here. Observed: 17k to 30k with the usual tools.
 const ASSUMED_BASE: u64 = 25_000;
 
-/// Shows it.
-pub(crate) fn show(arguments: &PlanArguments) -> ExitCode {
+/// Prints the estimate for the open items, or runs `--fix` or `--draft`.
+pub(crate) fn print_plan_estimate(arguments: &PlanArguments) -> ExitCode {
     if arguments.fix {
-        return fix_list(arguments);
+        return fix_plan_file(arguments);
     }
-    let project = project_of(arguments);
+    let project = project_for_plan(arguments);
     if let Some(spec) = &arguments.draft {
-        return draft::draft(&project, arguments, spec);
+        return draft::draft_plan(&project, arguments, spec);
     }
-    let state = match state_file::load(&project, None) {
+    let state = match state_file::load_state(&project, None) {
         Ok(state) => state,
         Err(error) => return fail(error),
     };
-    let of_run = || state.as_ref().and_then(|state| state.options.todo_file.clone());
-    let file = arguments.todo.clone().or_else(of_run).unwrap_or(DEFAULT_PLAN.to_owned());
-    let text = match disk::read_text(&project.root().join(&file)) {
+    let run_plan_file = || state.as_ref().and_then(|state| state.options.todo_file.clone());
+    let plan_file = arguments.todo.clone().or_else(run_plan_file).unwrap_or(DEFAULT_PLAN.to_owned());
+    let text = match disk::read_text(&project.root().join(&plan_file)) {
         Ok(Some(text)) => text,
         Ok(None) if arguments.todo.is_none() => {
             if arguments.json {
-                console::json(Value::Null);
+                console::print_json(Value::Null);
             }
-            return console::nothing_to_show(no_list(&file));
+            return console::print_nothing_to_show(missing_plan_message(&plan_file));
         }
-        Ok(None) => return fail(no_list(&file)),
+        Ok(None) => return fail(missing_plan_message(&plan_file)),
         Err(error) => return fail(error),
     };
-    let todo = TodoList::parse(&text);
-    let unfit = unfit_list(&todo, &text).filter(|unfit| !matches!(unfit, Unfit::AllTicked(_)));
-    if let Some(unfit) = unfit.filter(|_| todo.items.is_empty()) {
-        return fail(words(&unfit, &file, file != DEFAULT_PLAN));
+    let todo_list = TodoList::parse(&text);
+    let problem = find_problem_in_parsed_plan(&todo_list, &text)
+        .filter(|unfit| !matches!(unfit, PlanProblem::AllTicked(_)));
+    if let Some(problem) = problem.filter(|_| todo_list.items.is_empty()) {
+        return fail(render_plan_problem(&problem, &plan_file, plan_file != DEFAULT_PLAN));
     }
     let state = state.unwrap_or_default();
-    let mut figures = Figures::of(&project, &state, &todo);
-    figures.plan.complaints.extend(plan_remarks(&text).words());
+    let mut estimate = PlanEstimate::for_plan(&project, &state, &todo_list);
+    estimate.plan.problems.extend(find_plan_remarks(&text).render_sentences());
     if arguments.json {
-        console::json(json(&figures.plan, figures.room, &todo.parked()));
+        console::print_json(plan_json(
+            &estimate.plan,
+            estimate.capacity,
+            &todo_list.parked_items_with_questions(),
+        ));
     } else {
-        markdown::show(&figures.view(&file, &todo).text(), arguments.markdown);
+        markdown::print_markdown(&estimate.to_table(&plan_file, &todo_list).render(), arguments.markdown);
     }
     ExitCode::SUCCESS
 }
 
-/// The project of the run; without one, where a run would begin.
-fn project_of(arguments: &PlanArguments) -> Project {
-    let of_run = Project::of_command();
-    let beginning = Beginning::find(arguments.todo.as_deref());
-    beginning.words().iter().for_each(console::say_error);
-    if disk::exists(of_run.state()) { of_run } else { beginning.known() }
+/// Returns the project of the current run, or without a run the project where one would begin.
+fn project_for_plan(arguments: &PlanArguments) -> Project {
+    let run_project = Project::find_for_command();
+    let project_root = ProjectRoot::find_from_current_dir(arguments.todo.as_deref());
+    project_root.render_notice().iter().for_each(console::print_error);
+    if disk::exists(run_project.state_path()) {
+        run_project
+    } else {
+        project_root.project_with_session_files()
+    }
 }
 
-/// What is known of a plan.
-struct Figures {
-    plan: Plan,
-    room: Room,
-    is_assumed: bool,
+/// The estimate for a plan, and the assumptions it is based on.
+struct PlanEstimate {
+    plan: SessionPlan,
+    capacity: SessionCapacity,
+    is_window_assumed: bool,
     /// The model that the user passes to the client.
     usual_model: Option<String>,
 }
 
-impl Figures {
-    fn of(project: &Project, state: &RunState, todo: &TodoList) -> Figures {
-        let (settings, complaint) = config::load(project);
-        if let Some(complaint) = complaint {
-            console::say_error(&complaint);
+impl PlanEstimate {
+    fn for_plan(project: &Project, state: &RunState, todo_list: &TodoList) -> PlanEstimate {
+        let (settings, settings_error) = config::load_settings(project);
+        if let Some(settings_error) = settings_error {
+            console::print_error(&settings_error);
         }
-        let (_, usual_model) = models::without_option(&state.options.client_arguments, models::OPTION);
-        let mut ignored = Vec::new();
-        let item = |(number, item): (usize, &plimsoll_domain::todo::Item)| {
-            let chosen = models::choose(&item.text, &settings.models, usual_model.as_deref());
-            let words = chosen.ignored.filter(|_| !item.done).map(models::ignored_words);
-            ignored.extend(words.map(|words| format!("item {number}: {words}")));
-            Item {
+        let (_, usual_model) =
+            models::split_off_option(&state.options.client_arguments, models::MODEL_OPTION);
+        let mut ignored_models = Vec::new();
+        let to_plan_item = |(number, item): (usize, &plimsoll_domain::todo::PlanItem)| {
+            let model_choice = models::choose_model(&item.text, &settings.models, usual_model.as_deref());
+            let message =
+                model_choice.ignored_model.filter(|_| !item.is_ticked).map(models::render_ignored_model);
+            ignored_models.extend(message.map(|words| format!("item {number}: {words}")));
+            EstimatedItem {
                 text: item.text.clone(),
-                done: item.done,
-                lines: lines_named(project, &item.text),
-                model: chosen.model.map(str::to_owned),
+                is_done: item.is_ticked,
+                file_lines: count_lines_of_named_files(project, &item.text),
+                model: model_choice.model.map(str::to_owned),
             }
         };
-        let items: Vec<Item> = (1..).zip(&todo.items).map(item).collect();
-        let (room, is_assumed) = room(project, &settings);
-        let mut plan = plan(&items, &state.items.growth, room);
-        plan.complaints.extend(ignored);
-        Figures { plan, room, is_assumed, usual_model }
+        let items: Vec<EstimatedItem> = (1..).zip(&todo_list.items).map(to_plan_item).collect();
+        let (capacity, is_window_assumed) = session_capacity(project, &settings);
+        let mut plan = plan_sessions(&items, &state.plan_items.item_costs, capacity);
+        plan.problems.extend(ignored_models);
+        PlanEstimate { plan, capacity, is_window_assumed, usual_model }
     }
 
-    fn view<'a>(&'a self, file: &'a str, todo: &'a TodoList) -> View<'a> {
-        View {
+    fn to_table<'a>(&'a self, plan_file: &'a str, todo_list: &'a TodoList) -> PlanTable<'a> {
+        PlanTable {
             plan: &self.plan,
-            room: self.room,
-            is_assumed: self.is_assumed,
-            file,
-            done: todo.done().len(),
-            parked: todo.parked(),
+            capacity: self.capacity,
+            is_window_assumed: self.is_window_assumed,
+            plan_file,
+            done_count: todo_list.ticked_items().len(),
+            parked_items: todo_list.parked_items_with_questions(),
             usual_model: self.usual_model.as_deref(),
         }
     }
 }
 
-/// Which file is changed, only the command line says: a state in the project may have been written by anybody.
-fn list_to_change(arguments: &PlanArguments) -> (PathBuf, &str) {
-    let file = arguments.todo.as_deref().unwrap_or(DEFAULT_PLAN);
-    let beginning = Beginning::find(arguments.todo.as_deref());
-    beginning.words().iter().for_each(console::say_error);
-    (beginning.folder.join(file), file)
+/// Returns the path and the given name of the plan to change. Only the command line determines it, because anybody may have written
+/// the project's state.
+fn plan_to_change(arguments: &PlanArguments) -> (PathBuf, &str) {
+    let plan_file = arguments.todo.as_deref().unwrap_or(DEFAULT_PLAN);
+    let project_root = ProjectRoot::find_from_current_dir(arguments.todo.as_deref());
+    project_root.render_notice().iter().for_each(console::print_error);
+    (project_root.folder.join(plan_file), plan_file)
 }
 
-fn fix_list(arguments: &PlanArguments) -> ExitCode {
-    let (path, file) = list_to_change(arguments);
-    let project = Beginning::find(arguments.todo.as_deref()).known();
-    fix::fix(&project, &path, file, arguments.todo.is_some(), arguments.yes)
+fn fix_plan_file(arguments: &PlanArguments) -> ExitCode {
+    let (path, plan_file) = plan_to_change(arguments);
+    let project = ProjectRoot::find_from_current_dir(arguments.todo.as_deref()).project_with_session_files();
+    fix::fix_and_write_plan(&project, &path, plan_file, arguments.todo.is_some(), arguments.yes)
 }
 
-fn no_list(file: &str) -> String {
-    format!("there is no plan: {file} (`- [ ] …` lines, one item each)")
+fn missing_plan_message(plan_file: &str) -> String {
+    format!("there is no plan: {plan_file} (`- [ ] …` lines, one item each)")
 }
 
-/// By the newest session's window and beginning, where one is known; and whether the window is only assumed.
-fn room(project: &Project, settings: &Settings) -> (Room, bool) {
-    let whose = TargetSession::find(project).ok().flatten();
-    let record = whose.as_ref().map(|whose| whose.record.clone()).unwrap_or_default();
-    let transcript = whose.as_ref().and_then(TargetSession::transcript);
+/// Returns the capacity of a session, from the newest session if one was recorded, and true if its window is only assumed.
+fn session_capacity(project: &Project, settings: &Settings) -> (SessionCapacity, bool) {
+    let target_session = TargetSession::find(project).ok().flatten();
+    let record =
+        target_session.as_ref().map(|target_session| target_session.record.clone()).unwrap_or_default();
+    let transcript = target_session.as_ref().and_then(TargetSession::transcript_path);
     let transcript = transcript.as_deref();
-    let question = Question { project, settings, record: &record, transcript, calls: &[] };
-    let measured = measure(&question).thresholds;
-    let assumed = || {
-        let window = plimsoll_domain::Window {
+    let input =
+        MeasureInput { project, settings, record: &record, transcript_path: transcript, pending_calls: &[] };
+    let measured_thresholds = measure_usage(&input).thresholds;
+    let assumed_thresholds = || {
+        let window = plimsoll_domain::WindowSize {
             tokens: ASSUMED_WINDOW,
             source: plimsoll_domain::reading::WindowSource::Assumed,
         };
-        plimsoll_flows::context::measure::thresholds(&question, &window, None)
+        plimsoll_flows::context::measure::session_thresholds(&input, &window, None)
     };
-    let thresholds = measured.unwrap_or_else(assumed);
-    let base = transcript.and_then(tail::first_request).map_or(ASSUMED_BASE, |first| first.used);
-    (Room { window: thresholds.window, base, l2: thresholds.l2 }, measured.is_none())
+    let thresholds = measured_thresholds.unwrap_or_else(assumed_thresholds);
+    let start_tokens =
+        transcript.and_then(tail::find_first_request).map_or(ASSUMED_BASE, |first| first.input_tokens);
+    (
+        SessionCapacity { window_tokens: thresholds.window, start_tokens, l2_tokens: thresholds.l2 },
+        measured_thresholds.is_none(),
+    )
 }
 
-fn json(plan: &Plan, room: Room, parked: &[(&str, &str)]) -> String {
-    // Where nothing fits, no number of sessions is true.
-    let known = |sessions: u64| (!room.is_full_at_start()).then_some(sessions);
-    // If items with the same words have questions, the first one is shown.
+fn plan_json(plan: &SessionPlan, capacity: SessionCapacity, parked: &[(&str, &str)]) -> String {
+    // If no item fits into a session, every number of sessions would be wrong.
+    let if_items_fit = |sessions: u64| (!capacity.is_full_at_start()).then_some(sessions);
+    // If several items with the same text have questions, the first question is shown.
     let questions: HashMap<&str, &str> = parked.iter().rev().copied().collect();
-    let item = |item: &plimsoll_policy::plan::Planned| {
+    let item_json = |item: &plimsoll_policy::plan::PlannedItem| {
         serde_json::json!({
             "number": item.number,
             "item": item.text,
-            "size": item.size.map(plimsoll_domain::size::Size::word),
+            "size": item.stated_size.map(plimsoll_domain::size::ItemSize::as_str),
             "estimate_tokens": item.estimate.tokens,
-            "estimate_source": item.estimate.source.words(),
-            "sessions": known(item.sessions),
-            "after": item.after,
-            "split": item.split,
-            "verify": item.check,
+            "estimate_source": item.estimate.source.describe(),
+            "sessions": if_items_fit(item.session_count),
+            "after": item.dependencies,
+            "split": item.should_split,
+            "verify": item.verify_command,
             "model": item.model,
             "question": questions.get(item.text.as_str()),
         })
     };
     serde_json::json!({
-        "items": plan.items.iter().map(item).collect::<Vec<_>>(),
-        "window": room.window,
-        "room_tokens": room.tokens(),
-        "one_by_one": known(plan.sessions(&plan.unpacked)),
-        "packed": { "sessions": known(plan.sessions(&plan.in_order)), "groups": plan.in_order },
-        "complaints": plan.complaints,
+        "items": plan.items.iter().map(item_json).collect::<Vec<_>>(),
+        "window": capacity.window_tokens,
+        "room_tokens": capacity.work_tokens(),
+        "one_by_one": if_items_fit(plan.count_sessions(&plan.sessions_without_pack)),
+        "packed": { "sessions": if_items_fit(plan.count_sessions(&plan.sessions_with_pack)), "groups": plan.sessions_with_pack },
+        "complaints": plan.problems,
     })
     .to_string()
 }

@@ -2,11 +2,11 @@
 
 use super::gate;
 use clap::Args;
-use plimsoll_domain::state::Phase;
+use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::{RunState, Verdict};
-use plimsoll_flows::run::{foreign, lifecycle};
+use plimsoll_flows::run::{lifecycle, shell_loop};
 use plimsoll_store::{Project, state_file};
-use plimsoll_terminal::console::{fail, say, say_error};
+use plimsoll_terminal::console::{fail, print_error, print_text};
 use std::process::ExitCode;
 
 /// For which session PROMPT.md is written.
@@ -19,7 +19,7 @@ pub(crate) struct PromptArguments {
 }
 
 impl PromptArguments {
-    /// True if the session that ended is judged and the next one planned, as the gate does.
+    /// Returns true if the command judges the session that ended and plans the next one, as the gate does.
     pub(crate) fn plans_next_session(&self) -> bool {
         self.checkpoint
     }
@@ -36,22 +36,22 @@ Exit codes:
   0  PROMPT.md is written
   1  it is not, or the run has ended or is paused";
 
-/// Writes it for the current iteration or, with `--checkpoint`, for the next one.
-pub(crate) fn prompt(arguments: &PromptArguments) -> ExitCode {
-    let project = Project::of_command();
-    let state = match state_file::load(&project, None) {
+/// Writes PROMPT.md for the current iteration or, with `--checkpoint`, for the next one.
+pub(crate) fn run_prompt_command(arguments: &PromptArguments) -> ExitCode {
+    let project = Project::find_for_command();
+    let state = match state_file::load_state(&project, None) {
         Ok(Some(state)) => state,
         Ok(None) if arguments.checkpoint => return write_for_foreign_loop(&project),
         Ok(None) => return fail_without_run(&project),
         Err(error) => return fail(error),
     };
-    let is_planned = state.iteration_record.phase == Phase::Planned || state.lifecycle.is_over();
+    let is_planned = state.iteration_record.phase == IterationPhase::Planned || state.lifecycle.is_over();
     if !arguments.checkpoint || is_planned {
         return write_prompt(&project, &state);
     }
     if gate::is_inside_session() {
-        // A Stop hook of the loop calls it while its session is still at work, which is too early to judge that session.
-        say_error(
+        // A Stop hook of the loop calls this while its session is still running, which is too early to judge that session.
+        print_error(
             &"this session has not ended, so the next one is not planned yet: run `plimsoll gate` in the loop after it",
         );
         return write_prompt(&project, &state);
@@ -60,9 +60,13 @@ pub(crate) fn prompt(arguments: &PromptArguments) -> ExitCode {
 }
 
 fn write_prompt(project: &Project, state: &RunState) -> ExitCode {
-    match plimsoll_flows::run::prompt::write(project, state) {
+    match plimsoll_flows::run::prompt::write_prompt(project, state) {
         Ok(_) => {
-            say(format!("wrote {} for iteration {}", project.relative(&project.prompt()), state.iteration));
+            print_text(format!(
+                "wrote {} for iteration {}",
+                project.relative_to_root(&project.prompt_path()),
+                state.iteration
+            ));
             ExitCode::SUCCESS
         }
         Err(error) => fail(error),
@@ -71,47 +75,47 @@ fn write_prompt(project: &Project, state: &RunState) -> ExitCode {
 
 fn fail_without_run(project: &Project) -> ExitCode {
     let no_run = || format!("there is no run in {}", project.root().display());
-    fail(crate::foreign_state::words(project).unwrap_or_else(no_run))
+    fail(crate::foreign_state::describe_foreign_state(project).unwrap_or_else(no_run))
 }
 
-/// Judges the session that has ended, and plans the next one. Planning alone would leave out what the session cost, and the
-/// limits would not end a loop that only ever calls this.
+/// Judges the session that has ended, and plans the next one. Planning alone would not count the session's cost, so the limits would
+/// never end a loop that only calls this command.
 fn plan_next_session(project: &Project, state: &RunState) -> ExitCode {
     if gate::is_run_active(project) {
-        return fail(gate::RUN_IS_ACTIVE);
+        return fail(gate::ACTIVE_RUN_MESSAGE);
     }
-    match gate::judge(project, None) {
+    match gate::judge_current_iteration(project, None) {
         Ok(Some(Verdict::Continue { .. })) => {}
         Ok(Some(verdict)) => {
-            gate::restore_prompt(project);
-            return fail(verdict.marker());
+            gate::restore_prompt_file(project);
+            return fail(verdict.to_marker());
         }
         Ok(None) => return fail_without_run(project),
         Err(error) => return fail(error),
     }
-    match lifecycle::plan(project, &state.run_id, None) {
+    match lifecycle::plan_iteration(project, &state.run_id, None) {
         Ok(planned) if planned.lifecycle.is_over() => fail("the run has ended: `plimsoll status` says how"),
         Ok(planned) => {
-            let file = project.relative(&project.prompt());
-            let resumed = &planned.context_checkpoint.handoff_file;
-            let from = if planned.iteration_record.resuming && !resumed.is_empty() {
-                format!(", which resumes from {resumed}")
+            let prompt_path = project.relative_to_root(&project.prompt_path());
+            let handoff = &planned.context_checkpoint.handoff_file;
+            let resume_text = if planned.iteration_record.resumes_checkpoint && !handoff.is_empty() {
+                format!(", which resumes from {handoff}")
             } else {
                 String::new()
             };
-            say(format!("wrote {file} for iteration {}{from}", planned.iteration));
+            print_text(format!("wrote {prompt_path} for iteration {}{resume_text}", planned.iteration));
             ExitCode::SUCCESS
         }
         Err(error) => fail(error),
     }
 }
 
-/// The state is one that the loop's own scripts keep: they plan, and only the checkpoint's section is written.
+/// Writes only the checkpoint section of the prompt, for a loop whose own scripts keep the state and plan the sessions.
 fn write_for_foreign_loop(project: &Project) -> ExitCode {
-    match foreign::write_checkpoint_prompt(project) {
+    match shell_loop::write_checkpoint_prompt(project) {
         Ok(Some(handoff)) => {
-            let file = project.relative(&project.prompt());
-            say(format!("wrote {file} for the session that resumes from {handoff}"));
+            let prompt_path = project.relative_to_root(&project.prompt_path());
+            print_text(format!("wrote {prompt_path} for the session that resumes from {handoff}"));
             ExitCode::SUCCESS
         }
         Ok(None) => fail_without_run(project),

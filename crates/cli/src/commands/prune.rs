@@ -1,11 +1,14 @@
-//! `plimsoll prune`: compresses the records of what is over, and removes old ones if the user asks for it.
+//! `plimsoll prune`: compresses the records of ended sessions, and removes old records if the user asks for it.
 
 use clap::Args;
-use plimsoll_domain::text::{bytes, counted};
-use plimsoll_flows::keeping::{PackingLimits, Records, bounds_of, keep_within, look, pack_closed, packable};
-use plimsoll_policy::prune::{Bounds, KeptRecord, Needed, Pruning, RecordKind};
+use plimsoll_domain::text::{count_with_noun, format_bytes};
+use plimsoll_flows::retention::{
+    CompressionLimits, ProjectRecords, compress_closed_logs, compressible_logs, limits_from_settings,
+    list_records, prune_records,
+};
+use plimsoll_policy::prune::{PrunableRecord, PrunePlan, RecordKind, RetentionLimits, RetentionReason};
 use plimsoll_store::{Project, StoreError, config};
-use plimsoll_terminal::console::{self, refused, say};
+use plimsoll_terminal::console::{self, fail_with_store_error, print_text};
 use plimsoll_terminal::value_parsers;
 use serde_json::json;
 use std::process::ExitCode;
@@ -15,7 +18,7 @@ use std::process::ExitCode;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct PruneArguments {
     /// Records last written longer ago than this go (30d, 12h) [default: the setting keep.days]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::age)]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::age_seconds)]
     older_than: Option<u64>,
     /// The oldest go until no more than this is left (2G, 500M) [default: the setting keep.megabytes]
     #[arg(long, value_name = "SIZE", value_parser = value_parsers::bytes)]
@@ -38,108 +41,141 @@ A record is a session (its turn log and what was noted about it), a handoff, or 
 Never removed: records of an unfinished run or open session, unread handoffs, the journal, the working memory, the plan
 and the settings.";
 
-/// Removes, then compresses what stays; exit code 0, also if nothing goes.
-pub(crate) fn prune(arguments: &PruneArguments) -> ExitCode {
-    let project = Project::of_command();
-    let set = bounds_of(&config::load(&project).0);
-    let asked = Bounds { older_than: arguments.older_than, max_bytes: arguments.max_size };
-    let bounds = if asked == Bounds::default() { set } else { asked };
-    let done = if arguments.dry_run { planned(&project, bounds) } else { carried_out(&project, bounds) };
-    match done {
-        Ok(done) if arguments.json => console::json(as_json(&done)),
-        Ok(done) => say(page(&done, bounds, arguments.dry_run)),
-        Err(error) => return refused(&error),
+/// Removes old records, then compresses the remaining turn logs. Returns exit code 0 also if nothing was removed.
+pub(crate) fn run_prune(arguments: &PruneArguments) -> ExitCode {
+    let project = Project::find_for_command();
+    let configured_limits = limits_from_settings(&config::load_settings(&project).0);
+    let requested_limits =
+        RetentionLimits { max_age_seconds: arguments.older_than, max_bytes: arguments.max_size };
+    let limits =
+        if requested_limits == RetentionLimits::default() { configured_limits } else { requested_limits };
+    let result =
+        if arguments.dry_run { plan_pruning(&project, limits) } else { prune_and_pack(&project, limits) };
+    match result {
+        Ok(result) if arguments.json => console::print_json(result_json(&result)),
+        Ok(result) => print_text(render_result(&result, limits, arguments.dry_run)),
+        Err(error) => return fail_with_store_error(&error),
     }
     ExitCode::SUCCESS
 }
 
-/// What was done, or would be.
-struct Done {
-    records: Records,
-    pruning: Pruning,
-    /// Sessions that were compressed, or would be.
-    packed: usize,
-    /// What that saved, in bytes; none if it is not known beforehand.
-    saved: Option<u64>,
+/// The result of pruning, or with `--dry-run` the expected result.
+struct PruneResult {
+    records: ProjectRecords,
+    plan: PrunePlan,
+    /// Number of sessions that were compressed, or would be.
+    packed_count: usize,
+    /// Bytes saved by compression, or `None` in a dry run, where they are unknown.
+    saved_bytes: Option<u64>,
 }
 
-fn planned(project: &Project, bounds: Bounds) -> Result<Done, StoreError> {
-    let records = look(project)?;
-    let pruning = records.pruning(bounds);
-    let gone: Vec<&str> = going(&records, &pruning).map(|record| record.name.as_str()).collect();
-    let left = packable(project, &records);
-    let packed = left.iter().filter(|log| !gone.contains(&log.session_id().as_str())).count();
-    Ok(Done { records, pruning, packed, saved: None })
+fn plan_pruning(project: &Project, limits: RetentionLimits) -> Result<PruneResult, StoreError> {
+    let records = list_records(project)?;
+    let plan = records.plan_pruning(limits);
+    let removed_names: Vec<&str> =
+        removed_records(&records, &plan).map(|record| record.name.as_str()).collect();
+    let packable_logs = compressible_logs(project, &records);
+    let packed_count =
+        packable_logs.iter().filter(|log| !removed_names.contains(&log.session_id().as_str())).count();
+    Ok(PruneResult { records, plan, packed_count, saved_bytes: None })
 }
 
-fn carried_out(project: &Project, bounds: Bounds) -> Result<Done, StoreError> {
-    let (records, pruning) = keep_within(project, bounds)?;
-    let packed = pack_closed(project, &records, PackingLimits::COMMAND);
-    for (session, trouble) in &packed.troubles {
-        console::say_error(&format!("cannot compress the turn log of {session}: {trouble}"));
+fn prune_and_pack(project: &Project, limits: RetentionLimits) -> Result<PruneResult, StoreError> {
+    let (records, plan) = prune_records(project, limits)?;
+    let packed = compress_closed_logs(project, &records, CompressionLimits::COMMAND);
+    for (session, error) in &packed.errors {
+        console::print_error(&format!("cannot compress the turn log of {session}: {error}"));
     }
-    let left = pruning.left.saturating_sub(packed.saved);
-    let saved = Some(packed.saved);
-    Ok(Done { records, pruning: Pruning { left, ..pruning }, packed: packed.count, saved })
-}
-
-fn going<'a>(records: &'a Records, pruning: &'a Pruning) -> impl Iterator<Item = &'a KeptRecord> {
-    pruning.going.iter().map(|at| &records.kept[*at])
-}
-
-fn as_json(Done { records, pruning, packed, saved }: &Done) -> serde_json::Value {
-    let one = |record: &KeptRecord| json!({"kind": word(record.kind), "name": record.name, "bytes": record.bytes, "age_seconds": record.age});
-    let needed = records.kept.iter().filter(|record| record.needed.is_some());
-    json!({
-        "removed": going(records, pruning).map(one).collect::<Vec<_>>(),
-        "freed_bytes": pruning.freed,
-        "left_bytes": pruning.left,
-        "needed": needed.map(one).collect::<Vec<_>>(),
-        "packed": packed,
-        "saved_bytes": saved,
+    let remaining_bytes = plan.remaining_bytes.saturating_sub(packed.saved_bytes);
+    let saved_bytes = Some(packed.saved_bytes);
+    Ok(PruneResult {
+        records,
+        plan: PrunePlan { remaining_bytes, ..plan },
+        packed_count: packed.log_count,
+        saved_bytes,
     })
 }
 
-fn page(Done { records, pruning, packed, saved }: &Done, bounds: Bounds, is_dry: bool) -> String {
-    let row = |record: &KeptRecord| {
+fn removed_records<'a>(
+    records: &'a ProjectRecords,
+    plan: &'a PrunePlan,
+) -> impl Iterator<Item = &'a PrunableRecord> {
+    plan.removed_indexes.iter().map(|index| &records.prunable[*index])
+}
+
+fn result_json(PruneResult { records, plan, packed_count, saved_bytes }: &PruneResult) -> serde_json::Value {
+    let record_json = |record: &PrunableRecord| json!({"kind": kind_name(record.kind), "name": record.name, "bytes": record.bytes, "age_seconds": record.age_seconds});
+    let needed = records.prunable.iter().filter(|record| record.retention_reason.is_some());
+    json!({
+        "removed": removed_records(records, plan).map(record_json).collect::<Vec<_>>(),
+        "freed_bytes": plan.freed_bytes,
+        "left_bytes": plan.remaining_bytes,
+        "needed": needed.map(record_json).collect::<Vec<_>>(),
+        "packed": packed_count,
+        "saved_bytes": saved_bytes,
+    })
+}
+
+fn render_result(
+    PruneResult { records, plan, packed_count, saved_bytes }: &PruneResult,
+    limits: RetentionLimits,
+    is_dry_run: bool,
+) -> String {
+    let render_row = |record: &PrunableRecord| {
         format!(
             "  {:<10} {:>9}  {:>8}  {}\n",
-            word(record.kind),
-            bytes(record.bytes),
-            age(record.age),
+            kind_name(record.kind),
+            format_bytes(record.bytes),
+            format_age(record.age_seconds),
             record.name
         )
     };
-    let rows: String = going(records, pruning).map(row).collect();
-    let verb = if is_dry { "Would remove" } else { "Removed" };
-    let sessions = counted(*packed, "session");
-    let compressed = match saved {
-        _ if *packed == 0 => String::new(),
-        Some(saved) => format!("Compressed {sessions} (saved {}). ", bytes(*saved)),
+    let rows: String = removed_records(records, plan).map(render_row).collect();
+    let verb = if is_dry_run { "Would remove" } else { "Removed" };
+    let sessions = count_with_noun(*packed_count, "session");
+    let compressed = match saved_bytes {
+        _ if *packed_count == 0 => String::new(),
+        Some(saved_bytes) => format!("Compressed {sessions} (saved {}). ", format_bytes(*saved_bytes)),
         None => format!("Would compress {sessions}. "),
     };
-    let head = format!("{verb} {} ({})", counted(pruning.going.len(), "record"), bytes(pruning.freed));
+    let heading = format!(
+        "{verb} {} ({})",
+        count_with_noun(plan.removed_indexes.len(), "record"),
+        format_bytes(plan.freed_bytes)
+    );
     let colon = if rows.is_empty() { "." } else { ":" };
-    let over = if pruning.is_over { "\nThat is more than asked for: what is needed takes it." } else { "" };
-    let stay = stay(records);
-    let removed = if bounds == Bounds::default() { String::new() } else { format!("{head}{colon}\n{rows}") };
-    format!("{removed}{compressed}{} stay{stay}.{over}", bytes(pruning.left))
+    let over_limit_note =
+        if plan.is_over_limit { "\nThat is more than asked for: what is needed takes it." } else { "" };
+    let kept_text = render_kept_reasons(records);
+    let removed_text = if limits == RetentionLimits::default() {
+        String::new()
+    } else {
+        format!("{heading}{colon}\n{rows}")
+    };
+    format!(
+        "{removed_text}{compressed}{} stay{kept_text}.{over_limit_note}",
+        format_bytes(plan.remaining_bytes)
+    )
 }
 
-/// What stays whatever its age, and why.
-fn stay(records: &Records) -> String {
-    let number = |why: Needed| records.kept.iter().filter(|record| record.needed == Some(why)).count();
-    let words: Vec<String> =
-        [(Needed::ByRun, "of the run"), (Needed::BySession, "of open sessions"), (Needed::Unread, "unread")]
-            .into_iter()
-            .filter(|(why, _)| number(*why) > 0)
-            .map(|(why, words)| format!("{} {words}", number(why)))
-            .collect();
-    if words.is_empty() { String::new() } else { format!(", in any case {}", words.join(", ")) }
+/// Renders how many records are kept regardless of their age, and why.
+fn render_kept_reasons(records: &ProjectRecords) -> String {
+    let count = |reason: RetentionReason| {
+        records.prunable.iter().filter(|record| record.retention_reason == Some(reason)).count()
+    };
+    let parts: Vec<String> = [
+        (RetentionReason::UsedByOpenRun, "of the run"),
+        (RetentionReason::SessionOpen, "of open sessions"),
+        (RetentionReason::Unread, "unread"),
+    ]
+    .into_iter()
+    .filter(|(reason, _)| count(*reason) > 0)
+    .map(|(reason, description)| format!("{} {description}", count(reason)))
+    .collect();
+    if parts.is_empty() { String::new() } else { format!(", in any case {}", parts.join(", ")) }
 }
 
-/// One, as a word.
-fn word(kind: RecordKind) -> &'static str {
+fn kind_name(kind: RecordKind) -> &'static str {
     match kind {
         RecordKind::Session => "session",
         RecordKind::Handoff => "handoff",
@@ -147,7 +183,7 @@ fn word(kind: RecordKind) -> &'static str {
     }
 }
 
-fn age(seconds: u64) -> String {
+fn format_age(seconds: u64) -> String {
     match seconds {
         0..3_600 => format!("{} min", seconds / 60),
         3_600..172_800 => format!("{} h", seconds / 3_600),

@@ -1,30 +1,30 @@
 //! `plimsoll query`: jq programs over what Plimsoll has written.
 
-mod aside;
-mod complaint;
+mod compile_errors;
+mod debug_output;
 mod document;
 mod engine;
+mod exit_code;
 mod inputs;
 mod jaq;
+mod json_values;
 #[cfg(feature = "libjq")]
 mod libjq;
-mod plain;
 mod printer;
 mod program;
-mod tally;
 
 use clap::Args;
 use document::Document;
-use engine::{Answer, CompileError, Engine};
+use engine::{CompileError, Engine, FilterOutput};
+use exit_code::{EXIT_NOT_COMPILED, EXIT_USAGE, OutputSummary};
 use inputs::Inputs;
 use plimsoll_store::Project;
-use plimsoll_terminal::console::{fail_with, say_error};
+use plimsoll_terminal::console::{fail_with, print_error};
 use printer::{Printer, Style};
 use program::Program;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
-use tally::{NOT_COMPILED, Tally, UNUSABLE};
 
 /// What is asked, of which document, and how the answers are printed.
 #[derive(Debug, Args)]
@@ -85,25 +85,27 @@ Exit codes:
   4  with -e: there was no answer
   5  an error in the filter; the values after it were still processed";
 
-/// Answers; the exit codes are jq's.
-pub(crate) fn query(arguments: &QueryArguments) -> ExitCode {
-    let program = match Program::read(&arguments.filter, &arguments.arg, &arguments.argjson) {
+/// Runs the jq program on the document and prints its answers. The exit codes are those of jq.
+pub(crate) fn run_query(arguments: &QueryArguments) -> ExitCode {
+    let program = match Program::from_arguments(&arguments.filter, &arguments.arg, &arguments.argjson) {
         Ok(program) => program,
-        Err(error) => return fail_with(error, UNUSABLE),
+        Err(error) => return fail_with(error, EXIT_USAGE),
     };
     let mut engine = match compile(arguments, &program) {
         Ok(engine) => engine,
-        Err(error) => return fail_with(format!("the filter does not compile: {error}"), NOT_COMPILED),
+        Err(error) => return fail_with(format!("the filter does not compile: {error}"), EXIT_NOT_COMPILED),
     };
-    let inputs = match arguments.on.open(&Project::of_command()) {
-        Ok(inputs) if arguments.slurp => inputs.slurped(),
+    let inputs = match arguments.on.open(&Project::find_for_command()) {
+        Ok(inputs) if arguments.slurp => inputs.into_single_array(),
         Ok(inputs) => inputs,
-        // Nothing may ever be asked of the document.
-        Err(error) if arguments.null_input => Inputs::missing(format!("{error}\nhint: {}", error.hint())),
-        Err(error) => return fail_with(format!("{error}\nhint: {}", error.hint()), UNUSABLE),
+        // With --null-input a missing document is an error only if the filter reads it.
+        Err(error) if arguments.null_input => {
+            Inputs::for_missing_document(format!("{error}\nhint: {}", error.hint()))
+        }
+        Err(error) => return fail_with(format!("{error}\nhint: {}", error.hint()), EXIT_USAGE),
     };
-    aside::listen();
-    ExitCode::from(ask(engine.as_mut(), inputs, arguments))
+    debug_output::install_logger();
+    ExitCode::from(run_filter(engine.as_mut(), inputs, arguments))
 }
 
 #[cfg(not(feature = "libjq"))]
@@ -119,28 +121,28 @@ fn compile(arguments: &QueryArguments, program: &Program) -> Result<Box<dyn Engi
     })
 }
 
-fn ask(engine: &mut dyn Engine, inputs: Inputs, arguments: &QueryArguments) -> u8 {
+fn run_filter(engine: &mut dyn Engine, inputs: Inputs, arguments: &QueryArguments) -> u8 {
     let progress = inputs.progress();
-    let mut tally = Tally::default();
+    let mut summary = OutputSummary::default();
     let mut printer = Printer::new(Style { raw: arguments.raw_output, compact: arguments.compact_output });
-    engine.run(inputs, arguments.null_input, &mut |answer| {
-        tally.count(&answer);
-        match answer {
-            Answer::Value(value) => printer.print(&value),
-            Answer::Error(words) => {
-                say_error(&format!("error{}: {words}", progress.place()));
+    engine.run(inputs, arguments.null_input, &mut |output| {
+        summary.record(&output);
+        match output {
+            FilterOutput::Value(value) => printer.print(&value),
+            FilterOutput::Error(message) => {
+                print_error(&format!("error{}: {message}", progress.render_position()));
                 ControlFlow::Continue(())
             }
-            Answer::Halt(_) => ControlFlow::Break(()),
+            FilterOutput::Halt(_) => ControlFlow::Break(()),
         }
     });
     match printer.finish() {
-        Ok(()) => tally.exit_code(arguments.exit_status, progress.is_faulty()),
-        // A reader that has gone away is a normal end.
+        Ok(()) => summary.exit_code(arguments.exit_status, progress.is_faulty()),
+        // A closed output, such as a pipe to `head`, is a normal end.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => 0,
         Err(error) => {
-            say_error(&format!("cannot write the answers: {error}"));
-            UNUSABLE
+            print_error(&format!("cannot write the answers: {error}"));
+            EXIT_USAGE
         }
     }
 }

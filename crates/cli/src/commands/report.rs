@@ -1,30 +1,30 @@
-//! `plimsoll report`: the night as one page, for the morning. Gathered from the files, then written down.
+//! `plimsoll report`: one HTML page about a run. The facts are first gathered from the files, then rendered.
 
 mod contents;
 mod entry;
-mod filling;
 mod gather;
 mod handoffs;
 mod items;
-mod moments;
-mod next;
+mod load_line_marks;
+mod next_steps;
 mod page;
 mod pauses;
+mod problems;
+mod run_selection;
 mod run_sessions;
-mod standing;
-mod troubles;
-mod which;
+mod status_text;
+mod window_usage;
 mod workers;
 
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, fail_with, refused, say_error};
+use plimsoll_terminal::console::{fail, fail_with, fail_with_store_error, print_error};
+use run_selection::{RunSelectionError, SelectedRun, select_run};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use which::{Chosen, NoRun, chosen};
 
 /// Of which run, and where to.
 #[derive(Debug, Args)]
@@ -52,15 +52,15 @@ One self-contained page: no script, no network. What looks like a
 key, a token or a password is replaced by [redacted:KIND]; read the page before
 you send it to anyone.";
 
-/// How long a browser may take to say that it cannot.
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// How long to wait for the opener to report an error.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Writes it; exit code 1 where there is no run, or it cannot be written or opened.
-pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
-    let project = Project::of_command();
-    let chosen = match chosen(&project, arguments.run.as_deref()) {
-        Ok(chosen) => chosen,
-        Err(NoRun::Store(error)) => return refused(&error),
+/// Writes the report. Returns exit code 1 if there is no run, or if the page cannot be written or opened.
+pub(crate) fn write_report(arguments: &ReportArguments) -> ExitCode {
+    let project = Project::find_for_command();
+    let selected_run = match select_run(&project, arguments.run.as_deref()) {
+        Ok(selected_run) => selected_run,
+        Err(RunSelectionError::Store(error)) => return fail_with_store_error(&error),
         Err(error) => return fail(error),
     };
     let to_stdout = arguments.output.as_deref() == Some(Path::new("-"));
@@ -70,43 +70,43 @@ pub(crate) fn report(arguments: &ReportArguments) -> ExitCode {
             ExitStatus::Usage,
         );
     }
-    let path = place(&project, &chosen, arguments.output.as_deref());
-    let report = gather::gather(&project, &chosen);
-    match report.and_then(|report| put(&path, &page::render(&report), to_stdout)) {
-        Err(error) => refused(&error),
-        Ok(()) if arguments.open => open(&path),
+    let path = output_path(&project, &selected_run, arguments.output.as_deref());
+    let report = gather::gather_report(&project, &selected_run);
+    match report.and_then(|report| write_page(&path, &page::render(&report), to_stdout)) {
+        Err(error) => fail_with_store_error(&error),
+        Ok(()) if arguments.open => open_in_browser(&path),
         Ok(()) => ExitCode::SUCCESS,
     }
 }
 
-fn place(project: &Project, chosen: &Chosen, output: Option<&Path>) -> PathBuf {
-    let usual = || project.run_folder(&chosen.state.run_id).join("report.html");
-    output.map_or_else(usual, |output| environment::current_dir().join(output))
+fn output_path(project: &Project, selected_run: &SelectedRun, output: Option<&Path>) -> PathBuf {
+    let default_path = || project.run_folder(&selected_run.state.run_id).join("report.html");
+    output.map_or_else(default_path, |output| environment::current_dir().join(output))
 }
 
-fn put(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError> {
+fn write_page(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError> {
     if to_stdout {
-        console::data(html);
+        console::print_data(html);
         return Ok(());
     }
-    disk::sweep_drafts_of(path);
+    disk::remove_dead_drafts_of_file(path);
     disk::replace(path, html.as_bytes(), Durability::Lazy)?;
-    console::data(&format!("{}\n", path.display()));
+    console::print_data(&format!("{}\n", path.display()));
     Ok(())
 }
 
-/// With the program that opens files on this system.
-fn open(path: &Path) -> ExitCode {
+/// Opens a file with the system's opener, `xdg-open` or `open`.
+fn open_in_browser(path: &Path) -> ExitCode {
     let opener = ["xdg-open", "open"].into_iter().find_map(environment::find_program);
     let Some(opener) = opener else {
         return fail(
             "there is neither xdg-open nor open to open it with\nhint: open the file above in your browser",
         );
     };
-    match plimsoll_launcher::leave(&opener, &[path.as_os_str()], TIMEOUT) {
+    match plimsoll_launcher::start_detached_program(&opener, &[path.as_os_str()], OPEN_TIMEOUT) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say_error(&format!(
+            print_error(&format!(
                 "{} cannot open it: {error}\nhint: open the file above in your browser",
                 opener.display()
             ));

@@ -3,8 +3,8 @@
 use crate::answers::{self, AnswerError};
 use crate::branch;
 use crate::changed_checks;
-use crate::endings::{beside_way_on, way_on};
-use crate::linear_reporter::reporting;
+use crate::endings::{hint_to_allow_refused_tools, resume_command};
+use crate::linear_reporter::with_linear_delivery;
 use crate::other_plans;
 use crate::plan_checks;
 use crate::questions;
@@ -12,25 +12,25 @@ use crate::reviews;
 use crate::task_arguments::{CHECKS, SESSIONS, TASK, TaskArguments, TaskError, WHILE_IT_RUNS, WORKERS};
 use clap::Args;
 use plimsoll_domain::item_brief::ItemBrief;
-use plimsoll_domain::state::{Deliver, WorkerOptions};
-use plimsoll_domain::text::one_line;
+use plimsoll_domain::state::{DeliveryMode, WorkerOptions};
+use plimsoll_domain::text::to_single_line;
 use plimsoll_domain::{Marker, RunState, Verdict};
 use plimsoll_flows::run::lifecycle;
-use plimsoll_flows::run::lifecycle::{Changes, NewRun, Remembered, Resumed, StartError};
+use plimsoll_flows::run::lifecycle::{NewRun, ResumeChanges, ResumeOutcome, StartError, StoredLaunchOptions};
 use plimsoll_flows::run::permissions;
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
-use plimsoll_flows::run::{Options, Preflight, RunError, prepare, run as run_flow};
+use plimsoll_flows::run::{LaunchOptions, Preflight, RunError, check_and_lock_run, run_sessions as run_flow};
 use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::telemetry;
-use plimsoll_flows::workers::{self, WorkersError, ground};
-use plimsoll_policy::allow::allowing;
+use plimsoll_flows::workers::{self, WorkersError, project_checkout};
+use plimsoll_policy::tool_permissions::add_allowed_tools;
 use plimsoll_store::{Project, StoreError, config, disk, environment, state_file};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail_with_hint, say, say_error};
-use plimsoll_terminal::place;
-use plimsoll_terminal::run_progress::telemetry::exporting;
-use plimsoll_terminal::run_progress::{self, Style, watcher};
+use plimsoll_terminal::console::{fail_with_hint, print_error, print_text};
+use plimsoll_terminal::project_choice;
+use plimsoll_terminal::run_progress::telemetry::with_telemetry_export;
+use plimsoll_terminal::run_progress::{self, ProgressFormat, new_run_observer};
 use plimsoll_terminal::value_parsers::{self, ValueError};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -41,8 +41,8 @@ use thiserror::Error;
 #[command(after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES)]
 pub(crate) struct RunArguments {
     /// The task, as with --objective
-    #[arg(value_name = "OBJECTIVE", conflicts_with_all = ["objective", "objective_file", "resume"])]
-    words: Option<String>,
+    #[arg(id = "words", value_name = "OBJECTIVE", conflicts_with_all = ["objective", "objective_file", "resume"])]
+    positional_objective: Option<String>,
     #[command(flatten)]
     task: TaskArguments,
     /// The client [default: claude; with --resume the one the run was started with]
@@ -65,7 +65,7 @@ pub(crate) struct RunArguments {
     ///
     /// It runs after each `item`, or after each N items, before their ticks count. It looks at the diff; what it finds is open
     /// points for the next session, at most twice an item.
-    #[arg(long, value_name = "item|N|off", value_parser = value_parsers::review, help_heading = CHECKS)]
+    #[arg(long, value_name = "item|N|off", value_parser = value_parsers::review_interval, help_heading = CHECKS)]
     review: Option<u32>,
     /// The model that reviews [default: the sessions' own]
     #[arg(long, value_name = "NAME", requires = "review", help_heading = CHECKS, hide_short_help = true)]
@@ -110,7 +110,7 @@ pub(crate) struct RunArguments {
     client_arguments: Vec<String>,
 }
 
-/// Where the work of several workers goes.
+/// The delivery of the work of several workers.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum DeliverMode {
     /// It stays on the run's branch; the end says how to merge it
@@ -152,24 +152,27 @@ Exit codes:
   9    cancelled by `plimsoll stop`
   130  ended by you; --resume continues";
 
-/// Runs; the exit code says how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
-/// 9 cancelled, 130 interrupted, 1 could not run).
-pub(crate) fn run(arguments: &RunArguments) -> ExitCode {
-    let project =
-        if arguments.resume { Project::of_command() } else { place::of_new_run(arguments.task.plan()) };
+/// Starts or resumes a run. The exit code tells how it ended (0 completed, 3 limits, 4 breaker, 5 fatal, 6 paused, 7 blocked,
+/// 9 canceled, 130 interrupted, 1 could not run).
+pub(crate) fn run_command(arguments: &RunArguments) -> ExitCode {
+    let project = if arguments.resume {
+        Project::find_for_command()
+    } else {
+        project_choice::select_project_for_new_run(arguments.task.plan_file())
+    };
     match prepare_and_run(&project, arguments) {
-        Ok(code) => ExitCode::from(code),
+        Ok(exit_code) => ExitCode::from(exit_code),
         Err(error) => {
-            let code = fail_with_hint(&error, error.hint());
-            if error.is_without_plan() {
-                other_plans::lines(&project).iter().for_each(say_error);
+            let exit_code = fail_with_hint(&error, error.hint());
+            if error.lacks_task_or_plan() {
+                other_plans::render_lines(&project).iter().for_each(print_error);
             }
-            code
+            exit_code
         }
     }
 }
 
-/// Why a run did not begin, or could not continue.
+/// The reason why a run did not start, or could not continue.
 #[derive(Debug, Error)]
 enum RunCommandError {
     #[error("{0}; {hint}", hint = .0.hint())]
@@ -195,22 +198,22 @@ enum RunCommandError {
     #[error(transparent)]
     Workers(#[from] WorkersError),
     #[error(transparent)]
-    Unfit(#[from] ground::Unfit),
+    UnfitProject(#[from] project_checkout::UnsuitableRepository),
     #[error("{0} cannot be used with --workers yet: leave one of them out")]
-    NotWithWorkers(&'static str),
+    ConflictsWithWorkers(&'static str),
     #[error("this run has no workers: --workers belongs to a new run")]
-    NoWorkers,
+    RunHasNoWorkers,
     #[error("--item-brief {file}: {error}")]
     ItemBrief { file: PathBuf, error: serde_json::Error },
     #[error(transparent)]
     Answer(#[from] AnswerError),
     #[error("this run belongs to the fleet `{0}`: plimsoll fleet join {0} continues it")]
-    OfFleet(String),
+    BelongsToFleet(String),
 }
 
 impl RunCommandError {
-    /// True if there is no task, or no plan that the run needs.
-    fn is_without_plan(&self) -> bool {
+    /// Returns true if the run lacks a task, or a plan that it needs.
+    fn lacks_task_or_plan(&self) -> bool {
         matches!(
             self,
             RunCommandError::Start(
@@ -221,195 +224,210 @@ impl RunCommandError {
 
     fn hint(&self) -> Option<&'static str> {
         match self {
-            RunCommandError::Sandbox(error) => error.hint(),
+            RunCommandError::Sandbox(error) => error.fix_hint(),
             _ => None,
         }
     }
 }
 
 fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, RunCommandError> {
-    check_settings(project)?;
-    let asked = Asked::of(project, arguments)?;
-    let mut options = asked.options.clone();
-    let (ready, state) = if arguments.resume {
-        match resume(project, arguments, asked)? {
-            (ready, Resumed::Open(state)) => (ready, *state),
-            (_, Resumed::Over(state)) => return Ok(over(&state, arguments.json)),
+    check_settings_and_report_ignored(project)?;
+    let launch_inputs = LaunchInputs::from_arguments(project, arguments)?;
+    let mut options = launch_inputs.options.clone();
+    let (preflight, state) = if arguments.resume {
+        match check_and_resume(project, arguments, launch_inputs)? {
+            (preflight, ResumeOutcome::Open(state)) => (preflight, *state),
+            (_, ResumeOutcome::Ended(state)) => return Ok(print_ended_run(&state, arguments.json)),
         }
     } else {
-        create(project, arguments, asked)?
+        check_and_create(project, arguments, launch_inputs)?
     };
-    // The user's own settings are those of now; the project's are those of the run's beginning.
-    let settings = config::load_of_run(project, &state.run_id);
-    let style = if arguments.json { Style::Json } else { Style::fitting() };
-    let watcher = watcher(style, "--resume").map_err(RunCommandError::Signals)?;
-    let telemetry = telemetry::start(project, &state);
+    // The user's settings are read now; the project's settings are those from the start of the run.
+    let settings = config::load_for_run(project, &state.run_id);
+    let style = if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
+    let observer = new_run_observer(style, "--resume").map_err(RunCommandError::Signals)?;
+    let telemetry = telemetry::start_exporter(project, &state);
     options.has_spans = telemetry.has_spans;
-    let watcher = exporting(telemetry, watcher);
-    let mut watcher = reporting(project, &settings, state.run_id.clone(), watcher);
+    let observer = with_telemetry_export(telemetry, observer);
+    let mut observer = with_linear_delivery(project, &settings, state.run_id.clone(), observer);
     let context = RunContext { project, settings: &settings, run_id: &state.run_id };
-    let ended = if state.options.workers.is_some() {
-        let reopen = arguments.reset_breaker;
-        workers::run(context, &options, ready, &state, reopen, watcher.as_mut())
+    let result = if state.options.workers.is_some() {
+        let reset_breaker = arguments.reset_breaker;
+        workers::run_parallel_plan(context, &options, preflight, &state, reset_breaker, observer.as_mut())
             .map_err(RunCommandError::from)
     } else {
-        run_flow(context, &options, ready, &state, watcher.as_mut()).map_err(RunCommandError::from)
+        run_flow(context, &options, preflight, &state, observer.as_mut()).map_err(RunCommandError::from)
     };
-    // Gives the bar back before anything else is printed.
-    drop(watcher);
-    let code = ended?;
-    if style != Style::Json {
-        say_what_now(project);
+    // Removes the progress bar before anything else is printed.
+    drop(observer);
+    let exit_code = result?;
+    if style != ProgressFormat::Json {
+        print_next_steps(project);
     }
-    Ok(code)
+    Ok(exit_code)
 }
 
-/// Says what is ignored of the settings; fails where they cannot be read.
-fn check_settings(project: &Project) -> Result<(), RunCommandError> {
-    let config::Loaded { fault, ignored, .. } = config::load_telling(project);
-    if let Some(fault) = fault {
-        return Err(RunCommandError::Settings(fault));
+/// Prints a warning about each ignored setting. Returns an error if the settings cannot be read.
+fn check_settings_and_report_ignored(project: &Project) -> Result<(), RunCommandError> {
+    let config::LoadedSettings { error: fault, ignored, .. } = config::load_with_ignored_keys(project);
+    if let Some(error) = fault {
+        return Err(RunCommandError::Settings(error));
     }
-    for (file, ignored) in &ignored {
-        let words = one_line(&format!("{}: {}", project.relative(file), ignored.words()));
-        say_error(&format!("{words} (`plimsoll doctor` says what to do)"));
+    for (file, ignored_key) in &ignored {
+        let message =
+            to_single_line(&format!("{}: {}", project.relative_to_root(file), ignored_key.describe()));
+        print_error(&format!("{message} (`plimsoll doctor` says what to do)"));
     }
     Ok(())
 }
 
-/// What the run is started with, by the command line or by what the run before was started with.
-struct Asked {
-    options: Options,
-    client_named: Option<String>,
+/// The launch options from the command line, completed by those of the run that is resumed.
+struct LaunchInputs {
+    options: LaunchOptions,
+    client_name: Option<String>,
     notify: Option<Vec<String>>,
 }
 
-impl Asked {
-    fn of(project: &Project, arguments: &RunArguments) -> Result<Asked, RunCommandError> {
-        // Before anything is written: without a client there is nothing to run.
-        let notify = arguments.notify.as_deref().map(value_parsers::words).transpose();
+impl LaunchInputs {
+    fn from_arguments(project: &Project, arguments: &RunArguments) -> Result<LaunchInputs, RunCommandError> {
+        // Checked before anything is written, because without a client nothing can run.
+        let notify = arguments.notify.as_deref().map(value_parsers::command_words).transpose();
         let notify = notify.map_err(RunCommandError::Notify)?;
-        let before = if arguments.resume { lifecycle::remembered(project)? } else { Remembered::default() };
-        let client_named = arguments.client.clone().or(before.client);
-        let same = arguments.client_arguments.is_empty();
-        let client_arguments =
-            if same { before.client_arguments } else { arguments.client_arguments.clone() };
-        let name = client_named.clone().unwrap_or_else(|| "claude".to_owned());
-        let client = environment::find_program(&name).ok_or(RunCommandError::NoClient(name))?;
-        let options = Options {
-            client: absolute(client),
+        let remembered = if arguments.resume {
+            lifecycle::load_launch_options(project)?
+        } else {
+            StoredLaunchOptions::default()
+        };
+        let client_name = arguments.client.clone().or(remembered.client);
+        let keeps_client_arguments = arguments.client_arguments.is_empty();
+        let client_arguments = if keeps_client_arguments {
+            remembered.client_arguments
+        } else {
+            arguments.client_arguments.clone()
+        };
+        let program_name = client_name.clone().unwrap_or_else(|| "claude".to_owned());
+        let client =
+            environment::find_program(&program_name).ok_or(RunCommandError::NoClient(program_name))?;
+        let options = LaunchOptions {
+            client: to_absolute_path(client),
             client_arguments,
-            memory: arguments.task.memory() || before.memory,
-            wait: !arguments.no_wait,
+            uses_working_memory: arguments.task.memory() || remembered.uses_working_memory,
+            should_wait: !arguments.no_wait,
             has_spans: false,
         };
-        Ok(Asked { options, client_named, notify })
+        Ok(LaunchInputs { options, client_name, notify })
     }
 }
 
-fn resume(
+fn check_and_resume(
     project: &Project,
     arguments: &RunArguments,
-    asked: Asked,
-) -> Result<(Preflight, Resumed), RunCommandError> {
-    let changes = Changes {
-        client: asked.client_named,
-        client_arguments: asked.options.client_arguments.clone(),
+    launch_inputs: LaunchInputs,
+) -> Result<(Preflight, ResumeOutcome), RunCommandError> {
+    let changes = ResumeChanges {
+        client: launch_inputs.client_name,
+        client_arguments: launch_inputs.options.client_arguments.clone(),
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
-        notify: asked.notify,
-        review_every: arguments.review,
+        notify_command: launch_inputs.notify,
+        items_per_review: arguments.review,
         review_model: arguments.review_model.clone(),
-        workers: arguments.workers,
+        worker_count: arguments.workers,
         item_brief: arguments.item_brief()?,
-        reset_breaker: arguments.reset_breaker,
-        ..arguments.task.changes()?
+        resets_breaker: arguments.reset_breaker,
+        ..arguments.task.to_resume_changes()?
     };
-    sandbox::check_for_resume(project, arguments.task.verify_sandbox())?;
-    let ready = prepare(project, &asked.options)?;
-    let known = state_file::load(project, None)?.map(|state| state.options).unwrap_or_default();
-    ready.check_review(&asked.options, changes.review_every.unwrap_or(known.review_every))?;
-    match &known.workers {
-        Some(WorkerOptions { fleet: Some(fleet), .. }) => {
-            return Err(RunCommandError::OfFleet(fleet.clone()));
+    sandbox::check_sandbox_for_resume(project, arguments.task.verify_sandbox())?;
+    let preflight = check_and_lock_run(project, &launch_inputs.options)?;
+    let saved_options = state_file::load_state(project, None)?.map(|state| state.options).unwrap_or_default();
+    preflight.check_review_support(
+        &launch_inputs.options,
+        changes.items_per_review.unwrap_or(saved_options.items_per_review),
+    )?;
+    match &saved_options.workers {
+        Some(WorkerOptions { fleet_name: Some(fleet), .. }) => {
+            return Err(RunCommandError::BelongsToFleet(fleet.clone()));
         }
-        // Its branch is checked out nowhere.
+        // The branch of a run with workers is not checked out in the user's worktree.
         Some(_) => {}
-        None if arguments.workers.is_some_and(|count| count > 1) => return Err(RunCommandError::NoWorkers),
-        None => lifecycle::return_to_branch(project)?.iter().for_each(say_error),
+        None if arguments.workers.is_some_and(|count| count > 1) => {
+            return Err(RunCommandError::RunHasNoWorkers);
+        }
+        None => lifecycle::return_to_run_branch(project)?.iter().for_each(print_error),
     }
     if !arguments.answer.is_empty() {
-        // Everything else that may fail has been checked. If the resume fails, the answers stay.
-        answers::write_answers(project, &arguments.answer)?.sentences.iter().for_each(say_error);
+        // Written last, after all other checks. If the resume itself fails, the answers stay in the plan.
+        answers::write_answers(project, &arguments.answer)?.sentences.iter().for_each(print_error);
     }
-    let found = lifecycle::resume(project, &changes)?;
-    Ok((ready, found))
+    let resumed = lifecycle::resume_run(project, &changes)?;
+    Ok((preflight, resumed))
 }
 
-fn create(
+fn check_and_create(
     project: &Project,
     arguments: &RunArguments,
-    asked: Asked,
+    launch_inputs: LaunchInputs,
 ) -> Result<(Preflight, RunState), RunCommandError> {
-    let new = NewRun {
-        client: asked.client_named,
-        client_arguments: asked.options.client_arguments.clone(),
+    let new_run = NewRun {
+        client: launch_inputs.client_name,
+        client_arguments: launch_inputs.options.client_arguments.clone(),
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
-        notify: asked.notify.unwrap_or_default(),
-        review_every: arguments.review.unwrap_or(0),
+        notify_command: launch_inputs.notify.unwrap_or_default(),
+        items_per_review: arguments.review.unwrap_or(0),
         review_model: arguments.review_model.clone(),
         workers: worker_options(arguments)?,
         item_brief: arguments.item_brief()?,
-        ..arguments.task.new_run()?
+        ..arguments.task.to_new_run()?
     };
-    let new = match &arguments.words {
-        Some(words) if disk::is_file(&environment::current_dir().join(words)) => {
-            return Err(TaskError::FileForObjective(words.clone()).into());
+    let new_run = match &arguments.positional_objective {
+        Some(objective) if disk::is_file(&environment::current_dir().join(objective)) => {
+            return Err(TaskError::ObjectiveIsFile(objective.clone()).into());
         }
-        Some(words) => NewRun { objective: Some(words.clone()), ..new },
-        None => new,
+        Some(objective) => NewRun { objective: Some(objective.clone()), ..new_run },
+        None => new_run,
     };
-    if new.workers.is_some() {
-        ground::check(project)?;
+    if new_run.workers.is_some() {
+        project_checkout::check_suitable_for_workers(project)?;
     }
-    if new.verify_sandbox {
-        sandbox::check(project)?;
+    if new_run.verify_sandbox {
+        sandbox::check_sandbox_available(project)?;
     }
-    let ready = prepare(project, &asked.options)?;
-    ready.check_review(&asked.options, new.review_every)?;
-    if new.workers.is_some() {
-        protect::unprotected_words(project).iter().for_each(say_error);
+    let preflight = check_and_lock_run(project, &launch_inputs.options)?;
+    preflight.check_review_support(&launch_inputs.options, new_run.items_per_review)?;
+    if new_run.workers.is_some() {
+        protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
     }
-    let warning = protect::changed_before_words(project);
-    let state = lifecycle::create(project, &new)?;
-    warning.iter().for_each(say_error);
-    // Standard error of a run that a program reads, as that of a worker, is nobody's screen.
+    let warning = protect::changed_before_run_warning(project);
+    let state = lifecycle::create_run(project, &new_run)?;
+    warning.iter().for_each(print_error);
+    // With `--json`, as for a worker, a program reads the output, so nobody would see the advice.
     if !arguments.json {
-        sandbox::recommendation(project, &state.options).iter().for_each(say_error);
-        bash_warning(project, &state).iter().for_each(say_error);
+        sandbox::verify_sandbox_hint(project, &state.options).iter().for_each(print_error);
+        bash_warning(project, &state).iter().for_each(print_error);
     }
     if state.options.todo_file.is_none() {
-        other_plans::lines(project).iter().for_each(say_error);
+        other_plans::render_lines(project).iter().for_each(print_error);
     }
-    lifecycle::nothing_open(&state).iter().for_each(say_error);
-    plan_checks::lines(&state).iter().for_each(say_error);
-    if let Some(waiting) = questions::waiting(&state) {
-        say_error(&format!("{waiting}; until you answer, sessions skip what waits: plimsoll status"));
+    lifecycle::no_open_items_message(&state).iter().for_each(print_error);
+    plan_checks::render_lines(&state).iter().for_each(print_error);
+    if let Some(waiting_note) = questions::waiting_items_text(&state) {
+        print_error(&format!("{waiting_note}; until you answer, sessions skip what waits: plimsoll status"));
     }
-    Ok((ready, state))
+    Ok((preflight, state))
 }
 
-/// A line for a user whose sessions may be refused every command, while nobody is there to allow it.
+/// Returns a warning if the client seems not to allow Bash, because nobody is there to grant permission in an unattended run.
 fn bash_warning(project: &Project, run: &RunState) -> Option<String> {
-    if permissions::seem_to_allow_bash(project, &run.options.client_arguments) {
+    if permissions::is_bash_probably_allowed(project, &run.options.client_arguments) {
         return None;
     }
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let before = words.take_while(|word| word != "--");
-    let arguments = allowing(&run.options.client_arguments, &["Bash".to_owned()])?;
-    let words: Vec<String> = before.chain(["--".to_owned()]).chain(arguments).collect();
-    let command = shlex::try_join(words.iter().map(String::as_str)).ok()?;
+    let process_arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let arguments_before_dashes = process_arguments.take_while(|word| word != "--");
+    let arguments = add_allowed_tools(&run.options.client_arguments, &["Bash".to_owned()])?;
+    let command_words: Vec<String> =
+        arguments_before_dashes.chain(["--".to_owned()]).chain(arguments).collect();
+    let command = shlex::try_join(command_words.iter().map(String::as_str)).ok()?;
     Some(format!(
         "warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, \
          so sessions may be refused builds, tests and commits; to allow it: plimsoll {command}"
@@ -417,7 +435,7 @@ fn bash_warning(project: &Project, run: &RunState) -> Option<String> {
 }
 
 impl RunArguments {
-    /// Reads what the run of a single item is told of the whole plan; none for another run.
+    /// Reads the brief about the whole plan for a run of a single item. Returns `None` for any other run.
     fn item_brief(&self) -> Result<Option<ItemBrief>, RunCommandError> {
         let Some(file) = &self.item_brief else { return Ok(None) };
         let bytes = disk::read(file)?.unwrap_or_default();
@@ -427,75 +445,81 @@ impl RunArguments {
     }
 }
 
-/// How several workers share the plan; none for one.
+/// Returns the options for sharing the plan among workers, or `None` for a single worker.
 fn worker_options(arguments: &RunArguments) -> Result<Option<WorkerOptions>, RunCommandError> {
     let Some(count) = arguments.workers.filter(|count| *count > 1) else { return Ok(None) };
-    if let Some(option) = arguments.task.not_with_workers() {
-        return Err(RunCommandError::NotWithWorkers(option));
+    if let Some(option) = arguments.task.option_unusable_with_workers() {
+        return Err(RunCommandError::ConflictsWithWorkers(option));
     }
     let deliver = match arguments.deliver {
-        DeliverMode::Branch => Deliver::Branch,
-        DeliverMode::Merge => Deliver::Merge,
+        DeliverMode::Branch => DeliveryMode::Branch,
+        DeliverMode::Merge => DeliveryMode::Merge,
     };
-    Ok(Some(WorkerOptions { count, setup: arguments.setup.clone(), deliver, ..WorkerOptions::default() }))
+    Ok(Some(WorkerOptions {
+        worker_count: count,
+        setup_command: arguments.setup.clone(),
+        delivery_mode: deliver,
+        ..WorkerOptions::default()
+    }))
 }
 
-/// How to continue, where that can be, and where to see what happened.
-fn say_what_now(project: &Project) {
-    let Some(mut state) = state_file::load(project, None).ok().flatten() else { return };
-    plimsoll_flows::run::questions::refresh(project, &mut state);
-    if !state.lifecycle.status().is_final() {
-        questions::lines(&state).iter().for_each(say_error);
+/// Prints how to continue, if the run can be continued, and where to see what happened.
+fn print_next_steps(project: &Project) {
+    let Some(mut state) = state_file::load_state(project, None).ok().flatten() else { return };
+    plimsoll_flows::run::questions::refresh_open_questions(project, &mut state);
+    if !state.lifecycle.status().can_never_reopen() {
+        questions::questions_and_answer_command(&state).iter().for_each(print_error);
     }
-    if !state.lifecycle.status().is_final() {
-        say_error(&format!("to continue: {}", way_on(&state)));
-        if let Some(words) = beside_way_on(&state) {
-            say_error(&words);
+    if !state.lifecycle.status().can_never_reopen() {
+        print_error(&format!("to continue: {}", resume_command(&state)));
+        if let Some(hint) = hint_to_allow_refused_tools(&state) {
+            print_error(&hint);
         }
     }
-    reviews::lines(&state).iter().for_each(say_error);
-    changed_checks::protected_sentence(&state).iter().for_each(say_error);
-    if let Some(words) = changed_checks::sentence(&state) {
-        say_error(&words);
-        changed_checks::command(&state)
+    reviews::render_lines(&state).iter().for_each(print_error);
+    changed_checks::changed_protected_sentence(&state).iter().for_each(print_error);
+    if let Some(sentence) = changed_checks::changed_checks_sentence(&state) {
+        print_error(&sentence);
+        changed_checks::diff_command(&state)
             .iter()
-            .for_each(|command| say_error(&format!("to see it: {command}")));
+            .for_each(|command| print_error(&format!("to see it: {command}")));
     }
-    if let Some(words) = branch::words(&state) {
-        say_error(&words);
+    if let Some(line) = branch::render_branch_line(&state) {
+        print_error(&line);
     }
     if !state.context_history.is_empty() {
-        say_error(&"to see what happened: plimsoll report --open, or plimsoll log");
+        print_error(&"to see what happened: plimsoll report --open, or plimsoll log");
     }
 }
 
-/// A run that was completed or cancelled stays so: 0. One that the user can open again says how, with the exit
-/// code of its end.
-fn over(state: &RunState, json: bool) -> u8 {
-    let for_good = state.lifecycle.status().is_final();
+/// Prints that the run has ended, and returns the exit code: 0 for a run that is final (completed or canceled), else the code of its
+/// ending. For the latter it also prints how to open the run again.
+fn print_ended_run(state: &RunState, json: bool) -> u8 {
+    let has_final_status = state.lifecycle.status().can_never_reopen();
     let reason = match state.lifecycle.last_verdict() {
-        Some(Verdict::Stop { reason, .. }) if !for_good => reason.clone(),
+        Some(Verdict::Stop { reason, .. }) if !has_final_status => reason.clone(),
         _ => "this run is over".to_owned(),
     };
-    let code = if for_good { 0 } else { state.lifecycle.status().exit_code() };
+    let exit_code = if has_final_status { 0 } else { state.lifecycle.status().exit_code() };
     let marker = Marker::Stop { status: state.lifecycle.status(), reason };
     if json {
-        console::json(run_progress::over(state, &marker, code));
+        console::print_json(run_progress::render_run_ended_line(state, &marker, exit_code));
     } else {
-        say(marker);
+        print_text(marker);
     }
-    if !for_good && !json {
-        questions::lines(state).iter().for_each(say_error);
+    if !has_final_status && !json {
+        questions::questions_and_answer_command(state).iter().for_each(print_error);
     }
-    let then = if for_good { "there is nothing to resume".to_owned() } else { way_on(state) };
-    say_error(&format!(
-        "the run \"{}\" is over ({}): {then}",
-        one_line(&state.options.task_name),
+    let next_step =
+        if has_final_status { "there is nothing to resume".to_owned() } else { resume_command(state) };
+    print_error(&format!(
+        "the run \"{}\" is over ({}): {next_step}",
+        to_single_line(&state.options.task_name),
         state.lifecycle.status()
     ));
-    code
+    exit_code
 }
 
-fn absolute(path: PathBuf) -> PathBuf {
+fn to_absolute_path(path: PathBuf) -> PathBuf {
     environment::current_dir().join(path)
 }

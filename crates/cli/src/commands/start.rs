@@ -1,6 +1,6 @@
 //! `plimsoll start`: prepares a run for a shell loop.
 
-mod inside;
+mod inside_session;
 
 use crate::branch;
 use crate::other_plans;
@@ -11,7 +11,7 @@ use crate::task_arguments::TaskArguments;
 use clap::Args;
 use plimsoll_domain::RunState;
 use plimsoll_flows::hook_invocation::RUN_VARIABLE;
-use plimsoll_flows::run::baseline::{self, Known};
+use plimsoll_flows::run::baseline::{self, BaselineResult};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::run::lifecycle::{NewRun, StartError};
 use plimsoll_flows::run::protect;
@@ -20,13 +20,13 @@ use plimsoll_flows::run_context::RunContext;
 use plimsoll_store::ledger::{self, RECORD_VARIABLE};
 use plimsoll_store::{Project, config};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, fail_with, fail_with_hint, say_error};
-use plimsoll_terminal::place;
-use plimsoll_terminal::run_progress::verified;
+use plimsoll_terminal::console::{fail, fail_with, fail_with_hint, print_error};
+use plimsoll_terminal::project_choice;
+use plimsoll_terminal::run_progress::render_verify_outcomes;
 use std::process::ExitCode;
 use thiserror::Error;
 
-/// Why no run was prepared.
+/// The error that keeps `plimsoll start` from preparing a run.
 #[derive(Debug, Error)]
 enum StartCommandError {
     #[error(transparent)]
@@ -38,7 +38,7 @@ enum StartCommandError {
 impl StartCommandError {
     fn hint(&self) -> Option<&'static str> {
         match self {
-            StartCommandError::Sandbox(error) => error.hint(),
+            StartCommandError::Sandbox(error) => error.fix_hint(),
             StartCommandError::Start(_) => None,
         }
     }
@@ -61,27 +61,28 @@ The sessions of a loop need the hooks that `plimsoll init` sets up.
 
 /// Creates the run, plans its first iteration and prints its environment for `eval`.
 pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
-    let project = place::of_new_run(arguments.task.plan());
-    let new = match arguments.task.new_run() {
-        Ok(new) => new,
+    let project = project_choice::select_project_for_new_run(arguments.task.plan_file());
+    let new_run = match arguments.task.to_new_run() {
+        Ok(new_run) => new_run,
         Err(error) => return fail(error),
     };
-    if TargetSession::is_inside() {
-        return inside::refuse(&project, &new);
+    if TargetSession::is_called_inside_session() {
+        return inside_session::refuse_with_terminal_command(&project, &new_run);
     }
-    let created = create(&project, &new).and_then(|state| {
-        plan_checks::lines(&state).iter().for_each(say_error);
+    let created_state = create_run(&project, &new_run).and_then(|state| {
+        plan_checks::render_lines(&state).iter().for_each(print_error);
         if state.options.todo_file.is_none() {
-            other_plans::lines(&project).iter().for_each(say_error);
+            other_plans::render_lines(&project).iter().for_each(print_error);
         }
-        learn_what_passes(&project, state)
+        run_verify_baseline(&project, state)
     });
-    let plan =
-        |state: RunState| lifecycle::plan(&project, &state.run_id, None).map_err(StartCommandError::from);
-    match created.and_then(plan) {
-        // Every open item waits for an answer.
+    let plan_first_iteration = |state: RunState| {
+        lifecycle::plan_iteration(&project, &state.run_id, None).map_err(StartCommandError::from)
+    };
+    match created_state.and_then(plan_first_iteration) {
+        // The plan ended the run: every open item waits for an answer.
         Ok(state) if state.lifecycle.is_over() => {
-            questions::lines(&state).iter().for_each(say_error);
+            questions::questions_and_answer_command(&state).iter().for_each(print_error);
             let status = state.lifecycle.status();
             fail_with(
                 "no session can begin: every open item waits for your answer; then: plimsoll start",
@@ -89,23 +90,26 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
             )
         }
         Ok(state) => {
-            // Standard output is for `eval`: what the user reads goes to standard error.
-            console::data(&format!("export {RUN_VARIABLE}={}\n", state.run_id));
-            console::data(&format!(
+            // Standard output is for `eval`, so messages for the user go to standard error.
+            console::print_data(&format!("export {RUN_VARIABLE}={}\n", state.run_id));
+            console::print_data(&format!(
                 "export RALPH_STATE_FILE={}\n",
-                quoted(&project.state().to_string_lossy())
+                shell_quote(&project.state_path().to_string_lossy())
             ));
-            if let Some(record) = ledger::record_path(&project, &state.run_id) {
-                console::data(&format!("export {RECORD_VARIABLE}={}\n", quoted(&record.to_string_lossy())));
+            if let Some(record_path) = ledger::run_record_path(&project, &state.run_id) {
+                console::print_data(&format!(
+                    "export {RECORD_VARIABLE}={}\n",
+                    shell_quote(&record_path.to_string_lossy())
+                ));
             }
-            say_error(&format!(
+            print_error(&format!(
                 "run \"{}\" is ready: PROMPT.md is written, iteration {} of {}",
-                plimsoll_domain::text::one_line(&state.options.task_name),
+                plimsoll_domain::text::to_single_line(&state.options.task_name),
                 state.iteration,
                 state.options.max_iterations
             ));
-            if let Some(words) = branch::words(&state) {
-                say_error(&words);
+            if let Some(branch_line) = branch::render_branch_line(&state) {
+                print_error(&branch_line);
             }
             ExitCode::SUCCESS
         }
@@ -113,38 +117,39 @@ pub(crate) fn start(arguments: &StartArguments) -> ExitCode {
     }
 }
 
-fn create(project: &Project, new: &NewRun) -> Result<RunState, StartCommandError> {
-    if new.verify_sandbox {
-        sandbox::check(project)?;
+fn create_run(project: &Project, new_run: &NewRun) -> Result<RunState, StartCommandError> {
+    if new_run.verify_sandbox {
+        sandbox::check_sandbox_available(project)?;
     }
-    let warning = protect::changed_before_words(project);
-    let state = lifecycle::create(project, new)?;
-    warning.iter().for_each(say_error);
-    lifecycle::nothing_open(&state).iter().for_each(say_error);
+    let warning = protect::changed_before_run_warning(project);
+    let state = lifecycle::create_run(project, new_run)?;
+    warning.iter().for_each(print_error);
+    lifecycle::no_open_items_message(&state).iter().for_each(print_error);
     Ok(state)
 }
 
-/// Runs the verify commands once, before the first session. A Ctrl-C here leaves a run that `plimsoll stop` cancels.
-fn learn_what_passes(project: &Project, state: RunState) -> Result<RunState, StartCommandError> {
-    let commands = baseline::unknown(project, &state);
+/// Runs the verify commands once, before the first session. Ctrl-C here leaves a run that `plimsoll stop` can
+/// cancel.
+fn run_verify_baseline(project: &Project, state: RunState) -> Result<RunState, StartCommandError> {
+    let commands = baseline::commands_to_check(project, &state);
     if !commands.is_empty() {
-        say_error(&baseline::words(&state, &commands));
-        let (settings, _) = config::load(project);
-        let known = baseline::learn(
+        print_error(&baseline::render_notice(&state, &commands));
+        let (settings, _) = config::load_settings(project);
+        let baseline_result = baseline::run_baseline(
             &RunContext { project, settings: &settings, run_id: &state.run_id },
             &state,
             &commands,
             &|| false,
         );
-        if let Known::Said(said) = known? {
-            say_error(&verified(&said));
+        if let BaselineResult::Outcomes(outcomes) = baseline_result? {
+            print_error(&render_verify_outcomes(&outcomes));
         }
     }
     Ok(state)
 }
 
-/// Safe inside single quotes for `eval`.
-fn quoted(text: &str) -> String {
+/// Quotes `text` with single quotes, safe for `eval`.
+fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
@@ -153,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_through_eval_stays_one_word() {
-        assert_eq!(quoted("/it's $HOME/`x`"), r"'/it'\''s $HOME/`x`'");
+    fn quoted_text_stays_one_word_in_eval() {
+        assert_eq!(shell_quote("/it's $HOME/`x`"), r"'/it'\''s $HOME/`x`'");
     }
 }

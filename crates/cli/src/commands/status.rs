@@ -8,16 +8,16 @@ mod watch;
 
 use crate::answers::{self, QuestionList};
 use crate::foreign_state;
-use crate::run_status::{View, view, words};
+use crate::run_status::{RunStatusView, gather_status_view, status_text};
 use clap::Args;
-use context::{Row, SessionContext};
+use context::{SessionContext, TitledRow};
 use plimsoll_domain::{RunState, SessionRecord, Timestamp, text};
-use plimsoll_flows::keeping;
-use plimsoll_flows::run_figures::{FiguresReader, RunSnapshot, read_snapshot};
+use plimsoll_flows::retention;
+use plimsoll_flows::run_figures::{RunFiguresReader, RunSnapshot, read_run_snapshot};
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::{Project, disk, sessions};
-use plimsoll_terminal::columns::width;
-use plimsoll_terminal::console::{fail, refused, say};
+use plimsoll_terminal::columns::line_width;
+use plimsoll_terminal::console::{fail, fail_with_store_error, print_text};
 use plimsoll_terminal::{console, markdown};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -60,21 +60,23 @@ Examples:
 An answer is written into the plan as a line `  ! …` below the question; you may write that line yourself. An active run
 returns to the item when its turn comes; one that has ended continues with `plimsoll run --resume`.";
 
-/// Shows it, or answers questions. The exit code is 0 also if there is no run, and the level with `--exit-code`.
+/// Shows the status, or answers questions. Exits with 0 even if there is no run, and with the level for
+/// `--exit-code`.
 pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
-    let project = Project::of_command();
+    let project = Project::find_for_command();
     if !arguments.answer.is_empty() {
-        return answers::answer(&project, &arguments.answer);
+        return answers::write_and_print_answers(&project, &arguments.answer);
     }
     if arguments.watch {
-        return watch::watch(&project);
+        return watch::watch_run(&project);
     }
-    let mut reader = FiguresReader::default();
-    // Before the snapshot, so that a state that was written in between is newer there.
-    let document = if arguments.json { state_document(&project) } else { Value::Null };
-    let snapshot = match read_snapshot(&project, None, &mut reader) {
+    let mut reader = RunFiguresReader::default();
+    // Read before the snapshot: if the state is written in between, the snapshot is newer and the difference
+    // is noticed.
+    let document = if arguments.json { read_state_json(&project) } else { Value::Null };
+    let snapshot = match read_run_snapshot(&project, None, &mut reader) {
         Ok(snapshot) => snapshot,
-        Err(error) => return refused(&error),
+        Err(error) => return fail_with_store_error(&error),
     };
     let context = match SessionContext::measure(&project) {
         Ok(context) => context,
@@ -82,100 +84,112 @@ pub(crate) fn status(arguments: &StatusArguments) -> ExitCode {
     };
     match snapshot {
         None if arguments.json && context.has_session() => {
-            console::json(json!({ "context": context.to_json() }));
+            console::print_json(json!({ "context": context.to_json() }));
         }
-        None if arguments.json => say("null"),
-        Some(snapshot) if arguments.json => console::json(json(&project, document, snapshot, &context)),
+        None if arguments.json => print_text("null"),
+        Some(snapshot) if arguments.json => {
+            console::print_json(render_status_json(&project, document, snapshot, &context));
+        }
         snapshot if arguments.markdown => {
-            let rows = snapshot.map(|snapshot| run_rows(&view(&project, snapshot))).unwrap_or_default();
-            markdown::show(&context.to_markdown(&rows), true);
+            let rows = snapshot
+                .map(|snapshot| run_rows(&gather_status_view(&project, snapshot)))
+                .unwrap_or_default();
+            markdown::print_markdown(&context.to_markdown(&rows), true);
         }
-        None => lines_without_run(&project, &context).iter().for_each(say),
+        None => lines_without_run(&project, &context).iter().for_each(print_text),
         Some(snapshot) => {
-            let view = View {
-                recorded: recorded(&project),
+            let view = RunStatusView {
+                disk_usage: describe_disk_usage(&project),
                 context: context.is_current().then(|| context.to_sentence()),
-                ..view(&project, snapshot)
+                ..gather_status_view(&project, snapshot)
             };
-            say(view.lines().join("\n"));
+            print_text(view.render_lines().join("\n"));
         }
     }
     ExitCode::from(if arguments.exit_code { context.level_number() } else { 0 })
 }
 
-/// The lines for a project without a run: the session, and the questions in the plan.
+/// Returns the lines for a project without a run: the session, and the questions in the plan.
 fn lines_without_run(project: &Project, context: &SessionContext) -> Vec<String> {
     let no_run =
         || format!("There is no run in {}. Start one with `plimsoll run`.", project.root().display());
-    let rows = context.to_lines();
-    let session = rows.iter().flat_map(|(title, words)| screen::wrapped(title, words, width()));
-    // A plan that cannot be read is the matter of the commands that need it.
-    let questions = QuestionList::read(project).map(|list| list.to_lines()).unwrap_or_default();
-    let run = foreign_state::words(project).unwrap_or_else(no_run);
-    let records = recorded(project).map(|words| format!("Records: {words}."));
-    session.chain(questions).chain([run]).chain(records).collect()
+    let titled_rows = context.to_titled_rows();
+    let session_lines =
+        titled_rows.iter().flat_map(|(title, words)| screen::wrap_titled_text(title, words, line_width()));
+    // A plan that cannot be read is reported by the commands that need it.
+    let question_lines = QuestionList::read(project).map(|list| list.render_lines()).unwrap_or_default();
+    let run_line = foreign_state::describe_foreign_state(project).unwrap_or_else(no_run);
+    let records_line = describe_disk_usage(project).map(|words| format!("Records: {words}."));
+    session_lines.chain(question_lines).chain([run_line]).chain(records_line).collect()
 }
 
-/// Rows about the run for the table of `--markdown`.
-fn run_rows(view: &View) -> Vec<Row> {
+/// Returns the run's rows for the table of `--markdown`.
+fn run_rows(view: &RunStatusView) -> Vec<TitledRow> {
     let items = &view.figures.items;
-    let questions = view.state.items.parked.iter().zip(1..);
-    let questions = questions.map(|(open, number)| ("Question", crate::questions::line(number, open)));
+    let questions = view.state.plan_items.parked_questions.iter().zip(1..);
+    let question_rows =
+        questions.map(|(open, number)| ("Question", crate::questions::question_line(number, open)));
     let rows = [
-        ("Run", words::standing(view).to_string()),
+        ("Run", status_text::summarize_status(view).to_string()),
         ("Items", format!("{} of {} done", items.done, items.total)),
-        ("Cost", view.cost()),
-        ("Next", words::next(view)),
+        ("Cost", view.cost_text()),
+        ("Next", status_text::next_step_text(view)),
     ];
-    rows.into_iter().chain(questions).collect()
+    rows.into_iter().chain(question_rows).collect()
 }
 
-/// What the records take, and what would help.
-fn recorded(project: &Project) -> Option<String> {
-    let records = keeping::look(project).ok().filter(|records| !records.kept.is_empty())?;
-    let old = records.pruning(keeping::A_MONTH).freed;
-    let help =
-        (old > 0).then(|| format!("; `plimsoll prune --older-than 30d` would free {}", text::bytes(old)));
-    Some(format!("{}{}", text::bytes(records.bytes()), help.unwrap_or_default()))
+/// Describes the disk usage of the records, and how much `prune` would free.
+fn describe_disk_usage(project: &Project) -> Option<String> {
+    let records = retention::list_records(project).ok().filter(|records| !records.prunable.is_empty())?;
+    let freeable_bytes = records.plan_pruning(retention::OLDER_THAN_30_DAYS).freed_bytes;
+    let prune_hint = (freeable_bytes > 0).then(|| {
+        format!("; `plimsoll prune --older-than 30d` would free {}", text::format_bytes(freeable_bytes))
+    });
+    Some(format!("{}{}", text::format_bytes(records.total_bytes()), prune_hint.unwrap_or_default()))
 }
 
-fn state_document(project: &Project) -> Value {
-    let bytes = disk::read(project.state()).ok().flatten().unwrap_or_default();
+fn read_state_json(project: &Project) -> Value {
+    let bytes = disk::read(project.state_path()).ok().flatten().unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-fn json(project: &Project, mut document: Value, snapshot: RunSnapshot, context: &SessionContext) -> String {
+fn render_status_json(
+    project: &Project,
+    mut document: Value,
+    snapshot: RunSnapshot,
+    context: &SessionContext,
+) -> String {
     let is_older = |document: &Value| document["revision"].as_u64() != Some(snapshot.state.revision);
     if is_older(&document) {
-        document = state_document(project);
+        document = read_state_json(project);
     }
-    let record = session_record(project, &snapshot.state);
+    let record = load_session_record(project, &snapshot.state);
     document["session"] = serde_json::to_value(record).unwrap_or_default();
     document["context"] = context.to_json();
     document["at_work"] = snapshot.is_run_active.into();
-    // The file leaves an empty list out.
+    // The state file omits the list if it is empty; the JSON always has it.
     let changed_checks = &snapshot.state.outcomes.changed_checks;
     document["changed_checks"] = serde_json::to_value(changed_checks).unwrap_or_default();
     document["figures"] = serde_json::to_value(&snapshot.figures).unwrap_or_default();
     let activity = snapshot.activity.clone();
-    let view = view(project, snapshot);
+    let view = gather_status_view(project, snapshot);
     document["activity"] = json!({
-        "state": activity.word(),
-        "until": until(&activity),
+        "state": activity.json_name(),
+        "until": waits_until(&activity),
         "continues_by_itself": activity.continues_by_itself(),
-        "summary": words::standing(&view).to_string(),
-        "next": words::next(&view),
+        "summary": status_text::summarize_status(&view).to_string(),
+        "next": status_text::next_step_text(&view),
     });
     document.to_string()
 }
 
-fn until(activity: &RunActivity) -> Option<&Timestamp> {
+fn waits_until(activity: &RunActivity) -> Option<&Timestamp> {
     match activity {
-        RunActivity::Waiting { until } | RunActivity::Unattended { until } => until.as_ref(),
+        RunActivity::Waiting { until } | RunActivity::WaitingWithoutRun { until } => until.as_ref(),
         _ => None,
     }
 }
 
-fn session_record(project: &Project, state: &RunState) -> Option<SessionRecord> {
-    state.session_id.as_ref().map(|id| sessions::load(project, id))
+fn load_session_record(project: &Project, state: &RunState) -> Option<SessionRecord> {
+    state.session_id.as_ref().map(|id| sessions::load_session_record(project, id))
 }

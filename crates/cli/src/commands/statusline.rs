@@ -11,11 +11,11 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct StatusLineArguments {
     #[command(subcommand)]
-    verb: Verb,
+    subcommand: StatusLineSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum StatusLineSubcommand {
     /// Choose segments, formats, colours and theme on the full screen, with a live preview
     #[command(
         after_help = "Writes only the settings of the status line: to .claude/plimsoll.json of this project, \
@@ -31,10 +31,10 @@ enum Verb {
     Explain(explain::ExplainArguments),
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub(crate) fn statusline(arguments: &StatusLineArguments) -> ExitCode {
-    match &arguments.verb {
-        Verb::Edit(arguments) => edit::edit(arguments),
-        Verb::Explain(arguments) => explain::explain(arguments),
+    match &arguments.subcommand {
+        StatusLineSubcommand::Edit(arguments) => edit::edit_status_line(arguments),
+        StatusLineSubcommand::Explain(arguments) => explain::explain_status_line(arguments),
     }
 }

@@ -1,14 +1,14 @@
 //! `plimsoll stop`: cancels the run for good.
 
-use crate::endings::ending_words;
+use crate::endings::ending_text;
 use clap::Args;
-use plimsoll_domain::text::{counted, one_line};
-use plimsoll_domain::{Marker, RunState, Status};
+use plimsoll_domain::text::{count_with_noun, to_single_line};
+use plimsoll_domain::{Marker, RunState, RunStatus};
 use plimsoll_flows::run::lifecycle;
 use plimsoll_flows::workers;
 use plimsoll_store::{Project, state_file};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, say};
+use plimsoll_terminal::console::{fail, print_text};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
@@ -24,60 +24,67 @@ pub(crate) struct StopArguments {
 const HELP: &str = "\
 To pause a run that you can resume, press Ctrl-C in the terminal of `plimsoll run`.";
 
-/// Cancels; a run that is over stays as it is. Exit code 0, or 1 if there is none or the user does not agree.
-pub(crate) fn stop(arguments: &StopArguments) -> ExitCode {
-    let project = Project::of_command();
-    let is_asked = !arguments.yes && console::is_terminal() && std::io::stdin().is_terminal();
-    if is_asked && !agrees(&project) {
+/// Cancels the run; one that has ended stays as it is. Exits with 0, or with 1 if there is no run or the user
+/// declines.
+pub(crate) fn stop_run(arguments: &StopArguments) -> ExitCode {
+    let project = Project::find_for_command();
+    let should_ask = !arguments.yes && console::is_terminal() && std::io::stdin().is_terminal();
+    if should_ask && !confirm_if_run_is_open(&project) {
         return fail("nothing was cancelled");
     }
-    let cancelled = lifecycle::cancel(&project);
-    if let Ok(Some(state)) = &cancelled
-        && state.lifecycle.status() == Status::Cancelled
-        && let Err(error) = workers::end_left(&project, state)
+    let cancel_result = lifecycle::cancel_run(&project);
+    if let Ok(Some(state)) = &cancel_result
+        && state.lifecycle.status() == RunStatus::Canceled
+        && let Err(error) = workers::end_orphaned_item_runs(&project, state)
     {
         return fail(error);
     }
-    match cancelled {
-        Ok(Some(state)) if state.lifecycle.status() == Status::Cancelled => {
-            say(Marker::Stop { status: Status::Cancelled, reason: String::new() });
+    match cancel_result {
+        Ok(Some(state)) if state.lifecycle.status() == RunStatus::Canceled => {
+            print_text(Marker::Stop { status: RunStatus::Canceled, reason: String::new() });
             ExitCode::SUCCESS
         }
         Ok(Some(state)) => {
-            say(already_over(&state));
+            print_text(describe_ended_run(&state));
             ExitCode::SUCCESS
         }
         Ok(None) => {
             let no_run = || format!("there is no run in {}", project.root().display());
-            fail(crate::foreign_state::words(&project).unwrap_or_else(no_run))
+            fail(crate::foreign_state::describe_foreign_state(&project).unwrap_or_else(no_run))
         }
         Err(error) => fail(error),
     }
 }
 
-/// What cannot be taken back is asked about; where there is nothing to cancel there is nothing to ask.
-fn agrees(project: &Project) -> bool {
-    let run = state_file::load(project, None).ok().flatten().filter(|run| !run.lifecycle.is_over());
+/// Asks before an open run is cancelled, which cannot be undone. Returns true without asking if there is no
+/// open run.
+fn confirm_if_run_is_open(project: &Project) -> bool {
+    let run = state_file::load_state(project, None).ok().flatten().filter(|run| !run.lifecycle.is_over());
     run.is_none_or(|run| {
-        console::ask(question(&run));
-        console::agrees()
+        console::print_question(cancel_question(&run));
+        console::read_confirmation()
     })
 }
 
-/// How a run has ended that is to be stopped, and how it could go on.
-fn already_over(run: &RunState) -> String {
-    let name = one_line(&run.options.task_name);
-    let Some(ending) = ending_words(run) else { return format!("nothing to stop: \"{name}\" is over") };
-    let way_on = ending.way_on.map_or(String::new(), |way_on| format!("; to continue it: {way_on}"));
-    format!("nothing to stop: the run \"{name}\" has ended: {}{way_on}", ending.heading)
+/// Describes how a run that cannot be stopped has ended, and how to continue it.
+fn describe_ended_run(run: &RunState) -> String {
+    let name = to_single_line(&run.options.task_name);
+    let Some(ending) = ending_text(run) else { return format!("nothing to stop: \"{name}\" is over") };
+    let resume_hint =
+        ending.resume_command.map_or(String::new(), |command| format!("; to continue it: {command}"));
+    format!("nothing to stop: the run \"{name}\" has ended: {}{resume_hint}", ending.heading)
 }
 
-fn question(run: &RunState) -> String {
-    let open = run.items.todo_items.len();
-    let left = if open == 0 { String::new() } else { format!(", with {} open", counted(open, "item")) };
+fn cancel_question(run: &RunState) -> String {
+    let open_count = run.plan_items.todo_items.len();
+    let open_items_text = if open_count == 0 {
+        String::new()
+    } else {
+        format!(", with {} open", count_with_noun(open_count, "item"))
+    };
     format!(
-        "Cancel the run \"{}\" for good{left}? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] ",
-        one_line(&run.options.task_name)
+        "Cancel the run \"{}\" for good{open_items_text}? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] ",
+        to_single_line(&run.options.task_name)
     )
 }
 
@@ -87,15 +94,22 @@ mod tests {
     use plimsoll_domain::state::{Lifecycle, RunOptions};
 
     #[test]
-    fn a_run_that_is_over_is_told_with_what_continues_it() {
-        let told = |status| {
+    fn an_ended_run_is_described_with_the_command_that_continues_it() {
+        let description_of = |status| {
             let options = RunOptions { task_name: "Dates".into(), ..RunOptions::default() };
-            already_over(&RunState { lifecycle: Lifecycle::of(status), options, ..RunState::default() })
+            describe_ended_run(&RunState {
+                lifecycle: Lifecycle::with_status(status),
+                options,
+                ..RunState::default()
+            })
         };
         assert_eq!(
-            told(Status::MaxIterations),
+            description_of(RunStatus::MaxIterations),
             "nothing to stop: the run \"Dates\" has ended: out of sessions (max_iterations); to continue it: plimsoll run --resume --max-iterations N, with a larger N"
         );
-        assert_eq!(told(Status::Completed), "nothing to stop: the run \"Dates\" has ended: completed");
+        assert_eq!(
+            description_of(RunStatus::Completed),
+            "nothing to stop: the run \"Dates\" has ended: completed"
+        );
     }
 }

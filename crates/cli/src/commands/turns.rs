@@ -1,14 +1,14 @@
-//! `plimsoll turns`: every turn of the sessions of this project, from our own log.
+//! `plimsoll turns`: every turn of the sessions of this project, from Plimsoll's own log.
 
 mod erase;
 mod export;
 mod grep;
 mod list;
-mod row;
 mod show;
 mod stats;
+mod turn_filter;
+mod turn_row;
 mod verify;
-mod which;
 
 use clap::{Args, Subcommand};
 use plimsoll_domain::SessionId;
@@ -17,17 +17,17 @@ use plimsoll_flows::turns::capture;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, TurnLog};
-use plimsoll_terminal::console::{fail, nothing_to_show, refused, say_error};
+use plimsoll_terminal::console::{fail, fail_with_store_error, print_error, print_nothing_to_show};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use which::Which;
+use turn_filter::TurnFilter;
 
 /// What is asked of the turn log.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct TurnsArguments {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    subcommand: Option<TurnsSubcommand>,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -40,7 +40,7 @@ const EXAMPLES: &str = "Examples:
   plimsoll turns verify                         check that the log is unchanged";
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum TurnsSubcommand {
     /// The turns, newest at the end
     List(list::ListArguments),
     /// One turn: SESSION:NUMBER as `list` shows it, or only a NUMBER of the newest session
@@ -54,7 +54,7 @@ enum Verb {
     /// Read from the transcripts what the log does not contain yet
     Sync(SyncArguments),
     /// Export a session to share: web page, OpenTelemetry, JSON lines
-    Export(export::Export),
+    Export(export::ExportArguments),
     /// Delete the contents of turns permanently; their numbers and the chain stay
     Erase(erase::EraseArguments),
 }
@@ -66,58 +66,61 @@ struct SyncArguments {
     transcripts: Vec<PathBuf>,
 }
 
-/// Does what is asked.
+/// Runs the subcommand.
 pub(crate) fn turns(arguments: &TurnsArguments) -> ExitCode {
-    let project = Project::of_command();
-    let done = match &arguments.verb {
-        None => list::list(&project, &list::ListArguments::default()),
-        Some(Verb::List(arguments)) => list::list(&project, arguments),
-        Some(Verb::Show(arguments)) => show::show(&project, arguments),
-        Some(Verb::Grep(arguments)) => grep::grep(&project, arguments),
-        Some(Verb::Stats(arguments)) => stats::stats(&project, arguments),
-        Some(Verb::Verify(arguments)) => verify::verify(&project, arguments),
-        Some(Verb::Sync(arguments)) => sync(&project, arguments),
-        Some(Verb::Export(arguments)) => Ok(export::run(arguments)),
-        Some(Verb::Erase(arguments)) => erase::erase(&project, arguments),
+    let project = Project::find_for_command();
+    let result = match &arguments.subcommand {
+        None => list::list_turns(&project, &list::ListArguments::default()),
+        Some(TurnsSubcommand::List(arguments)) => list::list_turns(&project, arguments),
+        Some(TurnsSubcommand::Show(arguments)) => show::show_turn(&project, arguments),
+        Some(TurnsSubcommand::Grep(arguments)) => grep::grep(&project, arguments),
+        Some(TurnsSubcommand::Stats(arguments)) => stats::show_stats(&project, arguments),
+        Some(TurnsSubcommand::Verify(arguments)) => verify::verify_logs(&project, arguments),
+        Some(TurnsSubcommand::Sync(arguments)) => sync_transcripts(&project, arguments),
+        Some(TurnsSubcommand::Export(arguments)) => Ok(export::export_session(arguments)),
+        Some(TurnsSubcommand::Erase(arguments)) => erase::erase_turns(&project, arguments),
     };
-    done.unwrap_or_else(|error| match error {
-        TurnsError::Store(error) => refused(&error),
+    result.unwrap_or_else(|error| match error {
+        TurnsError::Store(error) => fail_with_store_error(&error),
         error => fail(error),
     })
 }
 
-fn no_turn_recorded(project: &Project) -> ExitCode {
-    nothing_to_show(format!(
+fn report_no_recorded_turns(project: &Project) -> ExitCode {
+    print_nothing_to_show(format!(
         "No turn has been recorded in {}: install the hooks with `plimsoll init`, or read a transcript with `plimsoll turns sync FILE`.",
         project.root().display()
     ))
 }
 
-/// Brings the log up to date before it is read; what cannot be read is reported, and the command continues.
-fn bring_up_to_date(project: &Project) {
-    if let Err(error) = catch_up::sync(project, CaptureLimits::USER) {
-        say_error(&format!("the newest turns may be missing: {error}"));
+/// Updates the log before it is read. An error is only a warning, and the command continues.
+fn sync_log_or_warn(project: &Project) {
+    if let Err(error) = catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER) {
+        print_error(&format!("the newest turns may be missing: {error}"));
     }
 }
 
-fn sync(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsError> {
-    let mut turns = 0;
+fn sync_transcripts(project: &Project, arguments: &SyncArguments) -> Result<ExitCode, TurnsError> {
+    let mut new_turn_count = 0;
     if arguments.transcripts.is_empty() {
-        turns += catch_up::sync(project, CaptureLimits::USER)?;
+        new_turn_count += catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER)?;
     }
     for path in &arguments.transcripts {
-        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        match TurnLog::of(project, &SessionId::from(name.as_str())) {
-            Some(log) if plimsoll_store::disk::size(path).is_some() => turns += capture::whole(&log, path)?,
+        let session_name =
+            path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        match TurnLog::for_session(project, &SessionId::from(session_name.as_str())) {
+            Some(log) if plimsoll_store::disk::file_size(path).is_some() => {
+                new_turn_count += capture::capture_full_transcript(&log, path)?;
+            }
             _ => {
                 let path = path.display();
-                let words = format!("{path} is not a transcript: expected a file SESSION.jsonl");
-                return Err(TurnsError::Typed(words));
+                let message = format!("{path} is not a transcript: expected a file SESSION.jsonl");
+                return Err(TurnsError::InvalidInput(message));
             }
         }
     }
-    plimsoll_terminal::console::say(plimsoll_domain::text::counted(
-        usize::try_from(turns).unwrap_or(usize::MAX),
+    plimsoll_terminal::console::print_text(plimsoll_domain::text::count_with_noun(
+        usize::try_from(new_turn_count).unwrap_or(usize::MAX),
         "new turn",
     ));
     Ok(ExitCode::SUCCESS)

@@ -3,13 +3,13 @@
 use crate::target_session::TargetSession;
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_flows::context::{variables, variables_of};
+use plimsoll_flows::context::{variables_for_hook, variables_for_tool};
 use plimsoll_store::{Project, disk};
 use plimsoll_terminal::console::{fail, fail_with};
 use std::process::ExitCode;
 
-/// Nothing that the client hands to a hook is larger.
-const LONGEST: u64 = 64 * 1024 * 1024;
+/// Limit for the payload of a hook; the client sends nothing larger.
+const MAX_PAYLOAD_BYTES: u64 = 64 * 1024 * 1024;
 /// What is run.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
@@ -32,28 +32,34 @@ Examples:
 In .claude/settings.json:
   {\"type\": \"command\", \"command\": \"plimsoll with-context -- ./my-hook.sh\"}";
 
-/// Of the session that the payload names; without one, in a tool of an agent, of the session that it works in.
-fn known(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
-    let is_from_a_hook = payload.iter().any(|byte| !byte.is_ascii_whitespace());
-    if is_from_a_hook || !TargetSession::is_inside() {
-        return variables(payload);
+/// Returns the context variables of the payload's session. Without a payload, inside an agent's tool, those
+/// of the agent's own session.
+fn context_variables(payload: &[u8]) -> Vec<(&'static str, Option<String>)> {
+    let has_payload = payload.iter().any(|byte| !byte.is_ascii_whitespace());
+    if has_payload || !TargetSession::is_called_inside_session() {
+        return variables_for_hook(payload);
     }
-    let project = Project::of_command();
-    let record = TargetSession::find(&project).ok().flatten().map(|whose| whose.record);
-    record.map_or_else(|| variables(payload), |record| variables_of(&project, &record))
+    let project = Project::find_for_command();
+    let record = TargetSession::find(&project).ok().flatten().map(|target| target.record);
+    record.map_or_else(|| variables_for_hook(payload), |record| variables_for_tool(&project, &record))
 }
 
-/// Runs it; the exit code is its own, 128 and the signal's number where one ended it, 127 where it did not start.
+/// Runs the program. Exits with its exit code, with 128 plus the number of the signal that ended it, or with
+/// 127 if it could not be started.
 pub(crate) fn with_context(arguments: &WithContextArguments) -> ExitCode {
-    // All of it before the program begins: the session that it is about stands in the payload.
-    let payload = match disk::read_stdin(LONGEST) {
+    // The whole payload is read before the program starts, because it names the session.
+    let payload = match disk::read_stdin(MAX_PAYLOAD_BYTES) {
         Ok(payload) => payload,
         Err(error) => return fail(format!("cannot read standard input: {error}")),
     };
-    match plimsoll_launcher::pass_on(&arguments.command, &payload, &known(&payload)) {
+    match plimsoll_launcher::run_with_stdin_and_inherited_output(
+        &arguments.command,
+        &payload,
+        &context_variables(&payload),
+    ) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            fail_with(format!("cannot run {}: {error}", arguments.command[0]), ExitStatus::NotFound)
+            fail_with(format!("cannot run {}: {error}", arguments.command[0]), ExitStatus::ProgramNotFound)
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The journal's file as it is read: it may grow, be replaced by a repaired one, be cut short, or not be there yet.
+//! Reads a journal file that may grow, be replaced by a repaired one, be cut short, or not exist yet.
 
-use plimsoll_domain::journal::Line;
+use plimsoll_domain::journal::JournalLine;
 use plimsoll_store::{StoreError, disk};
 use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
@@ -8,52 +8,61 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// The journal as far as it has been read. A line that has been read once is not read again, whatever becomes
-/// of the file.
+/// The journal, as far as it has been read. No line is returned twice, whatever happens to the file.
 #[derive(Debug)]
-pub(crate) struct Journal {
+pub(crate) struct JournalReader {
     path: PathBuf,
     stamp: Option<(u64, SystemTime)>,
-    read: Vec<u8>,
-    known: HashSet<u64>,
-    /// True once the file has not merely grown: from then on it may hold lines that were read before.
+    read_bytes: Vec<u8>,
+    known_hashes: HashSet<u64>,
+    /// True once the file has changed other than by growing; from then on it may contain lines that were
+    /// already returned.
     was_replaced: bool,
 }
 
-impl Journal {
-    /// Nothing has been read yet.
-    pub(crate) fn new(path: PathBuf) -> Journal {
-        Journal { path, stamp: None, read: Vec::new(), known: HashSet::new(), was_replaced: false }
+impl JournalReader {
+    pub(crate) fn new(path: PathBuf) -> JournalReader {
+        JournalReader {
+            path,
+            stamp: None,
+            read_bytes: Vec::new(),
+            known_hashes: HashSet::new(),
+            was_replaced: false,
+        }
     }
 
-    /// Everything that is there, the last line also where its end is missing.
-    pub(crate) fn all(&self) -> Result<Vec<Line>, StoreError> {
+    /// Reads all lines, including an incomplete last line.
+    pub(crate) fn read_all(&self) -> Result<Vec<JournalLine>, StoreError> {
         let bytes = disk::read(&self.path)?.unwrap_or_default();
-        Ok(bytes.split(|byte| *byte == b'\n').flat_map(Line::read).collect())
+        Ok(bytes.split(|byte| *byte == b'\n').flat_map(JournalLine::parse_all).collect())
     }
 
-    /// The whole lines that have come since the last time.
-    pub(crate) fn news(&mut self) -> Result<Vec<Line>, StoreError> {
-        let stamp = disk::size(&self.path).zip(disk::modified(&self.path));
+    /// Reads the complete lines since the last call.
+    pub(crate) fn read_new_lines(&mut self) -> Result<Vec<JournalLine>, StoreError> {
+        let stamp = disk::file_size(&self.path).zip(disk::modified_at(&self.path));
         if stamp.is_some() && stamp == self.stamp {
             return Ok(Vec::new());
         }
-        let mut now = disk::read(&self.path)?.unwrap_or_default();
+        let mut bytes = disk::read(&self.path)?.unwrap_or_default();
         self.stamp = stamp;
-        // A line without its end is on its way: it is news once it is whole.
-        now.truncate(now.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
-        self.was_replaced |= !now.starts_with(&self.read);
-        let from = if self.was_replaced { 0 } else { self.read.len() };
-        let (known, may_repeat) = (&mut self.known, self.was_replaced);
-        let is_fresh = |line: &&[u8]| known.insert(mark(line)) || !may_repeat;
-        let lines = now[from..].split(|byte| *byte == b'\n').filter(is_fresh).flat_map(Line::read).collect();
-        self.read = now;
+        // A line without its end is still being written; it is returned once it is complete.
+        bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1));
+        self.was_replaced |= !bytes.starts_with(&self.read_bytes);
+        let start = if self.was_replaced { 0 } else { self.read_bytes.len() };
+        let (known_hashes, may_repeat) = (&mut self.known_hashes, self.was_replaced);
+        let is_new_line = |line: &&[u8]| known_hashes.insert(line_hash(line)) || !may_repeat;
+        let lines = bytes[start..]
+            .split(|byte| *byte == b'\n')
+            .filter(is_new_line)
+            .flat_map(JournalLine::parse_all)
+            .collect();
+        self.read_bytes = bytes;
         Ok(lines)
     }
 }
 
-/// By this a line is known again.
-fn mark(line: &[u8]) -> u64 {
+/// Returns the hash by which a line is recognized.
+fn line_hash(line: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     line.hash(&mut hasher);
     hasher.finish()

@@ -1,44 +1,43 @@
-//! The page: time, iteration, sentence; the date where it changes; colours where they are wanted.
+//! Renders log lines: time, iteration and sentence; the date when it changes; colors if they are wanted.
 
+use super::describer::DescribedLine;
 use super::phrase::Tone;
-use super::tell::LogLine;
 use chrono::{DateTime, Local, NaiveDate, Utc};
-use plimsoll_terminal::console::{Painted, paint};
+use plimsoll_terminal::console::{PaintedLine, print_painted_lines};
 
-/// A page that is written from above.
+/// A log that is rendered line by line.
 #[derive(Debug)]
 pub(crate) struct LogPage {
-    colours: bool,
-    day: Option<NaiveDate>,
+    use_colors: bool,
+    last_day: Option<NaiveDate>,
 }
 
 impl LogPage {
-    /// An empty page.
-    pub(crate) fn new(colours: bool) -> LogPage {
-        LogPage { colours, day: None }
+    pub(crate) fn new(use_colors: bool) -> LogPage {
+        LogPage { use_colors, last_day: None }
     }
 
-    /// Prints a line at once; false when the reader is gone.
-    pub(crate) fn print(&mut self, line: &LogLine) -> bool {
-        paint(&self.lines(line)).is_ok()
+    /// Prints a line immediately. Returns false if the reader has closed the output.
+    pub(crate) fn print_line(&mut self, line: &DescribedLine) -> bool {
+        print_painted_lines(&self.render_lines(line)).is_ok()
     }
 
-    /// The line, with the date above it where it is another day's.
-    pub(crate) fn lines(&mut self, line: &LogLine) -> Vec<Painted> {
+    /// Renders a line, preceded by the date if it is a new day.
+    pub(crate) fn render_lines(&mut self, line: &DescribedLine) -> Vec<PaintedLine> {
         let at = line.at.map(|at| at.with_timezone(&Local));
-        let day = at.map(|at| at.date_naive()).filter(|day| self.day != Some(*day));
+        let day = at.map(|at| at.date_naive()).filter(|day| self.last_day != Some(*day));
         let heading = day.map(|day| day.format("── %A, %-d %B %Y").to_string());
-        self.day = day.or(self.day);
+        self.last_day = day.or(self.last_day);
         let time = line.at.map_or("--:--:--".to_owned(), wall_clock);
         let iteration = line.iteration.map_or("-".to_owned(), |iteration| iteration.to_string());
-        let painted =
-            Painted::plain(&format!("{time} {iteration:>3}  ")).then(self.colour(line), &line.words);
-        heading.map(|heading| Painted::plain(&heading)).into_iter().chain([painted]).collect()
+        let painted = PaintedLine::plain(&format!("{time} {iteration:>3}  "))
+            .with_text(self.color_code(line), &line.text);
+        heading.map(|heading| PaintedLine::plain(&heading)).into_iter().chain([painted]).collect()
     }
 
-    fn colour(&self, line: &LogLine) -> Option<&'static str> {
+    fn color_code(&self, line: &DescribedLine) -> Option<&'static str> {
         match line.tone {
-            _ if !self.colours => None,
+            _ if !self.use_colors => None,
             Tone::Plain => None,
             Tone::Bold => Some("1"),
             Tone::Good => Some("1;32"),

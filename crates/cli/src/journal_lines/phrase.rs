@@ -1,24 +1,24 @@
-//! What sentences are made of: how they sound, and facts that fit into one.
+//! Tone of a sentence, and short forms of the facts in it.
 
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::text::{to_single_line, truncate_end};
 
-/// How a line sounds.
+/// How a line is emphasized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// As most do.
+    /// An ordinary line.
     Plain,
     /// A step of the run.
     Bold,
-    /// It went well.
+    /// Something succeeded.
     Good,
-    /// The user should look.
+    /// Something that the user should look at.
     Bad,
 }
 
-/// No fact needs more room.
-const LONGEST: usize = 200;
+/// Maximum characters of a fact.
+const MAX_FACT_CHARS: usize = 200;
 
-/// A fact on one line, and not too long.
-pub(super) fn brief(words: &str) -> String {
-    clip(&one_line(words), LONGEST)
+/// Returns a fact on one line, shortened if necessary.
+pub(super) fn shorten_fact(text: &str) -> String {
+    truncate_end(&to_single_line(text), MAX_FACT_CHARS)
 }

@@ -1,303 +1,350 @@
-//! A sentence for each event of the journal.
+//! Describes each event of the journal in a sentence.
 
-use super::phrase::{Tone, brief};
-use super::verdict::verdict;
+use super::phrase::{Tone, shorten_fact};
+use super::verdict::describe_verdict;
 use plimsoll_domain::journal::{
-    BreakerOpened, CheckpointWritten, JournalEntry, JournalEvent, LevelReached, Room, RunBegun,
-    TicksTakenBack, VerdictReached, Verification, Verified, Weight, WipCommit,
+    BreakerOpened, CheckpointWritten, EventSeverity, FitEstimate, JournalEntry, JournalEvent, LevelReached,
+    RunStartFacts, TicksReverted, VerdictReached, VerifyCommandsRan, VerifyResult, WipCommit,
 };
-use plimsoll_domain::review::Reviewed;
-use plimsoll_domain::state::Cause;
-use plimsoll_domain::taken_back;
-use plimsoll_domain::text::{clip, counted, one_line, tokens};
-use plimsoll_protocol::event::Source;
-use plimsoll_terminal::worker_words;
+use plimsoll_domain::reverted_ticks;
+use plimsoll_domain::review::ReviewOutcome;
+use plimsoll_domain::state::CheckpointCause;
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_protocol::event::SessionSource;
+use plimsoll_terminal::worker_event_text;
 
-/// What is said of an entry.
+/// The description of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sentence {
-    /// This.
+pub(super) enum EventSentence {
+    /// A sentence, and its tone.
     Shown(String, Tone),
-    /// Nothing: another line says it.
+    /// No sentence: another line has the facts.
     LeftOut,
 }
 
-/// Puts an entry into words.
-pub(super) fn sentence(entry: &JournalEntry) -> Sentence {
-    let shown = |text: String| Sentence::Shown(text, tone(entry.event.traits().weight));
+/// Describes an entry.
+pub(super) fn describe_event(entry: &JournalEntry) -> EventSentence {
+    let shown_sentence =
+        |text: String| EventSentence::Shown(text, severity_tone(entry.event.traits().severity));
     match &entry.event {
-        // SessionStart tells that a session begins; the final verdict follows the provisional one.
-        JournalEvent::Planned(_) | JournalEvent::Spawned { .. } | JournalEvent::ProvisionalVerdict { .. } => {
-            Sentence::LeftOut
+        // `SessionStart` shows that a session begins; the final verdict follows the provisional one.
+        JournalEvent::Planned(_)
+        | JournalEvent::ClientStarted { .. }
+        | JournalEvent::ProvisionalVerdict { .. } => EventSentence::LeftOut,
+        // In a run, `IterationClosed` shows the end and the peak: the last response is measured only then.
+        JournalEvent::SessionEnd(_) if entry.run_id.is_some() => EventSentence::LeftOut,
+        JournalEvent::IterationClosed(closed) => {
+            shown_sentence(describe_session_end(Some(closed.peak_percent), None))
         }
-        // The last response is measured only when the iteration is closed: that line tells the end and the peak.
-        JournalEvent::SessionEnd(_) if entry.run_id.is_some() => Sentence::LeftOut,
-        JournalEvent::IterationClosed(closed) => shown(session_end(Some(closed.peak_percent), None)),
-        JournalEvent::SessionEnd(ended) => shown(session_end(ended.peak_percent, ended.reason.as_deref())),
-        JournalEvent::RunStarted(run) => shown(run_started(run)),
-        JournalEvent::Resumed(run) => shown(run_resumed(run)),
-        JournalEvent::Adopted { pid } => shown(client_adopted(*pid)),
-        JournalEvent::Cancelled => shown("run cancelled with `plimsoll stop`".to_owned()),
-        JournalEvent::SessionStart { source } => shown(session_start(*source)),
-        JournalEvent::Warning(reached) => shown(format!("warning {} at {}%", reached.level, reached.percent)),
-        JournalEvent::Checkpoint(written) => shown(checkpoint(written)),
-        JournalEvent::Ended(reached) => shown(ended_by_us(reached)),
-        JournalEvent::ClientEnded { reason } => shown(client_ended(reason)),
-        JournalEvent::WipCommit(made) => wip_commit(made),
-        JournalEvent::Verdict(reached) => judged(reached),
-        JournalEvent::SetAside { item } => shown(set_aside(item)),
-        JournalEvent::Parked { item, question } => shown(parked(item, question)),
-        JournalEvent::TicksTakenBack(taken) => shown(ticks_taken_back(taken)),
-        JournalEvent::Reviewed(reviewed) => review(reviewed),
-        JournalEvent::Verified(verified) => shown(before_sessions(verified)),
-        JournalEvent::BreakerOpened(opened) => shown(breaker_opened(opened)),
-        JournalEvent::Packed(room) => shown(packed(room)),
-        JournalEvent::NotPacked(room) => shown(not_packed(room)),
-        JournalEvent::NoRoomForStep(room) => shown(no_room_for_step(room)),
-        JournalEvent::CutOffByClient { item, .. } => shown(cut_off(item)),
-        JournalEvent::Notified { what, program, trouble } => notified(what, program, trouble.as_deref()),
-        JournalEvent::LinearDelivered(note) => shown(format!("Linear notified: {}", brief(&note.issue))),
-        JournalEvent::LinearFailed { trouble, .. } => shown(linear_failed(trouble)),
-        JournalEvent::TelemetryLost { spans, logs, trouble } => shown(telemetry_lost(*spans, *logs, trouble)),
-        JournalEvent::Unguarded { client_version } => shown(unguarded(client_version)),
-        JournalEvent::LeftBehind { processes } => shown(left_behind(processes)),
-        JournalEvent::Fault { error, then, .. } => shown(format!("{}; {}", brief(error), brief(then))),
-        JournalEvent::PromptMended { old_file } => shown(prompt_restored(old_file)),
-        JournalEvent::TodoMended { file } => shown(plan_restored(file)),
+        JournalEvent::SessionEnd(ended) => {
+            shown_sentence(describe_session_end(ended.peak_percent, ended.reason.as_deref()))
+        }
+        JournalEvent::RunStarted(run) => shown_sentence(describe_run_start(run)),
+        JournalEvent::RunResumed(run) => shown_sentence(describe_run_resume(run)),
+        JournalEvent::ClientAdopted { pid } => shown_sentence(describe_client_adoption(*pid)),
+        JournalEvent::Cancelled => shown_sentence("run cancelled with `plimsoll stop`".to_owned()),
+        JournalEvent::SessionStart { source } => shown_sentence(describe_session_start(*source)),
+        JournalEvent::Warning(reached) => {
+            shown_sentence(format!("warning {} at {}%", reached.level, reached.percent))
+        }
+        JournalEvent::Checkpoint(written) => shown_sentence(describe_checkpoint(written)),
+        JournalEvent::SessionEndRequested(reached) => shown_sentence(describe_end_by_plimsoll(reached)),
+        JournalEvent::ClientEnded { reason } => shown_sentence(describe_client_end(reason)),
+        JournalEvent::WipCommit(wip_commit) => describe_wip_commit(wip_commit),
+        JournalEvent::Verdict(reached) => describe_verdict_event(reached),
+        JournalEvent::SetAside { item } => shown_sentence(describe_set_aside_item(item)),
+        JournalEvent::Parked { item, question } => shown_sentence(describe_parked_item(item, question)),
+        JournalEvent::TicksReverted(taken) => shown_sentence(describe_reverted_ticks(taken)),
+        JournalEvent::Reviewed(reviewed) => describe_review(reviewed),
+        JournalEvent::VerifyCommandsRan(verified) => shown_sentence(describe_verify_before_session(verified)),
+        JournalEvent::BreakerOpened(opened) => shown_sentence(describe_breaker_trip(opened)),
+        JournalEvent::ContinuedWithNextItem(fit) => shown_sentence(describe_packed_item(fit)),
+        JournalEvent::NextItemDoesNotFit(fit) => shown_sentence(describe_unpacked_item(fit)),
+        JournalEvent::NoRoomForStep(fit) => shown_sentence(describe_no_room_for_step(fit)),
+        JournalEvent::CutOffByClient { item, .. } => shown_sentence(describe_cut_off_turn(item)),
+        JournalEvent::Notified { reason: what, program, error: trouble } => {
+            describe_notification(what, program, trouble.as_deref())
+        }
+        JournalEvent::LinearDelivered(note) => {
+            shown_sentence(format!("Linear notified: {}", shorten_fact(&note.issue)))
+        }
+        JournalEvent::LinearFailed { error: trouble, .. } => shown_sentence(describe_linear_failure(trouble)),
+        JournalEvent::TelemetryLost { span_count: spans, log_count: logs, last_error: trouble } => {
+            shown_sentence(describe_lost_telemetry(*spans, *logs, trouble))
+        }
+        JournalEvent::HooksDidNotRun { client_version } => {
+            shown_sentence(describe_missing_hooks(client_version))
+        }
+        JournalEvent::ProcessesLeftBehind { processes } => {
+            shown_sentence(describe_leftover_processes(processes))
+        }
+        JournalEvent::Fault { error, action_taken: then, .. } => {
+            shown_sentence(format!("{}; {}", shorten_fact(error), shorten_fact(then)))
+        }
+        JournalEvent::PromptRestored { old_file } => shown_sentence(describe_prompt_repair(old_file)),
+        JournalEvent::PlanRestored { plan_path: file } => shown_sentence(describe_plan_repair(file)),
         JournalEvent::WorkerBegan(_)
         | JournalEvent::WorkerEnded(_)
-        | JournalEvent::Landed(_)
-        | JournalEvent::SentBack(_) => shown(worker_words::words(&entry.event).unwrap_or_default()),
-        JournalEvent::StateMended { what } => shown(format!("state repaired: {}", brief(what))),
-        // All that it says.
-        JournalEvent::Note { .. } | JournalEvent::Unknown(_) => shown(all_facts(&entry.event)),
+        | JournalEvent::ItemsMerged(_)
+        | JournalEvent::ItemReturned(_) => {
+            shown_sentence(worker_event_text::render_worker_event(&entry.event).unwrap_or_default())
+        }
+        JournalEvent::StateRepaired { repaired_part: what } => {
+            shown_sentence(format!("state repaired: {}", shorten_fact(what)))
+        }
+        // Shown with all their facts.
+        JournalEvent::Note { .. } | JournalEvent::Unknown(_) => {
+            shown_sentence(render_name_and_facts(&entry.event))
+        }
     }
 }
 
-fn tone(weight: Weight) -> Tone {
-    match weight {
-        Weight::Usual | Weight::Notice => Tone::Plain,
-        Weight::Milestone => Tone::Bold,
-        Weight::Trouble | Weight::Alarm => Tone::Bad,
+fn severity_tone(severity: EventSeverity) -> Tone {
+    match severity {
+        EventSeverity::Routine | EventSeverity::Notice => Tone::Plain,
+        EventSeverity::Milestone => Tone::Bold,
+        EventSeverity::Problem | EventSeverity::Alarm => Tone::Bad,
     }
 }
 
-fn plain(text: String) -> Sentence {
-    Sentence::Shown(text, Tone::Plain)
+fn plain_sentence(text: String) -> EventSentence {
+    EventSentence::Shown(text, Tone::Plain)
 }
 
-fn bad(text: String) -> Sentence {
-    Sentence::Shown(text, Tone::Bad)
+fn bad_sentence(text: String) -> EventSentence {
+    EventSentence::Shown(text, Tone::Bad)
 }
 
-/// The event's name, and all its facts as `name=value`.
-fn all_facts(event: &JournalEvent) -> String {
+/// Returns the event's name, and all its facts as `name=value`.
+fn render_name_and_facts(event: &JournalEvent) -> String {
     let value = |value: &serde_json::Value| match value {
-        serde_json::Value::String(text) => brief(text),
-        other => brief(&other.to_string()),
+        serde_json::Value::String(text) => shorten_fact(text),
+        other => shorten_fact(&other.to_string()),
     };
     let facts = event.facts();
     let facts = facts.iter().map(|(name, fact)| format!(" {name}={}", value(fact)));
-    one_line(event.name()) + &facts.collect::<String>()
+    to_single_line(event.name()) + &facts.collect::<String>()
 }
 
-fn run_started(run: &RunBegun) -> String {
-    let verify: Vec<String> = run.verify.iter().flatten().map(|command| brief(command)).collect();
+fn describe_run_start(run: &RunStartFacts) -> String {
+    let verify: Vec<String> =
+        run.verify_commands.iter().flatten().map(|command| shorten_fact(command)).collect();
     let verify = if verify.is_empty() { String::new() } else { format!(", verify: {}", verify.join("; ")) };
-    let most = run.max_iterations.map_or("? sessions".to_owned(), |most| counted(most as usize, "session"));
-    let branch =
-        run.branch.as_ref().map_or(String::new(), |branch| format!(", on the branch {}", brief(branch)));
+    let max_sessions =
+        run.max_iterations.map_or("? sessions".to_owned(), |most| count_with_noun(most as usize, "session"));
+    let branch = run
+        .branch
+        .as_ref()
+        .map_or(String::new(), |branch| format!(", on the branch {}", shorten_fact(branch)));
     format!(
-        "run \"{}\" started: {}, at most {most}{branch}{verify}",
-        clip(&or_unknown(run.task_name.as_deref()), 60),
-        or_unknown(run.items.as_deref()),
+        "run \"{}\" started: {}, at most {max_sessions}{branch}{verify}",
+        truncate_end(&shorten_or_question_mark(run.task_name.as_deref()), 60),
+        shorten_or_question_mark(run.item_count_text.as_deref()),
     )
 }
 
-fn run_resumed(run: &RunBegun) -> String {
-    let breaker = if run.reset_breaker == Some(true) { ", and the circuit breaker reset" } else { "" };
+fn describe_run_resume(run: &RunStartFacts) -> String {
+    let breaker = if run.is_breaker_reset == Some(true) { ", and the circuit breaker reset" } else { "" };
     format!("run resumed{breaker}")
 }
 
-fn client_adopted(pid: u32) -> String {
+fn describe_client_adoption(pid: u32) -> String {
     format!("run resumed; its client (process {pid}) was still running")
 }
 
-fn session_start(source: Source) -> String {
+fn describe_session_start(source: SessionSource) -> String {
     match source {
-        Source::Startup => "session began".to_owned(),
-        Source::Compact => "session continues after a compaction".to_owned(),
-        Source::Resume => "session began (resume)".to_owned(),
-        Source::Fork => "session began (fork)".to_owned(),
-        Source::Clear => "session began (clear)".to_owned(),
+        SessionSource::Startup => "session began".to_owned(),
+        SessionSource::Compact => "session continues after a compaction".to_owned(),
+        SessionSource::Resume => "session began (resume)".to_owned(),
+        SessionSource::Fork => "session began (fork)".to_owned(),
+        SessionSource::Clear => "session began (clear)".to_owned(),
     }
 }
 
-/// `other` is the client's word for a headless end: it says nothing.
-fn session_end(peak_percent: Option<u64>, reason: Option<&str>) -> String {
+/// The reason `other` is omitted: the client uses it for every end of a headless session.
+fn describe_session_end(peak_percent: Option<u64>, reason: Option<&str>) -> String {
     let peak = peak_percent.filter(|peak| *peak > 0);
     let peak = peak.map(|peak| format!(", peak {peak}%")).unwrap_or_default();
     let reason = reason.filter(|reason| !matches!(*reason, "" | "other"));
-    format!("session ended{peak}{}", reason.map(|reason| format!(" ({})", brief(reason))).unwrap_or_default())
+    format!(
+        "session ended{peak}{}",
+        reason.map(|reason| format!(" ({})", shorten_fact(reason))).unwrap_or_default()
+    )
 }
 
-fn checkpoint(written: &CheckpointWritten) -> String {
+fn describe_checkpoint(written: &CheckpointWritten) -> String {
     let kind = match written.cause {
-        None | Some(Cause::Level) => written.level.to_string(),
-        Some(Cause::Budget) => "before the next item".to_owned(),
-        Some(Cause::Compact) => "before a compaction".to_owned(),
-        Some(Cause::Step) => "after a commit".to_owned(),
-        Some(Cause::Crash) => "after a session that was cut short".to_owned(),
-        Some(Cause::Unfinished) => "after a session that left its item open".to_owned(),
-        Some(Cause::Manual) => "on demand".to_owned(),
+        None | Some(CheckpointCause::Level) => written.level.to_string(),
+        Some(CheckpointCause::Budget) => "before the next item".to_owned(),
+        Some(CheckpointCause::Compact) => "before a compaction".to_owned(),
+        Some(CheckpointCause::Step) => "after a commit".to_owned(),
+        Some(CheckpointCause::Crash) => "after a session that was cut short".to_owned(),
+        Some(CheckpointCause::Unfinished) => "after a session that left its item open".to_owned(),
+        Some(CheckpointCause::Manual) => "on demand".to_owned(),
     };
-    let at = written.percent.map(|percent| format!(" at {percent}%")).unwrap_or_default();
-    let item = written.item.as_ref().map(|item| format!(" (item {})", quoted(item))).unwrap_or_default();
-    format!("checkpoint {kind}{at}{}{item}", colon(Some(&written.handoff)))
+    let at_percent = written.percent.map(|percent| format!(" at {percent}%")).unwrap_or_default();
+    let item = written.item.as_ref().map(|item| format!(" (item {})", quote_item(item))).unwrap_or_default();
+    format!("checkpoint {kind}{at_percent}{}{item}", prefix_with_colon(Some(&written.handoff_path)))
 }
 
-fn ended_by_us(reached: &LevelReached) -> String {
-    format!("session ended by Plimsoll at {}%{}", reached.percent, colon(reached.reason.as_deref()))
+fn describe_end_by_plimsoll(announcement: &LevelReached) -> String {
+    format!(
+        "session ended by Plimsoll at {}%{}",
+        announcement.percent,
+        prefix_with_colon(announcement.session_message.as_deref())
+    )
 }
 
-fn client_ended(reason: &str) -> String {
-    format!("client ended by Plimsoll{}", colon(Some(reason)))
+fn describe_client_end(reason: &str) -> String {
+    format!("client ended by Plimsoll{}", prefix_with_colon(Some(reason)))
 }
 
-fn wip_commit(made: &WipCommit) -> Sentence {
-    match &made.trouble {
-        None => plain(work_committed(made)),
-        Some(trouble) => bad(format!("the uncommitted work could not be committed: {}", brief(trouble))),
+fn describe_wip_commit(wip_commit: &WipCommit) -> EventSentence {
+    match &wip_commit.error {
+        None => plain_sentence(describe_committed_work(wip_commit)),
+        Some(trouble) => {
+            bad_sentence(format!("the uncommitted work could not be committed: {}", shorten_fact(trouble)))
+        }
     }
 }
 
-fn work_committed(made: &WipCommit) -> String {
-    let files = made.files.map(|files| format!(" ({})", counted(files, "file"))).unwrap_or_default();
-    let left_out: Vec<String> = made.left_out.iter().flatten().map(|file| brief(file)).collect();
+fn describe_committed_work(wip_commit: &WipCommit) -> String {
+    let files = wip_commit
+        .file_count
+        .map(|files| format!(" ({})", count_with_noun(files, "file")))
+        .unwrap_or_default();
+    let left_out: Vec<String> =
+        wip_commit.omitted_files.iter().flatten().map(|file| shorten_fact(file)).collect();
     let left_out =
         if left_out.is_empty() { String::new() } else { format!(", but not {}", left_out.join(", ")) };
     format!(
         "uncommitted work committed as {}{files}{left_out}{}",
-        clip(&or_unknown(made.commit.as_deref()), 13),
-        colon(made.message.as_deref())
+        truncate_end(&shorten_or_question_mark(wip_commit.commit.as_deref()), 13),
+        prefix_with_colon(wip_commit.message.as_deref())
     )
 }
 
-fn set_aside(item: &str) -> String {
-    format!("set aside: {}, no session made progress on it", quoted(item))
+fn describe_set_aside_item(item: &str) -> String {
+    format!("set aside: {}, no session made progress on it", quote_item(item))
 }
 
-fn parked(item: &str, question: &str) -> String {
-    format!("{} waits for your answer: {}", quoted(item), or_unknown(Some(question)))
+fn describe_parked_item(item: &str, question: &str) -> String {
+    format!("{} waits for your answer: {}", quote_item(item), shorten_or_question_mark(Some(question)))
 }
 
-fn judged(reached: &VerdictReached) -> Sentence {
-    let (text, tone) = verdict(reached);
-    Sentence::Shown(text, tone)
+fn describe_verdict_event(reached: &VerdictReached) -> EventSentence {
+    let (text, tone) = describe_verdict(reached);
+    EventSentence::Shown(text, tone)
 }
 
-fn ticks_taken_back(taken: &TicksTakenBack) -> String {
-    let failed = taken.failed.iter().map(String::as_str);
-    taken_back::sentence(&taken.items, failed, taken.findings.len(), &taken.protected)
+fn describe_reverted_ticks(reverted: &TicksReverted) -> String {
+    let failed = reverted.failed_commands.iter().map(String::as_str);
+    reverted_ticks::describe_reverted_ticks(
+        &reverted.items,
+        failed,
+        reverted.review_findings.len(),
+        &reverted.protected_file_changes,
+    )
 }
 
-fn review(reviewed: &Reviewed) -> Sentence {
-    let has_passed = reviewed.trouble.is_none() && reviewed.findings.is_empty();
-    if has_passed { plain(reviewed.words()) } else { bad(reviewed.words()) }
+fn describe_review(reviewed: &ReviewOutcome) -> EventSentence {
+    let is_clean = reviewed.failure.is_none() && reviewed.findings.is_empty();
+    if is_clean { plain_sentence(reviewed.describe()) } else { bad_sentence(reviewed.describe()) }
 }
 
-fn before_sessions(verified: &Verified) -> String {
-    let one = |outcome: &Verification| {
-        let how = if outcome.passed { "passes" } else { "fails" };
-        format!("`{}` {how}", brief(&outcome.command))
+fn describe_verify_before_session(verified: &VerifyCommandsRan) -> String {
+    let outcome_text = |outcome: &VerifyResult| {
+        let verdict = if outcome.passed { "passes" } else { "fails" };
+        format!("`{}` {verdict}", shorten_fact(&outcome.command))
     };
-    let all: Vec<String> = verified.verify.iter().map(one).collect();
-    let seconds: u64 = verified.verify.iter().filter_map(|outcome| outcome.seconds).sum();
-    format!("before the session: {} ({seconds} s)", all.join(", "))
+    let outcome_texts: Vec<String> = verified.results.iter().map(outcome_text).collect();
+    let seconds: u64 = verified.results.iter().filter_map(|outcome| outcome.seconds).sum();
+    format!("before the session: {} ({seconds} s)", outcome_texts.join(", "))
 }
 
-fn breaker_opened(opened: &BreakerOpened) -> String {
-    format!("circuit breaker opened: {}{}", opened.cause.word(), colon(Some(&opened.evidence)))
+fn describe_breaker_trip(opened: &BreakerOpened) -> String {
+    format!("circuit breaker opened: {}{}", opened.cause.as_str(), prefix_with_colon(Some(&opened.evidence)))
 }
 
-fn packed(room: &Room) -> String {
-    format!("continues in the same session with {}", item_and_room(room))
+fn describe_packed_item(fit: &FitEstimate) -> String {
+    format!("continues in the same session with {}", item_and_free_tokens(fit))
 }
 
-fn no_room_for_step(room: &Room) -> String {
-    format!("no room in this session for its next step{}", free(room))
+fn describe_no_room_for_step(fit: &FitEstimate) -> String {
+    format!("no room in this session for its next step{}", free_tokens_note(fit))
 }
 
-fn cut_off(item: &str) -> String {
-    format!("the client ended the turn before {} was begun", quoted(item))
+fn describe_cut_off_turn(item: &str) -> String {
+    format!("the client ended the turn before {} was begun", quote_item(item))
 }
 
-fn notified(what: &str, program: &[String], trouble: Option<&str>) -> Sentence {
-    let program = clip(&brief(&program.join(" ")), 60);
+fn describe_notification(what: &str, program: &[String], trouble: Option<&str>) -> EventSentence {
+    let program = truncate_end(&shorten_fact(&program.join(" ")), 60);
     match trouble {
-        None if what == "question" => plain(format!("`{program}` was notified of a question")),
-        None => plain(format!("`{program}` was notified that the run has {}", brief(what))),
-        Some(trouble) => bad(format!("`{program}` was not notified: it {}", brief(trouble))),
+        None if what == "question" => plain_sentence(format!("`{program}` was notified of a question")),
+        None => plain_sentence(format!("`{program}` was notified that the run has {}", shorten_fact(what))),
+        Some(trouble) => bad_sentence(format!("`{program}` was not notified: it {}", shorten_fact(trouble))),
     }
 }
 
-fn linear_failed(trouble: &str) -> String {
-    format!("Linear was not notified: {}", brief(trouble))
+fn describe_linear_failure(trouble: &str) -> String {
+    format!("Linear was not notified: {}", shorten_fact(trouble))
 }
 
-fn not_packed(room: &Room) -> String {
-    format!("no room in this session for {}", item_and_room(room))
+fn describe_unpacked_item(fit: &FitEstimate) -> String {
+    format!("no room in this session for {}", item_and_free_tokens(fit))
 }
 
-fn telemetry_lost(spans: u64, logs: u64, trouble: &str) -> String {
-    let counted = |count: u64, what| counted(usize::try_from(count).unwrap_or(usize::MAX), what);
-    let what = format!("{} and {}", counted(spans, "span"), counted(logs, "log"));
-    format!("telemetry: {what} did not reach the collector: {}", brief(trouble))
+fn describe_lost_telemetry(spans: u64, logs: u64, trouble: &str) -> String {
+    let counted = |count: u64, what| count_with_noun(usize::try_from(count).unwrap_or(usize::MAX), what);
+    let lost = format!("{} and {}", counted(spans, "span"), counted(logs, "log"));
+    format!("telemetry: {lost} did not reach the collector: {}", shorten_fact(trouble))
 }
 
-fn unguarded(client_version: &str) -> String {
-    format!("our hooks did not run in this session (client {})", brief(client_version))
+fn describe_missing_hooks(client_version: &str) -> String {
+    format!("our hooks did not run in this session (client {})", shorten_fact(client_version))
 }
 
-fn left_behind(processes: &[String]) -> String {
-    let processes: Vec<String> = processes.iter().map(|process| brief(process)).collect();
+fn describe_leftover_processes(processes: &[String]) -> String {
+    let processes: Vec<String> = processes.iter().map(|process| shorten_fact(process)).collect();
     format!("the session left processes running: {}", processes.join("; "))
 }
 
-fn prompt_restored(old_file: &str) -> String {
-    format!("PROMPT.md had lost the task; it was restored, and the old file is {}", brief(old_file))
+fn describe_prompt_repair(old_file: &str) -> String {
+    format!("PROMPT.md had lost the task; it was restored, and the old file is {}", shorten_fact(old_file))
 }
 
-fn plan_restored(file: &str) -> String {
-    format!("{} was missing and has been restored", brief(file))
+fn describe_plan_repair(file: &str) -> String {
+    format!("{} was missing and has been restored", shorten_fact(file))
 }
 
-fn item_and_room(room: &Room) -> String {
-    format!("{}{}", quoted(room.item.as_deref().unwrap_or("?")), free(room))
+fn item_and_free_tokens(fit: &FitEstimate) -> String {
+    format!("{}{}", quote_item(fit.item.as_deref().unwrap_or("?")), free_tokens_note(fit))
 }
 
 /// ` (it takes about 40k tokens, 300k are free; from 3 items)`
-fn free(room: &Room) -> String {
-    let amount = |number: Option<u64>| number.map_or("?".to_owned(), tokens);
-    let source = room.estimate_source.as_ref().map(|source| format!("; {}", brief(source)));
+fn free_tokens_note(fit: &FitEstimate) -> String {
+    let amount = |number: Option<u64>| number.map_or("?".to_owned(), format_tokens);
+    let source = fit.estimate_source.as_ref().map(|source| format!("; {}", shorten_fact(source)));
     format!(
         " (it takes about {} tokens, {} are free{})",
-        amount(room.estimate_tokens),
-        amount(room.room_tokens),
+        amount(fit.estimate_tokens),
+        amount(fit.free_tokens),
         source.unwrap_or_default()
     )
 }
 
-fn quoted(item: &str) -> String {
-    format!("\"{}\"", clip(&one_line(item), 80))
+fn quote_item(item: &str) -> String {
+    format!("\"{}\"", truncate_end(&to_single_line(item), 80))
 }
 
 /// `: reason`
-fn colon(words: Option<&str>) -> String {
-    words.filter(|words| !words.is_empty()).map(|words| format!(": {}", brief(words))).unwrap_or_default()
+fn prefix_with_colon(text: Option<&str>) -> String {
+    text.filter(|text| !text.is_empty()).map(|words| format!(": {}", shorten_fact(words))).unwrap_or_default()
 }
 
-/// The text, or `?` where the journal has none.
-fn or_unknown(words: Option<&str>) -> String {
-    words.filter(|words| !words.is_empty()).map_or("?".to_owned(), brief)
+/// Returns the shortened text, or `?` if the journal has none.
+fn shorten_or_question_mark(text: Option<&str>) -> String {
+    text.filter(|text| !text.is_empty()).map_or("?".to_owned(), shorten_fact)
 }

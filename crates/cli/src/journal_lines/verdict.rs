@@ -1,85 +1,95 @@
-//! The verdict in words: what was ticked, what follows, why, and the cost so far.
+//! Describes a verdict: what was ticked, what follows, why, and the cost so far.
 
-use super::phrase::{Tone, brief};
+use super::phrase::{Tone, shorten_fact};
 use plimsoll_domain::journal::VerdictReached;
-use plimsoll_domain::text::clip;
+use plimsoll_domain::text::truncate_end;
 use plimsoll_domain::verdict::ContinueKind;
-use plimsoll_domain::{Ending, Marker, Status, Timestamp};
+use plimsoll_domain::{Marker, RunStatus, SessionEnding, Timestamp};
 use plimsoll_store::clock;
 
-/// Puts a verdict into words.
-pub(super) fn verdict(reached: &VerdictReached) -> (String, Tone) {
-    let (words, tone) = decision(&reached.marker);
-    let trouble = if has_its_own_trouble(&reached.marker) { String::new() } else { trouble(reached) };
-    let ending = if tells_what_comes_next(&reached.marker) { String::new() } else { ending(reached) };
-    (format!("{}{ending}{words}{trouble}{}", ticked(reached), cost(reached)), tone)
+/// Describes a verdict.
+pub(super) fn describe_verdict(reached: &VerdictReached) -> (String, Tone) {
+    let (decision, tone) = describe_decision(&reached.marker);
+    let counters = if is_breaker_stop(&reached.marker) { String::new() } else { breaker_counters(reached) };
+    let ending = if is_next_item(&reached.marker) { String::new() } else { session_ending_text(reached) };
+    (format!("{}{ending}{decision}{counters}{}", ticked_items_text(reached), cost_so_far(reached)), tone)
 }
 
-fn decision(marker: &Marker) -> (String, Tone) {
+fn describe_decision(marker: &Marker) -> (String, Tone) {
     match marker {
-        Marker::Stop { status: Status::Completed, reason } => (because("run completed", reason), Tone::Good),
-        Marker::Stop { status, reason } => (because(&format!("run over ({status})"), reason), Tone::Bad),
-        Marker::Pause { until, reason } => {
-            (because(&format!("paused{}", until_words(until.as_ref())), reason), Tone::Bold)
+        Marker::Stop { status: RunStatus::Completed, reason } => {
+            (with_reason("run completed", reason), Tone::Good)
         }
-        Marker::Continue { kind: ContinueKind::Refused, reason } => {
-            (because("promise refused", reason), Tone::Bad)
+        Marker::Stop { status, reason } => (with_reason(&format!("run over ({status})"), reason), Tone::Bad),
+        Marker::Pause { until, reason } => {
+            (with_reason(&format!("paused{}", until_text(until.as_ref())), reason), Tone::Bold)
+        }
+        Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
+            (with_reason("promise refused", reason), Tone::Bad)
         }
         Marker::Continue { kind: ContinueKind::Checkpoint, reason } => {
-            (format!("continues from {}", brief(reason)), Tone::Bold)
+            (format!("continues from {}", shorten_fact(reason)), Tone::Bold)
         }
-        Marker::Continue { kind: ContinueKind::Next, reason } => (because("continues", reason), Tone::Bold),
-        // No gate says so.
+        Marker::Continue { kind: ContinueKind::NextItem, reason } => {
+            (with_reason("continues", reason), Tone::Bold)
+        }
+        // No gate returns these.
         Marker::Warning { .. } | Marker::Checkpoint { .. } => (marker.to_string(), Tone::Bold),
     }
 }
 
-fn because(words: &str, why: &str) -> String {
-    if why.is_empty() { words.to_owned() } else { format!("{words}: {}", brief(why)) }
+fn with_reason(text: &str, reason: &str) -> String {
+    if reason.is_empty() { text.to_owned() } else { format!("{text}: {}", shorten_fact(reason)) }
 }
 
-fn until_words(until: Option<&Timestamp>) -> String {
-    let until = until.and_then(clock::moment);
-    until.map(|until| format!(" until {}", clock::for_people(until))).unwrap_or_default()
+fn until_text(until: Option<&Timestamp>) -> String {
+    let until = until.and_then(clock::parse_timestamp);
+    until.map(|until| format!(" until {}", clock::format_local_time_with_seconds(until))).unwrap_or_default()
 }
 
-/// An open breaker's own words count.
-fn has_its_own_trouble(marker: &Marker) -> bool {
-    matches!(marker, Marker::Stop { status: Status::CircuitBreaker, .. })
+/// The reason of an open breaker already has the counters.
+fn is_breaker_stop(marker: &Marker) -> bool {
+    matches!(marker, Marker::Stop { status: RunStatus::CircuitBreaker, .. })
 }
 
-fn tells_what_comes_next(marker: &Marker) -> bool {
-    matches!(marker, Marker::Continue { kind: ContinueKind::Next, .. })
+fn is_next_item(marker: &Marker) -> bool {
+    matches!(marker, Marker::Continue { kind: ContinueKind::NextItem, .. })
 }
 
-fn ticked(reached: &VerdictReached) -> String {
-    let items = reached.ticked.iter().flatten();
-    let items: Vec<String> = items.map(|item| format!("\"{}\"", clip(&brief(item), 60))).collect();
+fn ticked_items_text(reached: &VerdictReached) -> String {
+    let items = reached.ticked_items.iter().flatten();
+    let items: Vec<String> =
+        items.map(|item| format!("\"{}\"", truncate_end(&shorten_fact(item), 60))).collect();
     if items.is_empty() { String::new() } else { format!("ticked {}; ", items.join(", ")) }
 }
 
-/// How the session ended, unless that is as it should be or is itself the verdict's reason.
-fn ending(reached: &VerdictReached) -> String {
+/// Describes how the session ended, unless it ended normally or the verdict's reason says it.
+fn session_ending_text(reached: &VerdictReached) -> String {
     let Some(ending) = &reached.ending else { return String::new() };
-    let Some(detail) = ending.failure() else { return String::new() };
-    let detail = if detail.is_empty() { String::new() } else { format!(" ({})", clip(&brief(detail), 100)) };
-    if matches!(ending, Ending::Silent(_)) {
+    let Some(detail) = ending.failure_text() else { return String::new() };
+    let detail = if detail.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", truncate_end(&shorten_fact(detail), 100))
+    };
+    if matches!(ending, SessionEnding::IdleTimeout(_)) {
         format!("Plimsoll ended the session{detail}; ")
     } else {
-        format!("the session ended as {}{detail}; ", ending.word())
+        format!("the session ended as {}{detail}; ", ending.as_str())
     }
 }
 
-/// What the breaker counts.
-fn trouble(reached: &VerdictReached) -> String {
-    let same = reached.same_errors.filter(|count| *count > 1);
-    let same = same.map(|count| format!(" [the same error {count} times]")).unwrap_or_default();
-    let stuck = reached.no_change_count.filter(|count| *count > 1);
-    let stuck = stuck.map(|count| format!(" [{count} sessions without progress]")).unwrap_or_default();
-    same + &stuck
+/// Returns the breaker's counters that are above 1.
+fn breaker_counters(reached: &VerdictReached) -> String {
+    let same_errors = reached.same_error_count.filter(|count| *count > 1);
+    let same_errors = same_errors.map(|count| format!(" [the same error {count} times]")).unwrap_or_default();
+    let no_progress = reached.no_progress_count.filter(|count| *count > 1);
+    let no_progress =
+        no_progress.map(|count| format!(" [{count} sessions without progress]")).unwrap_or_default();
+    same_errors + &no_progress
 }
 
-fn cost(reached: &VerdictReached) -> String {
-    let cost = reached.cost_usd.map(|cost| reached.cost_basis.format_usd(cost));
-    cost.map(|cost| format!(" ({cost} so far)")).unwrap_or_default()
+fn cost_so_far(reached: &VerdictReached) -> String {
+    let cost_text = reached.cost_usd.map(|cost| reached.cost_basis.format_usd(cost));
+    cost_text.map(|amount| format!(" ({amount} so far)")).unwrap_or_default()
 }

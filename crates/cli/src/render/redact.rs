@@ -1,61 +1,69 @@
-//! Foreign words on their way into the report: without secrets, on one line, not too long, with nothing in them that
-//! hides. What the page shows of others is of this type, so that nothing can be forgotten. A sentence of ours beside them
-//! is of it, too, and is known as ours: in it backticks mean code.
+//! Untrusted text for the report: without secrets, on one line, limited in length, and without hidden
+//! characters. The page takes all untrusted text as this type, so that nothing is forgotten. Our own
+//! sentences have the type, too, and are marked as ours: in them backticks mean code.
 
-use crate::render::visible::visible;
-use plimsoll_domain::text::clip;
+use crate::render::visible::show_hidden_characters;
+use plimsoll_domain::text::truncate_end;
 
-/// The longest words of a piece of text that was cut: they may be the first half of a secret.
-const HALF: usize = 12;
+/// Maximum characters of a cut-off last word that is still shown; a longer one may be the first half of a
+/// secret.
+const MAX_PARTIAL_SECRET_CHARS: usize = 12;
 
-/// Foreign words that may be shown to anybody, once they are escaped.
+/// Text that may be shown to anyone, once it is escaped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RedactedText {
     text: String,
-    are_ours: bool,
+    is_our_text: bool,
 }
 
 impl RedactedText {
-    /// One line of at most so many characters. A secret is looked for in the whole, before anything is cut.
-    pub(crate) fn line(text: &str, most: usize) -> RedactedText {
-        let cleaned = plimsoll_secrets::without(without_a_half(text));
-        let line = visible(&cleaned).split_whitespace().collect::<Vec<_>>().join(" ");
-        RedactedText { text: clip(&line, most), are_ours: false }
+    /// Returns the text on one line of at most `max_chars` characters. Secrets are removed from the full
+    /// text, before it is cut.
+    pub(crate) fn single_line(text: &str, max_chars: usize) -> RedactedText {
+        let cleaned = plimsoll_secrets::redact(without_cut_last_word(text));
+        let line = show_hidden_characters(&cleaned).split_whitespace().collect::<Vec<_>>().join(" ");
+        RedactedText { text: truncate_end(&line, max_chars), is_our_text: false }
     }
 
-    /// A sentence of our own, in which backticks mean code.
-    pub(crate) fn ours(text: &str, most: usize) -> RedactedText {
-        RedactedText { are_ours: true, ..RedactedText::line(text, most) }
+    /// Returns a sentence of our own, in which backticks mean code.
+    pub(crate) fn our_sentence(text: &str, max_chars: usize) -> RedactedText {
+        RedactedText { is_our_text: true, ..RedactedText::single_line(text, max_chars) }
     }
 
-    /// Several lines, at most so many characters.
-    pub(crate) fn lines(text: &str, most: usize) -> RedactedText {
-        let text = clip(visible(&plimsoll_secrets::without(without_a_half(text))).trim_end(), most);
-        RedactedText { text, are_ours: false }
+    /// Returns the text on several lines, at most `max_chars` characters in all.
+    pub(crate) fn multiple_lines(text: &str, max_chars: usize) -> RedactedText {
+        let text = truncate_end(
+            show_hidden_characters(&plimsoll_secrets::redact(without_cut_last_word(text))).trim_end(),
+            max_chars,
+        );
+        RedactedText { text, is_our_text: false }
     }
 
-    /// The words, not escaped.
+    /// Returns the text, not escaped.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// True for a sentence of ours, in which nothing is foreign.
-    pub(crate) fn are_ours(&self) -> bool {
-        self.are_ours
+    /// Returns true for a sentence of our own, without untrusted text.
+    pub(crate) fn is_our_text(&self) -> bool {
+        self.is_our_text
     }
 
-    /// True if there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 }
 
-/// Who cut the text before us may have cut a secret in two, which is then no longer known as one: the word at the cut
-/// is left out where it is a long one.
-fn without_a_half(text: &str) -> &str {
-    let Some(beginning) = text.strip_suffix('…') else { return text };
-    let last = beginning.rsplit(char::is_whitespace).next().unwrap_or_default();
-    if last.chars().count() > HALF { &text[..beginning.len() - last.len()] } else { text }
+/// Removes a long last word at a cut. Text that was cut earlier may end in half a secret, which is no longer
+/// recognized as one.
+fn without_cut_last_word(text: &str) -> &str {
+    let Some(prefix) = text.strip_suffix('…') else { return text };
+    let last_word = prefix.rsplit(char::is_whitespace).next().unwrap_or_default();
+    if last_word.chars().count() > MAX_PARTIAL_SECRET_CHARS {
+        &text[..prefix.len() - last_word.len()]
+    } else {
+        text
+    }
 }
 
 #[cfg(test)]
@@ -63,19 +71,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_go_before_anything_is_cut() {
+    fn secrets_are_removed_before_the_text_is_cut() {
         let key = "ghp_".to_owned() + &"aB3dE5fG7h".repeat(4)[..36];
-        let said = RedactedText::line(&format!("push with {key} please"), 20);
-        assert!(said.text().starts_with("push with [redacted"), "{said:?}");
+        let redacted = RedactedText::single_line(&format!("push with {key} please"), 20);
+        assert!(redacted.text().starts_with("push with [redacted"), "{redacted:?}");
         let cut = format!("failed: {}…", &key[..20]);
-        assert_eq!(RedactedText::line(&cut, 100).text(), "failed:");
-        assert_eq!(RedactedText::line("it went on and on…", 100).text(), "it went on and on…");
+        assert_eq!(RedactedText::single_line(&cut, 100).text(), "failed:");
+        assert_eq!(RedactedText::single_line("it went on and on…", 100).text(), "it went on and on…");
     }
 
     #[test]
-    fn nothing_hides_or_breaks_the_line() {
-        assert_eq!(RedactedText::line("a\u{1b}[2J\n\tb\u{202e}c", 100).text(), r"a\u{1b}[2J b\u{202e}c");
-        assert_eq!(RedactedText::lines("a\nb\n\n", 100).text(), "a\nb");
-        assert_eq!(RedactedText::line(&"x".repeat(50), 10).text().chars().count(), 10);
+    fn a_line_has_no_hidden_characters_or_line_breaks() {
+        assert_eq!(
+            RedactedText::single_line("a\u{1b}[2J\n\tb\u{202e}c", 100).text(),
+            r"a\u{1b}[2J b\u{202e}c"
+        );
+        assert_eq!(RedactedText::multiple_lines("a\nb\n\n", 100).text(), "a\nb");
+        assert_eq!(RedactedText::single_line(&"x".repeat(50), 10).text().chars().count(), 10);
     }
 }

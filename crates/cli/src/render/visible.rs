@@ -1,43 +1,44 @@
-//! Text from outside, made harmless to read: what would move the cursor, turn the writing round or hide is shown by
-//! its number.
+//! Makes untrusted text safe to read: characters that would move the cursor, change the writing direction or
+//! be hidden are shown by number.
 
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_flows::turns::{Body, Recorded};
+use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use serde_json::{Map, Value};
 
-/// The text with what would hide in it shown; line breaks and tabs stay.
-pub(crate) fn visible(text: &str) -> String {
-    plimsoll_protocol::foreign_words::visible(text).into_owned()
+/// Returns the text with hidden characters made visible; line breaks and tabs stay.
+pub(crate) fn show_hidden_characters(text: &str) -> String {
+    plimsoll_protocol::untrusted_text::escape_hidden_characters(text).into_owned()
 }
 
-/// JSON for people: a single text as it is, an object over several lines.
-pub(crate) fn pretty(value: &Value) -> String {
+/// Renders JSON for people: a text as it is, an object on several lines.
+pub(crate) fn pretty_json(value: &Value) -> String {
     match value {
-        Value::String(text) => visible(text),
-        other => visible(&serde_json::to_string_pretty(other).unwrap_or_default()),
+        Value::String(text) => show_hidden_characters(text),
+        other => show_hidden_characters(&serde_json::to_string_pretty(other).unwrap_or_default()),
     }
 }
 
-/// What a call was asked, for people: a command or a path alone stands for itself.
-pub(crate) fn asked(args: &Value) -> String {
+/// Renders the arguments of a call for people: only the command if there is one, else all of them.
+pub(crate) fn call_arguments_text(args: &Value) -> String {
     match args.get("command").and_then(Value::as_str) {
-        Some(command) => visible(command),
-        None => pretty(args),
+        Some(command) => show_hidden_characters(command),
+        None => pretty_json(args),
     }
 }
 
-/// An event in one line, and the words behind it.
-pub(crate) fn event(record: &Recorded) -> (String, Option<String>) {
+/// Describes a record in one line; also returns its text, if it has one.
+pub(crate) fn event_headline_and_text(record: &LoggedRecord) -> (String, Option<String>) {
     let fields = match &record.body {
-        Body::Event(fields) => fields,
-        Body::Erased => return (format!("{} [erased]", record.header.kind.word()), None),
-        Body::DecodeError(why) => {
-            return (format!("{} [cannot be read: {why}]", record.header.kind.word()), None);
+        RecordBody::Event(fields) => fields,
+        RecordBody::Erased => return (format!("{} [erased]", record.header.kind.display_name()), None),
+        RecordBody::DecodeError(why) => {
+            return (format!("{} [cannot be read: {why}]", record.header.kind.display_name()), None);
         }
-        Body::Turn(_) => return (String::new(), None),
+        RecordBody::Turn(_) => return (String::new(), None),
     };
-    let text =
-        |name: &str| fields.get(name).and_then(Value::as_str).map(visible).filter(|text| !text.is_empty());
+    let text = |name: &str| {
+        fields.get(name).and_then(Value::as_str).map(show_hidden_characters).filter(|text| !text.is_empty())
+    };
     let number = |name: &str| fields.get(name).and_then(Value::as_u64);
     match record.header.kind {
         RecordKind::Prompt if fields.get("meta") == Some(&Value::Bool(true)) => {
@@ -48,8 +49,9 @@ pub(crate) fn event(record: &Recorded) -> (String, Option<String>) {
             (format!("context: {}", text("from").unwrap_or_else(|| "?".to_owned())), text("text"))
         }
         RecordKind::Compaction => {
-            let tokens =
-                |name: &str| number(name).map_or_else(|| "?".to_owned(), plimsoll_domain::text::tokens);
+            let tokens = |name: &str| {
+                number(name).map_or_else(|| "?".to_owned(), plimsoll_domain::text::format_tokens)
+            };
             let trigger = text("trigger").unwrap_or_else(|| "unknown cause".to_owned());
             let sizes = format!("{} → {} tokens", tokens("tokens_before"), tokens("tokens_after"));
             (format!("compaction ({trigger}): {sizes}"), None)
@@ -60,32 +62,32 @@ pub(crate) fn event(record: &Recorded) -> (String, Option<String>) {
             let usd = fields.get("usd").and_then(Value::as_f64);
             (usd.map_or_else(|| "cost".to_owned(), |usd| format!("cost: {usd:.4} USD")), None)
         }
-        kind => (kind.word().to_owned(), Some(rest(fields))),
+        kind => (kind.display_name().to_owned(), Some(fields_json(fields))),
     }
 }
 
-fn rest(fields: &Map<String, Value>) -> String {
-    pretty(&Value::Object(fields.clone()))
+fn fields_json(fields: &Map<String, Value>) -> String {
+    pretty_json(&Value::Object(fields.clone()))
 }
 
-/// The clock time of a moment, as far as it is one.
-pub(crate) fn time(at: &str) -> String {
-    let clock =
+/// Returns the time of day of a timestamp, or the text itself if it is not a timestamp.
+pub(crate) fn clock_time(at: &str) -> String {
+    let time_of_day =
         at.get(11..19).filter(|clock| clock.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'));
-    clock.map_or_else(|| visible(at), str::to_owned)
+    time_of_day.map_or_else(|| show_hidden_characters(at), str::to_owned)
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::render::visible::visible;
+    use crate::render::visible::show_hidden_characters;
 
     #[test]
-    fn what_would_hide_is_shown() {
+    fn hidden_characters_are_shown_by_number() {
         assert_eq!(
-            visible("a\u{1b}[31m\tb\r\nc\rd\0"),
+            show_hidden_characters("a\u{1b}[31m\tb\r\nc\rd\0"),
             r"a\u{1b}[31m@b#c\u{d}d\u{0}".replace('@', "\t").replace('#', "\n")
         );
-        assert_eq!(visible("x\u{202e}cod\u{200b}"), r"x\u{202e}cod\u{200b}");
-        assert_eq!(visible("👩\u{200d}🔬 ünï"), "👩\u{200d}🔬 ünï");
+        assert_eq!(show_hidden_characters("x\u{202e}cod\u{200b}"), r"x\u{202e}cod\u{200b}");
+        assert_eq!(show_hidden_characters("👩\u{200d}🔬 ünï"), "👩\u{200d}🔬 ünï");
     }
 }

@@ -1,15 +1,16 @@
-//! What our web pages have in common: a page that needs nothing else, lets nothing in, and has the house's colours.
+//! The common frame of our web pages: self-contained, loads nothing, and has our colors.
 
 mod base64;
 
-use base64::base64_of_hex;
+use base64::hex_to_base64;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-/// The colours of the house, light and dark.
-const COLOURS: &str = include_str!("web_page/colours.css");
+/// Our colors, light and dark.
+const COLORS_CSS: &str = include_str!("web_page/colours.css");
 
-/// The page around its contents. The title is foreign words; the style is ours, and so is the only script that may run.
-pub(crate) fn document(title: &str, style: &str, script: Option<&str>, main: &Markup) -> String {
+/// Returns the page around `main`. The title is untrusted; the style and the only script that may run are
+/// ours.
+pub(crate) fn render_page(title: &str, style: &str, script: Option<&str>, main: &Markup) -> String {
     let page = html! {
         (DOCTYPE) "\n"
         html lang="en" {
@@ -20,7 +21,7 @@ pub(crate) fn document(title: &str, style: &str, script: Option<&str>, main: &Ma
                 meta name="color-scheme" content="light dark";
                 meta name="referrer" content="no-referrer";
                 title { (title) }
-                style { (PreEscaped(COLOURS)) (PreEscaped(style)) }
+                style { (PreEscaped(COLORS_CSS)) (PreEscaped(style)) }
             }
             body {
                 main { (main) }
@@ -32,9 +33,10 @@ pub(crate) fn document(title: &str, style: &str, script: Option<&str>, main: &Ma
     page.into_string()
 }
 
-/// Nothing is loaded; with a script, that script alone runs, by its digest, and pictures may be part of the page.
+/// Returns a policy that loads nothing. With a script, only that script may run, by its digest, and images
+/// may be embedded.
 fn content_policy(script: Option<&str>) -> String {
-    let digest = |script: &str| base64_of_hex(&plimsoll_domain::digest::sha256(&[script.as_bytes()]));
+    let digest = |script: &str| hex_to_base64(&plimsoll_domain::digest::sha256_hex(&[script.as_bytes()]));
     let script = script.map(|script| format!(" img-src data:; script-src 'sha256-{}';", digest(script)));
     format!(
         "default-src 'none'; style-src 'unsafe-inline';{} base-uri 'none'; form-action 'none'",
@@ -47,12 +49,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_words_are_words_in_text_and_attributes() {
+    fn untrusted_text_is_escaped_in_text_and_attributes() {
         let hostile = "</script><img src=x onerror=\"a('b')\">&lt;";
         let safe = "&lt;/script&gt;&lt;img src=x onerror=&quot;a('b')&quot;&gt;&amp;lt;";
         let html = html! { p title=(hostile) { (hostile) } };
         assert_eq!(html.into_string(), format!("<p title=\"{safe}\">{safe}</p>"));
-        let page = document(hostile, "", None, &html! {});
+        let page = render_page(hostile, "", None, &html! {});
         assert!(page.contains(&format!("<title>{safe}</title>")), "{page}");
     }
 }

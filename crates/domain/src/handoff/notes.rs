@@ -1,23 +1,25 @@
-//! The notes of a handoff: what the session itself says, in a section of its own that nothing generated overwrites.
+//! The notes of a handoff: the session's own claims, in a section that Plimsoll never overwrites with
+//! generated text.
 
-use crate::text::{clip, one_line};
-use plimsoll_protocol::foreign_words::for_model;
+use crate::text::{to_single_line, truncate_end};
+use plimsoll_protocol::untrusted_text::sanitize_for_model;
 
-/// What the session wrote into its section.
+/// The notes of a session, as it wrote them into the notes section.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// What was being done.
+pub struct HandoffNotes {
+    /// A summary of the work.
     pub summary: String,
-    /// How far the item is.
+    /// The progress on the item.
     pub progress: String,
-    /// What to do next.
-    pub next: String,
+    /// The next step.
+    pub next_step: String,
 }
 
-/// Where the generated part ends. Everything below belongs to the session and is never overwritten.
+/// The heading at which the generated part ends. Everything below belongs to the session and is never
+/// overwritten.
 pub(super) const NOTES_HEADING: &str = "## Notes from the session";
 
-pub(super) const EMPTY_NOTES: &str = "## Notes from the session
+pub(super) const EMPTY_NOTES_SECTION: &str = "## Notes from the session
 
 <!-- The session's own claims, not verified. -->
 - Summary:
@@ -25,177 +27,207 @@ pub(super) const EMPTY_NOTES: &str = "## Notes from the session
 - Next step:
 ";
 
-const LABELS: [&str; 3] = ["Summary:", "Progress on the item:", "Next step:"];
+const NOTE_LABELS: [&str; 3] = ["Summary:", "Progress on the item:", "Next step:"];
 
-/// Where the notes begin: at the first line that is their heading and nothing else. The words above may quote it, and
-/// the session may write it a second time.
-pub(super) fn notes_start(document: &str) -> Option<usize> {
-    let mut place = 0;
+/// Returns the byte offset of the notes section: the first line that is exactly its heading. Quoted text
+/// above may contain the heading within a line, and the session may write the heading a second time.
+pub(super) fn find_notes_start(document: &str) -> Option<usize> {
+    let mut line_start = 0;
     for line in document.split_inclusive('\n') {
         if line.trim_end() == NOTES_HEADING {
-            return Some(place);
+            return Some(line_start);
         }
-        place += line.len();
+        line_start += line.len();
     }
-    // A hand may have written more behind it.
-    document.rfind(&format!("\n{NOTES_HEADING}")).map(|before| before + 1)
+    // A person may have added text after the heading.
+    document.rfind(&format!("\n{NOTES_HEADING}")).map(|line_break| line_break + 1)
 }
 
-impl Notes {
-    /// Reads the session's section back.
-    pub fn parse(document: &str) -> Notes {
-        let section = notes_start(document).map_or("", |place| &document[place + NOTES_HEADING.len()..]);
-        let (notes, free) = Notes::labelled(section);
-        Notes { summary: if notes.summary.is_empty() { free } else { notes.summary }, ..notes }
+impl HandoffNotes {
+    /// Parses the notes section of a handoff. Text without a label becomes the summary.
+    pub fn parse(document: &str) -> HandoffNotes {
+        let section = find_notes_start(document)
+            .map_or("", |notes_start| &document[notes_start + NOTES_HEADING.len()..]);
+        let (notes, unlabeled_text) = HandoffNotes::parse_labeled_lines(section);
+        HandoffNotes {
+            summary: if notes.summary.is_empty() { unlabeled_text } else { notes.summary },
+            ..notes
+        }
     }
 
-    /// Reads the notes off the session's last message. Without a label it is no note.
-    pub fn in_message(message: &str) -> Notes {
-        Notes::labelled(message).0
+    /// Parses the notes in the session's last message. Text without a label is ignored.
+    pub fn from_message(message: &str) -> HandoffNotes {
+        HandoffNotes::parse_labeled_lines(message).0
     }
 
-    /// The document with these notes in the place of its own: only for the session's own words.
-    pub fn replace(&self, document: &str) -> String {
-        let Some(place) = notes_start(document) else { return document.to_owned() };
-        let (above, mut section) = (&document[..place], document[place..].to_owned());
-        for (label, note) in LABELS.iter().zip([&self.summary, &self.progress, &self.next]) {
+    /// Returns the document with these notes in its notes section. Empty notes leave the document's notes as
+    /// they are.
+    pub fn write_into_document(&self, document: &str) -> String {
+        let Some(notes_start) = find_notes_start(document) else { return document.to_owned() };
+        let (text_above, mut section) = (&document[..notes_start], document[notes_start..].to_owned());
+        for (label, note) in NOTE_LABELS.iter().zip([&self.summary, &self.progress, &self.next_step]) {
             if note.is_empty() {
                 continue;
             }
-            let mark = format!("\n- {label}");
-            let Some(start) = section.find(&mark) else { continue };
-            let words = start + mark.len();
-            let end = section[words..].find('\n').map_or(section.len(), |length| words + length);
-            section.replace_range(words..end, &format!(" {}", for_model(&one_line(note))));
+            let label_line = format!("\n- {label}");
+            let Some(start) = section.find(&label_line) else { continue };
+            let text_start = start + label_line.len();
+            let text_end =
+                section[text_start..].find('\n').map_or(section.len(), |length| text_start + length);
+            section.replace_range(
+                text_start..text_end,
+                &format!(" {}", sanitize_for_model(&to_single_line(note))),
+            );
         }
-        format!("{above}{section}")
+        format!("{text_above}{section}")
     }
 
-    /// The labelled lines with what follows each, and the words before the first label.
-    fn labelled(section: &str) -> (Notes, String) {
+    /// Parses the labeled lines, each with the lines that follow it, and the text before the first label.
+    fn parse_labeled_lines(text: &str) -> (HandoffNotes, String) {
         let mut fields = [String::new(), String::new(), String::new(), String::new()];
-        let mut current = 3;
-        for line in without_comments(section).lines() {
-            let label = label_of(line);
-            let words = match label {
-                Some((field, words)) => {
-                    current = field;
-                    words
+        let mut current_field = 3;
+        for line in remove_html_comments(text).lines() {
+            let label = parse_label(line);
+            let line_text = match label {
+                Some((field_index, line_text)) => {
+                    current_field = field_index;
+                    line_text
                 }
                 None => line,
             };
-            fields[current] = one_line(&format!("{} {words}", fields[current]));
+            fields[current_field] = to_single_line(&format!("{} {line_text}", fields[current_field]));
         }
-        let [summary, progress, next, free] = fields.map(|text| clip(&for_model(&text), 1_000));
-        (Notes { summary, progress, next }, free)
+        let [summary, progress, next_step, unlabeled_text] =
+            fields.map(|text| truncate_end(&sanitize_for_model(&text), 1_000));
+        (HandoffNotes { summary, progress, next_step }, unlabeled_text)
     }
 
-    /// True when the session wrote nothing.
     pub fn is_empty(&self) -> bool {
-        self.summary.is_empty() && self.progress.is_empty() && self.next.is_empty()
+        self.summary.is_empty() && self.progress.is_empty() && self.next_step.is_empty()
     }
 }
 
-/// Returns which note a line begins (an index of [`LABELS`]), and the words behind its label. Models vary the labels that they are
-/// asked for: `progress — 70%`, `**Status:** 70 %`, `2. Next steps: …`.
-fn label_of(line: &str) -> Option<(usize, &str)> {
-    let line = line.trim_start_matches(LIST_MARKS);
+/// Returns the note that a line begins (an index of [`LABELS`]) and the text after its label. Models vary the
+/// requested labels: `progress — 70%`, `**Status:** 70 %`, `2. Next steps: …`.
+fn parse_label(line: &str) -> Option<(usize, &str)> {
+    let line = line.trim_start_matches(LABEL_PREFIX_CHARACTERS);
     let (number, rest) = line.split_at(line.find(|c: char| !c.is_ascii_digit())?);
-    let line =
-        if number.is_empty() { line } else { rest.strip_prefix(['.', ')'])?.trim_start_matches(LIST_MARKS) };
-    let (name, words) = split_label(line)?;
-    let words = words.trim_start_matches(EMPHASIS);
-    Some((field_of(name.trim_end_matches(LIST_MARKS), words)?, words))
+    let line = if number.is_empty() {
+        line
+    } else {
+        rest.strip_prefix(['.', ')'])?.trim_start_matches(LABEL_PREFIX_CHARACTERS)
+    };
+    let (name, value) = split_at_first_separator(line)?;
+    let value = value.trim_start_matches(EMPHASIS_CHARACTERS);
+    Some((field_index_for_label(name.trim_end_matches(LABEL_PREFIX_CHARACTERS), value)?, value))
 }
 
-/// Characters that may precede a label: the marks of lists, headings, quotations and emphasis.
-const LIST_MARKS: [char; 7] = [' ', '\t', '-', '*', '_', '#', '>'];
-const EMPHASIS: [char; 2] = ['*', '_'];
-/// Separators of a label and its words. A hyphen is one only with a space on each side.
-const SEPARATORS: [&str; 5] = [":", "—", "–", "=", " - "];
+/// Characters that may precede a label: markers of lists, headings, quotations and emphasis.
+const LABEL_PREFIX_CHARACTERS: [char; 7] = [' ', '\t', '-', '*', '_', '#', '>'];
+const EMPHASIS_CHARACTERS: [char; 2] = ['*', '_'];
+/// Separators between a label and its text. A hyphen counts only with a space on each side.
+const LABEL_SEPARATORS: [&str; 5] = [":", "—", "–", "=", " - "];
 
 /// Splits a line at its first separator.
-fn split_label(line: &str) -> Option<(&str, &str)> {
-    let first = SEPARATORS.iter().filter_map(|mark| Some((line.find(mark)?, mark.len())));
-    let (place, length) = first.min()?;
-    Some((&line[..place], &line[place + length..]))
+fn split_at_first_separator(line: &str) -> Option<(&str, &str)> {
+    let separators = LABEL_SEPARATORS.iter().filter_map(|mark| Some((line.find(mark)?, mark.len())));
+    let (start, length) = separators.min()?;
+    Some((&line[..start], &line[start + length..]))
 }
 
-/// Returns the field that a label names, whatever its case.
-fn field_of(name: &str, words: &str) -> Option<usize> {
-    if name.eq_ignore_ascii_case("summary") {
+/// Returns the index of the note that a label names, ignoring case.
+fn field_index_for_label(label: &str, value: &str) -> Option<usize> {
+    if label.eq_ignore_ascii_case("summary") {
         return Some(0);
     }
-    if ["next step", "next steps"].iter().any(|label| name.eq_ignore_ascii_case(label)) {
+    if ["next step", "next steps"].iter().any(|known_label| label.eq_ignore_ascii_case(known_label)) {
         return Some(2);
     }
-    let name = ["current ", "overall "].iter().find_map(|word| strip_word(name, word)).unwrap_or(name);
-    let is_progress = strip_word(name, "progress").is_some_and(is_of_something);
-    // Much else has a status: of a command, of a response.
-    let is_status = strip_word(name, "status").is_some_and(is_of_something) && begins_with_percentage(words);
+    let label = ["current ", "overall "]
+        .iter()
+        .find_map(|word| strip_prefix_ignore_case(label, word))
+        .unwrap_or(label);
+    let is_progress = strip_prefix_ignore_case(label, "progress").is_some_and(is_progress_qualifier);
+    // "Status" needs a percentage, because commands and responses have a status, too.
+    let is_status = strip_prefix_ignore_case(label, "status").is_some_and(is_progress_qualifier)
+        && starts_with_percentage(value);
     (is_progress || is_status).then_some(1)
 }
 
-/// True for what may follow the word "progress" in a label: nothing, or what it is the progress of.
-fn is_of_something(rest: &str) -> bool {
-    rest.is_empty() || [" on ", " of ", " so far", " ("].iter().any(|word| strip_word(rest, word).is_some())
+/// Returns true for text that may follow the word "progress" in a label: nothing, or a qualifier such as
+/// `so far`.
+fn is_progress_qualifier(rest: &str) -> bool {
+    rest.is_empty()
+        || [" on ", " of ", " so far", " ("].iter().any(|word| strip_prefix_ignore_case(rest, word).is_some())
 }
 
-/// Strips the beginning of a text, whatever its case.
-fn strip_word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
-    let beginning = text.get(..word.len())?;
-    beginning.eq_ignore_ascii_case(word).then(|| &text[word.len()..])
+/// Strips a prefix, ignoring ASCII case.
+fn strip_prefix_ignore_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let beginning = text.get(..prefix.len())?;
+    beginning.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// True for `70%`, `~70 %`, `about 70.5 percent`.
-fn begins_with_percentage(words: &str) -> bool {
-    let words = words.trim_start_matches([' ', '~', '≈', '(', '*', '_']);
-    let words =
-        ["about ", "around ", "roughly "].iter().find_map(|word| strip_word(words, word)).unwrap_or(words);
-    let rest = words.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ',');
-    let unit = rest.trim_start();
-    rest.len() < words.len() && (unit.starts_with('%') || strip_word(unit, "percent").is_some())
+/// Returns true for `70%`, `~70 %`, `about 70.5 percent`.
+fn starts_with_percentage(text: &str) -> bool {
+    let text = text.trim_start_matches([' ', '~', '≈', '(', '*', '_']);
+    let text = ["about ", "around ", "roughly "]
+        .iter()
+        .find_map(|word| strip_prefix_ignore_case(text, word))
+        .unwrap_or(text);
+    let after_number = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.' || c == ',');
+    let unit = after_number.trim_start();
+    after_number.len() < text.len()
+        && (unit.starts_with('%') || strip_prefix_ignore_case(unit, "percent").is_some())
 }
 
-/// The text without its comments. One that never ends is not a comment: the text only mentions the letters. They are
-/// written so that they begin none elsewhere either.
-fn without_comments(text: &str) -> String {
-    let mut kept = String::new();
+/// Removes HTML comments. A `<!--` that is never closed is not a comment, so the text is kept and the
+/// characters are changed so that they cannot begin a comment elsewhere.
+fn remove_html_comments(text: &str) -> String {
+    let mut text_without_comments = String::new();
     let mut rest = text;
-    while let Some((before, behind)) = rest.split_once("<!--") {
-        let Some((_, after)) = behind.split_once("-->") else { break };
-        kept.push_str(before);
-        rest = after;
+    while let Some((before, after_open)) = rest.split_once("<!--") {
+        let Some((_, after_close)) = after_open.split_once("-->") else { break };
+        text_without_comments.push_str(before);
+        rest = after_close;
     }
-    (kept + rest).replace("<!--", "<!·-")
+    (text_without_comments + rest).replace("<!--", "<!·-")
 }
 
-/// The document with a line for each note, where some are missing: an ordinary session's has only those that say something.
-pub(super) fn with_all_labels(document: &str) -> String {
-    let Some(place) = notes_start(document) else {
-        return format!("{}\n\n{EMPTY_NOTES}", document.trim_end());
+/// Adds the labels that are missing in the notes section. Documents leave out labels without text, so any of
+/// them may be missing.
+pub(super) fn add_missing_labels(document: &str) -> String {
+    let Some(notes_start) = find_notes_start(document) else {
+        return format!("{}\n\n{EMPTY_NOTES_SECTION}", document.trim_end());
     };
-    let is_there = |label: &&str| document[place..].contains(&format!("\n- {label}"));
-    let missing: String =
-        LABELS.iter().filter(|label| !is_there(label)).map(|label| format!("- {label}\n")).collect();
-    if missing.is_empty() { document.to_owned() } else { format!("{}\n{missing}", document.trim_end()) }
+    let has_label = |label: &&str| document[notes_start..].contains(&format!("\n- {label}"));
+    let missing_lines: String =
+        NOTE_LABELS.iter().filter(|label| !has_label(label)).map(|label| format!("- {label}\n")).collect();
+    if missing_lines.is_empty() {
+        document.to_owned()
+    } else {
+        format!("{}\n{missing_lines}", document.trim_end())
+    }
 }
 
-/// The document without the lines of notes that say nothing, and without the section if none does.
-pub(super) fn without_empty_labels(document: &str) -> String {
-    let Some(place) = notes_start(document) else { return document.to_owned() };
-    let (above, section) = document.split_at(place);
+/// Removes the labels without text, and the whole notes section if nothing remains in it.
+pub(super) fn remove_empty_labels(document: &str) -> String {
+    let Some(notes_start) = find_notes_start(document) else { return document.to_owned() };
+    let (text_above, section) = document.split_at(notes_start);
     let lines: Vec<&str> = section.lines().collect();
-    let is_label = |line: &str| label_of(line).is_some();
-    // What stands below an empty label belongs to it.
-    let says_something = |place: usize| {
-        let next = lines[place + 1..].iter().find(|line| !line.trim().is_empty());
-        label_of(lines[place]).is_none_or(|(_, words)| !words.trim().is_empty())
-            || next.is_some_and(|line| !is_label(line))
+    let is_label = |line: &str| parse_label(line).is_some();
+    // A label without text on its line counts as filled if text follows on the next lines.
+    let has_text = |index: usize| {
+        let next_text_line = lines[index + 1..].iter().find(|line| !line.trim().is_empty());
+        parse_label(lines[index]).is_none_or(|(_, value)| !value.trim().is_empty())
+            || next_text_line.is_some_and(|line| !is_label(line))
     };
-    let kept: Vec<&str> =
-        (0..lines.len()).filter(|place| says_something(*place)).map(|place| lines[place]).collect();
-    let kept = kept.join("\n");
-    let is_bare = without_comments(&kept).trim() == NOTES_HEADING;
-    if is_bare { format!("{}\n", above.trim_end()) } else { format!("{above}{}\n", kept.trim_end()) }
+    let kept_lines: Vec<&str> =
+        (0..lines.len()).filter(|place| has_text(*place)).map(|place| lines[place]).collect();
+    let kept_section = kept_lines.join("\n");
+    let has_only_heading = remove_html_comments(&kept_section).trim() == NOTES_HEADING;
+    if has_only_heading {
+        format!("{}\n", text_above.trim_end())
+    } else {
+        format!("{text_above}{}\n", kept_section.trim_end())
+    }
 }

@@ -1,125 +1,155 @@
-//! The handoff of a session of no run: first what the user asked for, then what was done, what is open, and what the model
-//! said last. Nothing of it is an item of a plan, and no heading stands without words.
+//! The handoff of a session outside a run: first the user's requests, then what was done, what is open, and
+//! the model's last message. It refers to no plan item of a run, and empty sections are left out.
 
-use super::{Handoff, quoted_name};
+use super::{Handoff, format_as_code_span};
 use crate::resume;
-use crate::text::{clip, counted, one_line};
+use crate::text::{count_with_noun, to_single_line, truncate_end};
 
-/// What only a session of no run has: a user who asks.
+/// The user's requests in a session outside a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OrdinarySession {
-    /// The first request; none if it is among the last ones.
+pub struct UserRequests {
+    /// The first request; `None` if it is already among the last ones.
     pub first_request: Option<String>,
-    /// The last requests, the newest last.
+    /// The last requests, oldest first.
     pub last_requests: Vec<String>,
 }
 
-/// The heading by which the requests are found again.
-const REQUESTS: &str = "## What the user asked for";
-/// How much is shown of a request: of an older one, and of the newest.
-const OLDER_REQUEST: usize = 600;
-const NEWEST_REQUEST: usize = 2_000;
+/// The heading by which [`first_request`] finds the requests.
+const REQUESTS_HEADING: &str = "## What the user asked for";
+/// The maximum lengths of an older request and of the newest one.
+const MAX_OLDER_REQUEST_CHARS: usize = 600;
+const MAX_NEWEST_REQUEST_CHARS: usize = 2_000;
 
 impl Handoff {
-    pub(super) fn ordinary_sections(&self, session: &OrdinarySession, lines: usize) -> Vec<String> {
+    pub(super) fn render_ordinary_session_sections(
+        &self,
+        requests: &UserRequests,
+        max_rows: usize,
+    ) -> Vec<String> {
         vec![
             "# Handoff\n".to_owned(),
-            session.requests_section(lines),
-            self.files_section("Changed files", lines),
-            self.commands_section(lines),
-            self.list_unless_planned("Done", &self.done, lines),
-            self.list_unless_planned("Open", &self.open, lines),
-            self.words_section(lines),
-            self.own_git_section(),
-            self.memory_section(lines),
-            self.origin_section(),
+            requests.render_section(max_rows),
+            self.render_files_section("Changed files", max_rows),
+            self.render_commands_section(max_rows),
+            self.render_list_if_no_plan("Done", &self.done_items, max_rows),
+            self.render_list_if_no_plan("Open", &self.open_items, max_rows),
+            self.render_last_message_section(max_rows),
+            self.render_git_section_with_work(),
+            self.render_memory_section(max_rows),
+            self.render_about_section(),
             "## How to continue\n\nWhat the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.\n"
                 .to_owned(),
         ]
     }
 
-    fn own_git_section(&self) -> String {
+    fn render_git_section_with_work(&self) -> String {
         let Some(git) = &self.git else { return String::new() };
-        let work = self
-            .work
-            .is_begun
-            .then(|| format!("- {}\n", resume::sentence(&resume::range(&self.work, git.head.as_deref()))));
-        format!("{}{}", self.git_section(), work.unwrap_or_default())
+        let work_line = self.item_work.is_begun.then(|| {
+            format!(
+                "- {}\n",
+                resume::ensure_final_period(&resume::describe_work_range(
+                    &self.item_work,
+                    git.head_commit.as_deref()
+                ))
+            )
+        });
+        format!("{}{}", self.render_git_section(), work_line.unwrap_or_default())
     }
 
-    fn origin_section(&self) -> String {
-        let percent = self.percent.map(|percent| format!("- Context: {percent}% ({})\n", self.level));
-        let plan = self.plan.as_deref().filter(|_| !self.open.is_empty());
-        let plan = plan
-            .map(|plan| format!("- Open in {}: {}\n", quoted_name(plan), counted(self.open.len(), "item")));
-        let transcript = self.transcript.as_ref().map(|path| format!("- Transcript: {}\n", one_line(path)));
+    fn render_about_section(&self) -> String {
+        let context_line =
+            self.usage_percent.map(|percent| format!("- Context: {percent}% ({})\n", self.level));
+        let plan_path = self.plan_path.as_deref().filter(|_| !self.open_items.is_empty());
+        let plan_line = plan_path.map(|plan| {
+            format!(
+                "- Open in {}: {}\n",
+                format_as_code_span(plan),
+                count_with_noun(self.open_items.len(), "item")
+            )
+        });
+        let transcript_line =
+            self.transcript_path.as_ref().map(|path| format!("- Transcript: {}\n", to_single_line(path)));
         format!(
             "## About this session\n\n- Session: {} (of no run)\n- Written: {}\n{}{}{}",
-            one_line(&self.session_id),
+            to_single_line(&self.session_id),
             self.written_at,
-            percent.unwrap_or_default(),
-            plan.unwrap_or_default(),
-            transcript.unwrap_or_default(),
+            context_line.unwrap_or_default(),
+            plan_line.unwrap_or_default(),
+            transcript_line.unwrap_or_default(),
         )
     }
 }
 
-impl OrdinarySession {
-    fn requests_section(&self, lines: usize) -> String {
+impl UserRequests {
+    fn render_section(&self, max_rows: usize) -> String {
         let Some((newest, older)) = self.last_requests.split_last() else { return String::new() };
-        // Of a long one the handoff's limit takes its end before it takes a fact.
-        let share = |most: usize| (most * (lines + 1) / 21).max(160);
-        let gap =
-            self.first_request.iter().map(|first| format!("{}\n\n…\n", quoted(first, share(OLDER_REQUEST))));
-        let older = older.iter().map(|request| quoted(request, share(OLDER_REQUEST)));
-        let newest = std::iter::once(quoted(newest, share(NEWEST_REQUEST)));
-        let all: Vec<String> = gap.chain(older).chain(newest).collect();
-        format!("{REQUESTS} (in the user's own words, the last request last)\n\n{}\n", all.join("\n"))
+        // Shorter limits for lower row counts, so that long requests are shortened before facts are left out.
+        let scaled_limit = |max_chars: usize| (max_chars * (max_rows + 1) / 21).max(160);
+        let first_block = self
+            .first_request
+            .iter()
+            .map(|first| format!("{}\n\n…\n", quote_clipped(first, scaled_limit(MAX_OLDER_REQUEST_CHARS))));
+        let older_blocks =
+            older.iter().map(|request| quote_clipped(request, scaled_limit(MAX_OLDER_REQUEST_CHARS)));
+        let newest_block = std::iter::once(quote_clipped(newest, scaled_limit(MAX_NEWEST_REQUEST_CHARS)));
+        let blocks: Vec<String> = first_block.chain(older_blocks).chain(newest_block).collect();
+        format!(
+            "{REQUESTS_HEADING} (in the user's own words, the last request last)\n\n{}\n",
+            blocks.join("\n")
+        )
     }
 }
 
-fn quoted(request: &str, most: usize) -> String {
-    clip(request.trim(), most).lines().map(|line| format!("> {line}\n")).collect::<String>()
+fn quote_clipped(request: &str, max_chars: usize) -> String {
+    truncate_end(request.trim(), max_chars).lines().map(|line| format!("> {line}\n")).collect::<String>()
 }
 
-/// The first line of the first request that a handoff quotes; none of a run's handoff.
-pub fn first_request(document: &str) -> Option<&str> {
-    let mut lines = document.lines().skip_while(|line| !line.starts_with(REQUESTS));
+/// Returns the first line of the first request that a handoff quotes; `None` for the handoff of a run.
+pub fn parse_first_request(document: &str) -> Option<&str> {
+    let mut lines = document.lines().skip_while(|line| !line.starts_with(REQUESTS_HEADING));
     lines.next()?;
-    let words = lines.take_while(|line| !line.starts_with('#')).find_map(|line| line.strip_prefix("> "));
-    words.map(str::trim).filter(|words| !words.is_empty())
+    let first_line = lines.take_while(|line| !line.starts_with('#')).find_map(|line| line.strip_prefix("> "));
+    first_line.map(str::trim).filter(|words| !words.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handoff::{CommandFact, GitFacts, Notes};
+    use crate::handoff::{CommandFact, GitFacts, HandoffNotes};
     use crate::level::Level;
 
-    fn asked(first: Option<&str>, last: &[&str]) -> Handoff {
-        let last_requests = last.iter().map(|words| (*words).to_owned()).collect();
-        let session = OrdinarySession { first_request: first.map(str::to_owned), last_requests };
+    fn handoff_with_requests(first_request: Option<&str>, last_requests: &[&str]) -> Handoff {
+        let requests = last_requests.iter().map(|words| (*words).to_owned()).collect();
+        let user_requests =
+            UserRequests { first_request: first_request.map(str::to_owned), last_requests: requests };
         Handoff {
-            ordinary: Some(session),
+            user_requests: Some(user_requests),
             session_id: "s1".into(),
             level: Level::L2,
-            percent: Some(87),
+            usage_percent: Some(87),
             written_at: "2026-01-07T11:45:00Z".into(),
             ..Handoff::default()
         }
     }
 
     #[test]
-    fn it_begins_with_the_users_words_and_has_no_heading_without_any() {
-        let full = Handoff {
-            done: vec!["Parse dates".into()],
-            open: vec!["Write the docs (in progress)".into()],
-            commands: vec![CommandFact { command: "make".into(), ok: Some(true), ..CommandFact::default() }],
-            last_words: Some("The parser is done.".into()),
+    fn it_begins_with_the_users_requests_and_has_no_empty_section() {
+        let handoff = Handoff {
+            done_items: vec!["Parse dates".into()],
+            open_items: vec!["Write the docs (in progress)".into()],
+            commands: vec![CommandFact {
+                command: "make".into(),
+                passed: Some(true),
+                ..CommandFact::default()
+            }],
+            last_message: Some("The parser is done.".into()),
             git: Some(GitFacts { branch: "main".into(), ..GitFacts::default() }),
-            ..asked(Some("Read the spec.\nThen ask."), &["Fix the parser.", "Now the docs,\nplease."])
+            ..handoff_with_requests(
+                Some("Read the spec.\nThen ask."),
+                &["Fix the parser.", "Now the docs,\nplease."],
+            )
         };
-        let text = full.document(&Notes::default(), 8_192);
+        let text = handoff.render_with_notes(&HandoffNotes::default(), 8_192);
         insta::assert_snapshot!(text, @"
         # Handoff
 
@@ -169,9 +199,10 @@ mod tests {
 
         What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
         ");
-        assert_eq!(first_request(&text), Some("Read the spec."));
-        let bare = asked(None, &["Hello"]).document(&Notes::default(), 8_192);
-        insta::assert_snapshot!(bare, @"
+        assert_eq!(parse_first_request(&text), Some("Read the spec."));
+        let short_document =
+            handoff_with_requests(None, &["Hello"]).render_with_notes(&HandoffNotes::default(), 8_192);
+        insta::assert_snapshot!(short_document, @"
         # Handoff
 
         ## What the user asked for (in the user's own words, the last request last)
@@ -189,41 +220,57 @@ mod tests {
 
         What the user asked for last comes first; do not redo what is done. What the session says of itself is unverified: check it before you build on it.
         ");
-        assert_eq!(first_request(&bare), Some("Hello"));
-        assert_eq!(first_request("# Handoff\n\n- Run: Demo\n"), None);
+        assert_eq!(parse_first_request(&short_document), Some("Hello"));
+        assert_eq!(parse_first_request("# Handoff\n\n- Run: Demo\n"), None);
     }
 
     #[test]
-    fn long_requests_are_cut_before_the_limit_cuts_facts() {
-        let long = "word ".repeat(2_000);
-        let handoff =
-            Handoff { open: vec!["Write the docs".into()], ..asked(Some(&long), &[&long, &long, &long]) };
-        let text = handoff.document(&Notes::default(), 3_000);
+    fn long_requests_are_cut_before_facts_are() {
+        let long_request = "word ".repeat(2_000);
+        let handoff = Handoff {
+            open_items: vec!["Write the docs".into()],
+            ..handoff_with_requests(Some(&long_request), &[&long_request, &long_request, &long_request])
+        };
+        let text = handoff.render_with_notes(&HandoffNotes::default(), 3_000);
         assert!(text.len() <= 3_000 && text.contains("Write the docs"), "{} {text}", text.len());
     }
 
     #[test]
-    fn notes_are_there_only_where_the_session_wrote_some_and_are_never_lost() {
-        let handoff = asked(None, &["Hello"]);
-        let notes = |summary: &str, next: &str| Notes {
+    fn notes_are_shown_only_if_the_session_wrote_some_and_are_never_lost() {
+        let handoff = handoff_with_requests(None, &["Hello"]);
+        let sample_notes = |summary: &str, next: &str| HandoffNotes {
             summary: summary.into(),
-            next: next.into(),
-            ..Notes::default()
+            next_step: next.into(),
+            ..HandoffNotes::default()
         };
-        let first = handoff.document(&notes("half done", ""), 8_192);
-        let place = first.find("## Notes").expect("a section of notes");
-        insta::assert_snapshot!(first[place..], @"
+        let document = handoff.render_with_notes(&sample_notes("half done", ""), 8_192);
+        let place = document.find("## Notes").expect("a section of notes");
+        insta::assert_snapshot!(document[place..], @"
         ## Notes from the session
 
         <!-- The session's own claims, not verified. -->
         - Summary: half done
         ");
-        let renewed = handoff.renewed(&notes("", "line 81"), &first, 8_192);
-        assert_eq!(Notes::parse(&renewed), notes("half done", "line 81"), "{renewed}");
-        let by_hand = format!("{renewed}\nMy own words.\n");
-        assert!(handoff.renewed(&Notes::default(), &by_hand, 8_192).contains("My own words."));
-        let none = handoff.document(&Notes::default(), 8_192);
-        assert_eq!(handoff.renewed(&Notes::default(), &none, 8_192), none);
-        assert_eq!(Notes::parse(&handoff.renewed(&notes("x", ""), &none, 8_192)), notes("x", ""));
+        let renewed = handoff.refresh_document_with_notes(&sample_notes("", "line 81"), &document, 8_192);
+        assert_eq!(HandoffNotes::parse(&renewed), sample_notes("half done", "line 81"), "{renewed}");
+        let hand_edited_document = format!("{renewed}\nMy own words.\n");
+        assert!(
+            handoff
+                .refresh_document_with_notes(&HandoffNotes::default(), &hand_edited_document, 8_192)
+                .contains("My own words.")
+        );
+        let document_without_notes = handoff.render_with_notes(&HandoffNotes::default(), 8_192);
+        assert_eq!(
+            handoff.refresh_document_with_notes(&HandoffNotes::default(), &document_without_notes, 8_192),
+            document_without_notes
+        );
+        assert_eq!(
+            HandoffNotes::parse(&handoff.refresh_document_with_notes(
+                &sample_notes("x", ""),
+                &document_without_notes,
+                8_192
+            )),
+            sample_notes("x", "")
+        );
     }
 }

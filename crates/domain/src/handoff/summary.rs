@@ -1,38 +1,38 @@
-//! What a list of handoffs shows of one: read from the document, which anybody may have edited.
+//! One row in a list of handoffs. It is parsed from the document, which anybody may have edited.
 
-use super::first_request;
+use super::parse_first_request;
 use crate::ids::SessionId;
-use crate::text::one_line;
+use crate::text::to_single_line;
 use crate::time::Timestamp;
 
-/// One handoff in short.
+/// The summary of one handoff.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HandoffSummary {
-    /// The session that left it; empty if the document names none.
+    /// The session that wrote it; empty if the document names none.
     pub session_id: SessionId,
-    /// When it was written last.
+    /// When it was last written.
     pub written_at: Timestamp,
-    /// The run and its iteration, in words; none for an ordinary session.
+    /// The run's name, id and iteration, as text; `None` for a session outside a run.
     pub run: Option<String>,
-    /// The first line of the first request; none of a run's.
+    /// The first line of the first request; `None` for a run.
     pub first_request: Option<String>,
 }
 
 impl HandoffSummary {
-    /// Reads it.
+    /// Parses a handoff document. Missing lines leave their fields empty.
     pub fn parse(document: &str) -> HandoffSummary {
-        let labelled = |label: &str| {
+        let field_after_label = |label: &str| {
             let rest = document.lines().find_map(|line| line.strip_prefix("- ")?.strip_prefix(label));
-            rest.map(one_line).filter(|words| !words.is_empty())
+            rest.map(to_single_line).filter(|words| !words.is_empty())
         };
-        // Behind each stands a remark in parentheses.
+        // Each value is followed by a remark in parentheses.
         let first_word = |words: String| words.split_whitespace().next().unwrap_or_default().to_owned();
-        let run = labelled("Run:").filter(|words| !words.starts_with("none"));
+        let run = field_after_label("Run:").filter(|words| !words.starts_with("none"));
         HandoffSummary {
-            session_id: SessionId::from(labelled("Session:").map(first_word).unwrap_or_default()),
-            written_at: Timestamp::from(labelled("Written:").map(first_word).unwrap_or_default()),
+            session_id: SessionId::from(field_after_label("Session:").map(first_word).unwrap_or_default()),
+            written_at: Timestamp::from(field_after_label("Written:").map(first_word).unwrap_or_default()),
             run,
-            first_request: first_request(document).map(one_line),
+            first_request: parse_first_request(document).map(to_single_line),
         }
     }
 }

@@ -1,206 +1,229 @@
-//! What the journal's file has, under the names and with the facts that it has there, and what is true of each kind of event.
+//! The events of the journal, with the names and facts that they have in the file, and the properties of each
+//! kind of event.
 
 use super::facts::{
-    BreakerOpened, CheckpointWritten, IterationClosed, LevelReached, LinearDelivered, Planned, Room,
-    RunBegun, SessionEnded, TicksTakenBack, VerdictReached, Verified, WipCommit,
+    BreakerOpened, CheckpointWritten, FitEstimate, IterationClosed, IterationPlanned, LevelReached,
+    LinearDelivered, RunStartFacts, SessionEnded, TicksReverted, VerdictReached, VerifyCommandsRan,
+    WipCommit,
 };
-use super::traits::{DECISION, EventTraits, NOTICE, RECORD, TROUBLE, Weight};
-use super::workers::{Landed, SentBack, WorkerBegan, WorkerEnded};
+use super::traits::{DECISION, EventSeverity, EventTraits, NOTICE, PROBLEM, RECORD};
+use super::workers::{ItemReturned, ItemsMerged, WorkerEnded, WorkerStarted};
 use crate::marker::Marker;
-use crate::review::Reviewed;
+use crate::review::ReviewOutcome;
 use crate::time::Timestamp;
-use plimsoll_protocol::event::Source;
+use plimsoll_protocol::event::SessionSource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::{IntoStaticStr, VariantNames};
 
-/// What happened.
+/// An event of the journal. Variants and fields keep their written names by attributes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum JournalEvent {
     /// A run began.
-    RunStarted(RunBegun),
-    /// A run continues: `plimsoll run --resume`.
-    Resumed(RunBegun),
-    /// An iteration was planned and its prompt written.
-    Planned(Planned),
-    /// Its client was started.
-    Spawned {
-        /// Its process; none if it ended before it was seen.
+    RunStarted(RunStartFacts),
+    /// `plimsoll run --resume` continued a run.
+    #[serde(rename = "resumed")]
+    #[strum(serialize = "resumed")]
+    RunResumed(RunStartFacts),
+    /// An iteration was planned, and its prompt was written.
+    Planned(IterationPlanned),
+    /// The client of an iteration was started.
+    #[serde(rename = "spawned")]
+    #[strum(serialize = "spawned")]
+    ClientStarted {
+        /// The client's process; `None` if it ended before its pid was known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pid: Option<u32>,
-        /// The model that it was started with; none for its own choice.
+        /// The model that was requested; `None` for the client's default.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
     },
-    /// A client that outlived its `plimsoll run` is followed by the next one.
-    Adopted {
-        /// Its process.
+    /// A new `plimsoll run` took over a client that had outlived the previous one.
+    #[serde(rename = "adopted")]
+    #[strum(serialize = "adopted")]
+    ClientAdopted {
         #[serde(default)]
         pid: u32,
     },
-    /// SessionStart came.
+    /// The client sent the SessionStart event.
     SessionStart {
         /// Why the session begins.
         #[serde(default)]
-        source: Source,
+        source: SessionSource,
     },
     /// A session was warned at L1.
     Warning(LevelReached),
     /// A checkpoint was written.
     Checkpoint(CheckpointWritten),
-    /// A session was told to end at L2 or L3.
-    Ended(LevelReached),
-    /// There was no room for the next item in the same session.
-    NotPacked(Room),
+    /// A session was told to end, at L2 or L3.
+    #[serde(rename = "ended")]
+    #[strum(serialize = "ended")]
+    SessionEndRequested(LevelReached),
+    /// The next item did not fit into the same session.
+    #[serde(rename = "not_packed")]
+    #[strum(serialize = "not_packed")]
+    NextItemDoesNotFit(FitEstimate),
     /// The session continues with the next item.
-    Packed(Room),
-    /// There was no room for the session's next step, so it was told to stop at its commit.
-    NoRoomForStep(Room),
-    /// The client ended the turn after the gate had told the session to continue.
+    #[serde(rename = "packed")]
+    #[strum(serialize = "packed")]
+    ContinuedWithNextItem(FitEstimate),
+    /// The session's next step did not fit, so it was told to stop after its commit.
+    NoRoomForStep(FitEstimate),
+    /// The client ended the turn although the gate had told the session to continue.
     CutOffByClient {
-        /// The item it was to begin.
+        /// The item that the session was told to start.
         #[serde(default)]
         item: String,
-        /// How often the session had been told to continue.
+        /// How many times the session had been told to continue.
         #[serde(default)]
         continuations: u32,
     },
-    /// The Stop hook judged, before the verify commands had run.
-    ProvisionalVerdict {
-        /// Its verdict.
-        marker: Marker,
-    },
-    /// The gate judged an iteration.
+    /// The Stop hook decided, before the verify commands had run.
+    ProvisionalVerdict { marker: Marker },
+    /// The gate's verdict on an iteration.
     Verdict(Box<VerdictReached>),
-    /// An item is passed over from now on.
+    /// An item is skipped from now on.
     SetAside {
-        /// The item.
         #[serde(default)]
         item: String,
     },
-    /// An item waits for the user's answer, and is passed over until then.
+    /// An item waits for the user's answer, and is skipped until then.
     Parked {
-        /// The item.
         #[serde(default)]
         item: String,
-        /// What the session asked.
+        /// The session's question.
         #[serde(default)]
         question: String,
     },
-    /// Ticks of the iteration were taken back.
-    TicksTakenBack(TicksTakenBack),
-    /// Ticked items were reviewed, or could not be.
-    Reviewed(Box<Reviewed>),
-    /// Verify commands ran before a session, to know which of them pass; in the stream also those after one.
-    Verified(Verified),
+    /// Ticks of the iteration were removed.
+    #[serde(rename = "ticks_taken_back")]
+    #[strum(serialize = "ticks_taken_back")]
+    TicksReverted(TicksReverted),
+    /// Ticked items were reviewed, or the review failed.
+    Reviewed(Box<ReviewOutcome>),
+    /// Verify commands ran before a session, to record which of them pass. The stream also has those that ran
+    /// after one.
+    #[serde(rename = "verified")]
+    #[strum(serialize = "verified")]
+    VerifyCommandsRan(VerifyCommandsRan),
     /// The circuit breaker opened.
     BreakerOpened(BreakerOpened),
-    /// An iteration's last figures are known.
+    /// The final figures of an iteration are known.
     IterationClosed(IterationClosed),
     /// A session ended.
     SessionEnd(SessionEnded),
-    /// We ended a client.
+    /// Plimsoll ended a client.
     ClientEnded {
-        /// Why.
         #[serde(default)]
         reason: String,
     },
-    /// Our hooks did not run in a session.
-    Unguarded {
+    /// Plimsoll's hooks did not run in a session.
+    #[serde(rename = "unguarded")]
+    #[strum(serialize = "unguarded")]
+    HooksDidNotRun {
         /// The client's version.
         #[serde(default)]
         client_version: String,
     },
-    /// A session left processes behind.
-    LeftBehind {
-        /// Each with its pid and command.
+    /// A session left processes running.
+    #[serde(rename = "left_behind")]
+    #[strum(serialize = "left_behind")]
+    ProcessesLeftBehind {
+        /// The processes, each with its pid and command.
         #[serde(default)]
         processes: Vec<String>,
     },
-    /// Uncommitted work was committed at a checkpoint, or could not be.
+    /// Uncommitted work was committed at a checkpoint, or the commit failed.
     WipCommit(WipCommit),
-    /// Something on this machine failed.
+    /// An operation on this machine failed.
     Fault {
-        /// What.
         #[serde(default)]
         error: String,
-        /// What is done about it.
-        #[serde(default)]
-        then: String,
-        /// In how many seconds it is tried again.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        seconds: Option<u64>,
+        /// How Plimsoll reacts.
+        #[serde(rename = "then", default)]
+        action_taken: String,
+        /// In how many seconds the operation is retried.
+        #[serde(rename = "seconds", default, skip_serializing_if = "Option::is_none")]
+        retry_in_seconds: Option<u64>,
     },
-    /// The run was cancelled.
+    /// The run was canceled.
     Cancelled,
     /// The user's `--notify` program was called.
     Notified {
-        /// What the program was called for: `ended`, `paused` or `question`.
-        #[serde(default)]
-        what: String,
+        /// The reason for the call: `ended`, `paused` or `question`.
+        #[serde(rename = "what", default)]
+        reason: String,
         /// The program with its arguments.
         #[serde(default)]
         program: Vec<String>,
-        /// What went wrong.
-        #[serde(default)]
-        trouble: Option<String>,
+        /// Why the program failed, if it did.
+        #[serde(rename = "trouble", default)]
+        error: Option<String>,
     },
-    /// PROMPT.md had lost the task and was written again.
-    PromptMended {
-        /// Where the damaged file was put.
+    /// PROMPT.md no longer had the task and was written again.
+    #[serde(rename = "prompt_mended")]
+    #[strum(serialize = "prompt_mended")]
+    PromptRestored {
+        /// The path to which the damaged file was moved.
         #[serde(default)]
         old_file: String,
     },
-    /// The plan was gone and was written again.
-    TodoMended {
+    /// The plan was missing and was written again.
+    #[serde(rename = "todo_mended")]
+    #[strum(serialize = "todo_mended")]
+    PlanRestored {
         /// The plan, relative to the project.
-        #[serde(default)]
-        file: String,
+        #[serde(rename = "file", default)]
+        plan_path: String,
     },
     /// The state was damaged and was repaired.
-    StateMended {
-        /// What was repaired.
-        #[serde(default)]
-        what: String,
+    #[serde(rename = "state_mended")]
+    #[strum(serialize = "state_mended")]
+    StateRepaired {
+        /// The part that was repaired.
+        #[serde(rename = "what", default)]
+        repaired_part: String,
     },
     /// A comment on the Linear issue was written.
     LinearDelivered(LinearDelivered),
     /// A comment on the Linear issue could not be written.
     LinearFailed {
-        /// Why.
-        #[serde(default)]
-        trouble: String,
-        /// When it is tried again, RFC 3339 UTC.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        until: Option<Timestamp>,
+        #[serde(rename = "trouble", default)]
+        error: String,
+        /// When it is retried, RFC 3339, UTC.
+        #[serde(rename = "until", default, skip_serializing_if = "Option::is_none")]
+        retry_at: Option<Timestamp>,
     },
     /// Spans and logs of the run did not reach the user's collector.
     TelemetryLost {
-        /// How many spans.
-        #[serde(default)]
-        spans: u64,
-        /// How many logs.
-        #[serde(default)]
-        logs: u64,
-        /// What went wrong last.
-        #[serde(default)]
-        trouble: String,
+        /// The number of spans.
+        #[serde(rename = "spans", default)]
+        span_count: u64,
+        /// The number of logs.
+        #[serde(rename = "logs", default)]
+        log_count: u64,
+        /// The last error.
+        #[serde(rename = "trouble", default)]
+        last_error: String,
     },
-    /// A worker of a parallel run begins with an item, or goes on with it.
-    WorkerBegan(WorkerBegan),
-    /// The run of its item has ended.
+    /// A worker of a parallel run started or resumed an item.
+    WorkerBegan(WorkerStarted),
+    /// The run of a worker's item ended.
     WorkerEnded(WorkerEnded),
-    /// Items of a parallel run are in its branch.
-    Landed(Landed),
-    /// An item of a parallel run is open again, or set aside: it could not be done, or not be merged.
-    SentBack(SentBack),
-    /// Something worth knowing.
+    /// Items of a parallel run were merged into its branch.
+    #[serde(rename = "landed")]
+    #[strum(serialize = "landed")]
+    ItemsMerged(ItemsMerged),
+    /// An item of a parallel run is open again, or set aside, because it could not be finished or merged.
+    #[serde(rename = "sent_back")]
+    #[strum(serialize = "sent_back")]
+    ItemReturned(ItemReturned),
+    /// Any other message for the user.
     Note {
-        /// What.
-        #[serde(default)]
-        words: String,
+        #[serde(rename = "words", default)]
+        text: String,
     },
 
     /// An event of another version or another program: its name and facts, unchanged.
@@ -209,59 +232,60 @@ pub enum JournalEvent {
 }
 
 impl JournalEvent {
-    /// The names of all events that the file can have.
+    /// The names of all events that this version writes.
     pub const NAMES: &[&str] = JournalEvent::VARIANTS;
 
-    /// Its name in the file; empty for an unknown event that has none.
+    /// Returns the name in the file; empty for an unknown event without a name.
     pub fn name(&self) -> &str {
         match self {
             JournalEvent::Unknown(facts) => facts.get("event").and_then(Value::as_str).unwrap_or_default(),
-            known => known.into(),
+            known_event => known_event.into(),
         }
     }
 
-    /// Its facts, without its name.
+    /// Returns the facts, without the event's name.
     pub fn facts(&self) -> Map<String, Value> {
-        super::facts_of(self)
+        super::event_facts_without_name(self)
     }
 
-    /// What is true of every event of this kind: all that readers ask of events that they do not show.
+    /// Returns the properties that all events of this kind share. Readers need no more about events that they
+    /// do not show.
     #[rustfmt::skip]
     pub fn traits(&self) -> EventTraits {
         use JournalEvent as E;
         match self {
-            E::RunStarted(_) => EventTraits { weight: Weight::Milestone, ..DECISION }.in_stream(),
-            E::Resumed(_) => DECISION.in_stream(),
-            E::Planned(_) | E::Spawned { .. } | E::SessionStart { .. } | E::Verified(_) => RECORD,
-            E::Adopted { .. } | E::Checkpoint(_) | E::ProvisionalVerdict { .. } => DECISION,
-            E::Warning(_) | E::Ended(_) | E::CutOffByClient { .. } => NOTICE,
-            E::Packed(_) | E::NotPacked(_) | E::NoRoomForStep(_) => DECISION,
-            // Whether a promise was refused or a session broke off is in its facts.
-            E::Verdict(_) => EventTraits { can_be_trouble: true, ..DECISION },
-            E::SetAside { .. } | E::Parked { .. } | E::TicksTakenBack(_) => TROUBLE.after_verdict(),
-            // Whether it found something is in its facts.
-            E::Reviewed(_) => EventTraits { can_be_trouble: true, ..DECISION }.after_verdict(),
-            // Its verdict is the decision.
+            E::RunStarted(_) => EventTraits { severity: EventSeverity::Milestone, ..DECISION }.with_stream_as_log_source(),
+            E::RunResumed(_) => DECISION.with_stream_as_log_source(),
+            E::Planned(_) | E::ClientStarted { .. } | E::SessionStart { .. } | E::VerifyCommandsRan(_) => RECORD,
+            E::ClientAdopted { .. } | E::Checkpoint(_) | E::ProvisionalVerdict { .. } => DECISION,
+            E::Warning(_) | E::SessionEndRequested(_) | E::CutOffByClient { .. } => NOTICE,
+            E::ContinuedWithNextItem(_) | E::NextItemDoesNotFit(_) | E::NoRoomForStep(_) => DECISION,
+            // The facts state whether a promise was refused or a session broke off.
+            E::Verdict(_) => EventTraits { can_be_problem: true, ..DECISION },
+            E::SetAside { .. } | E::Parked { .. } | E::TicksReverted(_) => PROBLEM.following_verdict(),
+            // The facts state whether the review found something.
+            E::Reviewed(_) => EventTraits { can_be_problem: true, ..DECISION }.following_verdict(),
+            // The verdict that comes with it is the decision.
             E::BreakerOpened(_) => {
-                EventTraits { weight: Weight::Alarm, is_mere_record: true, ..TROUBLE }.after_verdict()
+                EventTraits { severity: EventSeverity::Alarm, is_record_only: true, ..PROBLEM }.following_verdict()
             }
-            // The stream also has cost, tokens and ticks.
-            E::IterationClosed(_) | E::SessionEnd(_) => RECORD.in_stream(),
-            E::ClientEnded { .. } | E::LeftBehind { .. } => EventTraits { can_be_trouble: true, ..NOTICE },
-            E::Unguarded { .. } | E::Fault { .. } | E::SentBack(_) => TROUBLE,
-            // Whether there is a commit is in its facts.
-            E::WipCommit(_) => EventTraits { can_be_trouble: true, ..DECISION },
-            E::Cancelled | E::Landed(_) => EventTraits { weight: Weight::Milestone, ..DECISION },
-            // Whether the program could be called is in its facts.
-            E::Notified { .. } => EventTraits { can_be_trouble: true, ..RECORD },
-            E::PromptMended { .. } | E::TodoMended { .. } | E::StateMended { .. } => NOTICE,
+            // The stream's entry also has cost, tokens and ticks.
+            E::IterationClosed(_) | E::SessionEnd(_) => RECORD.with_stream_as_log_source(),
+            E::ClientEnded { .. } | E::ProcessesLeftBehind { .. } => EventTraits { can_be_problem: true, ..NOTICE },
+            E::HooksDidNotRun { .. } | E::Fault { .. } | E::ItemReturned(_) => PROBLEM,
+            // The facts state whether there is a commit.
+            E::WipCommit(_) => EventTraits { can_be_problem: true, ..DECISION },
+            E::Cancelled | E::ItemsMerged(_) => EventTraits { severity: EventSeverity::Milestone, ..DECISION },
+            // The facts state whether the program could be called.
+            E::Notified { .. } => EventTraits { can_be_problem: true, ..RECORD },
+            E::PromptRestored { .. } | E::PlanRestored { .. } | E::StateRepaired { .. } => NOTICE,
             E::LinearDelivered(_) | E::WorkerBegan(_) | E::WorkerEnded(_) => DECISION,
-            // It is tried again, and a note that stays undelivered is told by `doctor`.
-            E::LinearFailed { .. } => EventTraits { can_be_trouble: false, ..TROUBLE },
-            // What could not be exported cannot be exported either.
-            E::TelemetryLost { .. } => EventTraits { log_source: None, ..TROUBLE },
-            E::Note { .. } => DECISION.in_stream(),
-            // Only what one of our versions writes is exported.
+            // It is retried, and `doctor` reports a note that stays undelivered.
+            E::LinearFailed { .. } => EventTraits { can_be_problem: false, ..PROBLEM },
+            // An export error cannot be exported itself.
+            E::TelemetryLost { .. } => EventTraits { log_source: None, ..PROBLEM },
+            E::Note { .. } => DECISION.with_stream_as_log_source(),
+            // Only events of a known version are exported.
             E::Unknown(_) => EventTraits { log_source: None, ..DECISION },
         }
     }

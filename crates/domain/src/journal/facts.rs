@@ -1,341 +1,336 @@
-//! The facts of the journal's events. What only the stream of `plimsoll run --json` has of them is marked so.
+//! The facts of the journal's events. Those marked "stream only" appear only in the output of
+//! `plimsoll run --json`.
 
 use crate::breaker::BreakerCause;
 use crate::cost::CostBasis;
 use crate::level::{Level, Thresholds};
 use crate::marker::Marker;
-use crate::reading::Reading;
-use crate::state::Cause;
-use crate::status::Status;
-use crate::verdict::{Ending, Verdict};
+use crate::reading::UsageReading;
+use crate::state::CheckpointCause;
+use crate::status::RunStatus;
+use crate::verdict::{SessionEnding, Verdict};
 use serde::{Deserialize, Serialize};
 
-/// A run that begins or continues.
+/// The facts of a run that starts or resumes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct RunBegun {
-    /// Its name.
+pub struct RunStartFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_name: Option<String>,
-    /// The maximum number of sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
-    /// How many items the plan has, in words: `3 items`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub items: Option<String>,
-    /// Commands that must pass before completion is believed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub verify: Option<Vec<String>>,
+    /// The number of items in the plan, as text: `3 items`.
+    #[serde(rename = "items", skip_serializing_if = "Option::is_none")]
+    pub item_count_text: Option<String>,
+    /// The commands that must pass before a completion promise is accepted.
+    #[serde(rename = "verify", skip_serializing_if = "Option::is_none")]
+    pub verify_commands: Option<Vec<String>>,
     /// Whether its sessions have the working memory.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<bool>,
-    /// The branch on which it works, if it has one of its own.
+    #[serde(rename = "memory", skip_serializing_if = "Option::is_none")]
+    pub has_memory: Option<bool>,
+    /// The run's own branch, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// What a resumed run's status was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
-    /// Whether a resumed run's circuit breaker was reset.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reset_breaker: Option<bool>,
-    /// Open items; in the stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub todo_items: Option<Vec<String>>,
-    /// Ticked items; in the stream.
+    /// The status of the run before it was resumed.
+    #[serde(rename = "status", skip_serializing_if = "Option::is_none")]
+    pub previous_status: Option<RunStatus>,
+    /// Whether the circuit breaker of a resumed run was reset.
+    #[serde(rename = "reset_breaker", skip_serializing_if = "Option::is_none")]
+    pub is_breaker_reset: Option<bool>,
+    /// Open items; stream only.
+    #[serde(rename = "todo_items", skip_serializing_if = "Option::is_none")]
+    pub open_items: Option<Vec<String>>,
+    /// Ticked items; stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completed_items: Option<Vec<String>>,
 }
 
-/// An iteration that was planned.
+/// A planned iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Planned {
+pub struct IterationPlanned {
     /// Whether it resumes a checkpoint.
-    pub resuming: bool,
+    #[serde(rename = "resuming")]
+    pub resumes_checkpoint: bool,
     /// The item that its prompt names.
     pub item: Option<String>,
-    /// How many items are open; in the stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open: Option<usize>,
-    /// How many are ticked; in the stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub done: Option<usize>,
+    /// The number of open items; stream only.
+    #[serde(rename = "open", skip_serializing_if = "Option::is_none")]
+    pub open_count: Option<usize>,
+    /// The number of ticked items; stream only.
+    #[serde(rename = "done", skip_serializing_if = "Option::is_none")]
+    pub done_count: Option<usize>,
 }
 
-/// A level that a session reached, with the figures that said so.
+/// A level that a session reached, with the measurement behind it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LevelReached {
-    /// The level.
     pub level: Level,
-    /// The deciding figure, whole percent.
+    /// The usage that decided about the level, in whole percent.
     pub percent: u64,
-    /// The measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub reading: Option<Reading>,
-    /// Where the levels begin.
+    pub reading: Option<UsageReading>,
+    /// The thresholds of the levels.
     #[serde(rename = "marks", skip_serializing_if = "Option::is_none")]
     pub thresholds: Option<Thresholds>,
-    /// How long the client's transcript writer was waited for, milliseconds.
+    /// How long the hook waited for the client's transcript writer, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
-    /// What the session was told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
+    /// The message to the session.
+    #[serde(rename = "reason", skip_serializing_if = "Option::is_none")]
+    pub session_message: Option<String>,
 }
 
-/// A checkpoint.
+/// A checkpoint that was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckpointWritten {
-    /// Why it was written; the stream does not say.
+    /// Why it was written; journal only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cause: Option<Cause>,
-    /// The level at that moment.
+    pub cause: Option<CheckpointCause>,
+    /// The level when it was written.
     pub level: Level,
-    /// The deciding figure, whole percent.
+    /// The usage that decided about the level, in whole percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent: Option<u64>,
-    /// The client's own figure, whole percent.
+    /// The usage that the client itself reports, in whole percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub percent_used: Option<u64>,
     /// The handoff, relative to the project.
-    pub handoff: String,
-    /// The files that the handoff names; the stream does not say.
+    #[serde(rename = "handoff")]
+    pub handoff_path: String,
+    /// The files that the handoff names; journal only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<Vec<String>>,
-    /// The item that it is credited to.
+    /// The item to which the checkpoint is attributed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
     /// Items that the session had ticked.
+    #[serde(rename = "finished", skip_serializing_if = "Option::is_none")]
+    pub finished_items: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub finished: Option<Vec<String>>,
-    /// The measurement.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reading: Option<Reading>,
-    /// Where the levels begin.
+    pub reading: Option<UsageReading>,
+    /// The thresholds of the levels.
     #[serde(rename = "marks", skip_serializing_if = "Option::is_none")]
     pub thresholds: Option<Thresholds>,
-    /// How long the client's transcript writer was waited for, milliseconds.
+    /// How long the hook waited for the client's transcript writer, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
-    /// Why the state could not be written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
+    /// Why the state could not be written, if that failed.
+    #[serde(rename = "trouble", skip_serializing_if = "Option::is_none")]
+    pub state_write_error: Option<String>,
 }
 
-/// Whether what comes next fits into the session.
+/// Whether the next item or step fits into the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Room {
-    /// The item; none if it is the session's own next step.
+pub struct FitEstimate {
+    /// The item; `None` for the session's own next step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// What it probably takes, in tokens.
+    /// The estimated size, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate_tokens: Option<u64>,
-    /// What the estimate is made of, in words.
+    /// What the estimate is based on, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimate_source: Option<String>,
-    /// What is free below L2, in tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub room_tokens: Option<u64>,
+    /// The tokens left below L2.
+    #[serde(rename = "room_tokens", skip_serializing_if = "Option::is_none")]
+    pub free_tokens: Option<u64>,
 }
 
-/// The gate's verdict and its evidence. A deadline that comes in a pause has none.
+/// The gate's verdict with its evidence. A deadline that passes during a pause has no evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerdictReached {
-    /// The verdict, as its marker says it.
+    /// The verdict as a marker.
     pub marker: Marker,
-    /// How the session ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ending: Option<Ending>,
-    /// The run's status; in the stream.
+    pub ending: Option<SessionEnding>,
+    /// The run's status; stream only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
-    /// How many items are open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub open: Option<usize>,
-    /// How many are ticked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub done: Option<usize>,
+    pub status: Option<RunStatus>,
+    /// The number of open items.
+    #[serde(rename = "open", default, skip_serializing_if = "Option::is_none")]
+    pub open_count: Option<usize>,
+    /// The number of ticked items.
+    #[serde(rename = "done", default, skip_serializing_if = "Option::is_none")]
+    pub done_count: Option<usize>,
     /// Items that the iteration ticked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ticked: Option<Vec<String>>,
-    /// What the verify commands said.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verify: Option<Vec<Verification>>,
-    /// What moved, in words: a commit, files, an item, a verify command, the working memory. Empty where nothing did.
+    #[serde(rename = "ticked", default, skip_serializing_if = "Option::is_none")]
+    pub ticked_items: Option<Vec<String>>,
+    /// The results of the verify commands.
+    #[serde(rename = "verify", default, skip_serializing_if = "Option::is_none")]
+    pub verify_results: Option<Vec<VerifyResult>>,
+    /// What changed, as text: a commit, files, an item, a verify command, the working memory. Empty without
+    /// progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Vec<String>>,
-    /// The iteration's error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Iterations in a row without progress.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub no_change_count: Option<u32>,
-    /// How often the same error came in a row.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub same_errors: Option<usize>,
-    /// US dollars that the run has cost so far.
+    #[serde(rename = "no_change_count", default, skip_serializing_if = "Option::is_none")]
+    pub no_progress_count: Option<u32>,
+    /// How many times the same error occurred in a row.
+    #[serde(rename = "same_errors", default, skip_serializing_if = "Option::is_none")]
+    pub same_error_count: Option<usize>,
+    /// The run's cost so far, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// How far that can be relied on.
+    /// How reliable the cost is.
     #[serde(default, skip_serializing_if = "CostBasis::is_reported")]
     pub cost_basis: CostBasis,
-    /// Tokens that the run has used so far.
+    /// The tokens that the run has used so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// True if nothing is known of the session's cost.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cost_unknown: bool,
+    /// True if the cost of the session is unknown.
+    #[serde(rename = "cost_unknown", default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_cost_unknown: bool,
 }
 
 impl VerdictReached {
-    /// A verdict without its evidence.
-    pub fn of(verdict: &Verdict) -> VerdictReached {
+    /// Creates the facts of a verdict, without evidence.
+    pub fn from_verdict(verdict: &Verdict) -> VerdictReached {
         VerdictReached {
-            marker: verdict.marker(),
+            marker: verdict.to_marker(),
             ending: None,
             status: None,
-            open: None,
-            done: None,
-            ticked: None,
-            verify: None,
+            open_count: None,
+            done_count: None,
+            ticked_items: None,
+            verify_results: None,
             progress: None,
             error: None,
-            no_change_count: None,
-            same_errors: None,
+            no_progress_count: None,
+            same_error_count: None,
             cost_usd: None,
             cost_basis: CostBasis::Reported,
             tokens: None,
-            cost_unknown: false,
+            is_cost_unknown: false,
         }
     }
 }
 
-/// What a verify command said.
+/// The result of a verify command.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Verification {
-    /// The command.
+pub struct VerifyResult {
     pub command: String,
-    /// Whether it passed.
     pub passed: bool,
-    /// The end of what it printed.
-    pub words: String,
-    /// How long it took.
+    /// The end of its output.
+    #[serde(rename = "words")]
+    pub output_tail: String,
+    /// How long it took, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }
 
-/// Verify commands that ran.
+/// The results of verify commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Verified {
-    /// What they said.
-    pub verify: Vec<Verification>,
+pub struct VerifyCommandsRan {
+    #[serde(rename = "verify")]
+    pub results: Vec<VerifyResult>,
 }
 
-/// Ticks that did not hold.
+/// Ticks that were removed because a check or a review failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct TicksTakenBack {
-    /// Their items.
+pub struct TicksReverted {
+    /// The unticked items.
     pub items: Vec<String>,
     /// The commands that failed.
-    pub failed: Vec<String>,
-    /// What a review found, if that is why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<String>,
-    /// The changes of protected files, if they are why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub protected: Vec<String>,
+    #[serde(rename = "failed")]
+    pub failed_commands: Vec<String>,
+    /// The findings of a review, if a review failed.
+    #[serde(rename = "findings", skip_serializing_if = "Vec::is_empty")]
+    pub review_findings: Vec<String>,
+    /// The changes to protected files, if these are the reason.
+    #[serde(rename = "protected", skip_serializing_if = "Vec::is_empty")]
+    pub protected_file_changes: Vec<String>,
 }
 
-/// The circuit breaker opened.
+/// Why the circuit breaker opened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BreakerOpened {
-    /// Which counter.
     pub cause: BreakerCause,
-    /// How far it had come.
-    #[serde(default)]
-    pub count: u32,
-    /// The evidence, in words.
+    /// The counter's value at that time.
+    #[serde(rename = "count", default)]
+    pub failure_count: u32,
+    /// The evidence, as text.
     #[serde(default)]
     pub evidence: String,
 }
 
-/// The last figures of an iteration.
+/// The final figures of an iteration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IterationClosed {
-    /// Its highest deciding figure, whole percent; 0 if none was read.
+    /// The highest usage that decided about a level, in whole percent; 0 if none was measured.
     pub peak_percent: u64,
     /// Whether its session wrote notes into its handoff.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub notes: Option<bool>,
-    /// How its session ended, in a word; in the stream.
+    #[serde(rename = "notes", skip_serializing_if = "Option::is_none")]
+    pub has_notes: Option<bool>,
+    /// How its session ended, as one word; stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<String>,
-    /// US dollars; in the stream.
+    /// Stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Tokens; in the stream.
+    /// Stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// From its start to its end; in the stream.
+    /// The iteration's duration; stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
-    /// How many items it ticked; in the stream.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ticked: Option<u32>,
+    /// The number of items that it ticked; stream only.
+    #[serde(rename = "ticked", skip_serializing_if = "Option::is_none")]
+    pub ticked_count: Option<u32>,
 }
 
 /// The end of a session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionEnded {
-    /// Why, in the client's word.
+    /// The reason that the client gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its highest deciding figure, whole percent; 0 if none was read.
+    /// The highest usage that decided about a level, in whole percent; 0 if none was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peak_percent: Option<u64>,
-    /// How often the client's transcript writer was waited for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waits: Option<u32>,
-    /// How long in all, milliseconds.
+    /// How many times a hook waited for the client's transcript writer.
+    #[serde(rename = "waits", skip_serializing_if = "Option::is_none")]
+    pub wait_count: Option<u32>,
+    /// The total of these waits, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_ms: Option<u64>,
-    /// How it ended; in the stream.
+    /// How it ended; stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ending: Option<Ending>,
-    /// US dollars; in the stream.
+    pub ending: Option<SessionEnding>,
+    /// Stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Tokens; in the stream.
+    /// Stream only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
 
-/// A commit of uncommitted work: either the commit, or why there is none.
+/// A commit of uncommitted work, or why there is none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WipCommit {
-    /// The commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// How many files it holds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<usize>,
-    /// Files that it leaves out: they look like secrets, or are too large.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<Vec<String>>,
-    /// Why there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
-    /// Its message.
+    /// The number of files in the commit.
+    #[serde(rename = "files", skip_serializing_if = "Option::is_none")]
+    pub file_count: Option<usize>,
+    /// Files that it leaves out, because they look like secrets or are too large.
+    #[serde(rename = "left_out", skip_serializing_if = "Option::is_none")]
+    pub omitted_files: Option<Vec<String>>,
+    /// Why there is no commit.
+    #[serde(rename = "trouble", skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The commit message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -344,13 +339,12 @@ pub struct WipCommit {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinearDelivered {
-    /// The issue.
     pub issue: String,
-    /// How many notes the comment contains.
-    pub notes: usize,
-    /// The comment's address.
+    /// The number of notes in the comment.
+    #[serde(rename = "notes")]
+    pub note_count: usize,
     pub url: String,
-    /// What Linear warned of.
+    /// Warnings that Linear returned.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

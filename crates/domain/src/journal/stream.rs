@@ -1,36 +1,33 @@
-//! What only `plimsoll run --json` prints, under the names and with the facts that the stream has.
+//! The events that only `plimsoll run --json` prints, with the names and facts that they have there.
 
 use super::event::JournalEvent;
-use super::traits::{LogSource, Weight};
+use super::traits::{EventSeverity, LogSource};
 use crate::exit_status::ExitStatus;
 use crate::level::Level;
 use crate::marker::Marker;
-use crate::status::Status;
+use crate::status::RunStatus;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use strum::IntoStaticStr;
 
-/// What happens in a run, as its stream tells it.
+/// An event of a run, as the stream reports it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum StreamEvent {
-    /// A client has said what it is.
+    /// A client reported its model and version.
     Client {
-        /// The model.
         #[serde(default)]
         model: String,
-        /// The client's version.
         #[serde(default)]
         version: String,
     },
     /// The model called a tool.
     Tool {
-        /// The tool.
         #[serde(default)]
         name: String,
-        /// What it was called with, in brief.
+        /// A short form of the call's arguments.
         #[serde(default)]
         detail: String,
     },
@@ -39,40 +36,40 @@ pub enum StreamEvent {
         /// The HTTP status; 0 if the API could not be reached.
         #[serde(default)]
         status: u64,
-        /// Since when, RFC 3339 UTC.
+        /// When the retries began, RFC 3339, UTC.
         #[serde(default)]
         since: Timestamp,
     },
-    /// The run ends after this session.
+    /// The run will end after this session.
     StopRequested,
     /// The client refused tools.
     ToolsDenied {
-        /// The tools.
         #[serde(default)]
         tools: Vec<String>,
-        /// The command that allows them.
+        /// The command that allows these tools.
         #[serde(default)]
         command: Option<String>,
     },
     /// The client compacted the session.
     Compacted,
-    /// A session's figures changed.
+    /// A session's usage changed.
     Reading(ReadingChanged),
-    /// The run waits.
+    /// The run started to wait.
     Pause {
-        /// Until when, RFC 3339 UTC.
+        /// When it continues, RFC 3339, UTC.
         #[serde(default)]
         until: Timestamp,
-        /// How long.
+        /// The length of the pause.
         #[serde(default)]
         seconds: u64,
-        /// What for.
         #[serde(default)]
         reason: String,
     },
     /// The run no longer waits.
-    PauseOver,
-    /// The run's process is done with it.
+    #[serde(rename = "pause_over")]
+    #[strum(serialize = "pause_over")]
+    PauseEnded,
+    /// `plimsoll run` ended.
     RunEnded(RunEnded),
 
     /// An event that the journal has too, perhaps with other facts.
@@ -81,41 +78,41 @@ pub enum StreamEvent {
 }
 
 impl StreamEvent {
-    /// Its name in the stream; empty for an unknown event that has none.
+    /// Returns the name in the stream; empty for an unknown event without a name.
     pub fn name(&self) -> &str {
         match self {
             StreamEvent::Journal(event) => event.name(),
-            own => own.into(),
+            stream_event => stream_event.into(),
         }
     }
 
-    /// Its facts, without its name.
+    /// Returns the facts, without the event's name.
     pub fn facts(&self) -> Map<String, Value> {
-        super::facts_of(self)
+        super::event_facts_without_name(self)
     }
 
-    /// How much it matters.
-    pub fn weight(&self) -> Weight {
+    /// Returns how much the event matters to the user.
+    pub fn severity(&self) -> EventSeverity {
         match self {
             StreamEvent::Client { .. }
             | StreamEvent::Tool { .. }
             | StreamEvent::StopRequested
             | StreamEvent::Reading(_)
             | StreamEvent::Pause { .. }
-            | StreamEvent::PauseOver => Weight::Usual,
+            | StreamEvent::PauseEnded => EventSeverity::Routine,
             StreamEvent::Retry { .. } | StreamEvent::ToolsDenied { .. } | StreamEvent::Compacted => {
-                Weight::Notice
+                EventSeverity::Notice
             }
-            StreamEvent::RunEnded(ended) if ended.is_failure() => Weight::Alarm,
-            StreamEvent::RunEnded(_) => Weight::Usual,
-            StreamEvent::Journal(event) => event.traits().weight,
+            StreamEvent::RunEnded(ended) if ended.is_failure() => EventSeverity::Alarm,
+            StreamEvent::RunEnded(_) => EventSeverity::Routine,
+            StreamEvent::Journal(event) => event.traits().severity,
         }
     }
 
-    /// Where the exported logs take it from; none if they do not have it.
+    /// Returns the source from which the log export takes the event; `None` if it is not exported.
     pub fn log_source(&self) -> Option<LogSource> {
         match self {
-            // The client exports its tools itself.
+            // The client exports its tool calls itself.
             StreamEvent::Tool { .. } => None,
             StreamEvent::Client { .. }
             | StreamEvent::Retry { .. }
@@ -124,7 +121,7 @@ impl StreamEvent {
             | StreamEvent::Compacted
             | StreamEvent::Reading(_)
             | StreamEvent::Pause { .. }
-            | StreamEvent::PauseOver
+            | StreamEvent::PauseEnded
             | StreamEvent::RunEnded(_) => Some(LogSource::Stream),
             StreamEvent::Journal(event) => event.traits().log_source,
         }
@@ -137,44 +134,45 @@ impl From<JournalEvent> for StreamEvent {
     }
 }
 
-/// A session's figures.
+/// The usage of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReadingChanged {
-    /// The deciding figure, whole percent.
+    /// The usage that decided about the level, in whole percent.
     pub percent: Option<u64>,
-    /// The client's own figure, whole percent.
-    pub percent_used: Option<u64>,
-    /// The level that was announced.
-    pub level: Level,
+    /// The usage that the client itself reports, in whole percent.
+    #[serde(rename = "percent_used")]
+    pub client_percent: Option<u64>,
+    /// The level that the session was told about.
+    #[serde(rename = "level")]
+    pub announced_level: Level,
 }
 
 /// The end of `plimsoll run`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunEnded {
-    /// The run's status.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<Status>,
-    /// How many items are open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open: Option<usize>,
-    /// How many are ticked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub done: Option<usize>,
-    /// US dollars.
+    pub status: Option<RunStatus>,
+    /// The number of open items.
+    #[serde(rename = "open", skip_serializing_if = "Option::is_none")]
+    pub open_count: Option<usize>,
+    /// The number of ticked items.
+    #[serde(rename = "done", skip_serializing_if = "Option::is_none")]
+    pub done_count: Option<usize>,
+    /// The run's total cost, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Tokens.
+    /// The run's total tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// How many reviews there were, if there were any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reviews: Option<u32>,
-    /// What of the cost was for them, US dollars.
+    /// The number of reviews; `None` if there were none.
+    #[serde(rename = "reviews", skip_serializing_if = "Option::is_none")]
+    pub review_count: Option<u32>,
+    /// The part of the cost that reviews caused, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review_cost_usd: Option<f64>,
-    /// What of the tokens was for them.
+    /// The part of the tokens that reviews caused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub review_tokens: Option<u64>,
     /// The last verdict.
@@ -183,13 +181,13 @@ pub struct RunEnded {
     /// Why `plimsoll run` failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Its exit code.
     pub exit_code: u8,
 }
 
 impl RunEnded {
-    /// True if the run could not go on, by its exit code: it could not run, its breaker opened, or no session can succeed.
+    /// Returns true if the exit code says that the run failed: it could not run, its breaker opened, or no
+    /// session can succeed.
     pub fn is_failure(&self) -> bool {
-        ExitStatus::from_code(self.exit_code).is_some_and(ExitStatus::is_fault_of_run)
+        ExitStatus::from_code(self.exit_code).is_some_and(ExitStatus::is_run_failure)
     }
 }

@@ -3,54 +3,56 @@ use crate::breaker::BreakerCause;
 use crate::level::Level;
 use crate::marker::Marker;
 use crate::time::Timestamp;
-use crate::verdict::{ContinueKind, Ending};
+use crate::verdict::{ContinueKind, SessionEnding};
 use serde_json::json;
 
-fn read(line: &str) -> JournalEntry {
-    let mut lines = Line::read(line.as_bytes());
+fn parse_single_entry(line: &str) -> JournalEntry {
+    let mut lines = JournalLine::parse_all(line.as_bytes());
     assert_eq!(lines.len(), 1, "{line}");
     lines.remove(0).into_entry().expect("an entry")
 }
 
-/// One line of each event, recorded.
-const SAMPLE: &str = include_str!("sample.jsonl");
+/// One recorded line of each event.
+const RECORDED_LINES: &str = include_str!("sample.jsonl");
 
 #[test]
-fn a_line_of_each_event_is_written_as_it_was_read() {
-    for line in SAMPLE.lines() {
-        let entry = read(line);
+fn a_line_of_each_event_is_written_back_unchanged() {
+    for line in RECORDED_LINES.lines() {
+        let entry = parse_single_entry(line);
         assert!(!matches!(entry.event, JournalEvent::Unknown(_)), "{line}");
         assert_eq!(entry.to_line(), line);
     }
 }
 
 #[test]
-fn a_line_begins_with_its_time_and_says_whose_it_is_before_what_happened() {
-    let mut entry = JournalEntry::new(JournalEvent::Adopted { pid: 7 })
-        .run(Some((&"r1".into(), 2)))
-        .session(Some(&"s1".into()));
-    entry.at = Timestamp::from("2026-01-07T11:45:00.000Z");
+fn a_line_has_its_time_and_session_before_the_event() {
+    let mut entry = JournalEntry::new(JournalEvent::ClientAdopted { pid: 7 })
+        .with_run(Some((&"r1".into(), 2)))
+        .with_session(Some(&"s1".into()));
+    entry.recorded_at = Timestamp::from("2026-01-07T11:45:00.000Z");
     let line = r#"{"at":"2026-01-07T11:45:00.000Z","run_id":"r1","iteration":2,"session_id":"s1","event":"adopted","pid":7}"#;
     assert_eq!(entry.to_line(), line);
-    assert_eq!(read(line), entry);
+    assert_eq!(parse_single_entry(line), entry);
 }
 
 #[test]
-fn a_verdict_is_read_as_what_it_was() {
+fn a_verdict_is_parsed_with_its_marker_and_ending() {
     let line = json!({
         "at": "2026-01-07T11:45:00.000Z", "event": "verdict", "run_id": "r1", "iteration": 2,
         "marker": "RALPH_CONTINUE|refused|1 open item", "ending": {"ending": "failed", "detail": "exit 1"},
         "ticked": ["a"], "error": null,
     });
-    let JournalEvent::Verdict(reached) = read(&line.to_string()).event else { panic!("a verdict") };
-    let refused = Marker::Continue { kind: ContinueKind::Refused, reason: "1 open item".to_owned() };
-    assert_eq!(reached.marker, refused);
-    assert_eq!(reached.ending, Some(Ending::Failed("exit 1".to_owned())));
-    assert_eq!((reached.error, reached.ticked), (None, Some(vec!["a".to_owned()])));
+    let JournalEvent::Verdict(facts) = parse_single_entry(&line.to_string()).event else {
+        panic!("a verdict")
+    };
+    let refused = Marker::Continue { kind: ContinueKind::RefusedPromise, reason: "1 open item".to_owned() };
+    assert_eq!(facts.marker, refused);
+    assert_eq!(facts.ending, Some(SessionEnding::Failed("exit 1".to_owned())));
+    assert_eq!((facts.error, facts.ticked_items), (None, Some(vec!["a".to_owned()])));
 }
 
 #[test]
-fn what_another_version_or_an_agent_wrote_keeps_its_name_and_its_facts() {
+fn an_unknown_event_keeps_its_name_and_its_facts() {
     for line in [
         json!({"event": "night_shift", "lamp": "on", "nested": {"a": [1]}}),
         json!({"event": "verdict", "marker": "RALPH_STOP|some_new_status|x"}),
@@ -58,7 +60,7 @@ fn what_another_version_or_an_agent_wrote_keeps_its_name_and_its_facts() {
         json!({"event": "breaker_opened", "cause": 7}),
         json!({"event": "session_start", "source": "teleport"}),
     ] {
-        let entry = read(&line.to_string());
+        let entry = parse_single_entry(&line.to_string());
         assert!(matches!(entry.event, JournalEvent::Unknown(_)), "{entry:?}");
         assert_eq!(entry.event.name(), line["event"]);
         let mut facts = line.as_object().unwrap().clone();
@@ -68,28 +70,31 @@ fn what_another_version_or_an_agent_wrote_keeps_its_name_and_its_facts() {
 }
 
 #[test]
-fn what_is_no_entry_is_told_as_it_stands_and_what_follows_a_torn_one_is_not_lost() {
+fn a_foreign_line_is_kept_and_an_entry_after_a_torn_one_is_parsed() {
     for line in ["[1]", "{\"at\":5}", "{}", "hello", "{\"event\": 3}", "{\"at\":\"2026"] {
-        assert_eq!(Line::read(line.as_bytes()), [Line::Foreign(line.to_owned())]);
+        assert_eq!(JournalLine::parse_all(line.as_bytes()), [JournalLine::Foreign(line.to_owned())]);
     }
-    assert_eq!(Line::read(b" \t"), []);
-    let torn = "{\"at\":\"2026-01-06T21{\"at\":\"2026-01-06T21:04:11.000Z\",\"event\":\"cancelled\"}";
-    let lines = Line::read(torn.as_bytes());
-    assert_eq!(lines[0], Line::Foreign("{\"at\":\"2026-01-06T21".to_owned()));
-    assert!(matches!(&lines[1], Line::Entry(entry) if entry.event == JournalEvent::Cancelled), "{lines:?}");
+    assert_eq!(JournalLine::parse_all(b" \t"), []);
+    let torn_line = "{\"at\":\"2026-01-06T21{\"at\":\"2026-01-06T21:04:11.000Z\",\"event\":\"cancelled\"}";
+    let lines = JournalLine::parse_all(torn_line.as_bytes());
+    assert_eq!(lines[0], JournalLine::Foreign("{\"at\":\"2026-01-06T21".to_owned()));
+    assert!(
+        matches!(&lines[1], JournalLine::Entry(entry) if entry.event == JournalEvent::Cancelled),
+        "{lines:?}"
+    );
 }
 
 #[test]
-fn the_name_of_an_event_is_the_one_that_is_written() {
-    let opened = BreakerOpened { cause: BreakerCause::NoProgress, count: 3, evidence: String::new() };
-    let of_stream = StreamEvent::ToolsDenied { tools: Vec::new(), command: None };
-    assert_eq!(serde_json::to_value(&of_stream).unwrap()["event"], of_stream.name());
+fn the_name_of_an_event_equals_its_serialized_name() {
+    let opened = BreakerOpened { cause: BreakerCause::NoProgress, failure_count: 3, evidence: String::new() };
+    let stream_event = StreamEvent::ToolsDenied { tools: Vec::new(), command: None };
+    assert_eq!(serde_json::to_value(&stream_event).unwrap()["event"], stream_event.name());
     for event in [
-        JournalEvent::NoRoomForStep(Room::default()),
+        JournalEvent::NoRoomForStep(FitEstimate::default()),
         JournalEvent::BreakerOpened(opened),
         JournalEvent::Warning(LevelReached { level: Level::L1, ..LevelReached::default() }),
         JournalEvent::Cancelled,
-        JournalEvent::Spawned { pid: None, model: None },
+        JournalEvent::ClientStarted { pid: None, model: None },
     ] {
         let written = serde_json::to_value(&event).unwrap();
         assert_eq!(written["event"], event.name());
@@ -100,38 +105,48 @@ fn the_name_of_an_event_is_the_one_that_is_written() {
 }
 
 #[test]
-fn an_entry_is_told_by_a_line_of_its_event_run_iteration_and_session() {
-    let told =
-        JournalEntry::new(JournalEvent::Cancelled).run(Some((&"r1".into(), 2))).session(Some(&"s1".into()));
-    assert!(told.is_told_by(&told.to_line()));
-    assert!(told.is_told_by(&format!("{{\"at\":\"2026-01-06T21{}", told.to_line())), "behind a torn one");
+fn an_entry_matches_a_line_of_its_event_run_iteration_and_session() {
+    let entry = JournalEntry::new(JournalEvent::Cancelled)
+        .with_run(Some((&"r1".into(), 2)))
+        .with_session(Some(&"s1".into()));
+    assert!(entry.has_same_event_and_origin(&entry.to_line()));
+    assert!(
+        entry.has_same_event_and_origin(&format!("{{\"at\":\"2026-01-06T21{}", entry.to_line())),
+        "behind a torn one"
+    );
     for other in [
-        told.clone().run(Some((&"r2".into(), 2))),
-        told.clone().run(Some((&"r1".into(), 3))),
-        told.clone().session(None),
-        JournalEntry { event: JournalEvent::Adopted { pid: 7 }, ..told.clone() },
+        entry.clone().with_run(Some((&"r2".into(), 2))),
+        entry.clone().with_run(Some((&"r1".into(), 3))),
+        entry.clone().with_session(None),
+        JournalEntry { event: JournalEvent::ClientAdopted { pid: 7 }, ..entry.clone() },
     ] {
-        assert!(!told.is_told_by(&other.to_line()), "{other:?}");
+        assert!(!entry.has_same_event_and_origin(&other.to_line()), "{other:?}");
     }
-    assert!(!told.is_told_by("") && !told.is_told_by("cancelled"));
+    assert!(!entry.has_same_event_and_origin("") && !entry.has_same_event_and_origin("cancelled"));
 }
 
 #[test]
-fn a_line_of_the_stream_is_read_as_it_was_written_and_is_no_event_of_the_journal() {
+fn a_stream_line_is_written_back_and_is_unknown_to_the_journal() {
     for line in [
         r#"{"at":"","run_id":"r1","iteration":2,"session_id":"s1","event":"reading","percent":71,"percent_used":70,"level":"L1"}"#,
         r#"{"at":"","run_id":"r1","iteration":2,"event":"pause","until":"2026-01-07T11:45:00Z","seconds":3,"reason":"limit"}"#,
         r#"{"at":"","run_id":"r1","iteration":2,"event":"pause_over"}"#,
         r#"{"at":"","run_id":"r1","iteration":2,"event":"run_ended","exit_code":4}"#,
     ] {
-        let told = StreamEntry::read(line.as_bytes()).unwrap();
-        assert!(!matches!(told.event, StreamEvent::Journal(_)), "{told:?}");
-        assert_eq!(told.to_line(), line);
-        let in_file = read(line);
-        assert!(matches!(in_file.event, JournalEvent::Unknown(_)), "{in_file:?}");
-        assert_eq!((in_file.to_line(), in_file.event.facts()), (line.to_owned(), told.event.facts()));
+        let entry = StreamEntry::from_line_bytes(line.as_bytes()).unwrap();
+        assert!(!matches!(entry.event, StreamEvent::Journal(_)), "{entry:?}");
+        assert_eq!(entry.to_line(), line);
+        let journal_entry = parse_single_entry(line);
+        assert!(matches!(journal_entry.event, JournalEvent::Unknown(_)), "{journal_entry:?}");
+        assert_eq!(
+            (journal_entry.to_line(), journal_entry.event.facts()),
+            (line.to_owned(), entry.event.facts())
+        );
     }
-    let of_both = r#"{"at":"","run_id":"r1","iteration":0,"event":"landed","items":["a"],"commit":"c"}"#;
-    assert_eq!(StreamEntry::read(of_both.as_bytes()), Some(read(of_both).into()));
-    assert_eq!(StreamEntry::read(b"{\"event\":3}"), None);
+    let shared_line = r#"{"at":"","run_id":"r1","iteration":0,"event":"landed","items":["a"],"commit":"c"}"#;
+    assert_eq!(
+        StreamEntry::from_line_bytes(shared_line.as_bytes()),
+        Some(parse_single_entry(shared_line).into())
+    );
+    assert_eq!(StreamEntry::from_line_bytes(b"{\"event\":3}"), None);
 }

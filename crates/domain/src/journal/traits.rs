@@ -1,22 +1,24 @@
-//! What the readers of the journal ask of every event: the log and the exported logs how much it matters, `log --why` whether it
-//! decided something, the report whether it can be a trouble. The table is beside the events.
+//! The properties of journal events that all readers need: how much an event matters (the log and the
+//! exported logs), whether it is a decision (`log --why`), and whether it can be a problem (the report). The
+//! table of values is next to the events.
 
 /// How much an event matters to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weight {
-    /// It belongs to every run.
-    Usual,
-    /// One looks for it when one reads how a run went.
+pub enum EventSeverity {
+    /// Part of every run.
+    Routine,
+    /// A main step, for a reader who skims how a run went.
     Milestone,
-    /// Not as planned, and taken care of: worth a look.
+    /// Unplanned, but handled: worth a look.
     Notice,
     /// Something went wrong.
-    Trouble,
-    /// Somebody should be woken.
+    Problem,
+    /// A person should be alerted.
     Alarm,
 }
 
-/// Where the exported logs take an event from. What the journal and the stream both have is taken from one of them.
+/// The source from which the log export takes an event. An event that the journal and the stream both have is
+/// taken from only one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSource {
     /// The stream of `plimsoll run --json`.
@@ -25,48 +27,47 @@ pub enum LogSource {
     Journal,
 }
 
-/// What is true of every event of a kind.
+/// The properties that all events of a kind share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventTraits {
-    /// How much it matters.
-    pub weight: Weight,
-    /// True if it decides nothing: `log --why` passes over it unless it is named.
-    pub is_mere_record: bool,
-    /// True if it was decided together with a verdict, and follows it in the file.
+    pub severity: EventSeverity,
+    /// True if it is not a decision; `log --why` shows it only if it is named.
+    pub is_record_only: bool,
+    /// True if it was decided together with a verdict and follows the verdict in the file.
     pub follows_verdict: bool,
-    /// True if the report can list it among what went wrong.
-    pub can_be_trouble: bool,
-    /// Where the exported logs take it from; none if they do not have it.
+    /// True if the report may list it as a problem.
+    pub can_be_problem: bool,
+    /// The source from which the log export takes it; `None` if it is not exported.
     pub log_source: Option<LogSource>,
 }
 
-/// A decision or an action of ours, as the journal has it.
+/// A decision or an action of Plimsoll.
 pub(super) const DECISION: EventTraits = EventTraits {
-    weight: Weight::Usual,
-    is_mere_record: false,
+    severity: EventSeverity::Routine,
+    is_record_only: false,
     follows_verdict: false,
-    can_be_trouble: false,
+    can_be_problem: false,
     log_source: Some(LogSource::Journal),
 };
 
-/// An event that only keeps a record.
-pub(super) const RECORD: EventTraits = EventTraits { is_mere_record: true, ..DECISION };
+/// An event that is recorded only.
+pub(super) const RECORD: EventTraits = EventTraits { is_record_only: true, ..DECISION };
 
 /// A decision that is worth a look.
-pub(super) const NOTICE: EventTraits = EventTraits { weight: Weight::Notice, ..DECISION };
+pub(super) const NOTICE: EventTraits = EventTraits { severity: EventSeverity::Notice, ..DECISION };
 
-/// Something that went wrong, and that the report lists.
-pub(super) const TROUBLE: EventTraits =
-    EventTraits { weight: Weight::Trouble, can_be_trouble: true, ..DECISION };
+/// A problem that the report lists.
+pub(super) const PROBLEM: EventTraits =
+    EventTraits { severity: EventSeverity::Problem, can_be_problem: true, ..DECISION };
 
 impl EventTraits {
-    /// The exported logs have it from the stream.
-    pub(super) const fn in_stream(self) -> EventTraits {
+    /// The log export takes it from the stream.
+    pub(super) const fn with_stream_as_log_source(self) -> EventTraits {
         EventTraits { log_source: Some(LogSource::Stream), ..self }
     }
 
-    /// It follows a verdict.
-    pub(super) const fn after_verdict(self) -> EventTraits {
+    /// It follows a verdict in the file.
+    pub(super) const fn following_verdict(self) -> EventTraits {
         EventTraits { follows_verdict: true, ..self }
     }
 }

@@ -1,68 +1,72 @@
-//! The facts of a parallel run's events.
+//! The facts of events in a parallel run.
 
 use crate::RunId;
 use crate::cost::CostBasis;
 use serde::{Deserialize, Serialize};
 
-/// A worker begins.
+/// A worker started or resumed an item.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct WorkerBegan {
-    /// The worker, from 1.
-    pub worker: usize,
-    /// Its item.
+pub struct WorkerStarted {
+    /// The worker's number, from 1.
+    #[serde(rename = "worker")]
+    pub worker_number: usize,
     pub item: String,
     /// The item's number in the plan.
-    pub number: usize,
-    /// Which attempt it is, from 1.
-    pub attempt: u64,
-    /// Where it works.
-    pub folder: String,
-    /// True if the attempt goes on after a pause, a kill or for more money.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub goes_on: bool,
+    #[serde(rename = "number")]
+    pub item_number: usize,
+    /// The number of the attempt, from 1.
+    #[serde(rename = "attempt")]
+    pub attempt_number: u64,
+    /// The path of the worktree.
+    #[serde(rename = "folder")]
+    pub worktree_path: String,
+    /// True if the attempt continues after a pause, a kill or a raised cost limit.
+    #[serde(rename = "goes_on", skip_serializing_if = "std::ops::Not::not")]
+    pub is_continued_attempt: bool,
 }
 
-/// The run of an item has ended.
+/// The run of an item ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkerEnded {
-    /// The worker, from 1.
-    pub worker: usize,
-    /// Its item.
+    /// The worker's number, from 1.
+    #[serde(rename = "worker")]
+    pub worker_number: usize,
     pub item: String,
-    /// How it ended, in words.
-    pub how: String,
-    /// What the item has cost so far.
+    /// How it ended, as text.
+    #[serde(rename = "how")]
+    pub outcome_text: String,
+    /// The item's cost so far, in US dollars.
     pub cost_usd: f64,
-    /// How far that can be relied on.
+    /// How reliable the cost is.
     #[serde(skip_serializing_if = "CostBasis::is_reported")]
     pub cost_basis: CostBasis,
-    /// How many sessions it took so far.
-    pub sessions: u32,
-    /// The item's run, whose records have its sessions; none if it has left no state.
+    /// The number of sessions so far.
+    #[serde(rename = "sessions")]
+    pub session_count: u32,
+    /// The run of the item, whose records have its sessions; `None` if it left no state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item_run_id: Option<RunId>,
 }
 
-/// Items have landed.
+/// Items were merged into the run's branch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Landed {
-    /// The items.
+pub struct ItemsMerged {
     pub items: Vec<String>,
-    /// The branch's new end.
-    pub commit: String,
+    /// The new head commit of the branch.
+    #[serde(rename = "commit")]
+    pub branch_head: String,
 }
 
 /// An item is open again, or set aside.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SentBack {
-    /// The item.
+pub struct ItemReturned {
     pub item: String,
-    /// Why.
+    /// Why it was sent back.
     pub reason: String,
-    /// True if nobody takes it up again by themselves.
+    /// True if the item is set aside, so no worker picks it up without the user.
     pub is_set_aside: bool,
 }

@@ -1,12 +1,12 @@
-//! The kinds of lines, as CommonMark's specification has them.
+//! The kinds of lines, by CommonMark's specification.
 
 use super::*;
 
-/// A letter for the kind of each line.
-fn kinds(markdown: &str) -> String {
-    let letter = |line: MarkdownLine<'_>| match line.kind {
+/// Returns one letter for the kind of each line.
+fn line_kind_letters(markdown: &str) -> String {
+    let to_letter = |line: MarkdownLine<'_>| match line.kind {
         LineKind::Blank => '.',
-        LineKind::ParagraphStart if line.begins_item => 'i',
+        LineKind::ParagraphStart if line.is_first_of_list_item => 'i',
         LineKind::ParagraphStart => 'p',
         LineKind::ParagraphContinuation => 'c',
         LineKind::Heading => 'h',
@@ -16,11 +16,11 @@ fn kinds(markdown: &str) -> String {
         LineKind::Comment => '!',
         LineKind::FrontMatter => 'y',
     };
-    MarkdownLines::new(markdown).map(letter).collect()
+    MarkdownLines::new(markdown).map(to_letter).collect()
 }
 
 #[test]
-fn fences_end_with_a_fence_that_is_as_long_and_of_the_same_letter() {
+fn a_fence_closes_with_the_same_character_at_least_as_long() {
     for (text, expected) in [
         ("```\na\n```\nb\n", "fffp"),
         ("```npm test``` must pass\n- b\n", "pi"),
@@ -37,12 +37,12 @@ fn fences_end_with_a_fence_that_is_as_long_and_of_the_same_letter() {
         ("```\na\n    ```\n   ```\nb\n", "ffffp"),
         ("    ```\n    a\n", "xx"),
     ] {
-        assert_eq!(kinds(text), expected, "{text:?}");
+        assert_eq!(line_kind_letters(text), expected, "{text:?}");
     }
 }
 
 #[test]
-fn code_is_indented_by_four_more_than_its_container_and_continues_no_paragraph() {
+fn code_is_indented_four_columns_and_never_continues_a_paragraph() {
     for (text, expected) in [
         ("    a\n", "x"),
         ("a\n    b\n", "pc"),
@@ -62,7 +62,7 @@ fn code_is_indented_by_four_more_than_its_container_and_continues_no_paragraph()
         ("10. a\n\n    - b\n", "i.i"),
         ("# a\n    b\n", "hx"),
     ] {
-        assert_eq!(kinds(text), expected, "{text:?}");
+        assert_eq!(line_kind_letters(text), expected, "{text:?}");
     }
 }
 
@@ -77,12 +77,12 @@ fn a_comment_ends_where_it_is_closed_and_other_html_is_text() {
         ("a\n<div>\nb\n", "pcc"),
         ("> <!--\n> a\nb\n", "!!p"),
     ] {
-        assert_eq!(kinds(text), expected, "{text:?}");
+        assert_eq!(line_kind_letters(text), expected, "{text:?}");
     }
 }
 
 #[test]
-fn lists_quotes_and_paragraphs_follow_each_other_as_in_commonmark() {
+fn lists_quotes_and_paragraphs_follow_commonmark() {
     for (text, expected) in [
         ("a\n- b\n", "pi"),
         ("a\n1. b\n", "pi"),
@@ -128,30 +128,30 @@ fn lists_quotes_and_paragraphs_follow_each_other_as_in_commonmark() {
         ("---\ntitle: a\n- [ ] b\n---\n", "-pi-"),
         ("---\na: b\nc\n", "-pc"),
     ] {
-        assert_eq!(kinds(text), expected, "{text:?}");
+        assert_eq!(line_kind_letters(text), expected, "{text:?}");
     }
 }
 
-/// Each of these would take minutes if any line looked at all of another one.
+/// Each of these would take minutes if a line scanned all of another one.
 #[test]
-fn text_that_is_made_to_take_long_takes_no_longer() {
-    let many = 200_000;
+fn adversarial_input_is_parsed_in_linear_time() {
+    let repetition_count = 200_000;
     for text in [
-        "- ".repeat(many) + "a\n" + &"\n".repeat(many),
-        "- ".repeat(many) + "a\n" + &" ".repeat(2 * many) + "b\n",
-        "> ".repeat(many) + &"\n".repeat(many),
-        format!("> {}a\n{}", "- ".repeat(many), ">\n".repeat(many)),
-        "* ".repeat(many) + "a",
-        format!("<!--\n{}", "--\n".repeat(many)),
-        "[".repeat(many) + "\n" + &"- [\n".repeat(many),
-        "```\n- [ ] a\n".repeat(many),
-        "---\na:\n".repeat(many),
-        "-\n\n".repeat(many),
-        "[a]: /b\n".repeat(many) + &"===\n".repeat(many),
-        "[a]: /b\n===\n".repeat(many),
-        format!("[a]: {}\n===\n", "(".repeat(many)),
-        format!("[a]: /b\n{}===\n", "\"a\n".repeat(many)),
+        "- ".repeat(repetition_count) + "a\n" + &"\n".repeat(repetition_count),
+        "- ".repeat(repetition_count) + "a\n" + &" ".repeat(2 * repetition_count) + "b\n",
+        "> ".repeat(repetition_count) + &"\n".repeat(repetition_count),
+        format!("> {}a\n{}", "- ".repeat(repetition_count), ">\n".repeat(repetition_count)),
+        "* ".repeat(repetition_count) + "a",
+        format!("<!--\n{}", "--\n".repeat(repetition_count)),
+        "[".repeat(repetition_count) + "\n" + &"- [\n".repeat(repetition_count),
+        "```\n- [ ] a\n".repeat(repetition_count),
+        "---\na:\n".repeat(repetition_count),
+        "-\n\n".repeat(repetition_count),
+        "[a]: /b\n".repeat(repetition_count) + &"===\n".repeat(repetition_count),
+        "[a]: /b\n===\n".repeat(repetition_count),
+        format!("[a]: {}\n===\n", "(".repeat(repetition_count)),
+        format!("[a]: /b\n{}===\n", "\"a\n".repeat(repetition_count)),
     ] {
-        assert!(crate::TodoList::parse(&text).items.len() <= many);
+        assert!(crate::TodoList::parse(&text).items.len() <= repetition_count);
     }
 }

@@ -1,251 +1,292 @@
-//! The one way to change a memory.
+//! Applies operations to a memory; nothing else changes one.
 
-use super::heap::{CHUNK_NAME, CHUNK_UNITS, Chunk, DESCRIPTION, HARD_LIMIT, MOST_CHUNKS, share};
-use super::register::UNMERGED;
-use super::{Cut, Frame, Memory, Op, Pressure, Register, Slot, Values, fit};
+use super::heap::{
+    Chunk, HARD_LIMIT_UTF16_UNITS, MAX_CHUNK_NAME_UTF16_UNITS, MAX_CHUNK_UTF16_UNITS, MAX_CHUNKS,
+    MAX_DESCRIPTION_CHARS, percent_of_soft_limit,
+};
+use super::register::REGISTERS_NOT_MERGED;
+use super::{
+    Frame, HeapPressure, Memory, MemoryOp, Register, RegisterValue, RegisterValues, Truncation,
+    truncate_at_grapheme,
+};
 use serde::Serialize;
 
-/// How many freed chunks are remembered: no conversation still refers to older ones.
-const MOST_FREED: usize = 100;
+/// Only so many names of freed chunks are kept, because no conversation still refers to older ones.
+const MAX_FREED_NAMES: usize = 100;
 
-/// What a change came to.
+/// The result of applied changes, for the caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// The revision from now on.
+pub struct ChangeReport {
     pub rev: u64,
-    /// Values that were too long.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub cut: Vec<Cut>,
-    /// What the caller should know about the change.
+    /// The values that were too long.
+    #[serde(rename = "cut", skip_serializing_if = "Vec::is_empty")]
+    pub truncations: Vec<Truncation>,
+    /// Hints for the caller about the change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The heap's pressure, where the heap has changed.
+    /// The heap's pressure; `None` if the heap has not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pressure: Option<Pressure>,
+    pub pressure: Option<HeapPressure>,
 }
 
-impl Report {
-    /// What two changes, one after the other, came to.
-    pub fn and(mut self, later: Report) -> Report {
-        self.cut.extend(later.cut);
-        self.notes.extend(later.notes);
-        Report { rev: later.rev, pressure: later.pressure.or(self.pressure), ..self }
+impl ChangeReport {
+    /// Combines this report with the report of a later change.
+    pub fn followed_by(mut self, later_report: ChangeReport) -> ChangeReport {
+        self.truncations.extend(later_report.truncations);
+        self.notes.extend(later_report.notes);
+        ChangeReport { rev: later_report.rev, pressure: later_report.pressure.or(self.pressure), ..self }
     }
 }
 
-/// Why a change was not made, and what to do.
+/// The reason why a change was refused, with advice what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal(pub String);
+pub struct ApplyError(pub String);
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for ApplyError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for ApplyError {}
 
-pub(super) fn refuse<T>(why: String) -> Result<T, Refusal> {
-    Err(Refusal(why))
+pub(super) fn refuse_change<T>(message: String) -> Result<T, ApplyError> {
+    Err(ApplyError(message))
 }
 
 impl Memory {
-    /// Changes the memory, or refuses and leaves it as it is.
-    pub fn apply(&mut self, op: &Op) -> Result<Report, Refusal> {
+    /// Applies an operation and returns a report. On an error the memory is unchanged.
+    pub fn apply(&mut self, op: &MemoryOp) -> Result<ChangeReport, ApplyError> {
         match op {
-            Op::Step => {
-                self.step += 1;
-                return Ok(Report { rev: self.rev, ..Report::default() });
+            MemoryOp::Step => {
+                self.step_number += 1;
+                return Ok(ChangeReport { rev: self.revision, ..ChangeReport::default() });
             }
-            Op::Reopen => {
-                self.done = None;
-                return Ok(Report { rev: self.rev, ..Report::default() });
+            MemoryOp::Reopen => {
+                self.root_result = None;
+                return Ok(ChangeReport { rev: self.revision, ..ChangeReport::default() });
             }
-            Op::BeginRun { .. } => {}
-            _ if self.done.is_some() => {
-                return refuse(
+            MemoryOp::BeginRun { .. } => {}
+            _ if self.root_result.is_some() => {
+                return refuse_change(
                     "the root frame has popped: nothing is written until the user writes again".into(),
                 );
             }
             _ => {}
         }
-        let mut after = self.clone();
-        after.rev += 1;
-        let mut report = after.change(op)?;
-        report.rev = after.rev;
-        *self = after;
+        let mut updated = self.clone();
+        updated.revision += 1;
+        let mut report = updated.apply_op(op)?;
+        report.rev = updated.revision;
+        *self = updated;
         Ok(report)
     }
 
-    fn change(&mut self, op: &Op) -> Result<Report, Refusal> {
+    fn apply_op(&mut self, op: &MemoryOp) -> Result<ChangeReport, ApplyError> {
         match op {
-            Op::UpdateRegisters { values, strict, everywhere } => self.update(values, *strict, *everywhere),
-            Op::BeginRun { objective } => Ok(self.begin(objective)),
-            Op::PushFrame { name, objective, context, return_spec, call } => {
+            MemoryOp::UpdateRegisters { values, strict, in_all_frames } => {
+                self.update_registers(values, *strict, *in_all_frames)
+            }
+            MemoryOp::BeginRun { objective } => Ok(self.begin_run_with_root_frame(objective)),
+            MemoryOp::PushFrame { name, objective, context, return_spec, pushed_by_call: call } => {
                 let frame = Frame {
                     name: name.clone(),
                     objective: objective.clone(),
                     context: context.clone(),
-                    return_spec: return_spec.clone(),
-                    pushed_by: call.clone(),
+                    expected_result: return_spec.clone(),
+                    push_call_id: call.clone(),
                     ..Frame::default()
                 };
-                self.push(frame)
+                self.push_frame(frame)
             }
-            Op::StartFrame { call, owner } => self.start(call, owner),
-            Op::EnterFrame { agent } => self.enter(agent),
-            Op::PopFrame { result } => self.pop(result),
-            Op::CloseFrame { how, words } => self.close(*how, words),
-            Op::HeapAlloc { name, content, description } => self.alloc(name, content, description),
-            Op::HeapWrite { name, content } => self.write(name, content),
-            Op::HeapFree { name } => self.free(name),
-            Op::Step | Op::Reopen => Ok(Report::default()),
+            MemoryOp::StartFrame { started_by_call: call, owner } => self.record_frame_start(call, owner),
+            MemoryOp::EnterFrame { agent } => self.record_frame_agent(agent),
+            MemoryOp::PopFrame { result } => self.pop_frame(result),
+            MemoryOp::CloseFrame { abnormal_end, last_message } => {
+                self.close_frame_without_pop(*abnormal_end, last_message)
+            }
+            MemoryOp::HeapAlloc { name, content, description } => {
+                self.alloc_chunk(name, content, description)
+            }
+            MemoryOp::HeapWrite { name, content } => self.write_chunk(name, content),
+            MemoryOp::HeapFree { name } => self.free_chunk(name),
+            MemoryOp::Step | MemoryOp::Reopen => Ok(ChangeReport::default()),
         }
     }
 
-    /// Puts a value into a register of a frame; answers with what had to be cut.
-    pub(super) fn set(&mut self, depth: usize, register: Register, text: &str) -> Option<Cut> {
-        let kept = fit(text, register.limit());
-        self.frames[depth].registers[register.index()] =
-            Slot { text: kept.to_owned(), rev: self.rev, step: self.step };
-        let count = |text: &str| text.chars().count();
-        (kept.len() < text.len()).then(|| Cut {
+    /// Writes a register of a frame and returns how much of the value was cut off, if it was too long.
+    pub(super) fn set_register(
+        &mut self,
+        depth: usize,
+        register: Register,
+        text: &str,
+    ) -> Option<Truncation> {
+        let kept_text = truncate_at_grapheme(text, register.max_chars());
+        self.frames[depth].registers[register.index()] = RegisterValue {
+            text: kept_text.to_owned(),
+            revision: self.revision,
+            written_at_step: self.step_number,
+        };
+        let char_count = |text: &str| text.chars().count();
+        (kept_text.len() < text.len()).then(|| Truncation {
             register: register.key().to_owned(),
-            limit: register.limit(),
-            given: count(text),
-            kept: count(kept),
-            dropped: count(text) - count(kept),
+            max_chars: register.max_chars(),
+            given_chars: char_count(text),
+            kept_chars: char_count(kept_text),
+            dropped_chars: char_count(text) - char_count(kept_text),
         })
     }
 
-    fn update(&mut self, values: &Values, strict: bool, everywhere: bool) -> Result<Report, Refusal> {
+    fn update_registers(
+        &mut self,
+        values: &RegisterValues,
+        strict: bool,
+        in_all_frames: bool,
+    ) -> Result<ChangeReport, ApplyError> {
         if values.is_empty() {
-            return refuse("no register is named: give at least one of R0_GOAL … R7_STATUS".into());
+            return refuse_change("no register is named: give at least one of R0_GOAL … R7_STATUS".into());
         }
-        let too_long = |(register, text): &(&Register, &String)| text.chars().count() > register.limit();
-        if strict && let Some((register, text)) = values.iter().find(too_long) {
-            return refuse(format!(
+        let is_too_long =
+            |(register, text): &(&Register, &String)| text.chars().count() > register.max_chars();
+        if strict && let Some((register, text)) = values.iter().find(is_too_long) {
+            return refuse_change(format!(
                 "{} takes at most {} characters, and {} were given: shorten it, or put the rest on the heap",
                 register.key(),
-                register.limit(),
+                register.max_chars(),
                 text.chars().count()
             ));
         }
         let depth = self.depth();
-        let cut = values.iter().filter_map(|(register, text)| self.set(depth, *register, text)).collect();
-        if everywhere {
-            self.set_below(values);
+        let truncations =
+            values.iter().filter_map(|(register, text)| self.set_register(depth, *register, text)).collect();
+        if in_all_frames {
+            self.set_shared_registers_in_parent_frames(values);
         }
-        Ok(Report { cut, ..Report::default() })
+        Ok(ChangeReport { truncations, ..ChangeReport::default() })
     }
 
-    /// What holds for the task (constraints, assumptions, questions) in all frames below: a pop would lose it.
-    fn set_below(&mut self, values: &Values) {
-        let shared = [Register::Constraints, Register::Assumptions, Register::OpenQuestions];
-        for (register, text) in values.iter().filter(|(register, _)| shared.contains(register)) {
-            (0..self.depth()).for_each(|depth| drop(self.set(depth, *register, text)));
-            let place = UNMERGED.iter().position(|unmerged| unmerged == register);
+    /// Writes the values that concern the whole task (constraints, assumptions, questions) into all frames
+    /// below the current one. A pop would lose them otherwise.
+    fn set_shared_registers_in_parent_frames(&mut self, values: &RegisterValues) {
+        let shared_registers = [Register::Constraints, Register::Assumptions, Register::OpenQuestions];
+        for (register, text) in values.iter().filter(|(register, _)| shared_registers.contains(register)) {
+            (0..self.depth()).for_each(|depth| drop(self.set_register(depth, *register, text)));
+            let inherited_index = REGISTERS_NOT_MERGED.iter().position(|unmerged| unmerged == register);
             for frame in &mut self.frames[1..] {
-                if let Some(place) = place {
-                    frame.inherited[place] = fit(text, register.limit()).to_owned();
+                if let Some(inherited_index) = inherited_index {
+                    frame.inherited_registers[inherited_index] =
+                        truncate_at_grapheme(text, register.max_chars()).to_owned();
                 }
             }
         }
     }
 
-    fn alloc(&mut self, name: &str, content: &str, description: &str) -> Result<Report, Refusal> {
-        check_name(name)?;
-        if self.chunk(name).is_some() {
-            return refuse(format!("the chunk {name} already exists: rewrite it with heap_write"));
+    fn alloc_chunk(
+        &mut self,
+        name: &str,
+        content: &str,
+        description: &str,
+    ) -> Result<ChangeReport, ApplyError> {
+        check_chunk_name(name)?;
+        if self.find_chunk(name).is_some() {
+            return refuse_change(format!("the chunk {name} already exists: rewrite it with heap_write"));
         }
-        if self.heap.len() >= MOST_CHUNKS {
-            return refuse(format!(
-                "the heap has {MOST_CHUNKS} chunks, the most it can hold: merge some, or free them"
+        if self.heap.len() >= MAX_CHUNKS {
+            return refuse_change(format!(
+                "the heap has {MAX_CHUNKS} chunks, the most it can hold: merge some, or free them"
             ));
         }
-        self.check_size(name, content)?;
-        // The name is in use again: a reader must not be told that it was freed.
-        self.freed.retain(|(freed, _)| freed != name);
+        self.check_chunk_and_heap_size(name, content)?;
+        // The name is in use again, so no reader may be told that it was freed.
+        self.freed_chunks.retain(|(freed, _)| freed != name);
         self.heap.push(Chunk {
             name: name.to_owned(),
             content: content.to_owned(),
-            description: fit(description.trim(), DESCRIPTION).replace(['\n', '\r'], " "),
-            allocated: self.step,
-            updated: self.step,
-            rev: self.rev,
+            description: truncate_at_grapheme(description.trim(), MAX_DESCRIPTION_CHARS)
+                .replace(['\n', '\r'], " "),
+            allocated_at_step: self.step_number,
+            updated_at_step: self.step_number,
+            rev: self.revision,
         });
-        Ok(self.heap_report())
+        Ok(self.report_heap_pressure())
     }
 
-    fn write(&mut self, name: &str, content: &str) -> Result<Report, Refusal> {
-        self.place_of(name)?;
-        self.check_size(name, content)?;
-        let place = self.place_of(name)?;
-        let (step, rev) = (self.step, self.rev);
-        let chunk = &mut self.heap[place];
-        (chunk.content, chunk.updated, chunk.rev) = (content.to_owned(), step, rev);
-        Ok(self.heap_report())
+    fn write_chunk(&mut self, name: &str, content: &str) -> Result<ChangeReport, ApplyError> {
+        self.chunk_index(name)?;
+        self.check_chunk_and_heap_size(name, content)?;
+        let index = self.chunk_index(name)?;
+        let (step, rev) = (self.step_number, self.revision);
+        let chunk = &mut self.heap[index];
+        (chunk.content, chunk.updated_at_step, chunk.rev) = (content.to_owned(), step, rev);
+        Ok(self.report_heap_pressure())
     }
 
-    fn free(&mut self, name: &str) -> Result<Report, Refusal> {
-        let place = self.place_of(name)?;
-        let chunk = self.heap.remove(place);
-        self.freed.push((chunk.name, self.rev));
-        if self.freed.len() > MOST_FREED {
-            self.freed.remove(0);
+    fn free_chunk(&mut self, name: &str) -> Result<ChangeReport, ApplyError> {
+        let index = self.chunk_index(name)?;
+        let chunk = self.heap.remove(index);
+        self.freed_chunks.push((chunk.name, self.revision));
+        if self.freed_chunks.len() > MAX_FREED_NAMES {
+            self.freed_chunks.remove(0);
         }
-        Ok(self.heap_report())
+        Ok(self.report_heap_pressure())
     }
 
-    fn place_of(&self, name: &str) -> Result<usize, Refusal> {
-        let names = || self.heap.iter().map(|chunk| chunk.name.as_str()).collect::<Vec<_>>().join(", ");
-        let known = || {
+    fn chunk_index(&self, name: &str) -> Result<usize, ApplyError> {
+        let chunk_names = || self.heap.iter().map(|chunk| chunk.name.as_str()).collect::<Vec<_>>().join(", ");
+        let existing_chunks = || {
             if self.heap.is_empty() {
                 "the heap is empty".to_owned()
             } else {
-                format!("there are {}", names())
+                format!("there are {}", chunk_names())
             }
         };
-        let place = self.heap.iter().position(|chunk| chunk.name == name);
-        place.ok_or_else(|| Refusal(format!("there is no chunk {name}: {}", known())))
+        let index = self.heap.iter().position(|chunk| chunk.name == name);
+        index.ok_or_else(|| ApplyError(format!("there is no chunk {name}: {}", existing_chunks())))
     }
 
-    fn check_size(&self, name: &str, content: &str) -> Result<(), Refusal> {
+    fn check_chunk_and_heap_size(&self, name: &str, content: &str) -> Result<(), ApplyError> {
         let units = content.encode_utf16().count();
-        if units > CHUNK_UNITS {
-            return refuse(format!(
-                "{name} would have {units} UTF-16 units, and a chunk has at most {CHUNK_UNITS}: strip it to what decides, or put it into a file"
+        if units > MAX_CHUNK_UTF16_UNITS {
+            return refuse_change(format!(
+                "{name} would have {units} UTF-16 units, and a chunk has at most {MAX_CHUNK_UTF16_UNITS}: strip it to what decides, or put it into a file"
             ));
         }
-        let others = self.heap.iter().filter(|chunk| chunk.name != name);
-        let size = others.map(|chunk| chunk.content.encode_utf16().count()).sum::<usize>() + units;
-        if size > HARD_LIMIT {
-            return refuse(format!(
-                "the heap would hold {size} UTF-16 units, and takes at most {HARD_LIMIT}: free chunks first"
+        let other_chunks = self.heap.iter().filter(|chunk| chunk.name != name);
+        let heap_units =
+            other_chunks.map(|chunk| chunk.content.encode_utf16().count()).sum::<usize>() + units;
+        if heap_units > HARD_LIMIT_UTF16_UNITS {
+            return refuse_change(format!(
+                "the heap would hold {heap_units} UTF-16 units, and takes at most {HARD_LIMIT_UTF16_UNITS}: free chunks first"
             ));
         }
         Ok(())
     }
 
-    fn heap_report(&self) -> Report {
-        let pressure = self.pressure();
-        let note = (pressure > Pressure::Low).then(|| {
+    fn report_heap_pressure(&self) -> ChangeReport {
+        let pressure = self.heap_pressure();
+        let pressure_note = (pressure > HeapPressure::Low).then(|| {
             format!(
                 "the heap is at {}% of its limit: free what no future step needs",
-                share(self.heap_size())
+                percent_of_soft_limit(self.heap_size_in_chars())
             )
         });
-        Report { pressure: Some(pressure), notes: note.into_iter().collect(), ..Report::default() }
+        ChangeReport {
+            pressure: Some(pressure),
+            notes: pressure_note.into_iter().collect(),
+            ..ChangeReport::default()
+        }
     }
 }
 
-/// A chunk's name is in tags and lists: letters, digits and `-_./:`.
-fn check_name(name: &str) -> Result<(), Refusal> {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./:".contains(letter);
-    if (1..=CHUNK_NAME).contains(&name.encode_utf16().count()) && name.chars().all(is_plain) {
+/// Allows only letters, digits and `-_./:`, because a chunk's name is written into tags and lists.
+fn check_chunk_name(name: &str) -> Result<(), ApplyError> {
+    let is_allowed_char = |character: char| character.is_alphanumeric() || "-_./:".contains(character);
+    if (1..=MAX_CHUNK_NAME_UTF16_UNITS).contains(&name.encode_utf16().count())
+        && name.chars().all(is_allowed_char)
+    {
         return Ok(());
     }
-    refuse(format!(
-        "a chunk's name has 1 to {CHUNK_NAME} letters, digits or -_./: and {name:?} has others or is too long"
+    refuse_change(format!(
+        "a chunk's name has 1 to {MAX_CHUNK_NAME_UTF16_UNITS} letters, digits or -_./: and {name:?} has others or is too long"
     ))
 }

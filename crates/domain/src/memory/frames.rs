@@ -1,145 +1,176 @@
-//! What happens to the stack.
+//! The operations on the stack of frames.
 
-use super::apply::{Refusal, Report, refuse};
-use super::register::UNMERGED;
-use super::{Closing, DEEPEST, Frame, Memory, NAME, Owner, Register, Returned, Started, fit};
+use super::apply::{ApplyError, ChangeReport, refuse_change};
+use super::register::REGISTERS_NOT_MERGED;
+use super::{
+    AbnormalEnd, Frame, FrameOwner, MAX_FRAME_DEPTH, MAX_FRAME_NAME_CHARS, Memory, Register, ReturnedFrame,
+    SubagentLaunch, truncate_at_grapheme,
+};
 
 impl Memory {
-    /// A run begins with a root of its own. The heap is the project's, and stays.
-    pub(super) fn begin(&mut self, objective: &str) -> Report {
-        self.done = None;
+    /// Replaces the stack with a new root frame for a run. The heap belongs to the project and is kept.
+    pub(super) fn begin_run_with_root_frame(&mut self, objective: &str) -> ChangeReport {
+        self.root_result = None;
         self.frames = vec![Frame { objective: objective.to_owned(), ..Frame::default() }];
         for register in Register::ALL {
-            self.set(0, register, "");
+            self.set_register(0, register, "");
         }
-        self.set(0, Register::Goal, &as_goal(objective));
-        Report::default()
+        self.set_register(0, Register::Goal, &truncate_to_goal_register(objective));
+        ChangeReport::default()
     }
 
-    pub(super) fn push(&mut self, frame: Frame) -> Result<Report, Refusal> {
-        if self.depth() >= DEEPEST {
-            return refuse(format!(
-                "the stack is full: {DEEPEST} frames above the root; finish this one with pop_frame"
+    pub(super) fn push_frame(&mut self, frame: Frame) -> Result<ChangeReport, ApplyError> {
+        if self.depth() >= MAX_FRAME_DEPTH {
+            return refuse_change(format!(
+                "the stack is full: {MAX_FRAME_DEPTH} frames above the root; finish this one with pop_frame"
             ));
         }
-        let length = frame.name.chars().count();
-        if length == 0 || length > NAME || frame.name.chars().any(char::is_control) {
-            return refuse(format!(
-                "a frame's name has 1 to {NAME} characters on one line, and this one has {length}"
+        let name_chars = frame.name.chars().count();
+        if name_chars == 0 || name_chars > MAX_FRAME_NAME_CHARS || frame.name.chars().any(char::is_control) {
+            return refuse_change(format!(
+                "a frame's name has 1 to {MAX_FRAME_NAME_CHARS} characters on one line, and this one has {name_chars}"
             ));
         }
         if frame.objective.trim().is_empty() {
-            return refuse("the objective is empty: say what to produce, where, and how to verify it".into());
+            return refuse_change(
+                "the objective is empty: say what to produce, where, and how to verify it".into(),
+            );
         }
-        let registers = self.top().registers.clone();
-        let inherited = UNMERGED.map(|register| registers[register.index()].text.clone());
-        let (name, goal) = (frame.name.clone(), as_goal(&frame.objective));
-        self.frames.push(Frame { registers, inherited, ..frame });
+        let registers = self.current_frame().registers.clone();
+        let inherited = REGISTERS_NOT_MERGED.map(|register| registers[register.index()].text.clone());
+        let (name, goal) = (frame.name.clone(), truncate_to_goal_register(&frame.objective));
+        self.frames.push(Frame { registers, inherited_registers: inherited, ..frame });
         let depth = self.depth();
-        self.set(depth, Register::Goal, &goal);
-        self.set(depth, Register::Next, "");
-        self.set(depth, Register::Phase, &format!("entering: {name}"));
-        self.set(depth, Register::Status, "Entered sub-frame. Starting.");
-        Ok(Report::default())
+        self.set_register(depth, Register::Goal, &goal);
+        self.set_register(depth, Register::Next, "");
+        self.set_register(depth, Register::Phase, &format!("entering: {name}"));
+        self.set_register(depth, Register::Status, "Entered sub-frame. Starting.");
+        Ok(ChangeReport::default())
     }
 
-    /// The client has been told to begin the current frame's subagent: once, and by one call.
-    pub(super) fn start(&mut self, call: &str, owner: &Owner) -> Result<Report, Refusal> {
-        let (depth, rev) = (self.depth(), self.rev);
+    /// Records the call that starts the current frame's subagent. A frame is started only once.
+    pub(super) fn record_frame_start(
+        &mut self,
+        call: &str,
+        owner: &FrameOwner,
+    ) -> Result<ChangeReport, ApplyError> {
+        let (depth, rev) = (self.depth(), self.revision);
         let frame = &mut self.frames[depth];
-        if depth == 0 || frame.started.is_some() {
-            return refuse("no frame waits to be started: push one first".into());
+        if depth == 0 || frame.subagent_launch.is_some() {
+            return refuse_change("no frame waits to be started: push one first".into());
         }
-        frame.started = Some(Started { call: call.to_owned(), owner: owner.clone(), rev });
-        Ok(Report::default())
+        frame.subagent_launch =
+            Some(SubagentLaunch { call_id: call.to_owned(), owner: owner.clone(), brief_revision: rev });
+        Ok(ChangeReport::default())
     }
 
-    /// The subagent is there.
-    pub(super) fn enter(&mut self, agent: &str) -> Result<Report, Refusal> {
+    /// Records the subagent that has begun to work in the current frame.
+    pub(super) fn record_frame_agent(&mut self, agent: &str) -> Result<ChangeReport, ApplyError> {
         let depth = self.depth();
         let frame = &mut self.frames[depth];
-        if depth == 0 || frame.agent.is_some() {
-            return refuse("no frame waits for its subagent".into());
+        if depth == 0 || frame.agent_id.is_some() {
+            return refuse_change("no frame waits for its subagent".into());
         }
-        frame.agent = Some(agent.to_owned());
-        Ok(Report::default())
+        frame.agent_id = Some(agent.to_owned());
+        Ok(ChangeReport::default())
     }
 
-    pub(super) fn pop(&mut self, result: &str) -> Result<Report, Refusal> {
+    pub(super) fn pop_frame(&mut self, result: &str) -> Result<ChangeReport, ApplyError> {
         if self.depth() == 0 {
-            self.done = Some(result.to_owned());
+            self.root_result = Some(result.to_owned());
             let note = "the root frame is done; open items and verify commands still decide whether the run is complete";
-            return Ok(Report { notes: vec![note.to_owned()], ..Report::default() });
+            return Ok(ChangeReport { notes: vec![note.to_owned()], ..ChangeReport::default() });
         }
-        Ok(self.merge(result, None))
+        Ok(self.merge_top_frame_into_parent(result, None))
     }
 
-    pub(super) fn close(&mut self, how: Closing, words: &str) -> Result<Report, Refusal> {
-        match how {
-            _ if self.depth() == 0 => refuse("the root frame is closed by pop_frame alone".into()),
-            Closing::Unpopped => Ok(self.merge(words, Some(how))),
-            Closing::Abandoned => Ok(self.inherit(words)),
+    pub(super) fn close_frame_without_pop(
+        &mut self,
+        abnormal_end: AbnormalEnd,
+        last_message: &str,
+    ) -> Result<ChangeReport, ApplyError> {
+        match abnormal_end {
+            _ if self.depth() == 0 => refuse_change("the root frame is closed by pop_frame alone".into()),
+            AbnormalEnd::TurnEndedWithoutPop => {
+                Ok(self.merge_top_frame_into_parent(last_message, Some(abnormal_end)))
+            }
+            AbnormalEnd::Abandoned => Ok(self.drop_abandoned_frame_keeping_registers(last_message)),
         }
     }
 
-    /// What the parent gets of a child that has returned: R7, R3, R2 and R6, and nothing else.
-    fn merge(&mut self, result: &str, how: Option<Closing>) -> Report {
-        let Some(child) = self.frames.pop() else { return Report::default() };
+    /// Pops the current frame and writes its result into the parent's R7, R3, R2 and R6. No other register of
+    /// the parent changes.
+    fn merge_top_frame_into_parent(
+        &mut self,
+        result: &str,
+        abnormal_end: Option<AbnormalEnd>,
+    ) -> ChangeReport {
+        let Some(child) = self.frames.pop() else { return ChangeReport::default() };
         let depth = self.depth();
         let mut notes = Vec::new();
-        for (register, was) in UNMERGED.into_iter().zip(&child.inherited) {
-            if child.registers[register.index()].text != *was {
+        for (register, inherited_text) in REGISTERS_NOT_MERGED.into_iter().zip(&child.inherited_registers) {
+            if child.registers[register.index()].text != *inherited_text {
                 notes.push(format!("{} of the child differs from yours, and is not merged", register.key()));
             }
         }
-        let questions = child.registers[Register::OpenQuestions.index()].text.clone();
-        let before = self.register(Register::OpenQuestions).chars().count();
-        if self.register(Register::OpenQuestions) != questions && before > 0 {
-            notes.push(format!("{} replaced (was {before} chars)", Register::OpenQuestions.key()));
+        let child_questions = child.registers[Register::OpenQuestions.index()].text.clone();
+        let previous_chars = self.register_text(Register::OpenQuestions).chars().count();
+        if self.register_text(Register::OpenQuestions) != child_questions && previous_chars > 0 {
+            notes.push(format!("{} replaced (was {previous_chars} chars)", Register::OpenQuestions.key()));
         }
-        self.set(depth, Register::Status, fit(result, Register::Status.limit()));
-        self.set(depth, Register::Phase, &format!("returned from: {}", child.name));
-        self.set(depth, Register::Next, "");
-        self.set(depth, Register::OpenQuestions, &questions);
-        self.returned = Some(Returned::new(child, how, result, &notes));
-        Report { notes, ..Report::default() }
+        self.set_register(
+            depth,
+            Register::Status,
+            truncate_at_grapheme(result, Register::Status.max_chars()),
+        );
+        self.set_register(depth, Register::Phase, &format!("returned from: {}", child.name));
+        self.set_register(depth, Register::Next, "");
+        self.set_register(depth, Register::OpenQuestions, &child_questions);
+        self.last_returned_frame = Some(ReturnedFrame::new(child, abnormal_end, result, &notes));
+        ChangeReport { notes, ..ChangeReport::default() }
     }
 
-    /// The registers of a child that died are all that is left of its work: they go to the parent. Where nobody worked
-    /// there is none.
-    fn inherit(&mut self, words: &str) -> Report {
-        let Some(child) = self.frames.pop() else { return Report::default() };
+    /// Pops a frame whose subagent died. Its registers are all that is left of its work, so R7, R6 and R1 go
+    /// to the parent; not if no subagent had begun to work in it.
+    fn drop_abandoned_frame_keeping_registers(&mut self, last_message: &str) -> ChangeReport {
+        let Some(child) = self.frames.pop() else { return ChangeReport::default() };
         let depth = self.depth();
-        if child.agent.is_some() {
+        if child.agent_id.is_some() {
             for register in [Register::Status, Register::OpenQuestions, Register::Plan] {
-                self.set(depth, register, &child.registers[register.index()].text);
+                self.set_register(depth, register, &child.registers[register.index()].text);
             }
-            self.set(depth, Register::Next, "");
+            self.set_register(depth, Register::Next, "");
         }
-        self.set(depth, Register::Phase, &format!("abandoned: {}", child.name));
-        self.returned = Some(Returned::new(child, Some(Closing::Abandoned), words, &[]));
-        Report::default()
+        self.set_register(depth, Register::Phase, &format!("abandoned: {}", child.name));
+        self.last_returned_frame =
+            Some(ReturnedFrame::new(child, Some(AbnormalEnd::Abandoned), last_message, &[]));
+        ChangeReport::default()
     }
 }
 
-impl Returned {
-    fn new(child: Frame, how: Option<Closing>, result: &str, notes: &[String]) -> Returned {
-        Returned {
-            name: child.name,
-            call: child.started.map(|started| started.call),
-            agent: child.agent,
-            how,
+impl ReturnedFrame {
+    fn new(
+        child_frame: Frame,
+        abnormal_end: Option<AbnormalEnd>,
+        result: &str,
+        notes: &[String],
+    ) -> ReturnedFrame {
+        ReturnedFrame {
+            name: child_frame.name,
+            call_id: child_frame.subagent_launch.map(|started| started.call_id),
+            agent_id: child_frame.agent_id,
+            closing: abnormal_end,
             result: result.to_owned(),
-            notes: notes.to_vec(),
+            merge_notes: notes.to_vec(),
         }
     }
 }
 
-/// An objective as R0 has it; the whole of it is in the frame.
-fn as_goal(objective: &str) -> String {
-    let limit = Register::Goal.limit();
-    if objective.chars().count() <= limit {
+/// Truncates an objective to the length of R0. The frame has the full text.
+fn truncate_to_goal_register(objective: &str) -> String {
+    let max_chars = Register::Goal.max_chars();
+    if objective.chars().count() <= max_chars {
         return objective.to_owned();
     }
-    format!("{}…", fit(objective, limit - 1))
+    format!("{}…", truncate_at_grapheme(objective, max_chars - 1))
 }

@@ -1,82 +1,84 @@
-//! The heap: named chunks that every frame sees.
+//! The heap: named chunks of text that are visible in every frame.
 
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// Above this, in characters, writing still succeeds and says that it is too much.
-pub const SOFT_LIMIT: usize = 8_000;
-/// Above this, in UTF-16 units, nothing more is taken: the client counts what hooks say in these.
-pub const HARD_LIMIT: usize = 3 * SOFT_LIMIT;
-/// The longest chunk, in UTF-16 units: the client shows at most 10,000 of what one hook says, and cuts no chunk so.
-pub const CHUNK_UNITS: usize = 9_500;
+/// The soft limit of the whole heap, in characters. A write above it succeeds with a warning.
+pub const SOFT_LIMIT_CHARS: usize = 8_000;
+/// The hard limit of the whole heap, in UTF-16 units, in which the client counts a hook's output. A write
+/// above it is refused.
+pub const HARD_LIMIT_UTF16_UNITS: usize = 3 * SOFT_LIMIT_CHARS;
+/// The maximum length of a chunk, in UTF-16 units. The client shows at most 10,000 units of one hook's
+/// output, so a chunk of this length is never cut.
+pub const MAX_CHUNK_UTF16_UNITS: usize = 9_500;
 
-/// The maximum number of chunks: the index of all must fit into one hook's reply.
-pub const MOST_CHUNKS: usize = 32;
-/// The longest name of a chunk, in UTF-16 units.
-pub const CHUNK_NAME: usize = 40;
-/// The longest description, in characters.
-pub const DESCRIPTION: usize = 80;
+/// The maximum number of chunks. The index of all chunks must fit into one hook's output.
+pub const MAX_CHUNKS: usize = 32;
+/// The maximum length of a chunk's name, in UTF-16 units.
+pub const MAX_CHUNK_NAME_UTF16_UNITS: usize = 40;
+/// The maximum length of a chunk's description, in characters.
+pub const MAX_DESCRIPTION_CHARS: usize = 80;
 
-/// One chunk.
+/// A named text on the heap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Chunk {
-    /// Its name.
     pub name: String,
-    /// What it holds.
     pub content: String,
-    /// What it is for.
+    /// What the content is for.
     pub description: String,
-    /// The step in which it was allocated: its age counts from there.
-    pub allocated: u64,
-    /// The step in which it was written last.
-    pub updated: u64,
-    /// The revision that wrote it.
+    /// The step in which it was allocated; its age is counted from there.
+    #[serde(rename = "allocated")]
+    pub allocated_at_step: u64,
+    /// The step in which it was last written.
+    #[serde(rename = "updated")]
+    pub updated_at_step: u64,
+    /// The revision that last wrote it.
     pub rev: u64,
 }
 
 impl Chunk {
-    /// Its size in characters.
-    pub fn size(&self) -> usize {
+    /// Returns the number of characters of the content.
+    pub fn char_count(&self) -> usize {
         self.content.chars().count()
     }
 }
 
-/// How near the heap is to its soft limit.
+/// How close the heap is to its soft limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Pressure {
-    /// Below 70 %.
+pub enum HeapPressure {
+    /// Below 70%.
     Low,
-    /// From 70 %.
+    /// From 70%.
     Elevated,
-    /// From 85 %.
+    /// From 85%.
     High,
-    /// Above the soft limit.
+    /// Above 100%.
     Over,
 }
 
-impl Pressure {
-    /// The pressure of this many characters.
-    pub fn of(size: usize) -> Pressure {
-        match share(size) {
-            _ if size > SOFT_LIMIT => Pressure::Over,
-            85.. => Pressure::High,
-            70.. => Pressure::Elevated,
-            _ => Pressure::Low,
+impl HeapPressure {
+    /// Returns the pressure of a heap with this many characters.
+    pub fn from_heap_chars(heap_chars: usize) -> HeapPressure {
+        match percent_of_soft_limit(heap_chars) {
+            _ if heap_chars > SOFT_LIMIT_CHARS => HeapPressure::Over,
+            85.. => HeapPressure::High,
+            70.. => HeapPressure::Elevated,
+            _ => HeapPressure::Low,
         }
     }
 
-    /// The word in reports.
-    pub fn word(self) -> &'static str {
+    /// Returns the name that reports use, such as `elevated`.
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// This many characters in percent of the soft limit.
-pub fn share(size: usize) -> usize {
-    size * 100 / SOFT_LIMIT
+/// Returns a number of characters as a percentage of the soft limit, rounded down.
+pub fn percent_of_soft_limit(char_count: usize) -> usize {
+    char_count * 100 / SOFT_LIMIT_CHARS
 }
 
 #[cfg(test)]
@@ -84,17 +86,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pressure_rises_at_its_marks() {
+    fn pressure_rises_at_70_and_85_percent_and_above_the_limit() {
         for (size, pressure) in [
-            (0, Pressure::Low),
-            (5_599, Pressure::Low),
-            (5_600, Pressure::Elevated),
-            (6_799, Pressure::Elevated),
-            (6_800, Pressure::High),
-            (8_000, Pressure::High),
-            (8_001, Pressure::Over),
+            (0, HeapPressure::Low),
+            (5_599, HeapPressure::Low),
+            (5_600, HeapPressure::Elevated),
+            (6_799, HeapPressure::Elevated),
+            (6_800, HeapPressure::High),
+            (8_000, HeapPressure::High),
+            (8_001, HeapPressure::Over),
         ] {
-            assert_eq!(Pressure::of(size), pressure, "{size}");
+            assert_eq!(HeapPressure::from_heap_chars(size), pressure, "{size}");
         }
     }
 }

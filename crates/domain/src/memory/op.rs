@@ -1,114 +1,113 @@
-//! What can be done to a memory. A log of these is the memory.
+//! The operations that change a memory. Replaying a log of them gives the memory.
 
-use super::{Owner, Register};
+use super::{FrameOwner, Register};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Values for registers, whole, as they were given.
-pub type Values = BTreeMap<Register, String>;
+/// Values for registers, as they were given: not yet truncated.
+pub type RegisterValues = BTreeMap<Register, String>;
 
-/// One change.
+/// One operation on the memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-pub enum Op {
-    /// Registers of the current frame are written.
+pub enum MemoryOp {
+    /// Writes registers of the current frame.
     UpdateRegisters {
-        /// Only those that change.
-        values: Values,
-        /// True to refuse a value that is too long, instead of cutting it.
+        /// The registers to change; all others are kept.
+        values: RegisterValues,
+        /// True to refuse a value that is too long; otherwise it is truncated.
         #[serde(default)]
         strict: bool,
-        /// True for the user's word: what holds for the task holds in every frame.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        everywhere: bool,
+        /// True for input from the user: constraints, assumptions and questions are then written into every
+        /// frame.
+        #[serde(rename = "everywhere", default, skip_serializing_if = "std::ops::Not::not")]
+        in_all_frames: bool,
     },
-    /// A run begins: a root frame of its own, with its objective in R0. The heap stays.
-    BeginRun {
-        /// What the run is to do.
-        objective: String,
-    },
-    /// A frame is begun.
+    /// Starts a run: replaces the stack with a new root frame that has the objective in R0. The heap is kept.
+    BeginRun { objective: String },
+    /// Pushes a new frame onto the stack.
     PushFrame {
-        /// Its name.
         name: String,
-        /// What it is to do.
+        /// The frame's task.
         objective: String,
-        /// What it must know.
+        /// Background that the frame's subagent needs.
         context: String,
-        /// What it is to report.
+        /// What the frame has to report when it pops.
         return_spec: String,
-        /// The model's call that pushed it, where one is behind it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call: Option<String>,
+        /// The id of the model's tool call that pushed it; `None` if no call did.
+        #[serde(rename = "call", default, skip_serializing_if = "Option::is_none")]
+        pushed_by_call: Option<String>,
     },
-    /// The client is told to start the current frame's subagent.
+    /// Starts the current frame's subagent.
     StartFrame {
-        /// The model's call that starts it.
-        call: String,
-        /// By whom.
-        owner: Owner,
+        /// The id of the model's tool call that starts it.
+        #[serde(rename = "call")]
+        started_by_call: String,
+        /// The session and the client that start it.
+        owner: FrameOwner,
     },
-    /// A subagent begins to work in the current frame.
+    /// Assigns a subagent to the current frame.
     EnterFrame {
-        /// Its id.
+        /// The id of the subagent.
         agent: String,
     },
-    /// The current frame is finished.
+    /// Finishes the current frame and returns to its parent.
     PopFrame {
-        /// What its parent is told.
+        /// The report for the parent frame.
         result: String,
     },
-    /// The current frame ended in another way.
+    /// Removes the current frame, whose subagent ended without a pop.
     CloseFrame {
-        /// How.
-        how: Closing,
-        /// Its last words.
-        words: String,
+        #[serde(rename = "how")]
+        abnormal_end: AbnormalEnd,
+        /// The last message of its subagent.
+        #[serde(rename = "words")]
+        last_message: String,
     },
-    /// A chunk is allocated.
+    /// Allocates a chunk on the heap.
     HeapAlloc {
-        /// Its name.
         name: String,
-        /// What it holds.
+        /// The text of the chunk.
         content: String,
-        /// What it is for.
+        /// What the text is for.
         #[serde(default)]
         description: String,
     },
-    /// A chunk is rewritten.
+    /// Replaces the content of a chunk.
     HeapWrite {
-        /// Its name.
         name: String,
-        /// What it holds from now on.
+        /// The new text of the chunk.
         content: String,
     },
-    /// A chunk is freed.
-    HeapFree {
-        /// Its name.
-        name: String,
-    },
-    /// The model has answered.
+    /// Removes a chunk from the heap.
+    HeapFree { name: String },
+    /// Counts one response of the model.
     Step,
-    /// The user has spoken: a memory whose root was done is written again.
+    /// Allows writes again after the root frame was done, because the user has written.
     Reopen,
 }
 
-impl Op {
-    /// True if the caller already knows everything that it wrote.
-    pub fn is_told_by_its_call(&self) -> bool {
+impl MemoryOp {
+    /// Returns true if the operation changed only what its caller wrote itself, so the caller need not be
+    /// told of it.
+    pub fn is_write_known_to_caller(&self) -> bool {
         matches!(
             self,
-            Op::UpdateRegisters { .. } | Op::HeapAlloc { .. } | Op::HeapWrite { .. } | Op::HeapFree { .. }
+            MemoryOp::UpdateRegisters { .. }
+                | MemoryOp::HeapAlloc { .. }
+                | MemoryOp::HeapWrite { .. }
+                | MemoryOp::HeapFree { .. }
         )
     }
 }
 
-/// How a frame ended that did not pop.
+/// How a frame ended without a pop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Closing {
-    /// Its subagent ended its turn and did not pop, also not when it was reminded.
-    Unpopped,
+pub enum AbnormalEnd {
+    /// Its subagent ended its turn without a pop, even after a reminder.
+    #[serde(rename = "unpopped")]
+    TurnEndedWithoutPop,
     /// Its subagent died, or was never started.
     Abandoned,
 }

@@ -1,8 +1,8 @@
-//! The eight registers.
+//! The eight registers of a frame.
 
 use serde::{Deserialize, Serialize};
 
-/// One of the eight.
+/// One of the eight registers of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Register {
     /// The current top-level objective.
@@ -17,25 +17,25 @@ pub enum Register {
     /// The current phase.
     #[serde(rename = "R3_PHASE")]
     Phase,
-    /// What must hold.
+    /// The constraints of the task.
     #[serde(rename = "R4_CONSTRAINTS")]
     Constraints,
-    /// What is assumed and not verified.
+    /// The unverified assumptions.
     #[serde(rename = "R5_ASSUMPTIONS")]
     Assumptions,
-    /// What is unknown.
+    /// The open questions.
     #[serde(rename = "R6_OPEN_QUESTIONS")]
     OpenQuestions,
-    /// What has just happened.
+    /// The result of the last action.
     #[serde(rename = "R7_STATUS")]
     Status,
 }
 
-/// What a child frame may change and its parent does not get.
-pub(super) const UNMERGED: [Register; 2] = [Register::Constraints, Register::Assumptions];
+/// The registers that a child frame may change, but that are not merged into its parent.
+pub(super) const REGISTERS_NOT_MERGED: [Register; 2] = [Register::Constraints, Register::Assumptions];
 
 impl Register {
-    /// All, in order.
+    /// All registers, in order.
     pub const ALL: [Register; 8] = [
         Register::Goal,
         Register::Plan,
@@ -47,12 +47,12 @@ impl Register {
         Register::Status,
     ];
 
-    /// Its number.
+    /// Returns the number of the register.
     pub fn index(self) -> usize {
         self as usize
     }
 
-    /// `R0 GOAL`
+    /// Returns the label for text, such as `R0 GOAL`.
     pub fn label(self) -> &'static str {
         const LABELS: [&str; 8] = [
             "R0 GOAL",
@@ -67,7 +67,7 @@ impl Register {
         LABELS[self.index()]
     }
 
-    /// `R0_GOAL`, as tools and the command name it.
+    /// Returns the key that tools and the command use, such as `R0_GOAL`.
     pub fn key(self) -> &'static str {
         const KEYS: [&str; 8] = [
             "R0_GOAL",
@@ -82,19 +82,20 @@ impl Register {
         KEYS[self.index()]
     }
 
-    /// The longest value, in Unicode scalar values: the unit of JSON Schema's `maxLength`.
-    pub fn limit(self) -> usize {
+    /// Returns the maximum length of the value in Unicode scalar values, the unit of JSON Schema's
+    /// `maxLength`.
+    pub fn max_chars(self) -> usize {
         const LIMITS: [usize; 8] = [240, 980, 200, 60, 720, 480, 600, 300];
         LIMITS[self.index()]
     }
 
-    /// By its key, its number (`R3`) or its name (`phase`).
-    pub fn named(text: &str) -> Option<Register> {
+    /// Parses a key (`R3_PHASE`), a number (`R3`) or a name (`phase`), ignoring case.
+    pub fn parse(text: &str) -> Option<Register> {
         let text = text.to_uppercase();
-        let is_it = |register: &Register| {
+        let is_named = |register: &Register| {
             let (number, name) = register.key().split_at(2);
             text == register.key() || text == number || text == name[1..]
         };
-        Register::ALL.into_iter().find(is_it)
+        Register::ALL.into_iter().find(is_named)
     }
 }

@@ -1,57 +1,65 @@
-//! The session's item, the steps it takes, and the items that it leaves alone.
+//! Renders the section about the session's item: its steps, and the items that the session must not take.
 
 use super::checks;
-use crate::size::Size;
+use crate::size::ItemSize;
 use crate::state::RunState;
-use crate::text::{clip, one_line};
+use crate::text::{to_single_line, truncate_end};
 
-/// How many of the items that are not to be taken are named at most: the plan has the rest.
-const NAMED: usize = 5;
-/// How much of the session's own item, and of one that is only named.
-const OWN: usize = 200;
-const OTHER: usize = 80;
+/// The maximum number of other items that are named. The plan has the rest.
+const MAX_NAMED_ITEMS: usize = 5;
+/// The maximum lengths of the session's own item and of another item, in characters.
+const MAX_OWN_ITEM_CHARS: usize = 200;
+const MAX_OTHER_ITEM_CHARS: usize = 80;
 
-/// Of an item that was set aside and is taken up again.
-pub const BEGUN_BEFORE: &str = "It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.";
+/// The hint for an item that was set aside and is retried.
+pub const SET_ASIDE_BEFORE: &str = "It was set aside: earlier sessions began it and made no progress. Check how far it is before you continue with it.";
 
-/// What is to be done with an item that is too large for one window.
-const SPLIT: &str = "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.";
+/// The instruction for an item that is too large for one context window.
+const SPLIT_INSTRUCTION: &str = "It is marked as too large for one window: first split it. Add its parts as `- [ ]` lines below it, do the first part, and tick the item itself when all its parts are ticked.";
 
-/// The section about the session's item. `takeover` is the first step of a session that takes over an item half done.
-pub(super) fn section(state: &RunState, item: Option<&str>, takeover: Option<&str>) -> String {
-    let file = state.options.todo_file.as_deref().map(one_line);
+/// Renders the section about the session's item. `takeover_step` is the first step of a session that takes
+/// over a half-done item.
+pub(super) fn render_item_section(
+    state: &RunState,
+    item: Option<&str>,
+    takeover_step: Option<&str>,
+) -> String {
+    let file = state.options.todo_file.as_deref().map(to_single_line);
     let paragraphs = match (&file, item) {
         (Some(file), Some(item)) => vec![
-            format!("> {}", clip(&one_line(item), OWN)),
-            about(state, file, item),
-            not_now(state, item),
-            put_back(state, file),
-            steps(state, Some(item), &work_on_item(state, Some(item), file), takeover),
+            format!("> {}", truncate_end(&to_single_line(item), MAX_OWN_ITEM_CHARS)),
+            describe_item_line(state, file, item),
+            render_items_not_to_take(state, item),
+            render_vanished_items(state, file),
+            render_steps(state, Some(item), &wording_for_item(state, Some(item), file), takeover_step),
         ],
-        (Some(file), None) if !state.vanished().is_empty() => {
-            vec![put_back(state, file), steps(state, None, &work_on_item(state, None, file), takeover)]
+        (Some(file), None) if !state.items_removed_unticked().is_empty() => {
+            vec![
+                render_vanished_items(state, file),
+                render_steps(state, None, &wording_for_item(state, None, file), takeover_step),
+            ]
         }
-        (Some(file), None) if !state.items.todo_items.is_empty() => vec![format!(
+        (Some(file), None) if !state.plan_items.todo_items.is_empty() => vec![format!(
             "Every open item of `{file}` waits for the user's answer. Do nothing, and end your turn."
         )],
         (Some(file), None) => vec![format!(
             "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then {}.",
-            checks::commands(state, item),
+            checks::render_check_commands(state, item),
             if state.options.ends_with_last_tick() { "end your turn" } else { "make the promise below" }
         )],
         (None, _) => vec![
             "One complete step of the task below.".to_owned(),
-            steps(
+            render_steps(
                 state,
                 item,
-                &Work {
-                    names: "the task",
-                    this: "one step of it",
-                    done: "",
-                    unproven: "say why",
-                    end: "Commit with a message that names the step, and end your turn.".to_owned(),
+                &WorkWording {
+                    subject: "the task",
+                    unit_of_work: "one step of it",
+                    if_already_done: "",
+                    if_unproven: "say why",
+                    final_step: "Commit with a message that names the step, and end your turn.".to_owned(),
                 },
-                takeover,
+                takeover_step,
             ),
         ],
     };
@@ -59,37 +67,44 @@ pub(super) fn section(state: &RunState, item: Option<&str>, takeover: Option<&st
     format!("## Your item\n\n{}\n", paragraphs.join("\n\n"))
 }
 
-/// Which line of the plan it is, and what is special about it.
-fn about(state: &RunState, file: &str, item: &str) -> String {
-    let is_begun = state.items.set_aside.iter().any(|aside| aside == item);
-    let which = match (is_begun || state.items.set_aside.is_empty(), state.items.parked.is_empty()) {
+/// Describes which line of the plan the item is, with hints for an item that was set aside or must be split.
+fn describe_item_line(state: &RunState, file: &str, item: &str) -> String {
+    let was_set_aside = state.plan_items.set_aside_items.iter().any(|item_set_aside| item_set_aside == item);
+    let qualifier = match (
+        was_set_aside || state.plan_items.set_aside_items.is_empty(),
+        state.plan_items.parked_questions.is_empty(),
+    ) {
         (true, true) => "",
         (false, true) => " that is not set aside",
         (true, false) => " that does not wait for an answer",
         (false, false) => " that is not set aside and does not wait for an answer",
     };
-    let open = state.items.todo_items.len();
-    let all = open + state.items.completed_items.len();
-    let split = Size::stated(item) == Some(Size::VeryComplex);
-    let more = [(is_begun, BEGUN_BEFORE), (split, SPLIT)];
-    let more: String =
-        more.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| format!(" {words}")).collect();
-    // Its parts, once it is split, stand there, too.
-    if state.options.item_brief.is_some() && all == 1 {
-        return format!("It stands in `{file}`, which has this item alone.{more}");
+    let open_count = state.plan_items.todo_items.len();
+    let total_count = open_count + state.plan_items.completed_items.len();
+    let needs_split = ItemSize::parse_from_item(item) == Some(ItemSize::VeryComplex);
+    let hints = [(was_set_aside, SET_ASIDE_BEFORE), (needs_split, SPLIT_INSTRUCTION)];
+    let hint_text: String =
+        hints.iter().filter(|(applies, _)| *applies).map(|(_, hint)| format!(" {hint}")).collect();
+    // Once the item is split, the file has its parts, too.
+    if state.options.item_brief.is_some() && total_count == 1 {
+        return format!("It stands in `{file}`, which has this item alone.{hint_text}");
     }
-    format!("It is the first open item of `{file}`{which} ({open} of {all} items open).{more}")
+    format!(
+        "It is the first open item of `{file}`{qualifier} ({open_count} of {total_count} items open).{hint_text}"
+    )
 }
 
-/// The open items that no session may take now; nothing if there are none.
-fn not_now(state: &RunState, own: &str) -> String {
-    let why = |item: &String| {
-        let is_half_done = state.half_done.iter().any(|waiting| waiting.current_todo_item == *item);
-        if item == own {
+/// Renders the open items that this session must not take, each with the reason. Returns nothing if there are
+/// none.
+fn render_items_not_to_take(state: &RunState, own_item: &str) -> String {
+    let reason_not_to_take = |item: &String| {
+        let is_half_done =
+            state.half_done_checkpoints.iter().any(|checkpoint| checkpoint.current_todo_item == *item);
+        if item == own_item {
             None
         } else if state.is_parked(item) {
             Some("waits for the user's answer")
-        } else if state.items.set_aside.contains(item) {
+        } else if state.plan_items.set_aside_items.contains(item) {
             Some("set aside: sessions made no progress on it")
         } else if is_half_done {
             Some("half done: a later session resumes it")
@@ -97,24 +112,34 @@ fn not_now(state: &RunState, own: &str) -> String {
             None
         }
     };
-    let named: Vec<String> = state
-        .items
+    let named_items: Vec<String> = state
+        .plan_items
         .todo_items
         .iter()
-        .filter_map(|item| why(item).map(|why| format!("\"{}\" ({why})", clip(&one_line(item), OTHER))))
+        .filter_map(|item| {
+            reason_not_to_take(item).map(|why| {
+                format!("\"{}\" ({why})", truncate_end(&to_single_line(item), MAX_OTHER_ITEM_CHARS))
+            })
+        })
         .collect();
-    if named.is_empty() {
+    if named_items.is_empty() {
         return String::new();
     }
-    let rest = named.len().saturating_sub(NAMED);
-    let more = if rest > 0 { format!(", and {rest} more") } else { String::new() };
-    format!("Not to be taken now: {}{more}.", named[..named.len() - rest].join(", "))
+    let unnamed_count = named_items.len().saturating_sub(MAX_NAMED_ITEMS);
+    let more_note = if unnamed_count > 0 { format!(", and {unnamed_count} more") } else { String::new() };
+    format!(
+        "Not to be taken now: {}{more_note}.",
+        named_items[..named_items.len() - unnamed_count].join(", ")
+    )
 }
 
-/// What the plan has lost, and what to do about it; nothing if it has lost nothing.
-fn put_back(state: &RunState, file: &str) -> String {
-    let items: Vec<String> =
-        state.vanished().iter().map(|item| format!("- {}", clip(&one_line(item), OWN))).collect();
+/// Renders the items that have vanished from the plan, and how to put them back. Returns nothing if none has.
+fn render_vanished_items(state: &RunState, file: &str) -> String {
+    let items: Vec<String> = state
+        .items_removed_unticked()
+        .iter()
+        .map(|item| format!("- {}", truncate_end(&to_single_line(item), MAX_OWN_ITEM_CHARS)))
+        .collect();
     if items.is_empty() {
         return String::new();
     }
@@ -124,57 +149,65 @@ fn put_back(state: &RunState, file: &str) -> String {
     )
 }
 
-/// What differs between an item of a plan and a step of a task without one.
-struct Work<'a> {
-    names: &'a str,
-    this: &'a str,
-    /// What to do if the work is done already.
-    done: &'a str,
+/// The words that differ between an item of a plan and a step of a task without a plan.
+struct WorkWording<'a> {
+    subject: &'a str,
+    unit_of_work: &'a str,
+    /// What to do if the work is already done.
+    if_already_done: &'a str,
     /// What to do with work that cannot be proven.
-    unproven: &'a str,
-    end: String,
+    if_unproven: &'a str,
+    final_step: String,
 }
 
-fn work_on_item(state: &RunState, item: Option<&str>, file: &str) -> Work<'static> {
-    let is_trivial = item.is_some_and(|item| Size::stated(item) == Some(Size::Trivial));
-    let then = if state.options.pack || is_trivial {
+fn wording_for_item(state: &RunState, item: Option<&str>, file: &str) -> WorkWording<'static> {
+    let is_trivial = item.is_some_and(|item| ItemSize::parse_from_item(item) == Some(ItemSize::Trivial));
+    let continuation_note = if state.options.packs_items || is_trivial {
         " You may then be told to continue with the next item in this session: do so only then."
     } else {
         ""
     };
-    Work {
-        names: "the item",
-        this: "this item",
-        done: "if it is done already and you can prove it, tick it and end your turn",
-        unproven: "leave the item unticked and note why below it",
-        end: format!(
-            "Tick its line in `{file}` (`- [x]`), commit with a message that names the item, and end your turn.{then}"
+    WorkWording {
+        subject: "the item",
+        unit_of_work: "this item",
+        if_already_done: "if it is done already and you can prove it, tick it and end your turn",
+        if_unproven: "leave the item unticked and note why below it",
+        final_step: format!(
+            "Tick its line in `{file}` (`- [x]`), commit with a message that names the item, and end your turn.{continuation_note}"
         ),
     }
 }
 
-/// The steps of a session. A verify command judges the whole run: while items are open it may fail for their sake.
-fn steps(state: &RunState, item: Option<&str>, work: &Work<'_>, takeover: Option<&str>) -> String {
-    let checks = checks::commands(state, item);
-    let Work { names, this, done, unproven, end } = work;
-    let joined = |mark: &str| if done.is_empty() { String::new() } else { format!("{mark} {done}") };
-    let first = match takeover {
-        Some(step) => format!("{step}{}.", joined(";")),
+/// Renders the numbered steps of a session. A verify command checks the whole run, so it may fail because of
+/// items that are still open.
+fn render_steps(
+    state: &RunState,
+    item: Option<&str>,
+    wording: &WorkWording<'_>,
+    takeover_step: Option<&str>,
+) -> String {
+    let checks = checks::render_check_commands(state, item);
+    let WorkWording { subject, unit_of_work, if_already_done, if_unproven, final_step } = wording;
+    let already_done_clause = |separator: &str| {
+        if if_already_done.is_empty() { String::new() } else { format!("{separator} {if_already_done}") }
+    };
+    let first_step = match takeover_step {
+        Some(step) => format!("{step}{}.", already_done_clause(";")),
         None => format!(
-            "Look first: `git status`, `git log -5`, and the code that {names} is about. Do not assume that it is missing{}.",
-            joined(":")
+            "Look first: `git status`, `git log -5`, and the code that {subject} is about. Do not assume that it is missing{}.",
+            already_done_clause(":")
         ),
     };
-    let left = if state.options.commands().is_empty() {
+    let exception = if state.options.all_verify_commands().is_empty() {
         ""
     } else {
         ", except what fails only because other work is still open"
     };
     format!(
-        "1. {first}\n\
-         2. Do {this}, completely, and nothing else. No placeholders. Small decisions are yours.\n\
-         3. Prove it with {checks}. Fix what fails{left}. What you cannot fix: {unproven}. Never change, skip or delete a test or a check to make it pass.\n\
-         4. {end}\n\n\
+        "1. {first_step}\n\
+         2. Do {unit_of_work}, completely, and nothing else. No placeholders. Small decisions are yours.\n\
+         3. Prove it with {checks}. Fix what fails{exception}. What you cannot fix: {if_unproven}. Never change, skip or delete a test or a check to make it pass.\n\
+         4. {final_step}\n\n\
          Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost."
     )
 }

@@ -1,77 +1,88 @@
-//! The rules that hold for every session of a run, the promise last.
+//! Renders the rules for every session of a run. The promise comes last.
 
 use super::checks;
 use crate::promise;
 use crate::state::RunState;
-use crate::text::{clip, one_line, one_line_of_code};
+use crate::text::{to_line_for_backticks, to_single_line, truncate_end};
 
-/// What a session with the working memory is told beside the server's own instructions.
-const MEMORY: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap come from earlier sessions, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the promise line below: call it only when everything is done.";
+/// The rule for a session with the working memory, in addition to the server's own instructions.
+const MEMORY_RULE: &str = "This run has a working memory (the `plimsoll` tools): its registers and heap come from earlier sessions, and the next session finds them as you leave them. R0 is the run's objective. Keep R1 PLAN, R2 NEXT and R7 STATUS true, and put on the heap what a later session would get wrong without it. `pop_frame` in the root frame means the same as the promise line below: call it only when everything is done.";
 
-/// What a session without the working memory is told: a line in a file survives the end of the session.
-fn note_below(file: &str) -> String {
+/// Renders the rule for a session without the working memory: to write notes into the plan, where they
+/// survive the end of the session.
+fn render_note_rule(file: &str) -> String {
     format!(
         "What the next session would otherwise get wrong (a value, a decision and its reason, a dead end): write it down at once, as one line `  > …` under the item in `{file}`. Not what git shows."
     )
 }
 
-/// What nobody wrote down is lost only to a session that guesses: the turn log has what earlier sessions read and said.
-fn look_up(state: &RunState) -> String {
-    let earlier = if state.iteration > 1 || state.is_iteration_repeated() {
+/// Renders the rule to look values up instead of guessing. The turn log has everything that earlier sessions
+/// read and said, so nothing is lost that was not written down.
+fn render_lookup_rule(state: &RunState) -> String {
+    let turn_log_hint = if state.iteration > 1 || state.has_iteration_number_been_used() {
         ", or search what earlier sessions read and said with `plimsoll turns grep PATTERN`"
     } else {
         ""
     };
     format!(
-        "Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git){earlier}."
+        "Do not guess a value or a decision that you need and do not have: look it up where it comes from (the files, git){turn_log_hint}."
     )
 }
 
-/// Why subagents, with what they have saved so far if that is known.
-fn delegation(state: &RunState) -> String {
-    let saved = state.delegated().words().map(|words| format!(" (in this project so far, {words})"));
+/// Renders the rule to use subagents, with what they have saved so far if that is known.
+fn render_subagent_rule(state: &RunState) -> String {
+    let savings = state
+        .project_subagent_usage()
+        .render_summary()
+        .map(|words| format!(" (in this project so far, {words})"));
     format!(
         "Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back{}.",
-        saved.unwrap_or_default()
+        savings.unwrap_or_default()
     )
 }
 
-/// A process that outlives the turn of its session holds ports and files that the next session needs.
-const NO_PROCESS: &str =
+/// A process that outlives its session may keep ports and files that the next session needs.
+const NO_BACKGROUND_PROCESS_RULE: &str =
     "Start nothing that goes on after your turn: end each server or watcher that you started.";
 
-/// The most bytes that name what is protected.
-const MAX_PROTECTED_BYTES: usize = 2_000;
+/// The maximum length of the list of protected paths, in characters.
+const MAX_PROTECTED_LIST_CHARS: usize = 2_000;
 
-/// Returns the rule that names what no session may change; none if nothing is protected.
-fn protected(state: &RunState) -> Option<String> {
-    let protected = &state.options.protect;
-    let quoted = |path: &String| format!("`{}`", one_line_of_code(path, 200));
-    let named: Vec<String> = protected.iter().map(quoted).collect();
-    (!protected.is_empty()).then(|| {
+/// Renders the rule about the protected paths, which no session may change. Returns `None` if nothing is
+/// protected.
+fn render_protected_files_rule(state: &RunState) -> Option<String> {
+    let protected_paths = &state.options.protected_paths;
+    let quote_path = |path: &String| format!("`{}`", to_line_for_backticks(path, 200));
+    let quoted_paths: Vec<String> = protected_paths.iter().map(quote_path).collect();
+    (!protected_paths.is_empty()).then(|| {
         format!(
             "These are protected: {}. Change nothing in them, add nothing and remove nothing, also for a moment; caches that your tools write into a protected folder count, too. While they are not what they were when the run began, no tick counts and the run cannot be completed. If one of them is wrong, ask the user.",
-            clip(&named.join(", "), MAX_PROTECTED_BYTES)
+            truncate_end(&quoted_paths.join(", "), MAX_PROTECTED_LIST_CHARS)
         )
     })
 }
 
-/// The section of the rules.
-pub(super) fn section(state: &RunState) -> String {
-    let file = state.options.todo_file.as_deref().map(one_line);
-    let noted = match &file {
-        _ if state.options.memory => Some(MEMORY.to_owned()),
-        Some(file) => Some(note_below(file)),
+/// Renders the section with the rules.
+pub(super) fn render_rules_section(state: &RunState) -> String {
+    let file = state.options.todo_file.as_deref().map(to_single_line);
+    let notes_rule = match &file {
+        _ if state.options.uses_working_memory => Some(MEMORY_RULE.to_owned()),
+        Some(file) => Some(render_note_rule(file)),
         None => None,
     };
-    let marker = "A hook's message that begins with `CCS_` comes from the run: do what it says, at once.";
-    let rules = noted
+    let marker_rule =
+        "A hook's message that begins with `CCS_` comes from the run: do what it says, at once.";
+    let rules = notes_rule
         .into_iter()
-        .chain([look_up(state), delegation(state), NO_PROCESS.to_owned()])
-        .chain(protected(state))
-        .chain([marker.to_owned()]);
+        .chain([
+            render_lookup_rule(state),
+            render_subagent_rule(state),
+            NO_BACKGROUND_PROCESS_RULE.to_owned(),
+        ])
+        .chain(render_protected_files_rule(state))
+        .chain([marker_rule.to_owned()]);
     let rules: String = rules.map(|rule| format!("- {rule}\n")).collect();
-    let (blocked, complete) = match &file {
+    let (blocked_rule, completion_condition) = match &file {
         Some(_) => (
             "If only the user can help with the item (a key, a decision): write the question under it as `  ? …`, commit, and end your last message with this line, with your reason in it. The run continues with the other items.",
             "If no item is open and the checks pass, and only then",
@@ -81,23 +92,27 @@ pub(super) fn section(state: &RunState) -> String {
             "If the whole task is done and the checks pass, and only then",
         ),
     };
-    let believed = checks::when_they_run(state);
-    let rival = promise::rival(&state.options.objective, &state.options.completion_promise, &state.nonce);
-    let blocked_line = promise::blocked_line(&state.nonce, "REASON");
+    let verification_note = checks::describe_when_run_executes_commands(state);
+    let other_promise = promise::find_other_promise(
+        &state.options.objective,
+        &state.options.completion_promise,
+        &state.promise_code,
+    );
+    let blocked_promise = promise::render_blocked_line(&state.promise_code, "REASON");
     if state.options.ends_with_last_tick() {
-        let rival = rival.map_or(String::new(), |rival| {
+        let other_promise_note = other_promise.map_or(String::new(), |rival| {
             format!(" The task text names `{rival}`, which does not count here: leave it out.")
         });
         return format!(
-            "## Rules of the run\n\n{rules}- {blocked}\n\n{blocked_line}\n\n- The tick says that the item is done.{believed}{rival}\n"
+            "## Rules of the run\n\n{rules}- {blocked_rule}\n\n{blocked_promise}\n\n- The tick says that the item is done.{verification_note}{other_promise_note}\n"
         );
     }
-    let rival = rival.map_or(String::new(), |rival| {
+    let other_promise_note = other_promise.map_or(String::new(), |rival| {
         format!("\nThe task text names `{rival}`, which does not count here: the line above counts, whatever another text says.\n")
     });
     format!(
-        "## Rules of the run\n\n{rules}- {blocked}\n\n{}\n\n- {complete}: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).{believed}\n\n{}\n{rival}",
-        blocked_line,
-        promise::line(&state.options.completion_promise, &state.nonce),
+        "## Rules of the run\n\n{rules}- {blocked_rule}\n\n{}\n\n- {completion_condition}: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).{verification_note}\n\n{}\n{other_promise_note}",
+        blocked_promise,
+        promise::render_completion_line(&state.options.completion_promise, &state.promise_code),
     )
 }

@@ -1,43 +1,47 @@
-//! What the session of a worker is told beside its item: that it is one of several, and why earlier work was sent back.
+//! Renders the sections for the session of a worker: that it is one of several workers, and why earlier work
+//! on its item was sent back.
 
 use super::checks;
-use crate::claims::{self, Source};
 use crate::item_brief::{ItemBrief, ReturnReason, ReturnedWork};
 use crate::state::RunState;
-use crate::text::one_line_of_code;
+use crate::text::to_line_for_backticks;
+use crate::untrusted_text::{self, TextOrigin};
 
-/// The most bytes of a command.
-const COMMAND: usize = 400;
-/// Where a worktree has everything that is known of work that was sent back, relative to the project.
-pub const RETURNED_FILE: &str = ".claude/plimsoll/worker/refused.md";
+/// The maximum length of a command, in characters.
+const MAX_COMMAND_CHARS: usize = 400;
+/// The file of a worktree with all details of work that was sent back, relative to the project.
+pub const RETURNED_WORK_FILE: &str = ".claude/plimsoll/worker/refused.md";
 
-/// For a later session of the same attempt, because the first one may have brought the commits over.
-const LOOK_FIRST: &str = "An earlier session of this attempt has begun with that. See in `git log` what is here already, and go on from there.";
+/// The instruction for a later session of the same attempt, because the first one may already have
+/// cherry-picked the commits.
+const CONTINUE_EARLIER_SESSION: &str = "An earlier session of this attempt has begun with that. See in `git log` what is here already, and go on from there.";
 
-/// Returns the section that tells a session that it is one of several workers; nothing in another run.
-pub(super) fn section(state: &RunState) -> String {
+/// Renders the section that tells a session that it is one of several workers. Returns nothing in a run
+/// without workers.
+pub(super) fn render_worker_section(state: &RunState) -> String {
     let Some(brief) = &state.options.item_brief else { return String::new() };
-    let plan = one_line_of_code(&brief.plan, COMMAND);
-    let which = match brief.worker_count {
+    let plan = to_line_for_backticks(&brief.plan_path, MAX_COMMAND_CHARS);
+    let worker_description = match brief.worker_count {
         0 | 1 => "one of several workers".to_owned(),
         count => format!("one of {count} workers"),
     };
-    let verified = match quoted(&brief.verify) {
+    let verification_clause = match quote_commands(&brief.verify_commands) {
         commands if commands.is_empty() => String::new(),
         commands => format!(", verifies the result with {commands}"),
     };
     format!(
-        "## You are {which}\n\n\
+        "## You are {worker_description}\n\n\
          - You work in a worktree and on a branch of your own. Other workers do the other items of `{plan}` now.\n\
-         - After your turn the run rebases your commits onto what is merged by then{verified}, and merges them.\n\
+         - After your turn the run rebases your commits onto what is merged by then{verification_clause}, and merges them.\n\
          - So commit here. Never switch branches, merge, rebase or push, and leave `{plan}` as it is: the run ticks it.\n{}",
-        failing(brief)
+        render_commands_that_fail_already(brief)
     )
 }
 
-/// Commands that are not held against a worker, and that have to pass in the end.
-fn failing(brief: &ItemBrief) -> String {
-    match (quoted(&brief.failing), brief.failing.len()) {
+/// Renders the commands that already failed without the worker's changes, and that must pass once all items
+/// are merged.
+fn render_commands_that_fail_already(brief: &ItemBrief) -> String {
+    match (quote_commands(&brief.failing_commands), brief.failing_commands.len()) {
         (_, 0) => String::new(),
         (commands, 1) => format!(
             "- {commands} does not pass yet, with or without your work. It has to pass once all items are merged: do what your item can do for it.\n"
@@ -48,38 +52,44 @@ fn failing(brief: &ItemBrief) -> String {
     }
 }
 
-fn quoted(commands: &[String]) -> String {
-    let quoted: Vec<String> =
-        commands.iter().map(|command| format!("`{}`", one_line_of_code(command, COMMAND))).collect();
-    quoted.join(" and ")
+fn quote_commands(commands: &[String]) -> String {
+    let quoted_commands: Vec<String> = commands
+        .iter()
+        .map(|command| format!("`{}`", to_line_for_backticks(command, MAX_COMMAND_CHARS)))
+        .collect();
+    quoted_commands.join(" and ")
 }
 
-/// Returns the section about earlier work on the item that was sent back; nothing if there is none.
-pub(super) fn returned_work(state: &RunState, item: Option<&str>) -> String {
-    let returned = state.options.item_brief.as_ref().and_then(|brief| brief.returned.as_ref());
-    let Some(work) = returned else { return String::new() };
-    let foreign = foreign_text(work);
-    let block = claims::block(Source::Outputs, &claims::fence(&state.nonce, &foreign), &foreign);
+/// Renders the section about earlier work on the item that was sent back. Returns nothing if there is none.
+pub(super) fn render_returned_work(state: &RunState, item: Option<&str>) -> String {
+    let returned = state.options.item_brief.as_ref().and_then(|brief| brief.returned_work.as_ref());
+    let Some(returned_work) = returned else { return String::new() };
+    let foreign_text = render_output_and_merged_diff(returned_work);
+    let block = untrusted_text::render_quoted_block(
+        TextOrigin::CommandOutput,
+        &untrusted_text::unique_fence(&state.promise_code, &foreign_text),
+        &foreign_text,
+    );
     let block = if block.is_empty() { block } else { format!("\n{block}") };
     format!(
-        "## Earlier work on this item was sent back\n\n{}\n\n{}\n{block}\nBoth diffs and the whole output: `{RETURNED_FILE}`.\n",
-        what_happened(work),
+        "## Earlier work on this item was sent back\n\n{}\n\n{}\n{block}\nBoth diffs and the whole output: `{RETURNED_WORK_FILE}`.\n",
+        describe_why_work_was_returned(returned_work),
         if state.iteration > 1 {
-            LOOK_FIRST.to_owned()
+            CONTINUE_EARLIER_SESSION.to_owned()
         } else {
-            what_to_do(work, &checks::commands(state, item))
+            render_instructions_for_returned_work(returned_work, &checks::render_check_commands(state, item))
         }
     )
 }
 
-fn what_happened(work: &ReturnedWork) -> String {
-    let files = work.named_files();
-    match work.reason {
-        ReturnReason::Conflict if files.is_empty() => {
+fn describe_why_work_was_returned(returned_work: &ReturnedWork) -> String {
+    let conflicting_files = returned_work.list_conflict_files();
+    match returned_work.return_reason {
+        ReturnReason::Conflict if conflicting_files.is_empty() => {
             "An earlier session did this item. Its work conflicts with what others have merged meanwhile.".to_owned()
         }
         ReturnReason::Conflict => format!(
-            "An earlier session did this item. Its work conflicts with what others have merged meanwhile, in {files}."
+            "An earlier session did this item. Its work conflicts with what others have merged meanwhile, in {conflicting_files}."
         ),
         ReturnReason::FailedCheck => {
             "An earlier session did this item. Put together with what others have merged meanwhile, a check fails."
@@ -94,32 +104,32 @@ fn what_happened(work: &ReturnedWork) -> String {
     }
 }
 
-fn what_to_do(work: &ReturnedWork, checks: &str) -> String {
-    let range = work.range();
-    match work.reason {
-        ReturnReason::Conflict | ReturnReason::RefusedByGit if range.is_empty() => format!(
+fn render_instructions_for_returned_work(returned_work: &ReturnedWork, checks: &str) -> String {
+    let commit_range = returned_work.commit_range();
+    match returned_work.return_reason {
+        ReturnReason::Conflict | ReturnReason::RefusedByGit if commit_range.is_empty() => format!(
             "This worktree begins at what is merged now. Do the item again on top of it, so that nothing of what is merged is lost, and prove it with {checks}."
         ),
         ReturnReason::Conflict | ReturnReason::RefusedByGit => format!(
-            "This worktree begins at what is merged now. The earlier commits are `{range}`: bring them over first (`git cherry-pick {range}`), resolve each conflict so that both sides stay, and prove it with {checks}."
+            "This worktree begins at what is merged now. The earlier commits are `{commit_range}`: bring them over first (`git cherry-pick {commit_range}`), resolve each conflict so that both sides stay, and prove it with {checks}."
         ),
         ReturnReason::FailedCheck => format!(
             "This worktree has both, the earlier commits on top of what is merged now. Repair it here, and prove it with {checks}. Change what is merged only where it is wrong."
         ),
-        ReturnReason::Unfinished if range.is_empty() => {
+        ReturnReason::Unfinished if commit_range.is_empty() => {
             "Check how far it is before you continue with it.".to_owned()
         }
         ReturnReason::Unfinished => format!(
-            "Its commits are in this worktree (`git log -p {range}`). Check how far it is, and go on from there."
+            "Its commits are in this worktree (`git log -p {commit_range}`). Check how far it is, and go on from there."
         ),
     }
 }
 
-/// What git, commands and files say.
-fn foreign_text(work: &ReturnedWork) -> String {
+/// Renders the output and the merged diff, which come from git, commands and files.
+fn render_output_and_merged_diff(returned_work: &ReturnedWork) -> String {
     let parts = [
-        ("What was said:", &work.output),
-        ("What is merged now in these files, and was not when the work began:", &work.merged_diff),
+        ("What was said:", &returned_work.output),
+        ("What is merged now in these files, and was not when the work began:", &returned_work.merged_diff),
     ];
     let parts: Vec<String> = parts
         .into_iter()
@@ -132,25 +142,28 @@ fn foreign_text(work: &ReturnedWork) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::with_plain_fences;
     use crate::state::RunOptions;
+    use crate::untrusted_text::replace_fences_for_snapshot;
 
-    fn with(brief: ItemBrief) -> RunState {
-        let options =
-            RunOptions { item_brief: Some(brief), verify: vec!["make test".into()], ..RunOptions::default() };
-        RunState { nonce: "7f3a".parse().expect("a code"), options, ..RunState::default() }
+    fn state_with_brief(brief: ItemBrief) -> RunState {
+        let options = RunOptions {
+            item_brief: Some(brief),
+            verify_commands: vec!["make test".into()],
+            ..RunOptions::default()
+        };
+        RunState { promise_code: "7f3a".parse().expect("a code"), options, ..RunState::default() }
     }
 
     #[test]
-    fn a_worker_is_told_what_becomes_of_its_commits_and_what_it_must_not_do() {
+    fn a_worker_is_told_how_its_commits_are_merged_and_what_to_avoid() {
         let brief = ItemBrief {
-            plan: "fix_plan.md".into(),
+            plan_path: "fix_plan.md".into(),
             worker_count: 4,
-            verify: vec!["make test".into(), "make lint".into()],
+            verify_commands: vec!["make test".into(), "make lint".into()],
             ..ItemBrief::default()
         };
         assert_eq!(
-            section(&with(brief.clone())),
+            render_worker_section(&state_with_brief(brief.clone())),
             "## You are one of 4 workers
 
 - You work in a worktree and on a branch of your own. Other workers do the other items of `fix_plan.md` now.
@@ -158,10 +171,17 @@ mod tests {
 - So commit here. Never switch branches, merge, rebase or push, and leave `fix_plan.md` as it is: the run ticks it.
 "
         );
-        assert_eq!(section(&RunState::default()), "");
-        let failing = section(&with(ItemBrief { failing: vec!["make lint".into()], ..brief.clone() }));
+        assert_eq!(render_worker_section(&RunState::default()), "");
+        let failing = render_worker_section(&state_with_brief(ItemBrief {
+            failing_commands: vec!["make lint".into()],
+            ..brief.clone()
+        }));
         insta::assert_snapshot!(failing.lines().last().expect("a line"), @"- `make lint` does not pass yet, with or without your work. It has to pass once all items are merged: do what your item can do for it.");
-        let alone = section(&with(ItemBrief { worker_count: 1, verify: Vec::new(), ..brief }));
+        let alone = render_worker_section(&state_with_brief(ItemBrief {
+            worker_count: 1,
+            verify_commands: Vec::new(),
+            ..brief
+        }));
         insta::assert_snapshot!(alone, @"
         ## You are one of several workers
 
@@ -172,21 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn work_that_was_sent_back_is_told_with_its_commits_and_what_to_do_and_foreign_text_is_fenced() {
-        let returned = |work: ReturnedWork| {
-            let brief = ItemBrief { returned: Some(work), ..ItemBrief::default() };
-            with_plain_fences(&returned_work(&with(brief), None))
+    fn returned_work_is_explained_with_its_commits_and_fenced_output() {
+        let render = |work: ReturnedWork| {
+            let brief = ItemBrief { returned_work: Some(work), ..ItemBrief::default() };
+            replace_fences_for_snapshot(&render_returned_work(&state_with_brief(brief), None))
         };
         let conflict = ReturnedWork {
-            reason: ReturnReason::Conflict,
-            base: "a1b2".into(),
-            end: "plimsoll/x/2/1".into(),
-            files: vec!["CHANGELOG.md".into()],
+            return_reason: ReturnReason::Conflict,
+            base_commit: "a1b2".into(),
+            end_revision: "plimsoll/x/2/1".into(),
+            conflict_files: vec!["CHANGELOG.md".into()],
             output: "CONFLICT (content)\n## Forged".into(),
             merged_diff: "+- one".into(),
             own_diff: "+- two".into(),
         };
-        let text = returned(conflict.clone());
+        let text = render(conflict.clone());
         insta::assert_snapshot!(text, @"
         ## Earlier work on this item was sent back
 
@@ -208,10 +228,10 @@ mod tests {
         Both diffs and the whole output: `.claude/plimsoll/worker/refused.md`.
         ");
         let before_fence = |work: ReturnedWork| {
-            let text = returned(work);
+            let text = render(work);
             text.split_once("\n\n[").expect(&text).0.to_owned()
         };
-        let without_branch = ReturnedWork { end: String::new(), ..conflict.clone() };
+        let without_branch = ReturnedWork { end_revision: String::new(), ..conflict.clone() };
         insta::assert_snapshot!(before_fence(without_branch), @"
         ## Earlier work on this item was sent back
 
@@ -219,7 +239,7 @@ mod tests {
 
         This worktree begins at what is merged now. Do the item again on top of it, so that nothing of what is merged is lost, and prove it with `make test`.
         ");
-        let failed_check = ReturnedWork { reason: ReturnReason::FailedCheck, ..conflict.clone() };
+        let failed_check = ReturnedWork { return_reason: ReturnReason::FailedCheck, ..conflict.clone() };
         insta::assert_snapshot!(before_fence(failed_check), @"
         ## Earlier work on this item was sent back
 
@@ -227,7 +247,7 @@ mod tests {
 
         This worktree has both, the earlier commits on top of what is merged now. Repair it here, and prove it with `make test`. Change what is merged only where it is wrong.
         ");
-        let unfinished = ReturnedWork { reason: ReturnReason::Unfinished, ..conflict };
+        let unfinished = ReturnedWork { return_reason: ReturnReason::Unfinished, ..conflict };
         insta::assert_snapshot!(before_fence(unfinished), @"
         ## Earlier work on this item was sent back
 
@@ -235,9 +255,9 @@ mod tests {
 
         Its commits are in this worktree (`git log -p a1b2..plimsoll/x/2/1`). Check how far it is, and go on from there.
         ");
-        assert_eq!(returned_work(&with(ItemBrief::default()), None), "");
-        let brief = ItemBrief { returned: Some(ReturnedWork::default()), ..ItemBrief::default() };
-        insta::assert_snapshot!(returned_work(&RunState { iteration: 2, ..with(brief) }, None), @"
+        assert_eq!(render_returned_work(&state_with_brief(ItemBrief::default()), None), "");
+        let brief = ItemBrief { returned_work: Some(ReturnedWork::default()), ..ItemBrief::default() };
+        insta::assert_snapshot!(render_returned_work(&RunState { iteration: 2, ..state_with_brief(brief) }, None), @"
         ## Earlier work on this item was sent back
 
         An earlier run of this item ended before the item was done.

@@ -1,23 +1,24 @@
-//! A session's record as its file has it: all fields side by side, in this order.
+//! The file format of a session's record: all fields on one level, in this order.
 
 use super::{
-    Announced, CheckpointProgress, Claim, ClientProcess, ClientSettings, Commits, Continuation, EndEvidence,
-    FailureEvidence, SessionRecord, StartFacts, StopEvidence, UsageSeen, WriterWaits,
+    CheckpointClaim, CheckpointProgress, ClientCompactionSettings, ClientProcess, ContinuationNotice,
+    FailureEvidence, LastUsage, LevelAnnouncement, OwnCommits, SessionEndEvidence, SessionRecord, StartFacts,
+    StopEvidence, WriterWaits,
 };
-use crate::format::Format;
+use crate::format::FormatVersion;
 use crate::ids::{RunId, SessionId};
 use crate::level::Level;
-use crate::reading::Reading;
+use crate::reading::UsageReading;
 use crate::time::Timestamp;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
-/// The file's fields, to be read; what they hold is said where [`SessionRecord`] has them.
+/// The fields of the file, for reading. They are documented at [`SessionRecord`].
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StoredRecord {
-    // To read it refuses a newer one.
-    format: Format,
+    // Deserializing it fails for a newer format.
+    format: FormatVersion,
     session_id: SessionId,
     run_id: Option<RunId>,
     iteration: Option<u32>,
@@ -25,8 +26,8 @@ pub(super) struct StoredRecord {
     client: Option<ClientProcess>,
     started_at: Option<Timestamp>,
     head_at_start: Option<String>,
-    client_settings: Option<ClientSettings>,
-    reading: Option<Reading>,
+    client_settings: Option<ClientCompactionSettings>,
+    reading: Option<UsageReading>,
     percent: Option<u64>,
     percent_used: Option<u64>,
     peak_percent: u64,
@@ -37,14 +38,14 @@ pub(super) struct StoredRecord {
     checkpoint_tokens: u64,
     batches_since_checkpoint: u32,
     counted_message: Option<String>,
-    commits: Commits,
-    claim: Option<Claim>,
+    commits: OwnCommits,
+    claim: Option<CheckpointClaim>,
     handoff: Option<String>,
     cancelled: bool,
     ended_by_us: Option<String>,
     stop: Option<StopEvidence>,
     failure: Option<FailureEvidence>,
-    continuation: Option<Continuation>,
+    continuation: Option<ContinuationNotice>,
     waits: u32,
     waited_ms: u64,
     ended_at: Option<Timestamp>,
@@ -55,7 +56,7 @@ impl From<StoredRecord> for SessionRecord {
     fn from(stored: StoredRecord) -> SessionRecord {
         SessionRecord {
             session_id: stored.session_id,
-            unreadable: false,
+            was_unreadable: false,
             start: StartFacts {
                 run_id: stored.run_id,
                 iteration: stored.iteration,
@@ -63,97 +64,108 @@ impl From<StoredRecord> for SessionRecord {
                 client: stored.client,
                 started_at: stored.started_at,
                 head_at_start: stored.head_at_start,
-                client_settings: stored.client_settings,
+                client_compaction_settings: stored.client_settings,
             },
-            usage: UsageSeen {
-                reading: stored.reading,
-                percent: stored.percent,
-                percent_used: stored.percent_used,
-                peak_percent: stored.peak_percent,
+            usage: LastUsage {
+                last_reading: stored.reading,
+                projected_percent: stored.percent,
+                percent_used_by_client: stored.percent_used,
+                peak_projected_percent: stored.peak_percent,
                 largest_step: stored.largest_step,
             },
-            announced: Announced { level: stored.announced, percent: stored.announced_percent },
-            compactions: stored.compactions,
-            checkpoint: CheckpointProgress {
-                tokens: stored.checkpoint_tokens,
-                batches_since: stored.batches_since_checkpoint,
-                counted_message: stored.counted_message,
-                claim: stored.claim,
-                handoff: stored.handoff,
+            highest_announcement: LevelAnnouncement {
+                level: stored.announced,
+                projected_percent: stored.announced_percent,
             },
-            commits: stored.commits,
+            compaction_count: stored.compactions,
+            checkpoint_progress: CheckpointProgress {
+                announced_at_tokens: stored.checkpoint_tokens,
+                tool_batches_since: stored.batches_since_checkpoint,
+                counted_message: stored.counted_message,
+                open_claim: stored.claim,
+                last_handoff: stored.handoff,
+            },
+            own_commits: stored.commits,
             continuation: stored.continuation,
-            waits: WriterWaits { count: stored.waits, total_ms: stored.waited_ms },
-            end: EndEvidence {
-                cancelled: stored.cancelled,
-                ended_by_us: stored.ended_by_us,
+            writer_waits: WriterWaits { count: stored.waits, total_ms: stored.waited_ms },
+            end: SessionEndEvidence {
+                is_canceled: stored.cancelled,
+                hook_end_reason: stored.ended_by_us,
                 stop: stored.stop,
                 failure: stored.failure,
                 ended_at: stored.ended_at,
-                end_reason: stored.end_reason,
+                client_end_reason: stored.end_reason,
             },
         }
     }
 }
 
-/// Written field by field: to move them into a struct as the file has it, the record would have to be cloned.
+/// Writes the record field by field, because a `StoredRecord` could be built only from a clone of the record.
 impl Serialize for SessionRecord {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let SessionRecord { start, usage, announced, checkpoint, waits, end, .. } = self;
-        let mut fields = Fields(serializer.serialize_map(None)?);
-        fields.put("format", &Format)?;
-        fields.put("session_id", &self.session_id)?;
-        fields.put_some("run_id", &start.run_id)?;
-        fields.put_some("iteration", &start.iteration)?;
-        fields.put_some("transcript_path", &start.transcript_path)?;
-        fields.put_some("client", &start.client)?;
-        fields.put_some("started_at", &start.started_at)?;
-        fields.put_some("head_at_start", &start.head_at_start)?;
-        fields.put_some("client_settings", &start.client_settings)?;
-        fields.put_some("reading", &usage.reading)?;
-        fields.put_some("percent", &usage.percent)?;
-        fields.put_some("percent_used", &usage.percent_used)?;
-        fields.put("peak_percent", &usage.peak_percent)?;
-        fields.put_unless_default("largest_step", &usage.largest_step)?;
-        fields.put_unless_default("announced", &announced.level)?;
-        fields.put_some("announced_percent", &announced.percent)?;
-        fields.put_unless_default("compactions", &self.compactions)?;
-        fields.put_unless_default("checkpoint_tokens", &checkpoint.tokens)?;
-        fields.put_unless_default("batches_since_checkpoint", &checkpoint.batches_since)?;
-        fields.put_some("counted_message", &checkpoint.counted_message)?;
-        fields.put_unless_default("commits", &self.commits)?;
-        fields.put_some("claim", &checkpoint.claim)?;
-        fields.put_some("handoff", &checkpoint.handoff)?;
-        fields.put_unless_default("cancelled", &end.cancelled)?;
-        fields.put_some("ended_by_us", &end.ended_by_us)?;
-        fields.put_some("stop", &end.stop)?;
-        fields.put_some("failure", &end.failure)?;
-        fields.put_some("continuation", &self.continuation)?;
-        fields.put("waits", &waits.count)?;
-        fields.put("waited_ms", &waits.total_ms)?;
-        fields.put_some("ended_at", &end.ended_at)?;
-        fields.put_some("end_reason", &end.end_reason)?;
+        let SessionRecord {
+            start,
+            usage,
+            highest_announcement: announced,
+            checkpoint_progress: checkpoint,
+            writer_waits: waits,
+            end,
+            ..
+        } = self;
+        let mut fields = FieldWriter(serializer.serialize_map(None)?);
+        fields.write_field("format", &FormatVersion)?;
+        fields.write_field("session_id", &self.session_id)?;
+        fields.write_if_some("run_id", &start.run_id)?;
+        fields.write_if_some("iteration", &start.iteration)?;
+        fields.write_if_some("transcript_path", &start.transcript_path)?;
+        fields.write_if_some("client", &start.client)?;
+        fields.write_if_some("started_at", &start.started_at)?;
+        fields.write_if_some("head_at_start", &start.head_at_start)?;
+        fields.write_if_some("client_settings", &start.client_compaction_settings)?;
+        fields.write_if_some("reading", &usage.last_reading)?;
+        fields.write_if_some("percent", &usage.projected_percent)?;
+        fields.write_if_some("percent_used", &usage.percent_used_by_client)?;
+        fields.write_field("peak_percent", &usage.peak_projected_percent)?;
+        fields.write_unless_default("largest_step", &usage.largest_step)?;
+        fields.write_unless_default("announced", &announced.level)?;
+        fields.write_if_some("announced_percent", &announced.projected_percent)?;
+        fields.write_unless_default("compactions", &self.compaction_count)?;
+        fields.write_unless_default("checkpoint_tokens", &checkpoint.announced_at_tokens)?;
+        fields.write_unless_default("batches_since_checkpoint", &checkpoint.tool_batches_since)?;
+        fields.write_if_some("counted_message", &checkpoint.counted_message)?;
+        fields.write_unless_default("commits", &self.own_commits)?;
+        fields.write_if_some("claim", &checkpoint.open_claim)?;
+        fields.write_if_some("handoff", &checkpoint.last_handoff)?;
+        fields.write_unless_default("cancelled", &end.is_canceled)?;
+        fields.write_if_some("ended_by_us", &end.hook_end_reason)?;
+        fields.write_if_some("stop", &end.stop)?;
+        fields.write_if_some("failure", &end.failure)?;
+        fields.write_if_some("continuation", &self.continuation)?;
+        fields.write_field("waits", &waits.count)?;
+        fields.write_field("waited_ms", &waits.total_ms)?;
+        fields.write_if_some("ended_at", &end.ended_at)?;
+        fields.write_if_some("end_reason", &end.client_end_reason)?;
         fields.0.end()
     }
 }
 
-/// The fields of a file that is being written.
-struct Fields<M>(M);
+/// Writes the fields of a file.
+struct FieldWriter<M>(M);
 
-impl<M: SerializeMap> Fields<M> {
-    fn put(&mut self, name: &str, value: &impl Serialize) -> Result<(), M::Error> {
+impl<M: SerializeMap> FieldWriter<M> {
+    fn write_field(&mut self, name: &str, value: &impl Serialize) -> Result<(), M::Error> {
         self.0.serialize_entry(name, value)
     }
 
-    fn put_some(&mut self, name: &str, value: &Option<impl Serialize>) -> Result<(), M::Error> {
-        value.as_ref().map_or(Ok(()), |value| self.put(name, value))
+    fn write_if_some(&mut self, name: &str, value: &Option<impl Serialize>) -> Result<(), M::Error> {
+        value.as_ref().map_or(Ok(()), |value| self.write_field(name, value))
     }
 
-    fn put_unless_default<T: Serialize + Default + PartialEq>(
+    fn write_unless_default<T: Serialize + Default + PartialEq>(
         &mut self,
         name: &str,
         value: &T,
     ) -> Result<(), M::Error> {
-        if *value == T::default() { Ok(()) } else { self.put(name, value) }
+        if *value == T::default() { Ok(()) } else { self.write_field(name, value) }
     }
 }

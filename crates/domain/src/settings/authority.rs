@@ -1,210 +1,231 @@
-//! What a project's own settings file may do, key by key.
+//! Permissions of a project's own settings file, by key.
 //!
-//! Everything in a project's folder may have been written by the author of a clone or by an agent. So its
-//! `.claude/plimsoll.json` states preferences. What starts a program, sends something out or lifts a bound comes
-//! from the command line or from the user's own settings.
+//! The files in a project's folder may have been written by the author of a clone or by an agent. Therefore
+//! its `.claude/plimsoll.json` may only state preferences. Only the command line and the user's own settings
+//! may start a program, send something out or loosen a limit.
 
 use super::Settings;
 use serde_json::{Map, Value};
 
-/// What a project's file may do with one key.
+/// Which values a project's file may set for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum May {
-    /// It says how things look or where they begin: its value holds.
-    Prefer,
-    /// A bound: its value holds where it is lower than the user's.
-    Lower,
-    /// A bound that 0 switches off: its value holds where it is lower than the user's, and is not 0.
-    LowerNotZero,
-    /// A bound that a larger value makes stricter: its value holds where it is higher than the user's.
-    Raise,
-    /// It starts a program, sends something out, deletes records or costs money: its value is ignored.
-    Nothing,
+pub enum ProjectFilePermission {
+    /// A preference: every value is accepted.
+    AnyValue,
+    /// A limit: only a value lower than the user's is accepted.
+    OnlyLower,
+    /// A limit that 0 switches off: only a value lower than the user's, and not 0, is accepted.
+    OnlyLowerNonZero,
+    /// A limit that a larger value makes stricter: only a value higher than the user's is accepted.
+    OnlyHigher,
+    /// A key that starts a program, sends something out, deletes records or costs money: every value is
+    /// ignored.
+    Never,
 }
 
-/// Every key. `NAME` stands for any name; a key that is not here is never taken.
-pub const TABLE: &[(&str, May)] = &[
-    ("$schema", May::Prefer),
-    ("levels.l1", May::Prefer),
-    ("levels.l2", May::Prefer),
-    ("levels.l3", May::Prefer),
-    // How near to the auto-compact threshold a session may come.
-    ("margins.l2", May::Raise),
-    ("margins.l3", May::Raise),
-    ("grace_batches", May::Prefer),
-    ("windows", May::Prefer),
+/// All keys with their permissions. `NAME` stands for any name. A key that is not in this table is ignored.
+pub const PERMISSIONS_BY_KEY: &[(&str, ProjectFilePermission)] = &[
+    ("$schema", ProjectFilePermission::AnyValue),
+    ("levels.l1", ProjectFilePermission::AnyValue),
+    ("levels.l2", ProjectFilePermission::AnyValue),
+    ("levels.l3", ProjectFilePermission::AnyValue),
+    // A larger margin keeps a session further below the auto-compact threshold.
+    ("margins.l2", ProjectFilePermission::OnlyHigher),
+    ("margins.l3", ProjectFilePermission::OnlyHigher),
+    ("grace_batches", ProjectFilePermission::AnyValue),
+    ("windows", ProjectFilePermission::AnyValue),
     // A model costs the user's money.
-    ("models.trivial", May::Nothing),
-    ("models.simple", May::Nothing),
-    ("models.medium", May::Nothing),
-    ("models.complex", May::Nothing),
-    ("models.very_complex", May::Nothing),
-    ("models.allowed", May::Nothing),
-    // A hook waits this long.
-    ("freshness_wait_ms", May::Lower),
+    ("models.trivial", ProjectFilePermission::Never),
+    ("models.simple", ProjectFilePermission::Never),
+    ("models.medium", ProjectFilePermission::Never),
+    ("models.complex", ProjectFilePermission::Never),
+    ("models.very_complex", ProjectFilePermission::Never),
+    ("models.allowed", ProjectFilePermission::Never),
+    // Every hook may wait this long.
+    ("freshness_wait_ms", ProjectFilePermission::OnlyLower),
     // The next session reads all of it.
-    ("handoff_bytes", May::Lower),
-    ("end_wait_seconds", May::Lower),
-    ("background_wait_seconds", May::Lower),
-    ("verify_timeout_seconds", May::Lower),
+    ("handoff_bytes", ProjectFilePermission::OnlyLower),
+    ("end_wait_seconds", ProjectFilePermission::OnlyLower),
+    ("background_wait_seconds", ProjectFilePermission::OnlyLower),
+    ("verify_timeout_seconds", ProjectFilePermission::OnlyLower),
     // A project that could name paths could keep its own run from ever being completed.
-    ("protect", May::Nothing),
-    ("idle_timeout_seconds", May::LowerNotZero),
-    ("tool_timeout_seconds", May::LowerNotZero),
-    ("breaker.no_progress", May::LowerNotZero),
-    ("breaker.same_error", May::LowerNotZero),
-    ("breaker.refused", May::LowerNotZero),
-    ("breaker.permission_denied", May::LowerNotZero),
-    ("breaker.empty_reply", May::LowerNotZero),
-    ("breaker.quick_failure", May::LowerNotZero),
-    ("thrash.checkpoints", May::LowerNotZero),
-    // The same number of checkpoints in a longer time is met sooner.
-    ("thrash.minutes", May::Raise),
-    // Where words of the session are sent.
-    ("linear.issue", May::Nothing),
+    ("protect", ProjectFilePermission::Never),
+    ("idle_timeout_seconds", ProjectFilePermission::OnlyLowerNonZero),
+    ("tool_timeout_seconds", ProjectFilePermission::OnlyLowerNonZero),
+    ("breaker.no_progress", ProjectFilePermission::OnlyLowerNonZero),
+    ("breaker.same_error", ProjectFilePermission::OnlyLowerNonZero),
+    ("breaker.refused", ProjectFilePermission::OnlyLowerNonZero),
+    ("breaker.permission_denied", ProjectFilePermission::OnlyLowerNonZero),
+    ("breaker.empty_reply", ProjectFilePermission::OnlyLowerNonZero),
+    ("breaker.quick_failure", ProjectFilePermission::OnlyLowerNonZero),
+    ("thrash.checkpoints", ProjectFilePermission::OnlyLowerNonZero),
+    // A longer period makes it more likely that the number of checkpoints is reached.
+    ("thrash.minutes", ProjectFilePermission::OnlyHigher),
+    // Texts of the session are sent there.
+    ("linear.issue", ProjectFilePermission::Never),
     // A shell runs it.
-    ("linear.key_command", May::Nothing),
-    // What is recorded goes for good.
-    ("keep.days", May::Nothing),
-    ("keep.megabytes", May::Nothing),
-    ("keep.compress", May::Nothing),
-    ("statusline.theme", May::Prefer),
-    ("statusline.background", May::Prefer),
-    ("statusline.separator", May::Prefer),
-    ("statusline.lines", May::Prefer),
-    ("statusline.segments.NAME.format", May::Prefer),
-    ("statusline.segments.NAME.colour", May::Prefer),
-    ("statusline.segments.NAME.min_columns", May::Prefer),
-    ("statusline.segments.NAME.warn", May::Prefer),
-    ("statusline.segments.NAME.alarm", May::Prefer),
-    ("statusline.segments.NAME.pointer", May::Prefer),
-    // The status line starts it.
-    ("statusline.segments.NAME.command", May::Nothing),
-    // Never above five seconds, whatever the file says.
-    ("statusline.segments.NAME.timeout_ms", May::Prefer),
-    // The user's own words about each project.
-    ("projects", May::Nothing),
+    ("linear.key_command", ProjectFilePermission::Never),
+    // Records are deleted permanently.
+    ("keep.days", ProjectFilePermission::Never),
+    ("keep.megabytes", ProjectFilePermission::Never),
+    ("keep.compress", ProjectFilePermission::Never),
+    ("statusline.theme", ProjectFilePermission::AnyValue),
+    ("statusline.background", ProjectFilePermission::AnyValue),
+    ("statusline.separator", ProjectFilePermission::AnyValue),
+    ("statusline.lines", ProjectFilePermission::AnyValue),
+    ("statusline.segments.NAME.format", ProjectFilePermission::AnyValue),
+    ("statusline.segments.NAME.colour", ProjectFilePermission::AnyValue),
+    ("statusline.segments.NAME.min_columns", ProjectFilePermission::AnyValue),
+    ("statusline.segments.NAME.warn", ProjectFilePermission::AnyValue),
+    ("statusline.segments.NAME.alarm", ProjectFilePermission::AnyValue),
+    ("statusline.segments.NAME.pointer", ProjectFilePermission::AnyValue),
+    // The status line runs this command.
+    ("statusline.segments.NAME.command", ProjectFilePermission::Never),
+    // Limited to five seconds, whatever the file says.
+    ("statusline.segments.NAME.timeout_ms", ProjectFilePermission::AnyValue),
+    // These are the user's own settings for each project.
+    ("projects", ProjectFilePermission::Never),
 ];
 
-/// The object whose keys are names of the user's choice.
-const NAMED: &str = "statusline.segments";
+/// The object whose keys are names chosen by the user.
+const OBJECT_WITH_FREE_KEYS: &str = "statusline.segments";
 
-/// A key of a project's file that does not hold.
+/// A key of a project's file that is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ignored {
+pub struct IgnoredKey {
     /// The key, such as `linear.key_command`.
     pub key: String,
-    /// Why.
-    pub why: Why,
+    pub reason: IgnoredReason,
 }
 
-/// Why a key does not hold.
+/// Why a key is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
+pub enum IgnoredReason {
     /// It would start a program, send something out, delete records or cost money.
-    Authority,
-    /// It would lift a bound; this value holds.
-    Bound(String),
+    NeverAllowed,
+    /// It would loosen a limit. This value applies instead.
+    LoosensLimit(String),
 }
 
-impl Ignored {
-    /// What does not hold, and why.
-    pub fn words(&self) -> String {
+impl IgnoredKey {
+    /// Describes which key is ignored, and why.
+    pub fn describe(&self) -> String {
         let key = &self.key;
-        match &self.why {
-            Why::Authority => format!(
+        match &self.reason {
+            IgnoredReason::NeverAllowed => format!(
                 "{key} is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files"
             ),
-            Why::Bound(holds) => {
-                format!("{key} is ignored: a project's file may only make it stricter; {holds} applies")
+            IgnoredReason::LoosensLimit(applied_value) => {
+                format!(
+                    "{key} is ignored: a project's file may only make it stricter; {applied_value} applies"
+                )
             }
         }
     }
 }
 
-/// What the table says of a key, written as in the table.
-pub fn may(key: &str) -> Option<May> {
-    TABLE.iter().find(|(known, _)| *known == key).map(|(_, may)| *may)
+/// Returns the permission for a key, written as in the table; `None` if the table does not have it.
+pub fn permission_for_key(key: &str) -> Option<ProjectFilePermission> {
+    PERMISSIONS_BY_KEY.iter().find(|(known_key, _)| *known_key == key).map(|(_, permission)| *permission)
 }
 
-/// Takes out of a project's settings what they may not say, beside the settings that hold without them.
-pub fn restrict(project: &mut Value, without: &Value) -> Vec<Ignored> {
-    let mut walk = Walk { without, defaults: None, ignored: Vec::new() };
-    if let Value::Object(keys) = project {
-        walk.object(keys, &KeyPath::default());
+/// Removes the keys from a project's settings that the project may not set, and returns them. `user_settings`
+/// are the settings that apply without the project's file.
+pub fn remove_forbidden_keys(project_settings: &mut Value, user_settings: &Value) -> Vec<IgnoredKey> {
+    let mut filter = ProjectSettingsFilter { user_settings, defaults: None, ignored: Vec::new() };
+    if let Value::Object(keys) = project_settings {
+        filter.retain_permitted_keys(keys, &KeyPath::default());
     }
-    walk.ignored
+    filter.ignored
 }
 
-/// The path of a key: as the user wrote it, and as the table names it.
+/// The path of a key, as written in the file and as the pattern in the table.
 #[derive(Default)]
 struct KeyPath {
-    written: Vec<String>,
-    pattern: String,
+    keys_in_file: Vec<String>,
+    table_pattern: String,
 }
 
 impl KeyPath {
-    fn below(&self, key: &str) -> KeyPath {
-        let name = if self.pattern == NAMED { "NAME" } else { key };
-        let dot = if self.pattern.is_empty() { "" } else { "." };
-        let written = self.written.iter().cloned().chain([key.to_owned()]).collect();
-        KeyPath { written, pattern: format!("{}{dot}{name}", self.pattern) }
+    fn child_path(&self, key: &str) -> KeyPath {
+        let name = if self.table_pattern == OBJECT_WITH_FREE_KEYS { "NAME" } else { key };
+        let dot = if self.table_pattern.is_empty() { "" } else { "." };
+        let keys_in_file = self.keys_in_file.iter().cloned().chain([key.to_owned()]).collect();
+        KeyPath { keys_in_file, table_pattern: format!("{}{dot}{name}", self.table_pattern) }
     }
 }
 
-struct Walk<'a> {
-    without: &'a Value,
-    /// Made only where a bound is looked at.
+struct ProjectSettingsFilter<'a> {
+    user_settings: &'a Value,
+    /// Computed only when a limit is compared.
     defaults: Option<Value>,
-    ignored: Vec<Ignored>,
+    ignored: Vec<IgnoredKey>,
 }
 
-impl Walk<'_> {
-    fn object(&mut self, keys: &mut Map<String, Value>, place: &KeyPath) {
+impl ProjectSettingsFilter<'_> {
+    fn retain_permitted_keys(&mut self, keys: &mut Map<String, Value>, path: &KeyPath) {
         keys.retain(|key, value| {
-            let place = place.below(key);
-            match (may(&place.pattern), value) {
-                (Some(may), value) => self.holds(may, value, &place),
+            let child_path = path.child_path(key);
+            match (permission_for_key(&child_path.table_pattern), value) {
+                (Some(permission), value) => self.allow_or_record_ignored(permission, value, &child_path),
                 (None, Value::Object(inner)) => {
-                    self.object(inner, &place);
+                    self.retain_permitted_keys(inner, &child_path);
                     true
                 }
-                (None, value) => self.holds(May::Nothing, value, &place),
+                (None, value) => {
+                    self.allow_or_record_ignored(ProjectFilePermission::Never, value, &child_path)
+                }
             }
         });
     }
 
-    fn holds(&mut self, may: May, value: &Value, place: &KeyPath) -> bool {
-        let why = match may {
-            May::Prefer => return true,
-            May::Nothing => Some(Why::Authority),
-            May::Lower | May::LowerNotZero | May::Raise => self.lifted(may, value, place),
+    fn allow_or_record_ignored(
+        &mut self,
+        permission: ProjectFilePermission,
+        value: &Value,
+        path: &KeyPath,
+    ) -> bool {
+        let reason = match permission {
+            ProjectFilePermission::AnyValue => return true,
+            ProjectFilePermission::Never => Some(IgnoredReason::NeverAllowed),
+            ProjectFilePermission::OnlyLower
+            | ProjectFilePermission::OnlyLowerNonZero
+            | ProjectFilePermission::OnlyHigher => self.loosened_limit(permission, value, path),
         };
-        let Some(why) = why else { return true };
-        // Setting no limit is not stricter.
+        let Some(reason) = reason else { return true };
+        // `null` sets no limit, so it is dropped without a report.
         if !value.is_null() {
-            self.ignored.push(Ignored { key: place.written.join("."), why });
+            self.ignored.push(IgnoredKey { key: path.keys_in_file.join("."), reason });
         }
         false
     }
 
-    /// The bound that the value would lift.
-    fn lifted(&mut self, may: May, value: &Value, place: &KeyPath) -> Option<Why> {
-        let own = self.bound(place);
-        // What 0 switches off is higher than every number.
-        let height = |value: &Value| match (may, value.as_f64()) {
-            (May::LowerNotZero, Some(0.0)) => Some(f64::INFINITY),
+    /// Returns the limit that applies, if the value would loosen it.
+    fn loosened_limit(
+        &mut self,
+        permission: ProjectFilePermission,
+        value: &Value,
+        path: &KeyPath,
+    ) -> Option<IgnoredReason> {
+        let limit = self.current_limit(path);
+        // 0 switches the limit off, so it counts as higher than every number.
+        let comparable_number = |value: &Value| match (permission, value.as_f64()) {
+            (ProjectFilePermission::OnlyLowerNonZero, Some(0.0)) => Some(f64::INFINITY),
             (_, number) => number,
         };
-        let (wanted, kept) = (height(value)?, height(&own)?);
-        let is_lifted = if may == May::Raise { wanted < kept } else { wanted > kept };
-        is_lifted.then(|| Why::Bound(own.to_string()))
+        let (project_number, limit_number) = (comparable_number(value)?, comparable_number(&limit)?);
+        let loosens_limit = if permission == ProjectFilePermission::OnlyHigher {
+            project_number < limit_number
+        } else {
+            project_number > limit_number
+        };
+        loosens_limit.then(|| IgnoredReason::LoosensLimit(limit.to_string()))
     }
 
-    fn bound(&mut self, place: &KeyPath) -> Value {
-        let pointer: String = place.written.iter().map(|key| format!("/{key}")).collect();
-        if let Some(own) = self.without.pointer(&pointer) {
-            return own.clone();
+    fn current_limit(&mut self, path: &KeyPath) -> Value {
+        let pointer: String = path.keys_in_file.iter().map(|key| format!("/{key}")).collect();
+        if let Some(value) = self.user_settings.pointer(&pointer) {
+            return value.clone();
         }
         let defaults = self
             .defaults

@@ -1,52 +1,52 @@
-//! The last checkpoint, as the state holds it.
+//! The last checkpoint, as it is stored in the state.
 
 use crate::level::Level;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
-/// What a checkpoint holds where the session said nothing.
+/// The text in a checkpoint for anything the session did not report.
 pub const UNKNOWN: &str = "unknown";
-/// The progress on an item that nothing was changed for.
+/// The progress on an item for which nothing has been changed.
 pub const NOT_BEGUN: &str = "not begun";
 
 /// The last checkpoint.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Checkpoint {
-    /// True until a prompt has carried it on.
+    /// True until a prompt has resumed it.
     pub active: bool,
     /// Why it was written.
-    pub cause: Cause,
-    /// The level at that moment.
+    pub cause: CheckpointCause,
+    /// The threshold level at that moment.
     pub level: Level,
-    /// The deciding figure at that moment, whole percent.
+    /// The usage that decided about the level at that moment, in whole percent.
     pub percent_at_checkpoint: Option<u64>,
-    /// The client's own figure at that moment, whole percent.
+    /// The usage that the client showed at that moment, in whole percent.
     pub percent_used: Option<u64>,
-    /// RFC 3339 UTC.
+    /// When it was written, RFC 3339 UTC.
     pub timestamp: Timestamp,
-    /// The handoff, relative to the project.
+    /// Path of the handoff, relative to the project.
     pub handoff_file: String,
-    /// What the session says it was doing: a claim, unverified.
+    /// What the session says it was doing; an unverified claim.
     pub resume_summary: String,
-    /// Files changed for the current item, the one edited last first.
+    /// Files changed for the current item, most recently edited first.
     pub files_in_progress: Vec<FileInProgress>,
-    /// The item that the next session works on: the session's own, or the next open one once that is ticked.
+    /// The item that the next session works on: this session's item, or the next open one if that is ticked.
     pub current_todo_item: String,
-    /// How far the session says it came: a claim, unverified.
+    /// How far the session says it got; an unverified claim.
     pub progress_on_item: String,
-    /// What the session says comes next: a claim, unverified; empty if it said nothing.
+    /// What the session says comes next; an unverified claim, empty if it said nothing.
     pub next_step: String,
-    /// What git and the list say about the work on the current item.
+    /// The work on the current item, according to git and the plan.
     pub item_work: ItemWork,
-    /// The iteration it belongs to.
     pub iteration: u32,
     /// HEAD at that moment, to see whether the handoff is stale.
     pub head: Option<String>,
-    /// What became of the uncommitted work, in words; empty while it is untouched.
-    pub work: String,
-    /// What an earlier session said of the item, as long as no later one has said anything.
+    /// What happened to the uncommitted work, in words; empty while it is untouched.
+    #[serde(rename = "work")]
+    pub work_outcome: String,
+    /// The notes of an earlier session about the item, as long as no later session has given any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier_notes: Option<EarlierNotes>,
     /// The handoff of an earlier session at the same item, relative to the project; empty if there is none.
@@ -54,18 +54,17 @@ pub struct Checkpoint {
     pub earlier_handoff: String,
 }
 
-/// What an earlier session said of an item. Its successor broke off before it could say anything, and what is in no file
-/// would be lost with it.
+/// The notes of an earlier session about an item. They are kept because the next session ended before it could report
+/// anything, and notes that are in no file would be lost.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EarlierNotes {
-    /// The iteration of that session.
     pub iteration: u32,
-    /// What it says it was doing: a claim, unverified.
+    /// What the session says it was doing; an unverified claim.
     pub summary: String,
-    /// How far it says it came: a claim, unverified.
+    /// How far the session says it got; an unverified claim.
     pub progress: String,
-    /// What it says comes next: a claim, unverified.
+    /// What the session says comes next; an unverified claim.
     pub next_step: String,
 }
 
@@ -73,151 +72,165 @@ pub struct EarlierNotes {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Cause {
-    /// A level was reached.
+pub enum CheckpointCause {
+    /// A usage threshold was reached.
     #[default]
     Level,
     /// The user or the model asked for it.
     Manual,
     /// The client was about to compact.
     Compact,
-    /// The next item would not have fitted.
+    /// The next item would not have fitted into the context window.
     Budget,
-    /// A step had been committed, and the next one would probably not have fitted.
+    /// A step had been committed, and the next step would probably not have fitted.
     Step,
-    /// The session broke off in the middle of its work.
+    /// The session ended abruptly in the middle of its work.
     Crash,
     /// The session ended its turn with changes, and its item was still open.
     Unfinished,
 }
 
-impl Cause {
-    /// As written in the file.
-    pub fn word(self) -> &'static str {
+impl CheckpointCause {
+    /// Returns the name that is written to the file.
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// As shown to people. Sessions break off at a limit, an error of the API or a Ctrl-C, too: that is no crash.
-    pub fn shown_word(self) -> &'static str {
+    /// Returns the text shown to people. [`Cause::Crash`] is shown as "cut short", because sessions also end abruptly at a limit,
+    /// an API error or Ctrl-C, which are no crashes.
+    pub fn display_text(self) -> &'static str {
         match self {
-            Cause::Crash => "cut short",
-            other => other.word(),
+            CheckpointCause::Crash => "cut short",
+            cause => cause.as_str(),
         }
     }
 
-    /// True where the session had ended by then.
-    pub fn is_after_the_session(self) -> bool {
+    /// Returns true if the session had already ended when the checkpoint was written.
+    pub fn is_written_after_session(self) -> bool {
         match self {
-            Cause::Crash | Cause::Unfinished => true,
-            Cause::Level | Cause::Manual | Cause::Compact | Cause::Budget | Cause::Step => false,
+            CheckpointCause::Crash | CheckpointCause::Unfinished => true,
+            CheckpointCause::Level
+            | CheckpointCause::Manual
+            | CheckpointCause::Compact
+            | CheckpointCause::Budget
+            | CheckpointCause::Step => false,
         }
     }
 }
 
-/// What was done for an item up to a checkpoint, as git, the files and the list show it. Nothing here is a claim of the
+/// The work done for an item up to a checkpoint, according to git, the files and the plan. Nothing here is a claim of the
 /// session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ItemWork {
-    /// The item that the session was about: what its checkpoint is credited to.
-    pub own_item: String,
-    /// Items that the session ticked, in the list's order.
-    pub finished: Vec<String>,
-    /// False if nothing was changed for the current item: the next session begins it.
+    /// The item that the session worked on; the checkpoint counts for this item.
+    #[serde(rename = "own_item")]
+    pub session_item: String,
+    /// Items that the session ticked, in the order of the plan.
+    #[serde(rename = "finished")]
+    pub ticked_items: Vec<String>,
+    /// False if nothing has been changed for the current item, so that the next session begins it.
     pub is_begun: bool,
-    /// The commit on which the work on the item began; none outside git and in a repository that had no commit then.
-    pub base: Option<String>,
-    /// How that commit stands to HEAD.
+    /// The commit on which the work on the item began; `None` outside git and in a repository that had no commit then.
+    #[serde(rename = "base")]
+    pub base_commit: Option<String>,
+    /// The relation of that commit to HEAD.
     #[serde(skip_serializing_if = "BaseRelation::is_ancestor")]
     pub base_relation: BaseRelation,
-    /// When that was, RFC 3339 UTC.
+    /// When the work on the item began, RFC 3339 UTC.
     pub began_at: Option<Timestamp>,
-    /// Commits of that work.
+    /// The newest commits of that work.
     pub commits: Vec<CommitRef>,
-    /// Commits of that work in all: `commits` names the newest.
+    /// The number of all commits of that work; `commits` may hold fewer.
     pub commit_count: usize,
-    /// Commits by others among them, made between two of its sessions.
-    pub by_others: Vec<String>,
-    /// Files of that work that were not committed.
-    pub uncommitted: Vec<String>,
-    /// The checks that the session ran last, with what failed.
-    pub checks: Vec<Check>,
+    /// Those of the commits that others made between two sessions of the item.
+    #[serde(rename = "by_others")]
+    pub commits_by_others: Vec<String>,
+    #[serde(rename = "uncommitted")]
+    pub uncommitted_files: Vec<String>,
+    /// The checks that the session ran last, with their failures.
+    pub checks: Vec<CheckResult>,
 }
 
 impl Checkpoint {
-    /// True if it is of this item, and some of that was done.
-    pub fn is_half_done(&self, item: &str) -> bool {
+    /// Returns true if the checkpoint is for this item, and work on the item has begun.
+    pub fn has_work_on_item(&self, item: &str) -> bool {
         self.current_todo_item == item && self.item_work.is_begun
     }
 
-    /// Keeps what an earlier checkpoint of the same item has and this one has not: the words of the last session that said
-    /// anything, and the handoff.
-    pub fn keep_earlier(&mut self, before: &Checkpoint) {
-        if self.current_todo_item.is_empty() || !before.is_half_done(&self.current_todo_item) {
+    /// Copies the handoff of an earlier checkpoint of the same item, and the notes of the last session that gave any if this
+    /// checkpoint has none.
+    pub fn keep_earlier_notes_and_handoff(&mut self, earlier_checkpoint: &Checkpoint) {
+        if self.current_todo_item.is_empty() || !earlier_checkpoint.has_work_on_item(&self.current_todo_item)
+        {
             return;
         }
-        // The same session writes its checkpoint several times.
-        let is_of_same_session = before.iteration == self.iteration;
-        self.earlier_handoff =
-            if is_of_same_session { before.earlier_handoff.clone() } else { before.handoff_file.clone() };
-        if !self.has_notes() {
-            self.earlier_notes = before.notes_before(self.iteration);
+        // A session may write its checkpoint several times; its own handoff is not an earlier one.
+        let is_of_same_session = earlier_checkpoint.iteration == self.iteration;
+        self.earlier_handoff = if is_of_same_session {
+            earlier_checkpoint.earlier_handoff.clone()
+        } else {
+            earlier_checkpoint.handoff_file.clone()
+        };
+        if !self.has_progress_or_next_step() {
+            self.earlier_notes = earlier_checkpoint.latest_notes_before(self.iteration);
         }
     }
 
-    /// Returns what the last session said of the item that said anything, for the session of an iteration that takes over this
-    /// checkpoint or has written it.
-    pub fn notes_before(&self, iteration: u32) -> Option<EarlierNotes> {
-        let said = self.notes().filter(|_| self.iteration != iteration);
-        said.or_else(|| self.earlier_notes.clone())
+    /// Returns the latest notes about the item that come from a session before the given iteration. That iteration is the one
+    /// that resumes this checkpoint, or has written it.
+    pub fn latest_notes_before(&self, iteration: u32) -> Option<EarlierNotes> {
+        let own_notes = self.own_notes().filter(|_| self.iteration != iteration);
+        own_notes.or_else(|| self.earlier_notes.clone())
     }
 
-    /// True if its session said how far it came or what comes next. A summary alone may be made of its last words.
-    pub fn has_notes(&self) -> bool {
+    /// Returns true if the session reported its progress or its next step. A summary alone does not count, because it may be
+    /// generated from the session's last message.
+    pub fn has_progress_or_next_step(&self) -> bool {
         let progress = self.progress_on_item.as_str();
         !self.next_step.is_empty() || !["", UNKNOWN, NOT_BEGUN].contains(&progress)
     }
 
-    fn notes(&self) -> Option<EarlierNotes> {
+    fn own_notes(&self) -> Option<EarlierNotes> {
         let notes = EarlierNotes {
             iteration: self.iteration,
             summary: self.resume_summary.clone(),
             progress: self.progress_on_item.clone(),
             next_step: self.next_step.clone(),
         };
-        self.has_notes().then_some(notes)
+        self.has_progress_or_next_step().then_some(notes)
     }
 }
 
 impl Default for ItemWork {
-    /// A checkpoint of another tool knows nothing of this: its item counts as begun.
+    /// The default for a checkpoint that another tool wrote without this data: its item counts as begun.
     fn default() -> ItemWork {
         ItemWork {
-            own_item: String::new(),
-            finished: Vec::new(),
+            session_item: String::new(),
+            ticked_items: Vec::new(),
             is_begun: true,
-            base: None,
+            base_commit: None,
             base_relation: BaseRelation::Ancestor,
             began_at: None,
             commits: Vec::new(),
             commit_count: 0,
-            by_others: Vec::new(),
-            uncommitted: Vec::new(),
+            commits_by_others: Vec::new(),
+            uncommitted_files: Vec::new(),
             checks: Vec::new(),
         }
     }
 }
 
-/// How the commit on which the work on an item began stands to HEAD.
+/// The relation to HEAD of the commit on which the work on an item began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BaseRelation {
-    /// It is HEAD, or HEAD contains it.
+    /// The commit is HEAD or an ancestor of HEAD.
     #[default]
     Ancestor,
-    /// HEAD does not contain it anymore: it was amended, rebased or reset.
+    /// HEAD no longer contains the commit, which was amended, rebased or reset.
     Rewritten,
-    /// git does not find it anymore. The work is compared with a later commit.
+    /// The commit no longer exists in git. The work is compared with a later commit.
     Missing,
 }
 
@@ -227,51 +240,51 @@ impl BaseRelation {
     }
 }
 
-/// A commit, as a text names it.
+/// A commit id with its subject, to name the commit in a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CommitRef {
-    /// Its full id.
     pub id: String,
-    /// The first line of its message.
+    /// The first line of the commit message.
     pub subject: String,
 }
 
 impl CommitRef {
-    /// The id as people write it: 7 characters.
-    pub fn short(&self) -> String {
+    /// Returns the first 7 characters of the id.
+    pub fn short_id(&self) -> String {
         short_id(&self.id)
     }
 
-    /// True for a commit that Plimsoll made of a session's unfinished work: `ralph: checkpoint …`.
-    pub fn is_checkpoint(&self) -> bool {
+    /// Returns true for a commit that Plimsoll made of a session's unfinished work: `ralph: checkpoint …`.
+    pub fn is_checkpoint_commit(&self) -> bool {
         self.subject.to_lowercase().starts_with("ralph: checkpoint")
     }
 
-    /// True for a commit of unfinished work, by us or by the session: `wip: …`, `ralph: checkpoint …`.
+    /// Returns true for a commit of unfinished work, made by Plimsoll or by the session: `wip: …`, `ralph: checkpoint …`.
     pub fn is_work_in_progress(&self) -> bool {
         let subject = self.subject.to_lowercase();
-        let behind = subject.strip_prefix("wip").map(|rest| rest.chars().next());
-        behind.is_some_and(|next| next.is_none_or(|letter| !letter.is_alphanumeric())) || self.is_checkpoint()
+        let character_after_wip = subject.strip_prefix("wip").map(|rest| rest.chars().next());
+        character_after_wip
+            .is_some_and(|next_character| next_character.is_none_or(|character| !character.is_alphanumeric()))
+            || self.is_checkpoint_commit()
     }
 }
 
-/// A commit's id as people write it: 7 characters.
+/// Returns the first 7 letters and digits of a commit id.
 pub fn short_id(id: &str) -> String {
     id.chars().filter(char::is_ascii_alphanumeric).take(7).collect()
 }
 
-/// A command that checks the work, and what it said.
+/// The result of a command that checks the work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Check {
-    /// The command line.
+pub struct CheckResult {
     pub command: String,
-    /// True when it exited with 0.
+    /// True if the command exited with 0.
     pub passed: bool,
-    /// The lines of its output that name what failed.
+    /// The lines of its output that describe what failed.
     pub failures: Vec<String>,
-    /// True if the session edited a file afterwards.
+    /// True if the session edited a file after this check.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_before_edit: bool,
 }
@@ -280,20 +293,21 @@ pub struct Check {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileInProgress {
-    /// Relative to the project.
+    /// Path relative to the project.
     pub path: String,
-    /// The lines that were touched last, such as `45-120`; several ranges are separated by `, `.
-    pub lines: String,
-    /// Lines that all work on the item added; none if nobody counted them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub added: Option<u64>,
-    /// Lines that all work on the item removed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub removed: Option<u64>,
-    /// What kind of change, and in which function or section.
+    /// The lines that were changed last, such as `45-120`; several ranges are separated by `, `.
+    #[serde(rename = "lines")]
+    pub touched_lines: String,
+    /// The number of lines that all work on the item added; `None` if they were not counted.
+    #[serde(rename = "added", skip_serializing_if = "Option::is_none")]
+    pub added_lines: Option<u64>,
+    /// The number of lines that all work on the item removed; `None` if they were not counted.
+    #[serde(rename = "removed", skip_serializing_if = "Option::is_none")]
+    pub removed_lines: Option<u64>,
+    /// The kind of change, and the function or section where it was made.
     pub description: String,
-    /// A digest of its content at the checkpoint, to see whether it has changed since; none for a file that is gone, or too
-    /// large to read.
+    /// A digest of the content at the checkpoint, to detect later changes; `None` for a file that was deleted or is too large
+    /// to read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
@@ -303,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_of_unfinished_work_is_known_by_its_subject() {
+    fn a_commit_of_unfinished_work_is_recognized_by_its_subject() {
         for (subject, expected) in [
             ("wip: the parser", true),
             ("WIP", true),
@@ -321,6 +335,6 @@ mod tests {
     fn an_item_of_an_older_checkpoint_counts_as_begun() {
         let old: Checkpoint =
             serde_json::from_str(r#"{"active": true, "current_todo_item": "two"}"#).unwrap();
-        assert!(old.item_work.is_begun && old.item_work.finished.is_empty());
+        assert!(old.item_work.is_begun && old.item_work.ticked_items.is_empty());
     }
 }

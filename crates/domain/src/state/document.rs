@@ -1,4 +1,4 @@
-//! The state and its document: foreign fields and the order of keys survive every rewrite.
+//! Merges the state into its JSON document, so that foreign fields and the order of keys survive every rewrite.
 
 use serde_json::{Map, Value};
 
@@ -13,36 +13,36 @@ pub(super) fn strip_nulls(value: &mut Value) {
     }
 }
 
-/// Removes the fields of an earlier state that a new one leaves out because they are empty now: laid over a document, the new state would
-/// leave them as they were.
-pub(super) fn remove_gone_fields(document: &mut Value, earlier: &Value, new: &Value) {
+/// Removes the fields that the earlier state had and the new state omits because they are empty now. Merging alone would keep
+/// their old values.
+pub(super) fn remove_fields_absent_from_new(document: &mut Value, earlier: &Value, new: &Value) {
     match (document, earlier, new) {
         (Value::Object(document), Value::Object(earlier), Value::Object(new)) => {
             for (key, earlier) in earlier {
                 match (new.get(key), document.get_mut(key)) {
                     (None, _) => drop(document.shift_remove(key)),
-                    (Some(new), Some(place)) => remove_gone_fields(place, earlier, new),
+                    (Some(new), Some(value)) => remove_fields_absent_from_new(value, earlier, new),
                     (Some(_), None) => {}
                 }
             }
         }
         (Value::Array(document), Value::Array(earlier), Value::Array(new)) => {
-            for ((place, earlier), new) in document.iter_mut().zip(earlier).zip(new) {
-                remove_gone_fields(place, earlier, new);
+            for ((value, earlier), new) in document.iter_mut().zip(earlier).zip(new) {
+                remove_fields_absent_from_new(value, earlier, new);
             }
         }
         _ => {}
     }
 }
 
-/// Lays known fields over a document. Objects are merged; in lists an element keeps its foreign fields while
-/// it is the same thing, which is known by its first field.
-pub fn merge(document: &mut Value, known: Value) {
-    match (document, known) {
-        (Value::Object(old), Value::Object(new)) if !is_other_variant(old, &new) => {
+/// Merges known fields into a document. Objects are merged recursively. A list element keeps its foreign fields if its first
+/// field is unchanged, because then it still describes the same thing.
+pub fn merge_known_fields(document: &mut Value, known_fields: Value) {
+    match (document, known_fields) {
+        (Value::Object(old), Value::Object(new)) if !is_different_enum_variant(old, &new) => {
             for (key, value) in new {
                 match old.get_mut(&key) {
-                    Some(place) => merge(place, value),
+                    Some(old_value) => merge_known_fields(old_value, value),
                     None => {
                         old.insert(key, value);
                     }
@@ -53,24 +53,27 @@ pub fn merge(document: &mut Value, known: Value) {
             old.truncate(new.len());
             for (index, value) in new.into_iter().enumerate() {
                 match old.get_mut(index) {
-                    Some(place) if is_same_thing(place, &value) => merge(place, value),
-                    Some(place) => *place = value,
+                    Some(old_value) if has_equal_first_field(old_value, &value) => {
+                        merge_known_fields(old_value, value);
+                    }
+                    Some(old_value) => *old_value = value,
                     None => old.push(value),
                 }
             }
         }
-        (place, value) => *place = value,
+        (target, value) => *target = value,
     }
 }
 
-/// A verdict to stop keeps nothing of the verdict to pause that stood there before; an ending neither.
-fn is_other_variant(old: &Map<String, Value>, new: &Map<String, Value>) -> bool {
+/// Returns true if the new object is another variant of a tagged enum, a verdict or an ending. Then nothing of the old object
+/// may be kept.
+fn is_different_enum_variant(old: &Map<String, Value>, new: &Map<String, Value>) -> bool {
     let is_ending = new.keys().all(|key| key == "ending" || key == "detail");
     let tag = if is_ending { "ending" } else { "verdict" };
     new.contains_key(tag) && old.get(tag) != new.get(tag)
 }
 
-fn is_same_thing(old: &Value, new: &Value) -> bool {
+fn has_equal_first_field(old: &Value, new: &Value) -> bool {
     let Some((key, value)) = new.as_object().and_then(|fields| fields.iter().next()) else { return false };
     old.get(key) == Some(value)
 }

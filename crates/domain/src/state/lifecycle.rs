@@ -1,157 +1,161 @@
-//! Where a run stands, and the only ways from there to elsewhere.
+//! The status of a run, and the only allowed transitions between statuses.
 
-use crate::status::Status;
+use crate::status::RunStatus;
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 
-/// Status, last verdict, pause and end of a run. They change together, by the methods below only, so that no run is at
-/// work and ended, or stopped and paused until some hour.
+/// Status, last verdict, pause and end of a run. They change together and only through the methods below, so that no run is
+/// both running and ended, or both stopped and paused.
 ///
-/// In the state's file each is a field of its own, and another program may write a contradiction there. Then the status
-/// counts: a run that is not paused waits for nothing, and an open one has not ended.
+/// In the file they are separate fields, and another program may write a contradiction there. Then the status wins: a run that
+/// is not paused has no `paused_until`, and an open run has no `ended_at`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lifecycle {
-    status: Status,
+    status: RunStatus,
     last_verdict: Option<Verdict>,
     paused_until: Option<Timestamp>,
-    pauses: u32,
-    pauses_in_a_row: u32,
+    #[serde(rename = "pauses")]
+    pause_count: u32,
+    #[serde(rename = "pauses_in_a_row")]
+    consecutive_pauses: u32,
     ended_at: Option<Timestamp>,
 }
 
 impl Lifecycle {
-    /// Of a run that stands so, and of which nothing else is known.
-    pub fn of(status: Status) -> Lifecycle {
+    /// Creates a lifecycle of which only the status is known.
+    pub fn with_status(status: RunStatus) -> Lifecycle {
         Lifecycle { status, ..Lifecycle::default() }
     }
 
-    /// Of a run of which this is all that the gate has said.
-    pub fn after(verdict: &Verdict) -> Lifecycle {
+    /// Creates the lifecycle of a new run after its first verdict.
+    pub fn from_verdict(verdict: &Verdict) -> Lifecycle {
         let mut lifecycle = Lifecycle::default();
-        lifecycle.take(verdict);
+        lifecycle.apply_verdict(verdict);
         lifecycle
     }
 
-    /// Where the run stands.
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> RunStatus {
         self.status
     }
 
-    /// True when no further session may start.
+    /// Returns true if no further session may start.
     pub fn is_over(&self) -> bool {
-        self.status.is_over()
+        self.status.has_ended()
     }
 
-    /// What the gate said last.
+    /// Returns the last verdict of the gate.
     pub fn last_verdict(&self) -> Option<&Verdict> {
         self.last_verdict.as_ref()
     }
 
-    /// Until when the run waits; none if it does not, or if nobody knows.
+    /// Returns the end of the pause; `None` if the run is not paused, or if the end is unknown.
     pub fn paused_until(&self) -> Option<&Timestamp> {
-        if self.status == Status::Paused { self.paused_until.as_ref() } else { None }
+        if self.status == RunStatus::Paused { self.paused_until.as_ref() } else { None }
     }
 
-    /// How often the run has paused.
-    pub fn pauses(&self) -> u32 {
-        self.pauses
+    /// Returns how often the run has paused.
+    pub fn pause_count(&self) -> u32 {
+        self.pause_count
     }
 
-    /// Pauses since the last session that met no limit: each waits longer than the one before.
-    pub fn pauses_in_a_row(&self) -> u32 {
-        self.pauses_in_a_row
+    /// Returns the number of pauses since the last session that hit no limit. Each of them is longer than the one before.
+    pub fn consecutive_pauses(&self) -> u32 {
+        self.consecutive_pauses
     }
 
-    /// When the run ended; none while it is open.
+    /// Returns when the run ended; `None` while it is open.
     pub fn ended_at(&self) -> Option<&Timestamp> {
         if self.is_over() { self.ended_at.as_ref() } else { None }
     }
 
-    /// Takes what the gate says.
-    pub fn take(&mut self, verdict: &Verdict) {
+    /// Applies a verdict of the gate: stops, pauses or continues the run. A pause is counted, and a continuation resets the
+    /// consecutive pauses.
+    pub fn apply_verdict(&mut self, verdict: &Verdict) {
         self.paused_until = None;
         match verdict {
             Verdict::Stop { status, .. } => self.status = *status,
             Verdict::Pause { until, .. } => {
-                self.status = Status::Paused;
-                self.pauses += 1;
-                self.pauses_in_a_row += 1;
+                self.status = RunStatus::Paused;
+                self.pause_count += 1;
+                self.consecutive_pauses += 1;
                 self.paused_until.clone_from(until);
             }
             Verdict::Continue { .. } => {
-                self.status = Status::Running;
-                self.pauses_in_a_row = 0;
+                self.status = RunStatus::Running;
+                self.consecutive_pauses = 0;
             }
         }
         self.last_verdict = Some(verdict.clone());
     }
 
-    /// An open run works.
-    pub fn go_on(&mut self) {
+    /// Sets an open run to running and ends its pause. Does nothing if the run has ended.
+    pub fn mark_running_if_open(&mut self) {
         if !self.is_over() {
-            self.status = Status::Running;
+            self.status = RunStatus::Running;
             self.paused_until = None;
         }
     }
 
-    /// An open run waits until the user resumes it, or until a moment that is known.
-    pub fn wait(&mut self, until: Option<Timestamp>) {
+    /// Pauses an open run until the given moment, or until the user resumes it. Does nothing if the run has ended, and does not
+    /// count the pause.
+    pub fn pause_if_open(&mut self, until: Option<Timestamp>) {
         if !self.is_over() {
-            self.status = Status::Paused;
+            self.status = RunStatus::Paused;
             self.paused_until = until;
         }
     }
 
-    /// An open run waits, for a reason that is no gate's: it counts as no pause.
-    pub fn wait_for(&mut self, verdict: &Verdict) {
+    /// Pauses an open run with a verdict that does not come from the gate, so the pause is not counted. Does nothing if the run
+    /// has ended.
+    pub fn pause_if_open_without_counting(&mut self, verdict: &Verdict) {
         if !self.is_over() {
             let until = match verdict {
                 Verdict::Pause { until, .. } => until.clone(),
                 Verdict::Stop { .. } | Verdict::Continue { .. } => None,
             };
-            self.wait(until);
+            self.pause_if_open(until);
             self.last_verdict = Some(verdict.clone());
         }
     }
 
-    /// An open run is over by this verdict.
-    pub fn stop(&mut self, status: Status, verdict: &Verdict, now: Timestamp) {
+    /// Ends an open run with this status and verdict. Does nothing if the run has ended.
+    pub fn stop_if_open(&mut self, status: RunStatus, verdict: &Verdict, now: Timestamp) {
         if !self.is_over() {
             self.status = status;
             self.last_verdict = Some(verdict.clone());
-            self.end(now);
+            self.record_end_once(now);
         }
     }
 
-    /// The user cancels an open run.
-    pub fn cancel(&mut self, at: Option<Timestamp>) {
+    /// Cancels an open run. Does nothing if the run has ended.
+    pub fn cancel_if_open(&mut self, canceled_at: Option<Timestamp>) {
         if !self.is_over() {
-            self.status = Status::Cancelled;
-            self.ended_at = at;
+            self.status = RunStatus::Canceled;
+            self.ended_at = canceled_at;
         }
     }
 
-    /// Notes when a run ended, once; nothing while it is open.
-    pub fn end(&mut self, now: Timestamp) {
+    /// Records when a run ended, only once. Does nothing while the run is open.
+    pub fn record_end_once(&mut self, now: Timestamp) {
         if self.is_over() {
             self.paused_until = None;
-            // The first moment stays: a run that was cancelled ended then, and not when its session is judged later.
+            // The first time is kept: a canceled run ended when it was canceled, not when its session is judged later.
             self.ended_at.get_or_insert(now);
         }
     }
 
-    /// A run is opened again that had ended.
-    pub fn reopen(&mut self) {
+    /// Reopens a run that has ended. Does nothing if it is open.
+    pub fn reopen_if_ended(&mut self) {
         if self.is_over() {
-            self.status = Status::Running;
+            self.status = RunStatus::Running;
             self.ended_at = None;
         }
     }
 
-    /// A run is not opened again: this still holds it.
-    pub fn stay(&mut self, status: Status) {
+    /// Sets the status back to that of an earlier verdict, for a run that may not be reopened because of it.
+    pub fn restore_status(&mut self, status: RunStatus) {
         self.status = status;
     }
 }
@@ -167,57 +171,63 @@ mod tests {
     }
 
     #[test]
-    fn no_run_is_open_and_ended_or_stopped_and_waiting() {
+    fn no_sequence_of_changes_makes_a_contradictory_lifecycle() {
         let (now, reset) = (Timestamp::from("2026-01-07T04:00:00Z"), Timestamp::from("2026-01-07T05:00:00Z"));
-        let stop = Verdict::Stop { status: Status::Budget, reason: String::new() };
+        let stop = Verdict::Stop { status: RunStatus::Budget, reason: String::new() };
         type Change<'a> = (&'a str, &'a dyn Fn(&mut Lifecycle));
         let changes: [Change<'_>; 10] = [
-            ("pause", &|run| run.take(&pause(Some("2026-01-07T05:00:00Z")))),
-            ("stop by the gate", &|run| run.take(&stop)),
-            ("go on", &|run| run.go_on()),
-            ("wait", &|run| run.wait(Some(reset.clone()))),
-            ("wait for", &|run| run.wait_for(&pause(None))),
-            ("stop", &|run| run.stop(Status::Deadline, &stop, now.clone())),
-            ("cancel", &|run| run.cancel(Some(now.clone()))),
-            ("end", &|run| run.end(now.clone())),
-            ("reopen", &|run| run.reopen()),
-            ("stay", &|run| run.stay(Status::Budget)),
+            ("pause", &|run| run.apply_verdict(&pause(Some("2026-01-07T05:00:00Z")))),
+            ("stop by the gate", &|run| run.apply_verdict(&stop)),
+            ("go on", &|run| run.mark_running_if_open()),
+            ("wait", &|run| run.pause_if_open(Some(reset.clone()))),
+            ("wait for", &|run| run.pause_if_open_without_counting(&pause(None))),
+            ("stop", &|run| run.stop_if_open(RunStatus::Deadline, &stop, now.clone())),
+            ("cancel", &|run| run.cancel_if_open(Some(now.clone()))),
+            ("end", &|run| run.record_end_once(now.clone())),
+            ("reopen", &|run| run.reopen_if_ended()),
+            ("stay", &|run| run.restore_status(RunStatus::Budget)),
         ];
-        for (first, one) in &changes {
-            for (second, other) in &changes {
-                for (third, another) in &changes {
-                    let mut run = Lifecycle::default();
-                    one(&mut run);
-                    other(&mut run);
-                    another(&mut run);
-                    let told = format!("{first}, {second}, {third}: {run:?}");
-                    assert!(run.paused_until().is_none() || run.status() == Status::Paused, "{told}");
-                    assert!(run.ended_at().is_none() || run.is_over(), "{told}");
+        for (first_name, first_change) in &changes {
+            for (second_name, second_change) in &changes {
+                for (third_name, third_change) in &changes {
+                    let mut lifecycle = Lifecycle::default();
+                    first_change(&mut lifecycle);
+                    second_change(&mut lifecycle);
+                    third_change(&mut lifecycle);
+                    let description = format!("{first_name}, {second_name}, {third_name}: {lifecycle:?}");
+                    assert!(
+                        lifecycle.paused_until().is_none() || lifecycle.status() == RunStatus::Paused,
+                        "{description}"
+                    );
+                    assert!(lifecycle.ended_at().is_none() || lifecycle.is_over(), "{description}");
                 }
             }
         }
     }
 
     #[test]
-    fn what_is_over_stays_so_until_it_is_opened_again() {
+    fn an_ended_run_stays_ended_until_it_is_reopened() {
         let now = Timestamp::from("2026-01-07T04:00:00Z");
-        let mut run = Lifecycle::default();
-        run.cancel(Some(now.clone()));
-        run.go_on();
-        run.wait(None);
-        run.wait_for(&pause(None));
-        run.end("2026-01-07T09:00:00Z".into());
-        assert_eq!((run.status(), run.ended_at(), run.last_verdict()), (Status::Cancelled, Some(&now), None));
-        run.reopen();
-        assert_eq!((run.status(), run.ended_at()), (Status::Running, None));
+        let mut lifecycle = Lifecycle::default();
+        lifecycle.cancel_if_open(Some(now.clone()));
+        lifecycle.mark_running_if_open();
+        lifecycle.pause_if_open(None);
+        lifecycle.pause_if_open_without_counting(&pause(None));
+        lifecycle.record_end_once("2026-01-07T09:00:00Z".into());
+        assert_eq!(
+            (lifecycle.status(), lifecycle.ended_at(), lifecycle.last_verdict()),
+            (RunStatus::Canceled, Some(&now), None)
+        );
+        lifecycle.reopen_if_ended();
+        assert_eq!((lifecycle.status(), lifecycle.ended_at()), (RunStatus::Running, None));
     }
 
     #[test]
-    fn where_a_file_contradicts_itself_the_status_counts() {
-        let run: Lifecycle = serde_json::from_str(
+    fn the_status_wins_if_a_file_contradicts_itself() {
+        let lifecycle: Lifecycle = serde_json::from_str(
             r#"{"status":"running","paused_until":"2026-01-07T05:00:00Z","ended_at":"2026-01-07T04:00:00Z"}"#,
         )
         .unwrap();
-        assert_eq!((run.paused_until(), run.ended_at()), (None, None));
+        assert_eq!((lifecycle.paused_until(), lifecycle.ended_at()), (None, None));
     }
 }

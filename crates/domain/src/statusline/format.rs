@@ -1,185 +1,187 @@
-//! How a segment is written: text, `{field}`, and `[groups]` that vanish where a field in them is empty.
+//! The format of a segment: text, `{field}`, and `[groups]` that are omitted if a field in them is empty.
 
 use serde::{Deserialize, Serialize};
 
-/// A writing that makes sense.
+/// A valid format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Format(String);
+pub struct SegmentFormat(String);
 
-/// A piece of a format, parsed once: the status line is written a thousand times for each change of its format.
-enum Part<'a> {
+/// One part of a format.
+enum FormatPart<'a> {
     Text(&'a str),
     Field(&'a str),
-    /// What is between the brackets.
+    /// The text between the brackets.
     Group(&'a str),
 }
 
-impl Format {
-    /// As the user wrote it.
-    pub fn source(&self) -> &str {
+impl SegmentFormat {
+    /// Returns the format as the user wrote it.
+    pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether a writing names one of these fields.
-pub fn names(source: &str, fields: &[&str]) -> bool {
-    let mut is_named = false;
-    for_each_field(source, &mut |name| is_named |= fields.contains(&name));
-    is_named
+/// Returns true if a format contains one of these fields.
+pub fn contains_any_field(source: &str, fields: &[&str]) -> bool {
+    let mut is_contained = false;
+    for_each_field(source, &mut |name| is_contained |= fields.contains(&name));
+    is_contained
 }
 
-/// The fields that a writing names.
-pub(super) fn fields(source: &str) -> Vec<&str> {
-    let mut fields = Vec::new();
-    for_each_field(source, &mut |name| fields.push(name));
-    fields
+/// Returns the names of the fields in a format, in their order.
+pub(super) fn field_names(source: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for_each_field(source, &mut |name| names.push(name));
+    names
 }
 
 fn for_each_field<'a>(source: &'a str, visit: &mut dyn FnMut(&'a str)) {
     let mut rest = source;
-    while let Some(part) = next(&mut rest) {
+    while let Some(part) = take_next_part(&mut rest) {
         match part {
-            Part::Text(_) => {}
-            Part::Field(name) => visit(name),
-            Part::Group(inner) => for_each_field(inner, visit),
+            FormatPart::Text(_) => {}
+            FormatPart::Field(name) => visit(name),
+            FormatPart::Group(inner) => for_each_field(inner, visit),
         }
     }
 }
 
-/// Written out, with those of its groups. None if nothing but text is left of it.
-pub fn write<'a>(
+/// Renders a format with the values of its fields and with the groups that `should_show_group` accepts. Trims the result. Returns `None` if
+/// no field in it has a value.
+pub fn render<'a>(
     source: &str,
-    groups: &dyn Fn(&str) -> bool,
-    field: &dyn Fn(&str) -> Option<&'a str>,
+    should_show_group: &dyn Fn(&str) -> bool,
+    field_value: &dyn Fn(&str) -> Option<&'a str>,
 ) -> Option<String> {
-    let mut written = String::with_capacity(96);
-    let mut said = false;
+    let mut output = String::with_capacity(96);
+    let mut has_value = false;
     let mut rest = source;
-    while let Some(part) = next(&mut rest) {
+    while let Some(part) = take_next_part(&mut rest) {
         match part {
-            Part::Text(text) => written.push_str(text),
-            Part::Field(name) => {
-                let value = field(name).unwrap_or_default();
-                said |= !value.is_empty();
-                written.push_str(value);
+            FormatPart::Text(text) => output.push_str(text),
+            FormatPart::Field(name) => {
+                let value = field_value(name).unwrap_or_default();
+                has_value |= !value.is_empty();
+                output.push_str(value);
             }
-            Part::Group(inner) if groups(inner) => {
-                let before = written.len();
-                match write_group(inner, &mut written, field) {
-                    Some(has_field) => said |= has_field,
-                    None => written.truncate(before),
+            FormatPart::Group(inner) if should_show_group(inner) => {
+                let length_before = output.len();
+                match render_group_unless_field_empty(inner, &mut output, field_value) {
+                    Some(has_field) => has_value |= has_field,
+                    None => output.truncate(length_before),
                 }
             }
-            Part::Group(_) => {}
+            FormatPart::Group(_) => {}
         }
     }
-    let trimmed = written.trim();
-    if !said {
+    let trimmed = output.trim();
+    if !has_value {
         None
-    } else if trimmed.len() == written.len() {
-        Some(written)
+    } else if trimmed.len() == output.len() {
+        Some(output)
     } else {
         Some(trimmed.to_owned())
     }
 }
 
-/// None if a field in it is empty; else whether there is one.
-fn write_group<'a>(
+/// Appends a group to the text. Returns `None` if a field in the group is empty, in which case part of the group may have been
+/// appended; else whether the group has a field.
+fn render_group_unless_field_empty<'a>(
     source: &str,
-    written: &mut String,
-    field: &dyn Fn(&str) -> Option<&'a str>,
+    output: &mut String,
+    field_value: &dyn Fn(&str) -> Option<&'a str>,
 ) -> Option<bool> {
     let mut has_field = false;
     let mut rest = source;
-    while let Some(part) = next(&mut rest) {
+    while let Some(part) = take_next_part(&mut rest) {
         match part {
-            Part::Text(text) | Part::Group(text) => written.push_str(text),
-            Part::Field(name) => {
+            FormatPart::Text(text) | FormatPart::Group(text) => output.push_str(text),
+            FormatPart::Field(name) => {
                 has_field = true;
-                written.push_str(field(name).filter(|value| !value.is_empty())?);
+                output.push_str(field_value(name).filter(|value| !value.is_empty())?);
             }
         }
     }
     Some(has_field)
 }
 
-/// The next piece of a writing that makes sense. Looked for byte by byte: what has a meaning is ASCII, and no byte of another
-/// character is.
-fn next<'a>(rest: &mut &'a str) -> Option<Part<'a>> {
+/// Takes the next part of a valid format. The search goes byte by byte, because the special characters are ASCII and no byte of
+/// another character is.
+fn take_next_part<'a>(rest: &mut &'a str) -> Option<FormatPart<'a>> {
     let source = *rest;
-    let (part, after) = match source.as_bytes().first()? {
+    let (part, rest_start) = match source.as_bytes().first()? {
         b'\\' => {
-            let letter = source[1..].chars().next().map_or(0, char::len_utf8);
-            (Part::Text(&source[1..1 + letter]), 1 + letter)
+            let character_length = source[1..].chars().next().map_or(0, char::len_utf8);
+            (FormatPart::Text(&source[1..1 + character_length]), 1 + character_length)
         }
         b'{' => {
-            let end = first(source, |byte| byte == b'}');
-            (Part::Field(&source[1..end]), end + 1)
+            let end = index_of_first_byte_or_len(source, |byte| byte == b'}');
+            (FormatPart::Field(&source[1..end]), end + 1)
         }
         b'[' => {
-            let end = end_of_group(source);
-            (Part::Group(&source[1..end]), end + 1)
+            let end = index_of_group_end(source);
+            (FormatPart::Group(&source[1..end]), end + 1)
         }
         _ => {
-            let end = first(source, |byte| MEANT[usize::from(byte)]);
-            (Part::Text(&source[..end]), end)
+            let end = index_of_first_byte_or_len(source, |byte| IS_SPECIAL_BYTE[usize::from(byte)]);
+            (FormatPart::Text(&source[..end]), end)
         }
     };
-    *rest = source.get(after..).unwrap_or_default();
+    *rest = source.get(rest_start..).unwrap_or_default();
     Some(part)
 }
 
-/// The bytes that are not written as they are.
-const MEANT: [bool; 256] = {
-    let mut meant = [false; 256];
-    (meant[b'\\' as usize], meant[b'{' as usize], meant[b'[' as usize]) = (true, true, true);
-    meant
+/// For each byte, whether it starts something other than plain text.
+const IS_SPECIAL_BYTE: [bool; 256] = {
+    let mut is_special = [false; 256];
+    (is_special[b'\\' as usize], is_special[b'{' as usize], is_special[b'[' as usize]) = (true, true, true);
+    is_special
 };
 
-/// Where the first such byte is, or the end.
-fn first(source: &str, is_it: impl FnMut(u8) -> bool) -> usize {
-    source.bytes().position(is_it).unwrap_or(source.len())
+/// Returns the index of the first byte that matches, or the length of the text.
+fn index_of_first_byte_or_len(source: &str, matches: impl FnMut(u8) -> bool) -> usize {
+    source.bytes().position(matches).unwrap_or(source.len())
 }
 
-fn end_of_group(source: &str) -> usize {
+fn index_of_group_end(source: &str) -> usize {
     let mut is_escaped = false;
-    first(source, |byte| {
-        let ends = byte == b']' && !is_escaped;
+    index_of_first_byte_or_len(source, |byte| {
+        let is_end = byte == b']' && !is_escaped;
         is_escaped = byte == b'\\' && !is_escaped;
-        ends
+        is_end
     })
 }
 
-/// A format that cannot be written out.
+/// The error for an invalid format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the format {text:?} makes no sense: {fault}")]
-pub struct FormatError {
+#[error("the format {text:?} makes no sense: {reason}")]
+pub struct SegmentFormatError {
     text: String,
-    fault: &'static str,
+    reason: &'static str,
 }
 
-impl TryFrom<String> for Format {
-    type Error = FormatError;
+impl TryFrom<String> for SegmentFormat {
+    type Error = SegmentFormatError;
 
-    fn try_from(text: String) -> Result<Format, FormatError> {
-        match fault(&text) {
-            Some(fault) => Err(FormatError { text, fault }),
-            None => Ok(Format(text)),
+    fn try_from(text: String) -> Result<SegmentFormat, SegmentFormatError> {
+        match format_error(&text) {
+            Some(reason) => Err(SegmentFormatError { text, reason }),
+            None => Ok(SegmentFormat(text)),
         }
     }
 }
 
-fn fault(source: &str) -> Option<&'static str> {
+fn format_error(source: &str) -> Option<&'static str> {
     if source.contains(char::is_control) {
         return Some("it has a control character; a segment's `colour` paints it");
     }
     let mut is_in_group = false;
-    let mut letters = source.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' if letters.next().is_none() => return Some("nothing follows the last `\\`"),
-            '{' => match letters.find(|letter| "{}[]".contains(*letter)) {
+    let mut characters = source.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' if characters.next().is_none() => return Some("nothing follows the last `\\`"),
+            '{' => match characters.find(|letter| "{}[]".contains(*letter)) {
                 Some('}') => {}
                 _ => return Some("a `{` is never closed"),
             },
@@ -194,8 +196,8 @@ fn fault(source: &str) -> Option<&'static str> {
     is_in_group.then_some("a `[` is never closed")
 }
 
-impl From<Format> for String {
-    fn from(format: Format) -> String {
+impl From<SegmentFormat> for String {
+    fn from(format: SegmentFormat) -> String {
         format.0
     }
 }
@@ -204,19 +206,19 @@ impl From<Format> for String {
 mod tests {
     use super::*;
 
-    fn written(format: &str, groups: bool) -> Option<String> {
+    fn render_with_groups(format: &str, shows_groups: bool) -> Option<String> {
         let field = |name: &str| match name {
             "a" => Some("1"),
             "b" => Some("2"),
             _ => None,
         };
-        let format = Format::try_from(format.to_owned()).unwrap();
-        write(format.source(), &|_| groups, &field)
+        let format = SegmentFormat::try_from(format.to_owned()).unwrap();
+        render(format.as_str(), &|_| shows_groups, &field)
     }
 
     #[test]
-    fn a_group_vanishes_with_an_empty_field_and_a_line_with_all_of_them() {
-        for (format, whole, short) in [
+    fn a_group_with_an_empty_field_and_a_text_without_values_are_omitted() {
+        for (format, with_groups, without_groups) in [
             ("{a} {b}", Some("1 2"), Some("1 2")),
             ("x {a}[ y {b}][ z {none}]", Some("x 1 y 2"), Some("x 1")),
             ("x {none}", None, None),
@@ -227,15 +229,15 @@ mod tests {
             (r"{a}[ \\{b}]", Some(r"1 \2"), Some("1")),
             ("{a}[ only text]", Some("1 only text"), Some("1")),
         ] {
-            assert_eq!(written(format, true).as_deref(), whole, "{format}");
-            assert_eq!(written(format, false).as_deref(), short, "{format}");
+            assert_eq!(render_with_groups(format, true).as_deref(), with_groups, "{format}");
+            assert_eq!(render_with_groups(format, false).as_deref(), without_groups, "{format}");
         }
-        assert_eq!(fields(r"\{x\} {a}[ {b} \[{c}\]]"), ["a", "b", "c"]);
-        assert!(names("{a}[ {b}]", &["c", "b"]) && !names("{a}[ {b}]", &["c"]));
+        assert_eq!(field_names(r"\{x\} {a}[ {b} \[{c}\]]"), ["a", "b", "c"]);
+        assert!(contains_any_field("{a}[ {b}]", &["c", "b"]) && !contains_any_field("{a}[ {b}]", &["c"]));
     }
 
     #[test]
-    fn what_is_no_format_says_why() {
+    fn an_invalid_format_is_refused_with_the_reason() {
         for (format, words) in [
             ("{a", "`{` is never closed"),
             ("[a", "`[` is never closed"),
@@ -245,7 +247,7 @@ mod tests {
             ("a\\", "last `\\`"),
             ("\u{1b}[31m{a}", "control character"),
         ] {
-            let error = Format::try_from(format.to_owned()).unwrap_err().to_string();
+            let error = SegmentFormat::try_from(format.to_owned()).unwrap_err().to_string();
             assert!(error.contains(words) && error.contains(&format!("{format:?}")), "{error}");
         }
     }

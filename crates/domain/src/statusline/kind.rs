@@ -1,86 +1,80 @@
-//! The segments of ours, by name, and what is said of each.
+//! The built-in segments of the status line, with their names, fields and descriptions.
 
 use strum::VariantArray;
 
-/// A segment of ours.
+/// A built-in segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, VariantArray)]
 pub enum SegmentKind {
-    /// The model.
     Model,
-    /// How hard it thinks.
+    /// The effort level of the model.
     Effort,
-    /// The working directory.
     Directory,
-    /// The repository there.
+    /// The git repository of the working directory.
     Git,
-    /// The load line: how full the window is.
+    /// The usage of the context window.
     Load,
-    /// The project's run.
     Run,
-    /// The working memory.
     Memory,
-    /// What each turn added.
-    ItemCost,
-    /// The prompt cache.
+    /// The tokens that each turn added to the context.
+    ContextGrowth,
     Cache,
-    /// What the session has cost.
+    /// The cost of the session.
     Cost,
-    /// What it costs in an hour.
+    /// The cost of the session per hour.
     Burn,
-    /// The five-hour limit.
+    /// The five-hour limit of a subscription.
     FiveHour,
-    /// The weekly limit.
+    /// The weekly limit of a subscription.
     Weekly,
-    /// The limit of what may be spent.
+    /// The spending limit of a gateway.
     Spend,
-    /// Lines changed.
+    /// Lines changed in the session.
     Lines,
-    /// The client's version.
     Version,
-    /// A hook of ours that failed.
+    /// A Plimsoll hook that failed, or ignored settings.
     Health,
 }
 
 impl SegmentKind {
-    /// All of them, as the default line and then the rest have them.
+    /// All segments, in the order of their declaration.
     pub const ALL: &[SegmentKind] = SegmentKind::VARIANTS;
 
-    /// The segment of a name.
-    pub fn named(name: &str) -> Option<SegmentKind> {
+    /// Returns the segment with this name in the settings.
+    pub fn from_name(name: &str) -> Option<SegmentKind> {
         SegmentKind::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// The names of all, for people.
-    pub fn names() -> String {
+    /// Returns the names of all segments, separated by commas.
+    pub fn comma_separated_names() -> String {
         SegmentKind::ALL.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Its name in the settings.
+    /// Returns its name in the settings.
     pub fn name(self) -> &'static str {
-        self.about().name
+        self.info().name
     }
 
-    /// Its fields, with what they are.
+    /// Returns the names of its fields, each with a description.
     pub fn fields(self) -> &'static [(&'static str, &'static str)] {
-        self.about().fields
+        self.info().fields
     }
 
-    /// How it is written unless the user says otherwise.
-    pub fn writing(self) -> &'static str {
-        self.about().format
+    /// Returns the format that is used unless the user sets another one.
+    pub fn default_format(self) -> &'static str {
+        self.info().format
     }
 
-    /// What it shows.
-    pub fn words(self) -> &'static str {
-        self.about().words
+    /// Returns a short description of what it shows.
+    pub fn description(self) -> &'static str {
+        self.info().description
     }
 
-    /// Where that comes from.
-    pub fn source(self) -> &'static str {
-        self.about().source
+    /// Returns where its values come from.
+    pub fn data_source(self) -> &'static str {
+        self.info().data_source
     }
 
-    fn about(self) -> &'static About {
+    fn info(self) -> &'static SegmentInfo {
         match self {
             SegmentKind::Model => &MODEL,
             SegmentKind::Effort => &EFFORT,
@@ -89,7 +83,7 @@ impl SegmentKind {
             SegmentKind::Load => &LOAD,
             SegmentKind::Run => &RUN,
             SegmentKind::Memory => &MEMORY,
-            SegmentKind::ItemCost => &ITEM_COST,
+            SegmentKind::ContextGrowth => &CONTEXT_GROWTH,
             SegmentKind::Cache => &CACHE,
             SegmentKind::Cost => &COST,
             SegmentKind::Burn => &BURN,
@@ -103,45 +97,45 @@ impl SegmentKind {
     }
 }
 
-/// What is said of one segment.
-struct About {
+/// The name, format and descriptions of one segment.
+struct SegmentInfo {
     /// Its name in the settings.
     name: &'static str,
-    /// How it is written unless the user says otherwise.
+    /// The format that is used unless the user sets another one.
     format: &'static str,
-    /// Its fields, with what they are.
+    /// The names of its fields, each with a description.
     fields: &'static [(&'static str, &'static str)],
-    /// What it shows.
-    words: &'static str,
-    /// Where that comes from.
-    source: &'static str,
+    /// A short description of what it shows.
+    description: &'static str,
+    /// Where its values come from.
+    data_source: &'static str,
 }
 
-static MODEL: About = About {
+static MODEL: SegmentInfo = SegmentInfo {
     name: "model",
     format: "{name}",
     fields: &[("name", "its display name: Opus 5.5"), ("id", "its id, with the [1m] suffix")],
-    words: "the model",
-    source: "the client: model",
+    description: "the model",
+    data_source: "the client: model",
 };
 
-static EFFORT: About = About {
+static EFFORT: SegmentInfo = SegmentInfo {
     name: "effort",
     format: "{level}",
     fields: &[("level", "low, medium, high …; some models have none")],
-    words: "how hard the model thinks",
-    source: "the client: effort.level",
+    description: "how hard the model thinks",
+    data_source: "the client: effort.level",
 };
 
-static DIRECTORY: About = About {
+static DIRECTORY: SegmentInfo = SegmentInfo {
     name: "directory",
     format: "{name}",
     fields: &[("name", "its last part"), ("path", "the whole path, with ~ for the home directory")],
-    words: "the working directory",
-    source: "the client: workspace.current_dir, else cwd",
+    description: "the working directory",
+    data_source: "the client: workspace.current_dir, else cwd",
 };
 
-static GIT: About = About {
+static GIT: SegmentInfo = SegmentInfo {
     name: "git",
     format: "⎇ {branch}[ {worktree}][ {action}][ ↑{ahead}][ ↓{behind}][ ={conflicts}][ +{staged}][ !{modified}][ ?{untracked}][ {stale}]",
     fields: &[
@@ -157,11 +151,11 @@ static GIT: About = About {
         ("untracked", "new files and folders"),
         ("stale", "`~` if git did not answer in time and the counts are older, `…` if there are none yet"),
     ],
-    words: "the repository: branch, operation in progress, and counts of commits and files",
-    source: "the files in .git; counts from one `git status`, kept for 5 seconds",
+    description: "the repository: branch, operation in progress, and counts of commits and files",
+    data_source: "the files in .git; counts from one `git status`, kept for 5 seconds",
 };
 
-static LOAD: About = About {
+static LOAD: SegmentInfo = SegmentInfo {
     name: "load",
     format: "{bar} {percent}[ {used}/{window}][ · {left} left][ · {turns} turns]",
     fields: &[
@@ -178,11 +172,11 @@ static LOAD: About = About {
         ("minutes_l1", "minutes to L1"),
         ("minutes_l2", "minutes to L2"),
     ],
-    words: "the usage of the context window",
-    source: "the client: context_window; `plimsoll status --markdown` shows the sources of window and auto-compact threshold",
+    description: "the usage of the context window",
+    data_source: "the client: context_window; `plimsoll status --markdown` shows the sources of window and auto-compact threshold",
 };
 
-static RUN: About = About {
+static RUN: SegmentInfo = SegmentInfo {
     name: "run",
     format: "ralph {iteration}/{max}[ · {done}/{items} items][ · {item}][ · {checkpoint}][ · paused {until}]",
     fields: &[
@@ -194,11 +188,11 @@ static RUN: About = About {
         ("checkpoint", "`checkpoint 87%`, until a session has resumed from it"),
         ("until", "the end of a pause, or `?`"),
     ],
-    words: "the project's run, while it is open",
-    source: ".claude/ralph-state.json",
+    description: "the project's run, while it is open",
+    data_source: ".claude/ralph-state.json",
 };
 
-static MEMORY: About = About {
+static MEMORY: SegmentInfo = SegmentInfo {
     name: "memory",
     format: "memory {depth}[ {frame}][ · stale {stale}][ · heap {heap}% {pressure}]",
     fields: &[
@@ -208,11 +202,11 @@ static MEMORY: About = About {
         ("heap", "the heap in percent of its limit, under pressure"),
         ("pressure", "the pressure: medium, high …"),
     ],
-    words: "the working memory, if this session uses it",
-    source: "the working memory's log",
+    description: "the working memory, if this session uses it",
+    data_source: "the working memory's log",
 };
 
-static ITEM_COST: About = About {
+static CONTEXT_GROWTH: SegmentInfo = SegmentInfo {
     name: "growth",
     format: "{spark}[ +{last}]",
     fields: &[
@@ -220,11 +214,11 @@ static ITEM_COST: About = About {
         ("last", "tokens that the last turn added"),
         ("median", "the median of the last turns"),
     ],
-    words: "how fast the window fills",
-    source: "the client: context_window after each turn",
+    description: "how fast the window fills",
+    data_source: "the client: context_window after each turn",
 };
 
-static CACHE: About = About {
+static CACHE: SegmentInfo = SegmentInfo {
     name: "cache",
     format: "cache {state}[ {hit}][ until {until}]",
     fields: &[
@@ -232,86 +226,89 @@ static CACHE: About = About {
         ("hit", "the share of tokens that were read from it"),
         ("until", "when it expires"),
     ],
-    words: "the prompt cache",
-    source: "the client: prompt_cache",
+    description: "the prompt cache",
+    data_source: "the client: prompt_cache",
 };
 
-static COST: About = About {
+static COST: SegmentInfo = SegmentInfo {
     name: "cost",
     format: "{usd}",
     fields: &[("usd", "US dollars, as reported by Claude Code")],
-    words: "what the session has cost",
-    source: "the client: cost.total_cost_usd",
+    description: "what the session has cost",
+    data_source: "the client: cost.total_cost_usd",
 };
 
-static BURN: About = About {
+static BURN: SegmentInfo = SegmentInfo {
     name: "burn",
     format: "{rate}/h",
     fields: &[("rate", "US dollars per hour of this session, after its first minute")],
-    words: "the session's cost per hour",
-    source: "the client: cost.total_cost_usd by cost.total_duration_ms",
+    description: "the session's cost per hour",
+    data_source: "the client: cost.total_cost_usd by cost.total_duration_ms",
 };
 
-static FIVE_HOUR: About = About {
+static FIVE_HOUR: SegmentInfo = SegmentInfo {
     name: "five_hour",
     format: "5h {percent}[ ↻{reset}]",
     fields: &[("percent", "used"), ("reset", "the time at which it resets")],
-    words: "the five-hour limit of a subscription",
-    source: "the client: rate_limits.five_hour",
+    description: "the five-hour limit of a subscription",
+    data_source: "the client: rate_limits.five_hour",
 };
 
-static WEEKLY: About = About {
+static WEEKLY: SegmentInfo = SegmentInfo {
     name: "weekly",
     format: "7d {percent}[ ↻{reset}]",
     fields: &[("percent", "used"), ("reset", "the day and time at which it resets")],
-    words: "the weekly limit of a subscription",
-    source: "the client: rate_limits.seven_day",
+    description: "the weekly limit of a subscription",
+    data_source: "the client: rate_limits.seven_day",
 };
 
-static SPEND: About = About {
+static SPEND: SegmentInfo = SegmentInfo {
     name: "spend",
     format: "spend {percent}[ ↻{reset}]",
     fields: &[("percent", "used"), ("reset", "the day and time at which it resets")],
-    words: "the spending limit of a gateway",
-    source: "the client: rate_limits.spend_limit",
+    description: "the spending limit of a gateway",
+    data_source: "the client: rate_limits.spend_limit",
 };
 
-static LINES: About = About {
+static LINES: SegmentInfo = SegmentInfo {
     name: "lines",
     format: "+{added} −{removed}",
     fields: &[("added", "lines that the session added"), ("removed", "lines that it removed")],
-    words: "lines changed in this session",
-    source: "the client: cost.total_lines_added, cost.total_lines_removed",
+    description: "lines changed in this session",
+    data_source: "the client: cost.total_lines_added, cost.total_lines_removed",
 };
 
-static VERSION: About = About {
+static VERSION: SegmentInfo = SegmentInfo {
     name: "version",
     format: "v{client}",
     fields: &[("client", "the version of Claude Code")],
-    words: "the client's version",
-    source: "the client: version",
+    description: "the client's version",
+    data_source: "the client: version",
 };
 
-static HEALTH: About = About {
+static HEALTH: SegmentInfo = SegmentInfo {
     name: "health",
     format: "⚠ {what}",
     fields: &[("what", "which hook failed, and when; or what is missing")],
-    words: "a Plimsoll hook that failed in the last hour, settings that are ignored, or a session without a transcript",
-    source: "the hooks' own record of failures; the settings; the transcript's path",
+    description: "a Plimsoll hook that failed in the last hour, settings that are ignored, or a session without a transcript",
+    data_source: "the hooks' own record of failures; the settings; the transcript's path",
 };
 
 #[cfg(test)]
 mod tests {
-    use super::super::format::{Format, fields};
+    use super::super::format::{SegmentFormat, field_names};
     use super::*;
 
     #[test]
-    fn every_segment_is_written_with_its_own_fields_and_known_by_its_name() {
+    fn every_default_format_is_valid_and_uses_only_fields_of_its_segment() {
         for kind in SegmentKind::ALL {
-            Format::try_from(kind.writing().to_owned()).unwrap();
-            let known: Vec<&str> = kind.fields().iter().map(|(name, _)| *name).collect();
-            assert!(fields(kind.writing()).iter().all(|field| known.contains(field)), "{kind:?}");
-            assert_eq!(SegmentKind::named(kind.name()), Some(*kind));
+            SegmentFormat::try_from(kind.default_format().to_owned()).unwrap();
+            let known_fields: Vec<&str> = kind.fields().iter().map(|(name, _)| *name).collect();
+            assert!(
+                field_names(kind.default_format()).iter().all(|field| known_fields.contains(field)),
+                "{kind:?}"
+            );
+            assert_eq!(SegmentKind::from_name(kind.name()), Some(*kind));
         }
     }
 }

@@ -1,32 +1,32 @@
-//! Why a turn failed: a closed list.
+//! The failure of a turn, with its reason from a closed list.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use strum::{IntoStaticStr, VariantArray};
 
-/// Why a turn failed, in whose words, and what became of its calls.
+/// Why a turn failed, the error message, and the outcome of each call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    /// The reason.
-    pub reason: Reason,
-    /// The message of what refused or failed.
+pub struct TurnFailure {
+    pub reason: FailureReason,
+    /// The message of the tool, rule, hook or API that refused or failed.
     pub message: String,
-    /// The calls, in order.
-    pub calls: Vec<CallOutcome>,
+    /// The outcomes of the calls, in order.
+    pub calls: Vec<ToolCallOutcome>,
 }
 
-/// What became of one call.
+/// The outcome of one tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CallOutcome {
+pub struct ToolCallOutcome {
     /// The client's id of the call.
     pub id: String,
-    /// True when it returned well.
-    pub ok: bool,
-    /// The beginning of what came back.
+    /// True if the call succeeded.
+    #[serde(rename = "ok")]
+    pub has_succeeded: bool,
+    /// The beginning of the call's result.
     pub preview: String,
-    /// The SHA-256 of what came back, where the preview is not all of it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blob: Option<String>,
+    /// The SHA-256 of the whole result, if the preview is shorter.
+    #[serde(rename = "blob", default, skip_serializing_if = "Option::is_none")]
+    pub full_result_sha256: Option<String>,
 }
 
 /// Why a turn failed.
@@ -35,7 +35,7 @@ pub struct CallOutcome {
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
-pub enum Reason {
+pub enum FailureReason {
     /// A tool returned an error.
     ToolError,
     /// The user or a rule did not allow a call.
@@ -48,7 +48,7 @@ pub enum Reason {
     ParseError,
     /// The user stopped it.
     Interrupted,
-    /// The response was cut at its longest.
+    /// The response was cut off at its maximum length.
     MaxTokens,
     /// The model declined.
     Refusal,
@@ -58,25 +58,24 @@ pub enum Reason {
     Abandoned,
 }
 
-impl Reason {
-    /// All of them.
-    pub const ALL: &[Reason] = Reason::VARIANTS;
+impl FailureReason {
+    pub const ALL: &[FailureReason] = FailureReason::VARIANTS;
 
-    /// The word in files and on the screen.
-    pub fn word(self) -> &'static str {
+    /// Returns the name that is used in files and on the screen.
+    pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-impl Failure {
-    /// As written in the turn's result.
+impl TurnFailure {
+    /// Converts the failure to the JSON that becomes the turn's result.
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Read from a turn's result; none if it is no failure.
-    pub fn from_value(value: &Value) -> Option<Failure> {
-        Failure::deserialize(value).ok()
+    /// Parses a failure from a turn's result; `None` if the result is not a failure.
+    pub fn from_value(value: &Value) -> Option<TurnFailure> {
+        TurnFailure::deserialize(value).ok()
     }
 }
 
@@ -85,9 +84,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_is_written_as_its_word() {
-        for reason in Reason::ALL {
-            assert_eq!(serde_json::to_value(reason).unwrap(), reason.word());
+    fn every_reason_is_serialized_as_its_name() {
+        for reason in FailureReason::ALL {
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }
     }
 }

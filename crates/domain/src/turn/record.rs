@@ -1,15 +1,16 @@
-//! A turn as the log keeps it. What can be read from the raw response is not written twice, and large pieces lie
-//! beside the log under the SHA-256 of their bytes. Loading checks what it reads and then constructs.
+//! Encodes turns for the log and decodes them. Data that can be derived from the raw response is not written twice, and large
+//! texts are stored beside the log as blobs, named by the SHA-256 of their bytes. Decoding validates everything before it
+//! constructs the turn.
 
 mod packed_memory;
 mod packer;
 
 pub use packed_memory::PackedMemory;
-use packer::{Packer, Packing};
+use packer::{Packed, Packer};
 
-use super::{Block, Failure, Outline, ToolCall, Turn, outline};
-use crate::digest::sha256;
-use crate::text::json_value;
+use super::{Block, ResponseOutline, ToolCall, Turn, TurnFailure, outline_response};
+use crate::digest::sha256_hex;
+use crate::text::parse_json_or_null;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -17,38 +18,38 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// From this length on, in bytes, a text is stored beside the log.
-pub const LARGE: usize = 4096;
-/// How much of a large text stays in the log, in letters.
-const HEAD: usize = 240;
-/// The key by which the log names what is next to it.
-const BLOB: &str = "$blob";
+/// Texts of at least this many bytes are stored beside the log.
+pub const BLOB_MIN_BYTES: usize = 4096;
+/// How many characters of a large text stay in the log as a preview.
+const BLOB_PREVIEW_CHARS: usize = 240;
+/// The key of an object in the log that refers to a blob.
+const BLOB_KEY: &str = "$blob";
 
-/// What goes into the log, and what is next to it.
+/// An encoded record: its line in the log, and the blobs beside it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Encoded {
+pub struct EncodedRecord {
     /// One line of JSON.
     pub content: String,
-    /// Large pieces, by their SHA-256.
+    /// Large texts, by their SHA-256.
     pub blobs: BTreeMap<String, String>,
 }
 
-/// Why a record is no turn.
+/// Why a record could not be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
-    /// It has not the shape of one; what is wrong.
-    Shape(String),
-    /// A large piece is not there, or is not what its name says.
-    Missing(String),
-    /// Its content has been erased for good.
+    /// The record has not the shape of a turn; the text describes the problem.
+    InvalidShape(String),
+    /// The blob with this SHA-256 is missing, or its content has another SHA-256.
+    MissingBlob(String),
+    /// The content has been erased permanently.
     Erased,
 }
 
 impl std::fmt::Display for DecodeError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            DecodeError::Shape(what) => write!(formatter, "not a turn: {what}"),
-            DecodeError::Missing(hash) => {
+            DecodeError::InvalidShape(problem) => write!(formatter, "not a turn: {problem}"),
+            DecodeError::MissingBlob(hash) => {
                 write!(formatter, "the blob {hash} is missing or not what its name says")
             }
             DecodeError::Erased => write!(formatter, "erased"),
@@ -56,284 +57,299 @@ impl std::fmt::Display for DecodeError {
     }
 }
 
-/// What is known of a new turn beside itself, so that nothing is hashed or packed twice.
+/// Results that are already known for a new turn, so that nothing is hashed or encoded twice.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
-    /// By call, the SHA-256 of its result's words, where it was needed for the turn itself.
-    pub results: Vec<Option<String>>,
-    /// The working memory as the content has it, where the turn before had the same: then the turn itself brings none.
-    pub memory: Option<String>,
-    /// True if program and calls were read from the raw response, and so say nothing that it does not.
-    pub is_as_outlined: bool,
+pub struct EncodingHints {
+    /// For each call, the SHA-256 of its result's text, if it has been computed already.
+    pub result_hashes: Vec<Option<String>>,
+    /// The encoded working memory, if the previous turn had the same one; then the turn itself holds none.
+    pub memory_json: Option<String>,
+    /// True if program and calls were derived from the raw response, so they need not be written.
+    pub is_derived_from_response: bool,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct EncodedTurn<'a> {
     raw_response: Vec<Cow<'a, RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    program: Option<Packing<'a, Value>>,
-    result: Packing<'a, Value>,
-    prints: Vec<Packing<'a, str>>,
-    tool_calls: Vec<NewCall<'a>>,
-    // Behind these: `memory`, which is there as JSON already, and `ext`.
+    program: Option<Packed<'a, Value>>,
+    result: Packed<'a, Value>,
+    prints: Vec<Packed<'a, str>>,
+    tool_calls: Vec<EncodedCall<'a>>,
+    // `memory`, which is JSON already, and `ext` are appended after these fields.
 }
 
-/// Tool and arguments are left out where the raw response says the same.
+/// A call to be written. Tool and arguments are omitted if the raw response has the same.
 #[derive(Serialize)]
-struct NewCall<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    asked: Option<(&'a str, Packing<'a, Value>)>,
-    result: Packing<'a, Value>,
-    ext: Packing<'a, Map<String, Value>>,
+struct EncodedCall<'a> {
+    #[serde(rename = "asked", skip_serializing_if = "Option::is_none")]
+    name_and_args: Option<(&'a str, Packed<'a, Value>)>,
+    result: Packed<'a, Value>,
+    ext: Packed<'a, Map<String, Value>>,
 }
 
-/// The same, read back.
+/// A call as read from the log.
 #[derive(Deserialize)]
 struct StoredCall {
-    #[serde(default)]
-    asked: Option<(String, Value)>,
+    #[serde(rename = "asked", default)]
+    name_and_args: Option<(String, Value)>,
     result: Value,
     ext: Value,
 }
 
-/// What the log keeps of a turn.
-pub fn encode(turn: &Turn) -> Encoded {
-    encode_new(turn, &Known::default()).0
+/// Encodes a turn for the log.
+pub fn encode_turn(turn: &Turn) -> EncodedRecord {
+    encode_turn_with_hints(turn, &EncodingHints::default()).0
 }
 
-/// The same of a turn that was just made; also its working memory, for the turn after it.
-pub fn encode_new(turn: &Turn, known: &Known) -> (Encoded, Option<PackedMemory>) {
-    let packer = Packer { blobs: RefCell::default(), hashed: hashed(turn, known) };
-    let packed = PackedMemory::of(turn.memory(), &packer);
-    let memory = match (&known.memory, &packed) {
+/// Encodes a new turn for the log, using the given hints. Also returns its packed working memory, which the next turn can
+/// reuse.
+pub fn encode_turn_with_hints(turn: &Turn, hints: &EncodingHints) -> (EncodedRecord, Option<PackedMemory>) {
+    let packer = Packer { blobs: RefCell::default(), known_hashes: hashed_results(turn, hints) };
+    let packed_memory = PackedMemory::pack(turn.memory(), &packer);
+    let memory_json = match (&hints.memory_json, &packed_memory) {
         (Some(memory), _) => memory.clone(),
-        (None, Some(packed)) => packed.at_step(packed.step),
-        (None, None) => packer.memory(turn.memory()).to_string(),
+        (None, Some(packed)) => packed.json_at_step(packed.step),
+        (None, None) => packer.pack_memory(turn.memory()).to_string(),
     };
-    let outline = (!known.is_as_outlined).then(|| outline(turn.raw_response()));
+    let outline = (!hints.is_derived_from_response).then(|| outline_response(turn.raw_response()));
     let program = turn.program().map_or(Value::Null, |program| json!(program));
-    let says_more = outline.as_ref().is_some_and(|outline| outline.program.as_deref() != turn.program());
+    let has_own_program =
+        outline.as_ref().is_some_and(|outline| outline.program.as_deref() != turn.program());
     let tool_calls = turn.tool_calls().iter().enumerate();
-    let tool_calls = tool_calls.map(|(place, call)| NewCall {
-        asked: outline
+    let tool_calls = tool_calls.map(|(index, call)| EncodedCall {
+        name_and_args: outline
             .as_ref()
-            .filter(|outline| !says_the_same(outline, place, call))
+            .filter(|outline| !outline_contains_call(outline, index, call))
             .map(|_| (call.name.as_str(), packer.pack(&call.args))),
         result: packer.pack(&call.result),
         ext: packer.pack(&call.ext),
     });
-    let content = Content {
-        raw_response: turn.raw_response().iter().map(|block| packer.block(block)).collect(),
-        program: says_more.then(|| packer.pack(&program)),
+    let content = EncodedTurn {
+        raw_response: turn.raw_response().iter().map(|block| packer.pack_block(block)).collect(),
+        program: has_own_program.then(|| packer.pack(&program)),
         result: packer.pack(turn.result()),
         prints: turn.prints().iter().map(|text| packer.pack(text.as_str())).collect(),
         tool_calls: tool_calls.collect(),
     };
-    let (content, ext) = (written(&content), written(&packer.pack(turn.ext())));
-    let fields = content.strip_suffix('}').unwrap_or_default();
-    let content = format!(r#"{fields},"memory":{memory},"ext":{ext}}}"#);
-    (Encoded { content, blobs: packer.blobs.into_inner() }, packed)
+    let (content, ext_json) = (to_json_or_empty(&content), to_json_or_empty(&packer.pack(turn.ext())));
+    let open_object = content.strip_suffix('}').unwrap_or_default();
+    let content = format!(r#"{open_object},"memory":{memory_json},"ext":{ext_json}}}"#);
+    (EncodedRecord { content, blobs: packer.blobs.into_inner() }, packed_memory)
 }
 
-fn written(what: &impl Serialize) -> String {
-    serde_json::to_string(what).unwrap_or_default()
+fn to_json_or_empty(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
-/// True if the raw response has a call at its place.
-fn says_the_same(outline: &Outline, place: usize, call: &ToolCall) -> bool {
-    let said = outline.calls.get(place);
-    said.is_some_and(|(id, name, args)| (id.as_str(), name, args) == (call.id(), &call.name, &call.args))
+/// Returns true if the raw response has the same call at this index.
+fn outline_contains_call(outline: &ResponseOutline, index: usize, call: &ToolCall) -> bool {
+    let outlined_call = outline.calls.get(index);
+    outlined_call
+        .is_some_and(|(id, name, args)| (id.as_str(), name, args) == (call.id(), &call.name, &call.args))
 }
 
-/// The results of a turn's calls that were hashed, with their SHA-256.
-fn hashed<'a>(turn: &'a Turn, known: &'a Known) -> Vec<(&'a str, &'a str)> {
-    let results = turn.tool_calls().iter().zip(&known.results);
-    results.filter_map(|(call, hash)| Some((call.result.as_str()?, hash.as_deref()?))).collect()
+/// Returns the results of calls whose SHA-256 is known, with that SHA-256.
+fn hashed_results<'a>(turn: &'a Turn, hints: &'a EncodingHints) -> Vec<(&'a str, &'a str)> {
+    let calls_with_hashes = turn.tool_calls().iter().zip(&hints.result_hashes);
+    calls_with_hashes.filter_map(|(call, hash)| Some((call.result.as_str()?, hash.as_deref()?))).collect()
 }
 
-/// Anything else the log keeps, such as a prompt.
-pub fn encode_fields(fields: &Map<String, Value>) -> Encoded {
+/// Encodes a record that is not a turn, such as a prompt.
+pub fn encode_fields(fields: &Map<String, Value>) -> EncodedRecord {
     let packer = Packer::default();
-    let content = written(&packer.pack(fields));
-    Encoded { content, blobs: packer.blobs.into_inner() }
+    let content = to_json_or_empty(&packer.pack(fields));
+    EncodedRecord { content, blobs: packer.blobs.into_inner() }
 }
 
-/// How a large piece is had by its SHA-256.
-pub type Fetch<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
+/// Reads a blob by its SHA-256; `None` if there is none.
+pub type BlobReader<'a> = &'a dyn Fn(&str) -> Option<Vec<u8>>;
 
-/// Reads a turn back: its shape is checked, then it is constructed.
-pub fn decode(number: u64, success: bool, content: &str, fetch: Fetch<'_>) -> Result<Turn, DecodeError> {
-    let unpacker = Unpacker { fetch };
-    let mut fields = fields_of(content)?;
+/// Decodes a turn. Fails if the content is erased, has not the shape of a turn, or refers to a missing or changed blob.
+pub fn decode_turn(
+    number: u64,
+    success: bool,
+    content: &str,
+    read_blob: BlobReader<'_>,
+) -> Result<Turn, DecodeError> {
+    let unpacker = Unpacker { read_blob };
+    let mut fields = parse_fields(content)?;
     if number == 0 {
-        return Err(DecodeError::Shape("its number is 0; turns count from 1".to_owned()));
+        return Err(DecodeError::InvalidShape("its number is 0; turns count from 1".to_owned()));
     }
-    let blocks: Vec<&RawValue> = take(&mut fields, "raw_response")?;
-    let raw_response = blocks.iter().map(|block| unpacker.block(block)).collect::<Result<Vec<_>, _>>()?;
-    let Outline { program, calls, .. } = outline(&raw_response);
+    let blocks: Vec<&RawValue> = take_field(&mut fields, "raw_response")?;
+    let raw_response =
+        blocks.iter().map(|block| unpacker.unpack_block(block)).collect::<Result<Vec<_>, _>>()?;
+    let ResponseOutline { program, calls, .. } = outline_response(&raw_response);
     let program = match fields.remove("program") {
         None => program,
-        Some(raw) => match unpacker.unpack(read("program", raw)?)? {
+        Some(raw) => match unpacker.unpack(parse_field("program", raw)?)? {
             Value::Null => None,
             Value::String(text) => Some(text),
-            _ => return Err(DecodeError::Shape("`program` is no text".to_owned())),
+            _ => return Err(DecodeError::InvalidShape("`program` is no text".to_owned())),
         },
     };
-    let result = unpacker.unpack(take(&mut fields, "result")?)?;
-    let prints: Vec<Value> = take(&mut fields, "prints")?;
+    let result = unpacker.unpack(take_field(&mut fields, "result")?)?;
+    let prints: Vec<Value> = take_field(&mut fields, "prints")?;
     let prints = prints
         .into_iter()
         .map(|text| match unpacker.unpack(text)? {
             Value::String(text) => Ok(text),
-            _ => Err(DecodeError::Shape("`prints` holds what is no text".to_owned())),
+            _ => Err(DecodeError::InvalidShape("`prints` holds what is no text".to_owned())),
         })
         .collect::<Result<_, _>>()?;
-    let stored: Vec<StoredCall> = take(&mut fields, "tool_calls")?;
-    let tool_calls = stored
+    let stored_calls: Vec<StoredCall> = take_field(&mut fields, "tool_calls")?;
+    let tool_calls = stored_calls
         .into_iter()
         .enumerate()
-        .map(|(place, call)| unpacker.call(place, call, calls.get(place)))
+        .map(|(index, call)| unpacker.unpack_call(index, call, calls.get(index)))
         .collect::<Result<_, _>>()?;
-    let memory = unpacker.map("memory", take(&mut fields, "memory")?)?;
-    let mut ext = unpacker.map("ext", take(&mut fields, "ext")?)?;
-    // A later Plimsoll may say more than this one knows: that is kept.
+    let memory = unpacker.unpack_object("memory", take_field(&mut fields, "memory")?)?;
+    let mut ext = unpacker.unpack_object("ext", take_field(&mut fields, "ext")?)?;
+    // Fields of a later version of Plimsoll are kept in `ext`.
     for (key, raw) in fields {
-        let value = unpacker.unpack(read(&key, raw)?)?;
+        let value = unpacker.unpack(parse_field(&key, raw)?)?;
         ext.entry(key).or_insert(value);
     }
     if success {
-        return Ok(Turn::success(number, raw_response, program, result, prints, tool_calls, memory, ext));
+        return Ok(Turn::new_success(number, raw_response, program, result, prints, tool_calls, memory, ext));
     }
-    let failure = Failure::from_value(&result)
+    let failure = TurnFailure::from_value(&result)
         .filter(|failure| failure.to_value() == result)
-        .ok_or_else(|| DecodeError::Shape("it failed, and `result` is no failure".to_owned()))?;
-    Ok(Turn::failure(number, raw_response, program, &failure, prints, tool_calls, memory, ext))
+        .ok_or_else(|| DecodeError::InvalidShape("it failed, and `result` is no failure".to_owned()))?;
+    Ok(Turn::new_failure(number, raw_response, program, &failure, prints, tool_calls, memory, ext))
 }
 
-/// Reads back what [`encode_fields`] wrote.
-pub fn decode_fields(content: &str, fetch: Fetch<'_>) -> Result<Map<String, Value>, DecodeError> {
-    if content == ERASED {
+/// Decodes the fields that [`encode_fields`] wrote.
+pub fn decode_fields(content: &str, read_blob: BlobReader<'_>) -> Result<Map<String, Value>, DecodeError> {
+    if content == ERASED_CONTENT {
         return Err(DecodeError::Erased);
     }
-    Unpacker { fetch }.map("the content", read("the content", as_raw(content)?)?)
+    Unpacker { read_blob }.unpack_object("the content", parse_field("the content", parse_raw_json(content)?)?)
 }
 
 /// The content of a record that has been erased.
-pub const ERASED: &str = "\"erased\"";
+pub const ERASED_CONTENT: &str = "\"erased\"";
 
-/// The SHA-256 of what a content keeps beside the log.
-pub fn blobs_of(content: &str) -> Vec<String> {
-    fn look(value: &Value, found: &mut Vec<String>) {
+/// Returns the SHA-256 of every blob to which a content refers, duplicates included.
+pub fn referenced_blob_hashes(content: &str) -> Vec<String> {
+    fn collect_hashes(value: &Value, hashes: &mut Vec<String>) {
         match value {
-            Value::Object(fields) => match fields.get(BLOB) {
+            Value::Object(fields) => match fields.get(BLOB_KEY) {
                 Some(Value::Object(mark)) => match (mark.get("sha256"), mark.get("literal")) {
-                    (Some(Value::String(hash)), None) => found.push(hash.clone()),
-                    // Text that only looks like our marker is content.
+                    (Some(Value::String(hash)), None) => hashes.push(hash.clone()),
+                    // An object that only looks like a reference is wrapped as a literal; its values may hold real references.
                     (None, Some(Value::Object(literal))) => {
-                        literal.values().for_each(|value| look(value, found));
+                        literal.values().for_each(|value| collect_hashes(value, hashes));
                     }
                     _ => {}
                 },
-                _ => fields.values().for_each(|value| look(value, found)),
+                _ => fields.values().for_each(|value| collect_hashes(value, hashes)),
             },
-            Value::Array(elements) => elements.iter().for_each(|value| look(value, found)),
+            Value::Array(elements) => elements.iter().for_each(|value| collect_hashes(value, hashes)),
             _ => {}
         }
     }
-    let mut found = Vec::new();
-    look(&json_value(content), &mut found);
-    found
+    let mut hashes = Vec::new();
+    collect_hashes(&parse_json_or_null(content), &mut hashes);
+    hashes
 }
 
-fn as_raw(content: &str) -> Result<&RawValue, DecodeError> {
-    serde_json::from_str(content).map_err(|error| DecodeError::Shape(format!("no JSON ({error})")))
+fn parse_raw_json(content: &str) -> Result<&RawValue, DecodeError> {
+    serde_json::from_str(content).map_err(|error| DecodeError::InvalidShape(format!("no JSON ({error})")))
 }
 
-fn fields_of(content: &str) -> Result<BTreeMap<String, &RawValue>, DecodeError> {
-    if content == ERASED {
+fn parse_fields(content: &str) -> Result<BTreeMap<String, &RawValue>, DecodeError> {
+    if content == ERASED_CONTENT {
         return Err(DecodeError::Erased);
     }
-    serde_json::from_str(content).map_err(|error| DecodeError::Shape(format!("no object ({error})")))
+    serde_json::from_str(content).map_err(|error| DecodeError::InvalidShape(format!("no object ({error})")))
 }
 
-fn take<'a, T: Deserialize<'a>>(
+fn take_field<'a, T: Deserialize<'a>>(
     fields: &mut BTreeMap<String, &'a RawValue>,
     name: &str,
 ) -> Result<T, DecodeError> {
-    let raw = fields.remove(name).ok_or_else(|| DecodeError::Shape(format!("`{name}` is missing")))?;
-    read(name, raw)
+    let raw = fields.remove(name).ok_or_else(|| DecodeError::InvalidShape(format!("`{name}` is missing")))?;
+    parse_field(name, raw)
 }
 
-fn read<'a, T: Deserialize<'a>>(name: &str, raw: &'a RawValue) -> Result<T, DecodeError> {
-    serde_json::from_str(raw.get()).map_err(|error| DecodeError::Shape(format!("`{name}`: {error}")))
+fn parse_field<'a, T: Deserialize<'a>>(name: &str, raw: &'a RawValue) -> Result<T, DecodeError> {
+    serde_json::from_str(raw.get()).map_err(|error| DecodeError::InvalidShape(format!("`{name}`: {error}")))
 }
 
-/// Puts large pieces back.
+/// Replaces references in a record by the texts of their blobs.
 struct Unpacker<'a> {
-    fetch: Fetch<'a>,
+    read_blob: BlobReader<'a>,
 }
 
 impl Unpacker<'_> {
-    /// A call; what does not stand with it is what the raw response asked for.
-    fn call(
+    /// Decodes a call. Takes tool and arguments from the raw response if the record omits them.
+    fn unpack_call(
         &self,
-        place: usize,
+        index: usize,
         call: StoredCall,
-        said: Option<&(String, String, Value)>,
+        outlined_call: Option<&(String, String, Value)>,
     ) -> Result<ToolCall, DecodeError> {
-        let (name, args) = match (call.asked, said) {
+        let (name, args) = match (call.name_and_args, outlined_call) {
             (Some((name, args)), _) => (name, self.unpack(args)?),
             (None, Some((_, name, args))) => (name.clone(), args.clone()),
             (None, None) => {
-                return Err(DecodeError::Shape(format!("`tool_calls` {place} is not in the raw response")));
+                return Err(DecodeError::InvalidShape(format!(
+                    "`tool_calls` {index} is not in the raw response"
+                )));
             }
         };
         let result = self.unpack(call.result)?;
-        Ok(ToolCall { name, args, result, ext: self.map("a call's ext", call.ext)? })
+        Ok(ToolCall { name, args, result, ext: self.unpack_object("a call's ext", call.ext)? })
     }
 
-    fn get(&self, hash: &str) -> Result<String, DecodeError> {
-        let missing = || DecodeError::Missing(hash.to_owned());
-        let bytes = (self.fetch)(hash).filter(|bytes| sha256(&[bytes]) == hash).ok_or_else(missing)?;
+    fn read_verified_text(&self, hash: &str) -> Result<String, DecodeError> {
+        let missing = || DecodeError::MissingBlob(hash.to_owned());
+        let bytes =
+            (self.read_blob)(hash).filter(|bytes| sha256_hex(&[bytes]) == hash).ok_or_else(missing)?;
         String::from_utf8(bytes).map_err(|_| missing())
     }
 
     fn unpack(&self, value: Value) -> Result<Value, DecodeError> {
         match value {
             Value::Array(elements) => elements.into_iter().map(|element| self.unpack(element)).collect(),
-            Value::Object(mut fields) => match fields.remove(BLOB) {
+            Value::Object(mut fields) => match fields.remove(BLOB_KEY) {
                 Some(Value::Object(mut mark)) => match (mark.remove("sha256"), mark.remove("literal")) {
-                    (Some(Value::String(hash)), None) => self.get(&hash).map(Value::String),
-                    (None, Some(Value::Object(literal))) => self.unpack_map(literal).map(Value::Object),
-                    _ => Err(DecodeError::Shape(format!("`{BLOB}` names nothing"))),
+                    (Some(Value::String(hash)), None) => self.read_verified_text(&hash).map(Value::String),
+                    (None, Some(Value::Object(literal))) => self.unpack_fields(literal).map(Value::Object),
+                    _ => Err(DecodeError::InvalidShape(format!("`{BLOB_KEY}` names nothing"))),
                 },
-                Some(_) => Err(DecodeError::Shape(format!("`{BLOB}` is no object"))),
-                None => self.unpack_map(fields).map(Value::Object),
+                Some(_) => Err(DecodeError::InvalidShape(format!("`{BLOB_KEY}` is no object"))),
+                None => self.unpack_fields(fields).map(Value::Object),
             },
-            plain => Ok(plain),
+            scalar => Ok(scalar),
         }
     }
 
-    fn unpack_map(&self, fields: Map<String, Value>) -> Result<Map<String, Value>, DecodeError> {
+    fn unpack_fields(&self, fields: Map<String, Value>) -> Result<Map<String, Value>, DecodeError> {
         fields.into_iter().map(|(key, value)| Ok((key, self.unpack(value)?))).collect()
     }
 
-    fn map(&self, name: &str, value: Value) -> Result<Map<String, Value>, DecodeError> {
+    fn unpack_object(&self, name: &str, value: Value) -> Result<Map<String, Value>, DecodeError> {
         match self.unpack(value)? {
             Value::Object(fields) => Ok(fields),
-            _ => Err(DecodeError::Shape(format!("{name} is no object"))),
+            _ => Err(DecodeError::InvalidShape(format!("{name} is no object"))),
         }
     }
 
-    fn block(&self, raw: &RawValue) -> Result<Block, DecodeError> {
+    fn unpack_block(&self, raw: &RawValue) -> Result<Block, DecodeError> {
         let json = raw.get();
-        if !json.contains(BLOB) {
+        if !json.contains(BLOB_KEY) {
             return Ok(Block::new(raw.to_owned()));
         }
-        let mark: Value = read("raw_response", raw)?;
-        let hash = mark[BLOB]["sha256"].as_str().ok_or_else(|| DecodeError::Shape("a block".to_owned()))?;
-        let text = self.get(hash)?;
-        let block = RawValue::from_string(text).map_err(|error| DecodeError::Shape(error.to_string()))?;
+        let mark: Value = parse_field("raw_response", raw)?;
+        let hash = mark[BLOB_KEY]["sha256"]
+            .as_str()
+            .ok_or_else(|| DecodeError::InvalidShape("a block".to_owned()))?;
+        let text = self.read_verified_text(hash)?;
+        let block =
+            RawValue::from_string(text).map_err(|error| DecodeError::InvalidShape(error.to_string()))?;
         Ok(Block::new(block))
     }
 }

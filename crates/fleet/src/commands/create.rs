@@ -1,47 +1,47 @@
-//! `plimsoll fleet create`: puts the plan of a clone into the database. Everything that machines will need is on the remote before
-//! the fleet is there: a kill between the two leaves a branch, with which the same command goes on.
+//! `plimsoll fleet create`: puts the plan of a clone into the database. The target branch is pushed before the fleet is created: a
+//! kill between the two leaves only a branch, and repeating the command continues from there.
 
 use super::clone_remote::{CloneError, CloneRemote};
-use super::{CommandError, ask};
-use crate::fault::FleetError;
+use super::{CommandError, run_on_database};
+use crate::database_fault::FleetError;
 use crate::fleet::Fleet;
-use crate::fleet::plan::{NewPlan, objective_hash, prepare};
+use crate::fleet::plan::{NewPlan, hash_objective, migrate_and_refuse_taken_name};
 use plimsoll_domain::git_names::{BranchName, CommitId};
-use plimsoll_domain::state::Deliver;
-use plimsoll_domain::text::{counted, one_line};
-use plimsoll_flows::run::lifecycle::{NewRun, Shared, StartError, to_share};
-use plimsoll_flows::workers::ground::{self, Ground, Unfit};
+use plimsoll_domain::state::DeliveryMode;
+use plimsoll_domain::text::{count_with_noun, to_single_line};
+use plimsoll_flows::run::lifecycle::{NewRun, SharedWork, StartError, read_shared_work};
+use plimsoll_flows::workers::project_checkout::{self, ProjectCheckout, UnsuitableRepository};
 use plimsoll_launcher::branch::BranchError;
 use plimsoll_launcher::git;
 use plimsoll_launcher::remote_repository::RemoteError;
-use plimsoll_policy::plan::Item;
+use plimsoll_policy::plan::EstimatedItem;
 use plimsoll_store::{Project, StoreError, disk, environment};
-use plimsoll_terminal::console::{say, say_error};
-use plimsoll_terminal::fleet_line::{CreateArguments, DeliverTo};
-use plimsoll_terminal::place;
+use plimsoll_terminal::console::{print_error, print_text};
+use plimsoll_terminal::fleet_command_line::{CreateArguments, DeliverTo};
+use plimsoll_terminal::project_choice;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A name is a part of branches' names and of paths.
-const LONGEST_NAME: usize = 60;
+/// Maximum length of a name, which becomes a part of branch names and paths.
+const MAX_NAME_BYTES: usize = 60;
 
-/// Why no fleet was created.
+/// The reason why no fleet was created.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CreateError {
     #[error(
-        "`{0}` cannot be the name of a fleet: at most {LONGEST_NAME} letters, digits, `-`, `_` and `.`, the first a letter or digit"
+        "`{0}` cannot be the name of a fleet: at most {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`, the first a letter or digit"
     )]
-    BadName(String),
+    InvalidName(String),
     #[error("{0}")]
-    NotHere(String),
+    StateOfOtherOwner(String),
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("the objective file {0} is missing")]
-    NoObjective(PathBuf),
+    ObjectiveFileMissing(PathBuf),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    UnsuitableRepository(#[from] UnsuitableRepository),
     #[error(transparent)]
     Branch(#[from] BranchError),
     #[error(transparent)]
@@ -49,33 +49,35 @@ pub(super) enum CreateError {
     #[error(
         "--branch belongs to --deliver branch: with merge the work goes onto the branch that is checked out"
     )]
-    BranchOfMerge,
+    BranchOptionWithMerge,
     #[error(
         "the plan {0} is not committed, and the machines that join have only what is: git add {0}, commit and push it"
     )]
     PlanNotCommitted(String),
     #[error("the branch `{branch}` is not on {remote}: git push {remote} {branch}")]
-    NotThere { branch: String, remote: String },
+    BranchNotOnRemote { branch: String, remote: String },
     #[error(
         "{commit}, the commit that is checked out, is not on `{branch}` of {remote}: git push {remote} {branch}"
     )]
-    NotPushed { commit: String, branch: String, remote: String },
+    CommitNotPushed { commit: String, branch: String, remote: String },
     #[error("`{branch}` of {remote} has commits that are not here: git pull, then run this again")]
-    Behind { branch: String, remote: String },
+    RemoteHasNewerCommits { branch: String, remote: String },
     #[error(
         "there is a branch `{branch}` on {remote} already, at {commit}: choose another name, or --branch"
     )]
-    TargetThere { branch: String, remote: String, commit: String },
+    TargetBranchExists { branch: String, remote: String, commit: String },
     #[error(
         "branches of items of an earlier fleet `{0}` are on {1} (plimsoll-items/{0}/…), where those of this one would be: merge or remove them, or choose another name"
     )]
-    ItemsThere(String, String),
+    ItemBranchesExist(String, String),
 }
 
 impl CreateError {
     pub(super) fn hint(&self) -> Option<String> {
         match self {
-            CreateError::Remote(CloneError::Remote(RemoteError::Rejected(_) | RemoteError::Away(_))) => Some(
+            CreateError::Remote(CloneError::Remote(
+                RemoteError::Rejected(_) | RemoteError::Unreachable(_),
+            )) => Some(
                 "nothing was put into the database; see that git push works here, and repeat this".to_owned(),
             ),
             CreateError::Store(error) => Some(error.hint().to_owned()),
@@ -84,223 +86,251 @@ impl CreateError {
     }
 }
 
-/// Creates it.
-pub(super) fn create(arguments: &CreateArguments) -> Result<ExitCode, CommandError> {
-    let start = Start::look(arguments)?;
-    // Before the remote is touched: whoever has no database has nothing to undo.
+/// Checks everything, pushes the target branch and creates the fleet.
+pub(super) fn create_fleet(arguments: &CreateArguments) -> Result<ExitCode, CommandError> {
+    let prepared = PreparedFleet::check_arguments_and_remote(arguments)?;
+    // Before the remote is changed, so that a database error leaves nothing to undo.
     let name = arguments.name.clone();
-    ask("prepare the tables", move |mut database| prepare(&mut database, &name))?;
-    start.push()?;
-    let items = items(&start.shared);
-    let plan = start.plan(arguments);
-    let created = ask("create the fleet", move |database| Fleet::create(database, &plan, &items).map(drop));
-    if let Err(error) = created {
-        return Err(start.complain(error).into());
+    run_on_database("prepare the tables", move |mut database| {
+        migrate_and_refuse_taken_name(&mut database, &name)
+    })?;
+    prepared.create_or_probe_target_branch()?;
+    let items = to_plan_items(&prepared.shared_work);
+    let plan = prepared.new_plan(arguments);
+    let result =
+        run_on_database("create the fleet", move |database| Fleet::create(database, &plan, &items).map(drop));
+    if let Err(error) = result {
+        return Err(prepared.report_created_branch(error).into());
     }
-    start.say_what_now(arguments);
+    prepared.print_next_steps(arguments);
     Ok(ExitCode::SUCCESS)
 }
 
-fn items(shared: &Shared) -> Vec<Item> {
-    let item = |item: &plimsoll_domain::todo::Item| Item {
+fn to_plan_items(shared_work: &SharedWork) -> Vec<EstimatedItem> {
+    let item = |item: &plimsoll_domain::todo::PlanItem| EstimatedItem {
         text: item.text.clone(),
-        done: item.done,
-        lines: None,
+        is_done: item.is_ticked,
+        file_lines: None,
         model: None,
     };
-    shared.todo.items.iter().map(item).collect()
+    shared_work.todo.items.iter().map(item).collect()
 }
 
-/// Where a fleet begins, with everything about it in order.
-struct Start {
+/// The checked input of a new fleet.
+struct PreparedFleet {
     name: String,
     project: Project,
-    shared: Shared,
-    ground: Ground,
+    shared_work: SharedWork,
+    checkout: ProjectCheckout,
     remote: CloneRemote,
-    /// As the user calls it.
+    /// The user's name for the remote.
     remote_name: String,
-    /// The branch on which the work comes together.
+    /// The branch into which items are merged.
     target: BranchName,
-    deliver: DeliverTo,
-    /// True if that branch has still to be made.
-    is_to_push: bool,
+    deliver_to: DeliverTo,
+    /// True if the target branch must still be created.
+    is_target_missing: bool,
 }
 
-impl Start {
-    fn look(arguments: &CreateArguments) -> Result<Start, CreateError> {
-        check_name(&arguments.name)?;
+impl PreparedFleet {
+    fn check_arguments_and_remote(arguments: &CreateArguments) -> Result<PreparedFleet, CreateError> {
+        check_fleet_name(&arguments.name)?;
         if arguments.deliver == DeliverTo::Merge && arguments.branch.is_some() {
-            return Err(CreateError::BranchOfMerge);
+            return Err(CreateError::BranchOptionWithMerge);
         }
-        if let Some(passed_over) = Project::passed_over() {
-            if passed_over.is_here() {
-                return Err(CreateError::NotHere(passed_over.to_string()));
+        if let Some(ignored_state) = Project::ignored_state_above() {
+            if ignored_state.is_current_project() {
+                return Err(CreateError::StateOfOtherOwner(ignored_state.to_string()));
             }
-            say_error(&passed_over);
+            print_error(&ignored_state);
         }
-        let project = place::of_new_run(arguments.todo.as_deref());
-        let shared = to_share(&project, &task(arguments)?)?;
-        let ground = ground::check(&project)?;
-        if !git::is_tracked(project.root(), &shared.plan) {
-            return Err(CreateError::PlanNotCommitted(one_line(&shared.plan)));
+        let project = project_choice::select_project_for_new_run(arguments.todo.as_deref());
+        let shared_work = read_shared_work(&project, &new_run_with_objective(arguments)?)?;
+        let checkout = project_checkout::check_suitable_for_workers(&project)?;
+        if !git::is_tracked(project.root(), &shared_work.plan) {
+            return Err(CreateError::PlanNotCommitted(to_single_line(&shared_work.plan)));
         }
-        let remote = CloneRemote::open(&ground.repository, &arguments.remote)?;
-        let remote_name = one_line(&arguments.remote);
-        check_pushed(&ground, &remote, &remote_name, arguments.deliver)?;
-        if remote.has_below(&format!("plimsoll-items/{}", arguments.name))? {
-            return Err(CreateError::ItemsThere(arguments.name.clone(), remote_name));
+        let remote = CloneRemote::open(&checkout.repository_root, &arguments.remote)?;
+        let remote_name = to_single_line(&arguments.remote);
+        check_commit_is_pushed(&checkout, &remote, &remote_name, arguments.deliver)?;
+        if remote.has_branches_below(&format!("plimsoll-items/{}", arguments.name))? {
+            return Err(CreateError::ItemBranchesExist(arguments.name.clone(), remote_name));
         }
-        let usual = || format!("plimsoll/{}", arguments.name);
-        let (target, is_to_push) = match arguments.deliver {
-            DeliverTo::Merge => (branch_name(&ground.branch)?, false),
+        let default_target = || format!("plimsoll/{}", arguments.name);
+        let (target, is_target_missing) = match arguments.deliver {
+            DeliverTo::Merge => (parse_branch_name(&checkout.branch)?, false),
             DeliverTo::Branch => {
-                let target = arguments.branch.clone().unwrap_or_else(usual);
-                let target = branch_name(&target)?;
-                let is_to_push = is_to_push(&ground, &remote, &remote_name, &target)?;
-                (target, is_to_push)
+                let target = arguments.branch.clone().unwrap_or_else(default_target);
+                let target = parse_branch_name(&target)?;
+                let is_target_missing =
+                    is_target_missing_on_remote(&checkout, &remote, &remote_name, &target)?;
+                (target, is_target_missing)
             }
         };
-        let deliver = arguments.deliver;
+        let deliver_to = arguments.deliver;
         let name = arguments.name.clone();
-        Ok(Start { name, project, shared, ground, remote, remote_name, target, deliver, is_to_push })
+        Ok(PreparedFleet {
+            name,
+            project,
+            shared_work,
+            checkout,
+            remote,
+            remote_name,
+            target,
+            deliver_to,
+            is_target_missing,
+        })
     }
 
-    /// Makes the branch on which the work comes together; with `merge` it is only asked whether it may be pushed to.
-    fn push(&self) -> Result<(), CreateError> {
-        let commit = &self.ground.commit;
-        match self.deliver {
-            DeliverTo::Branch if self.is_to_push => self.remote.make(&self.target, commit)?,
+    /// Creates the target branch. With `merge`, only checks with a dry run that pushing is allowed.
+    fn create_or_probe_target_branch(&self) -> Result<(), CreateError> {
+        let commit = &self.checkout.head_commit;
+        match self.deliver_to {
+            DeliverTo::Branch if self.is_target_missing => self.remote.create_branch(&self.target, commit)?,
             DeliverTo::Branch => {}
             DeliverTo::Merge => {
-                // As a worker would push its branch; none of that name ever is, for items are counted from 1.
-                let probe = branch_name(&format!("plimsoll-items/{}/0/0", self.name))?;
-                self.remote.may_make(&probe, commit)?;
+                // A dry run of what a worker pushes. Items are counted from 1, so no fleet uses this branch.
+                let probe = parse_branch_name(&format!("plimsoll-items/{}/0/0", self.name))?;
+                self.remote.check_can_create_branch(&probe, commit)?;
             }
         }
         Ok(())
     }
 
-    fn plan(&self, arguments: &CreateArguments) -> NewPlan {
-        let below = self.ground.below.to_string_lossy().into_owned();
-        let plan_file = self.ground.below.join(&self.shared.plan).to_string_lossy().into_owned();
+    fn new_plan(&self, arguments: &CreateArguments) -> NewPlan {
+        let project_folder = self.checkout.project_path.to_string_lossy().into_owned();
+        let plan_file =
+            self.checkout.project_path.join(&self.shared_work.plan).to_string_lossy().into_owned();
         NewPlan {
             name: arguments.name.clone(),
-            repo: self.remote.address(),
-            target: self.target.to_string(),
-            verify: arguments.verify.clone(),
-            deliver: match self.deliver {
-                DeliverTo::Branch => Deliver::Branch,
-                DeliverTo::Merge => Deliver::Merge,
+            remote_address: self.remote.address(),
+            target_branch: self.target.to_string(),
+            verify_commands: arguments.verify.clone(),
+            delivery_mode: match self.deliver_to {
+                DeliverTo::Branch => DeliveryMode::Branch,
+                DeliverTo::Merge => DeliveryMode::Merge,
             },
-            objective_hash: objective_hash(&self.shared.task),
-            max_cost: arguments.max_cost,
-            began_at: self.ground.commit.to_string(),
+            objective_hash: hash_objective(&self.shared_work.task),
+            max_cost_usd: arguments.max_cost,
+            start_commit: self.checkout.head_commit.to_string(),
             plan_file,
-            plan_is_tracked: true,
-            below,
-            promise: arguments.promise.to_string(),
+            is_plan_tracked: true,
+            project_folder,
+            promise_word: arguments.promise.to_string(),
             max_sessions: arguments.max_iterations,
         }
     }
 
-    /// The branch is there, and the fleet is not: the user is told before the error.
-    fn complain(&self, error: FleetError) -> FleetError {
-        if self.is_to_push {
-            say_error(&format!(
+    /// Tells the user that the branch exists although the fleet was not created, and returns the error.
+    fn report_created_branch(&self, error: FleetError) -> FleetError {
+        if self.is_target_missing {
+            print_error(&format!(
                 "the branch `{}` is on {} by now; repeat this command to go on with it",
-                one_line(self.target.as_str()),
+                to_single_line(self.target.as_str()),
                 self.remote_name
             ));
         }
         error
     }
 
-    fn say_what_now(&self, arguments: &CreateArguments) {
+    fn print_next_steps(&self, arguments: &CreateArguments) {
         let name = &arguments.name;
-        let open = self.shared.todo.open().len();
-        say(format!(
+        let open_count = self.shared_work.todo.open_items().len();
+        print_text(format!(
             "the fleet `{name}` is created: {}, from {}",
-            counted(open, "open item"),
-            short(&self.ground.commit)
+            count_with_noun(open_count, "open item"),
+            short_commit(&self.checkout.head_commit)
         ));
-        say(format!("its work comes together on {} of {}", one_line(self.target.as_str()), self.remote_name));
+        print_text(format!(
+            "its work comes together on {} of {}",
+            to_single_line(self.target.as_str()),
+            self.remote_name
+        ));
         if !git::is_tracked(self.project.root(), "PROMPT.md") {
-            say(
+            print_text(
                 "the task is not in the repository: give it to each machine, as PROMPT.md or with --objective-file",
             );
         }
-        say(format!("in a clone on each machine: plimsoll fleet join {name} --workers N -- CLIENT ARGS"));
+        print_text(format!(
+            "in a clone on each machine: plimsoll fleet join {name} --workers N -- CLIENT ARGS"
+        ));
     }
 }
 
-fn check_name(name: &str) -> Result<(), CreateError> {
+fn check_fleet_name(name: &str) -> Result<(), CreateError> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    let begins_well = name.starts_with(|letter: char| letter.is_ascii_alphanumeric());
-    // git takes no such parts of a branch's name.
-    let is_of_git = name.contains("..") || name.ends_with('.') || name.ends_with(".lock");
-    if begins_well && !is_of_git && name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
+    let starts_with_alphanumeric = name.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+    // git refuses these in a branch name.
+    let is_reserved_by_git = name.contains("..") || name.ends_with('.') || name.ends_with(".lock");
+    if starts_with_alphanumeric
+        && !is_reserved_by_git
+        && name.len() <= MAX_NAME_BYTES
+        && name.chars().all(is_plain)
+    {
         Ok(())
     } else {
-        Err(CreateError::BadName(one_line(name)))
+        Err(CreateError::InvalidName(to_single_line(name)))
     }
 }
 
-fn task(arguments: &CreateArguments) -> Result<NewRun, CreateError> {
+fn new_run_with_objective(arguments: &CreateArguments) -> Result<NewRun, CreateError> {
     let objective = match &arguments.objective_file {
         Some(file) => {
             let path = environment::current_dir().join(file);
-            Some(disk::read_text(&path)?.ok_or(CreateError::NoObjective(path))?)
+            Some(disk::read_text(&path)?.ok_or(CreateError::ObjectiveFileMissing(path))?)
         }
         None => arguments.objective.clone(),
     };
-    Ok(NewRun { objective, todo: arguments.todo.clone(), ..NewRun::default() })
+    Ok(NewRun { objective, plan_file: arguments.todo.clone(), ..NewRun::default() })
 }
 
-/// The commit that is checked out is on the remote's branch; with `merge` it is that branch's end, so that the plan is the one there.
-fn check_pushed(
-    ground: &Ground,
+/// Checks that the commit that is checked out is on the remote's branch. With `merge` it must be the last one there, so that the plan
+/// here is the plan there.
+fn check_commit_is_pushed(
+    checkout: &ProjectCheckout,
     remote: &CloneRemote,
-    name: &str,
-    deliver: DeliverTo,
+    remote_name: &str,
+    deliver_to: DeliverTo,
 ) -> Result<(), CreateError> {
-    let commit = &ground.commit;
-    let (branch, remote_name) = (one_line(&ground.branch), name.to_owned());
-    let Some(tip) = remote.tip(&branch_name(&ground.branch)?)? else {
-        return Err(CreateError::NotThere { branch, remote: remote_name });
+    let commit = &checkout.head_commit;
+    let (branch, remote_name) = (to_single_line(&checkout.branch), remote_name.to_owned());
+    let Some(tip) = remote.fetch_branch_tip(&parse_branch_name(&checkout.branch)?)? else {
+        return Err(CreateError::BranchNotOnRemote { branch, remote: remote_name });
     };
-    match (remote.contains(&tip, commit), deliver) {
-        (false, _) => Err(CreateError::NotPushed { commit: short(commit), branch, remote: remote_name }),
+    match (remote.contains_commit(&tip, commit), deliver_to) {
+        (false, _) => {
+            Err(CreateError::CommitNotPushed { commit: short_commit(commit), branch, remote: remote_name })
+        }
         (true, DeliverTo::Merge) if tip != *commit => {
-            Err(CreateError::Behind { branch, remote: remote_name })
+            Err(CreateError::RemoteHasNewerCommits { branch, remote: remote_name })
         }
         (true, _) => Ok(()),
     }
 }
 
-/// False if a kill has left the branch just as it would be made.
-fn is_to_push(
-    ground: &Ground,
+/// Returns false if the remote's branch already is at our commit, because a kill interrupted an earlier attempt.
+fn is_target_missing_on_remote(
+    checkout: &ProjectCheckout,
     remote: &CloneRemote,
-    name: &str,
+    remote_name: &str,
     target: &BranchName,
 ) -> Result<bool, CreateError> {
-    match remote.tip(target)? {
+    match remote.fetch_branch_tip(target)? {
         None => Ok(true),
-        Some(tip) if tip == ground.commit => Ok(false),
-        Some(tip) => Err(CreateError::TargetThere {
-            branch: one_line(target.as_str()),
-            remote: name.to_owned(),
-            commit: short(&tip),
+        Some(tip) if tip == checkout.head_commit => Ok(false),
+        Some(tip) => Err(CreateError::TargetBranchExists {
+            branch: to_single_line(target.as_str()),
+            remote: remote_name.to_owned(),
+            commit: short_commit(&tip),
         }),
     }
 }
 
-fn branch_name(name: &str) -> Result<BranchName, CreateError> {
-    BranchName::parse(name).map_err(|error| BranchError::BadName(error.0).into())
+fn parse_branch_name(name: &str) -> Result<BranchName, CreateError> {
+    BranchName::parse(name).map_err(|error| BranchError::InvalidName(error.0).into())
 }
 
-fn short(commit: &CommitId) -> String {
+fn short_commit(commit: &CommitId) -> String {
     commit.as_str().chars().take(12).collect()
 }
 
@@ -309,13 +339,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_a_part_of_a_branch_and_of_a_path() {
+    fn a_fleet_name_is_valid_in_branch_names_and_paths() {
         for name in ["night", "2026-01-07", "a.b_c-D"] {
-            assert!(check_name(name).is_ok(), "{name}");
+            assert!(check_fleet_name(name).is_ok(), "{name}");
         }
-        let long = "a".repeat(LONGEST_NAME + 1);
+        let long = "a".repeat(MAX_NAME_BYTES + 1);
         for name in ["", "-x", ".x", "a/b", "a b", "a..b", "a.", "a.lock", "größer", "a\nb", &long] {
-            assert!(matches!(check_name(name), Err(CreateError::BadName(_))), "{name}");
+            assert!(matches!(check_fleet_name(name), Err(CreateError::InvalidName(_))), "{name}");
         }
     }
 }

@@ -1,44 +1,46 @@
-//! `plimsoll fleet forget`: takes a fleet out of the database, and says what remains on the remote.
+//! `plimsoll fleet forget`: deletes a fleet from the database, and names what may remain on the remote.
 
-use super::status::{Whole, whole};
-use super::steer::is_sure;
-use super::words::branch_of;
-use super::{CommandError, ask};
+use super::fleet_text::remote_branch_of_unmerged_item;
+use super::status::{FleetOverview, read_overview};
+use super::steer::is_confirmed;
+use super::{CommandError, run_on_database};
 use crate::fleet::Fleet;
-use plimsoll_domain::text::one_line;
-use plimsoll_terminal::console::say;
-use plimsoll_terminal::fleet_line::SureArguments;
+use plimsoll_domain::text::to_single_line;
+use plimsoll_terminal::console::print_text;
+use plimsoll_terminal::fleet_command_line::ConfirmArguments;
 use std::process::ExitCode;
 
-/// So many branches are named.
-const MOST: usize = 20;
+/// Maximum number of branches that are named.
+const MAX_SHOWN_BRANCHES: usize = 20;
 
-/// Forgets it, after asking.
-pub(super) fn forget(arguments: &SureArguments) -> Result<ExitCode, CommandError> {
-    let whole = whole(&arguments.name)?;
-    let name = one_line(&arguments.name);
-    let left = whole.fleet.items.all - whole.fleet.items.merged;
+/// Deletes a fleet after a confirmation.
+pub(super) fn forget_fleet(arguments: &ConfirmArguments) -> Result<ExitCode, CommandError> {
+    let overview = read_overview(&arguments.name)?;
+    let name = to_single_line(&arguments.name);
+    let unmerged_count = overview.fleet.item_counts.total - overview.fleet.item_counts.merged;
     let question = format!(
         "Remove the fleet \"{name}\" with its journal from the database, with {} not merged? [y/N] ",
-        super::words::count(left, "item")
+        super::fleet_text::count_u64_with_noun(unmerged_count, "item")
     );
-    if !is_sure(arguments, &question) {
-        return Err(CommandError::NotSure);
+    if !is_confirmed(arguments, &question) {
+        return Err(CommandError::NotConfirmed);
     }
-    let forgotten = arguments.name.clone();
-    ask("forget the fleet", move |database| Fleet::open(database, &forgotten)?.forget())?;
-    say(format!("the fleet `{name}` is no longer in the database"));
-    say(remains(&whole));
+    let fleet_name = arguments.name.clone();
+    run_on_database("forget the fleet", move |database| {
+        Fleet::open(database, &fleet_name)?.delete_if_no_active_workers()
+    })?;
+    print_text(format!("the fleet `{name}` is no longer in the database"));
+    print_text(render_remaining_branches(&overview));
     Ok(ExitCode::SUCCESS)
 }
 
-/// The branches of a fleet that may still be on its remote, with how to remove them.
-fn remains(whole: &Whole) -> String {
-    let Whole { fleet, items, .. } = whole;
-    let work = (fleet.deliver == "branch").then(|| fleet.target.clone());
-    let of_items = items.iter().filter_map(|item| branch_of(&fleet.name, item));
-    let branches: Vec<String> = work.into_iter().chain(of_items).collect();
-    let (repo, name) = (one_line(&fleet.repo), one_line(&fleet.name));
+/// Lists the branches of a fleet that may still be on its remote, and how to delete them.
+fn render_remaining_branches(overview: &FleetOverview) -> String {
+    let FleetOverview { fleet, items, .. } = overview;
+    let target_branch = (fleet.delivery_mode == "branch").then(|| fleet.target_branch.clone());
+    let item_branches = items.iter().filter_map(|item| remote_branch_of_unmerged_item(&fleet.name, item));
+    let branches: Vec<String> = target_branch.into_iter().chain(item_branches).collect();
+    let (repo, name) = (to_single_line(&fleet.remote_address), to_single_line(&fleet.name));
     let references = format!(
         "short texts and landed commits remain there below refs/plimsoll/{name}/; to remove them, too:\n  \
          git push origin --delete $(git ls-remote origin 'refs/plimsoll/{name}/*' | cut -f2)"
@@ -46,13 +48,17 @@ fn remains(whole: &Whole) -> String {
     if branches.is_empty() {
         return format!("no branch of it remains on {repo}\n{references}");
     }
-    let named: Vec<String> =
-        branches.iter().take(MOST).map(|branch| format!("  {}\n", one_line(branch))).collect();
-    let more = branches.len().saturating_sub(MOST);
-    let more = if more > 0 { format!("  and {more} more\n") } else { String::new() };
-    let first = one_line(&branches[0]);
+    let branch_lines: Vec<String> = branches
+        .iter()
+        .take(MAX_SHOWN_BRANCHES)
+        .map(|branch| format!("  {}\n", to_single_line(branch)))
+        .collect();
+    let omitted_count = branches.len().saturating_sub(MAX_SHOWN_BRANCHES);
+    let omitted_line =
+        if omitted_count > 0 { format!("  and {omitted_count} more\n") } else { String::new() };
+    let first_branch = to_single_line(&branches[0]);
     format!(
-        "these branches may remain on {repo}:\n{}{more}to remove one, in a clone: git push origin --delete {first}\n{references}",
-        named.concat()
+        "these branches may remain on {repo}:\n{}{omitted_line}to remove one, in a clone: git push origin --delete {first_branch}\n{references}",
+        branch_lines.concat()
     )
 }

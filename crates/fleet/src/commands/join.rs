@@ -1,44 +1,46 @@
-//! `plimsoll fleet join`: this machine works on a fleet's plan. It is a parallel run in this clone whose board is the fleet's.
+//! `plimsoll fleet join`: this machine works on a fleet's plan. It is a parallel run in this clone that uses the fleet's board.
 
 use crate::database::Database;
-use crate::fault::FleetError;
+use crate::database_fault::FleetError;
 use crate::fleet::Fleet;
-use crate::fleet::joining::SharedPlan;
 use crate::fleet::machine_board::{Machine, MachineBoard};
-use crate::fleet::plan::objective_hash;
-use crate::fleet::watched::WatchedFleet;
-use crate::found;
-use plimsoll_domain::limits::Limits;
+use crate::fleet::plan::hash_objective;
+use crate::fleet::reconnecting_fleet::ReconnectingFleet;
+use crate::fleet::shared_plan::SharedPlan;
+use crate::settings_loader;
+use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::promise::{InvalidPromise, PromiseWord};
-use plimsoll_domain::prompt::task_text;
-use plimsoll_domain::state::{Deliver, WorkerOptions};
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::prompt::extract_task_text;
+use plimsoll_domain::state::{DeliveryMode, WorkerOptions};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 use plimsoll_domain::{RunState, TodoList, todo};
-use plimsoll_flows::run::lifecycle::{self, Changes, NewRun, Resumed, StartError};
+use plimsoll_flows::run::lifecycle::{self, NewRun, ResumeChanges, ResumeOutcome, StartError};
 use plimsoll_flows::run::protect;
 use plimsoll_flows::run::sandbox::{self, SandboxError};
-use plimsoll_flows::run::{Options, Preflight, RunError, prepare};
+use plimsoll_flows::run::{LaunchOptions, Preflight, RunError, check_and_lock_run};
 use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::workers::RemoteTarget;
-use plimsoll_flows::workers::repository_copy::announce_copy;
-use plimsoll_flows::workers::{self, FleetPlan, Joining, SHOWN_PLAN, WorkersError, ground};
+use plimsoll_flows::workers::repository_copy::copy_with_announcement;
+use plimsoll_flows::workers::{
+    self, FleetDescription, FleetJoin, SHOWN_PLAN_PATH, WorkersError, project_checkout,
+};
 use plimsoll_launcher::remote_repository::{Remote, RemoteError};
 use plimsoll_store::{
     Durability, Project, StoreError, config, disk, environment, layout, ledger, state_file,
 };
-use plimsoll_terminal::console::{fail, say, say_error};
-use plimsoll_terminal::fleet_line::JoinArguments;
-use plimsoll_terminal::run_progress::{Style, watcher};
+use plimsoll_terminal::console::{fail, print_error, print_text};
+use plimsoll_terminal::fleet_command_line::JoinArguments;
+use plimsoll_terminal::run_progress::{ProgressFormat, new_run_observer};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// As many as a plan of any length takes: what all machines may begin together, the board knows.
-const SESSIONS: u32 = 100_000;
-/// How much of the computer's name stands in this machine's.
-const COMPUTER: usize = 40;
+/// Practically unlimited: the board enforces the session limit of all machines together.
+const MAX_SESSIONS: u32 = 100_000;
+/// Maximum length of the computer's name in a member's name.
+const MAX_COMPUTER_NAME_CHARS: usize = 40;
 
-/// Why this machine did not join, or could not go on.
+/// The reason why this machine did not join or could not continue.
 #[derive(Debug, thiserror::Error)]
 enum JoinError {
     #[error(transparent)]
@@ -48,7 +50,7 @@ enum JoinError {
     #[error(transparent)]
     Remote(#[from] RemoteError),
     #[error(transparent)]
-    Unfit(#[from] ground::Unfit),
+    UnsuitableRepository(#[from] project_checkout::UnsuitableRepository),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error(transparent)]
@@ -60,40 +62,40 @@ enum JoinError {
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
     #[error("{} is in no git repository: run this in a clone of {repo}", .folder.display())]
-    NoClone { folder: PathBuf, repo: String },
+    NotInRepository { folder: PathBuf, repo: String },
     #[error("this clone has no folder {}: the fleet's project is there", .0.display())]
-    NoProject(PathBuf),
+    ProjectFolderMissing(PathBuf),
     #[error(
         "this repository keeps large files by Git LFS, which worktrees of a fleet do not bring: run it on one machine"
     )]
-    LargeFiles,
+    UsesGitLfs,
     #[error(
         "there is no task here: write PROMPT.md, or give --objective-file FILE, with the text that the fleet was created with"
     )]
-    NoTask,
+    TaskMissing,
     #[error("PROMPT.md has no mark where Plimsoll's own part ends")]
     NoEndMark,
     #[error("the objective file {} is missing", .0.display())]
-    NoObjective(PathBuf),
+    ObjectiveFileMissing(PathBuf),
     #[error(
         "the task here is not the one that the fleet `{0}` was created with: take the same PROMPT.md, or name the file with --objective-file"
     )]
-    OtherTask(String),
+    DifferentTask(String),
     #[error(
         "there is no client `{0}`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH"
     )]
-    NoClient(String),
+    ClientNotFound(String),
     #[error("the fleet `{0}` was stopped: its work stays on its branches")]
-    Stopped(String),
+    FleetStopped(String),
     #[error("the plan of the fleet `{fleet}` cannot be used: {error}")]
-    Promise { fleet: String, error: InvalidPromise },
+    InvalidPromiseWord { fleet: String, error: InvalidPromise },
 }
 
-/// Joins a fleet.
-pub(super) fn join(arguments: &JoinArguments) -> ExitCode {
-    // What this says of the run is the user's word.
-    ledger::keep();
-    match work(arguments) {
+/// Joins a fleet and works on it until it ends here.
+pub(super) fn join_fleet(arguments: &JoinArguments) -> ExitCode {
+    // The user started this process, so it may write the run's ledger.
+    ledger::enable_ledger_writes();
+    match join_and_work(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => match hint(&error) {
             Some(hint) => fail(format!("{error}\nhint: {hint}")),
@@ -106,31 +108,31 @@ fn hint(error: &JoinError) -> Option<String> {
     match error {
         JoinError::Fleet(error) => error.hint(),
         JoinError::Store(error) => Some(error.hint().to_owned()),
-        JoinError::Sandbox(error) => error.hint().map(str::to_owned),
+        JoinError::Sandbox(error) => error.fix_hint().map(str::to_owned),
         _ => None,
     }
 }
 
-/// Joins in steps, each of which takes what the one before it has found. The fleet hears of this machine only in the fourth, so a
-/// crash before that leaves nothing but files in this clone.
-fn work(arguments: &JoinArguments) -> Result<u8, JoinError> {
-    let fleet = open_fleet(arguments)?;
-    if fleet.is_merged() {
-        say(format!("every item of the fleet `{}` is merged", one_line(&arguments.name)));
-        say_how_to_merge(arguments, &fleet.plan);
+/// Joins in steps, each of which takes the result of the step before. Only the fourth step makes the machine known to the fleet, so a
+/// crash before that leaves only files in this clone.
+fn join_and_work(arguments: &JoinArguments) -> Result<u8, JoinError> {
+    let fleet = open_fleet_unless_stopped(arguments)?;
+    if fleet.is_done() {
+        print_text(format!("every item of the fleet `{}` is merged", to_single_line(&arguments.name)));
+        print_merge_command(arguments, &fleet.plan);
         return Ok(0);
     }
-    let here = find_clone(fleet)?;
-    let machine = prepare_run(here)?;
-    let machine = announce(machine)?;
-    let ended = take_part(machine)?;
-    if ended.style != Style::Json {
-        say_what_now(&ended);
+    let fleet_clone = prepare_clone(fleet)?;
+    let machine_run = resume_or_create_run(fleet_clone)?;
+    let machine_run = announce_machine(machine_run)?;
+    let finished = work_until_done(machine_run)?;
+    if finished.style != ProgressFormat::Json {
+        print_next_step(&finished);
     }
-    Ok(ended.code)
+    Ok(finished.exit_code)
 }
 
-/// A fleet that is not stopped, with its plan.
+/// An open connection to a fleet that was not stopped, with its plan.
 struct OpenFleet<'a> {
     arguments: &'a JoinArguments,
     connection: Fleet,
@@ -138,18 +140,18 @@ struct OpenFleet<'a> {
 }
 
 impl OpenFleet<'_> {
-    fn is_merged(&self) -> bool {
-        self.plan.ended.is_some()
+    fn is_done(&self) -> bool {
+        self.plan.end_reason.is_some()
     }
 }
 
-/// Reads the fleet's plan. A crash leaves nothing behind.
-fn open_fleet(arguments: &JoinArguments) -> Result<OpenFleet<'_>, JoinError> {
-    let mut connection = open(&arguments.name)?;
-    let plan = connection.shared_plan()?;
-    match plan.ended.as_deref() {
+/// Connects and reads the fleet's plan. Fails if the fleet was stopped. A crash leaves nothing behind.
+fn open_fleet_unless_stopped(arguments: &JoinArguments) -> Result<OpenFleet<'_>, JoinError> {
+    let mut connection = open_connection(&arguments.name)?;
+    let plan = connection.read_shared_plan()?;
+    match plan.end_reason.as_deref() {
         Some("done") | None => Ok(OpenFleet { arguments, connection, plan }),
-        Some(_) => Err(JoinError::Stopped(arguments.name.clone())),
+        Some(_) => Err(JoinError::FleetStopped(arguments.name.clone())),
     }
 }
 
@@ -157,317 +159,364 @@ fn open_fleet(arguments: &JoinArguments) -> Result<OpenFleet<'_>, JoinError> {
 struct FleetClone<'a> {
     fleet: OpenFleet<'a>,
     project: Project,
-    target: RemoteTarget,
+    remote_target: RemoteTarget,
 }
 
-/// Finds the project and copies the remote's objects. After a crash the copy stays, and the next `fleet join` goes on with it.
-fn find_clone(fleet: OpenFleet<'_>) -> Result<FleetClone<'_>, JoinError> {
+/// Finds the project and copies the remote's objects. After a crash the copy remains, and the next `fleet join` uses it.
+fn prepare_clone(fleet: OpenFleet<'_>) -> Result<FleetClone<'_>, JoinError> {
     let OpenFleet { arguments, plan, .. } = &fleet;
-    let project = project(plan)?;
-    let ground = ground::check(&project)?;
-    refuse_large_files(&project)?;
+    let project = find_fleet_project(plan)?;
+    let checkout = project_checkout::check_suitable_for_workers(&project)?;
+    refuse_git_lfs(&project)?;
     let no_home = || StoreError::NoHome { project: project.root().to_owned() };
-    let fetched = workers::fetched_folder(&project, &arguments.name).ok_or_else(no_home)?;
-    let is_new = !disk::exists(&fetched);
-    let remote = announce_copy(&ground.repository, is_new, &mut |words| say(words), || {
-        Remote::open(&ground.repository, &arguments.remote, &fetched)
-    })?;
-    if remote.address() != plan.repo {
-        say_error(&format!(
+    let fetched_folder = workers::fleet_fetch_folder(&project, &arguments.name).ok_or_else(no_home)?;
+    let is_new = !disk::exists(&fetched_folder);
+    let remote =
+        copy_with_announcement(&checkout.repository_root, is_new, &mut |text| print_text(text), || {
+            Remote::open(&checkout.repository_root, &arguments.remote, &fetched_folder)
+        })?;
+    if remote.address_without_credentials() != plan.remote_address {
+        print_error(&format!(
             "the fleet was created with the remote {}; this clone's `{}` is {}",
-            one_line(&plan.repo),
-            one_line(&arguments.remote),
-            one_line(&remote.address())
+            to_single_line(&plan.remote_address),
+            to_single_line(&arguments.remote),
+            to_single_line(&remote.address_without_credentials())
         ));
     }
-    let target = RemoteTarget::new(remote, &arguments.name, &plan.created.to_string(), &plan.target);
-    Ok(FleetClone { fleet, project, target })
+    let remote_target =
+        RemoteTarget::new(remote, &arguments.name, &plan.created_at.to_string(), &plan.target_branch);
+    Ok(FleetClone { fleet, project, remote_target })
 }
 
 /// This machine with the run that works on the fleet's plan.
 struct MachineRun<'a> {
-    here: FleetClone<'a>,
-    options: Options,
-    ready: Preflight,
-    run: RunState,
+    fleet_clone: FleetClone<'a>,
+    launch_options: LaunchOptions,
+    preflight: Preflight,
+    run_state: RunState,
     /// The name by which the fleet knows this clone.
-    member: String,
+    member_name: String,
 }
 
-/// Takes up this clone's run, or begins one. After a crash the run is there, and the next `fleet join` resumes it.
-fn prepare_run(here: FleetClone<'_>) -> Result<MachineRun<'_>, JoinError> {
-    let OpenFleet { arguments, plan, .. } = &here.fleet;
-    let (options, client) = options(arguments)?;
-    let (ready, run) = run(&here.project, arguments, plan, &options, client)?;
-    let member = workers::member_of(&here.project, &run)?.unwrap_or_else(new_member);
-    Ok(MachineRun { here, options, ready, run, member })
+/// Resumes this clone's run, or creates one. After a crash the run exists, and the next `fleet join` resumes it.
+fn resume_or_create_run(fleet_clone: FleetClone<'_>) -> Result<MachineRun<'_>, JoinError> {
+    let OpenFleet { arguments, plan, .. } = &fleet_clone.fleet;
+    let (launch_options, client) = find_client_and_options(arguments)?;
+    let (preflight, run_state) =
+        load_or_create_run(&fleet_clone.project, arguments, plan, &launch_options, client)?;
+    let member_name =
+        workers::fleet_member_name(&fleet_clone.project, &run_state)?.unwrap_or_else(new_member_name);
+    Ok(MachineRun { fleet_clone, launch_options, preflight, run_state, member_name })
 }
 
-/// Tells the fleet that this machine joins. After a crash the fleet's log has a machine that never took an item; the next `fleet join`
-/// may join by another name.
-fn announce(mut machine: MachineRun<'_>) -> Result<MachineRun<'_>, JoinError> {
-    let OpenFleet { arguments, connection, .. } = &mut machine.here.fleet;
-    tell_versions(connection, &machine.member, arguments.workers)?;
-    Ok(machine)
+/// Records in the fleet's log that this machine joins. After a crash the log has a machine that never took an item; the next
+/// `fleet join` may use another name.
+fn announce_machine(mut machine_run: MachineRun<'_>) -> Result<MachineRun<'_>, JoinError> {
+    let OpenFleet { arguments, connection, .. } = &mut machine_run.fleet_clone.fleet;
+    record_join_and_warn_about_versions(connection, &machine_run.member_name, arguments.workers)?;
+    Ok(machine_run)
 }
 
-/// What this machine did until it left.
-struct EndedPart<'a> {
+/// The result of this machine's work.
+struct FinishedWork<'a> {
     arguments: &'a JoinArguments,
     plan: SharedPlan,
     project: Project,
-    style: Style,
-    code: u8,
+    style: ProgressFormat,
+    exit_code: u8,
 }
 
-/// Works on the plan until nothing is left to do here. A crash leaves leases, which expire, and results in this machine's record, which
-/// the next `fleet join` delivers.
-fn take_part(machine: MachineRun<'_>) -> Result<EndedPart<'_>, JoinError> {
-    let MachineRun { here, options, ready, run, member } = machine;
-    let FleetClone { fleet: OpenFleet { arguments, connection, plan }, project, target } = here;
-    let board = |fleet| {
-        let fleet = WatchedFleet { fleet: Some(fleet), ..WatchedFleet::new(&arguments.name) };
-        Box::new(MachineBoard { fleet, machine: machine_of(&member) })
+/// Works on the plan until there is nothing left to do here. A crash leaves leases, which expire, and results in this machine's
+/// record, which the next `fleet join` delivers.
+fn work_until_done(machine_run: MachineRun<'_>) -> Result<FinishedWork<'_>, JoinError> {
+    let MachineRun { fleet_clone, launch_options, preflight, run_state, member_name } = machine_run;
+    let FleetClone { fleet: OpenFleet { arguments, connection, plan }, project, remote_target } = fleet_clone;
+    let board_on_connection = |fleet| {
+        let fleet =
+            ReconnectingFleet { connected_fleet: Some(fleet), ..ReconnectingFleet::new(&arguments.name) };
+        Box::new(MachineBoard { fleet, machine: this_machine(&member_name) })
     };
-    let joining = Joining {
-        plan: fleet_plan(arguments, &plan, &member),
-        heartbeat: board(open(&arguments.name)?),
-        board: board(connection),
-        target,
-        patience: Duration::from_secs(arguments.database_patience),
+    let fleet_join = FleetJoin {
+        fleet: describe_fleet(arguments, &plan, &member_name),
+        heartbeat_connection: board_on_connection(open_connection(&arguments.name)?),
+        board_connection: board_on_connection(connection),
+        target: remote_target,
+        outage_timeout: Duration::from_secs(arguments.database_timeout_seconds),
     };
-    let settings = config::load_of_run(&project, &run.run_id);
-    let context = RunContext { project: &project, settings: &settings, run_id: &run.run_id };
-    let style = if arguments.json { Style::Json } else { Style::fitting() };
-    let again = format!("plimsoll fleet join {}", one_line(&arguments.name));
-    let mut watcher = watcher(style, &again).map_err(JoinError::Signals)?;
-    let ended = workers::join(context, &options, ready, &run, joining, watcher.as_mut());
-    // Gives the bar back before anything else is printed.
-    drop(watcher);
-    Ok(EndedPart { arguments, plan, project, style, code: ended? })
+    let settings = config::load_for_run(&project, &run_state.run_id);
+    let context = RunContext { project: &project, settings: &settings, run_id: &run_state.run_id };
+    let style = if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
+    let resume_command = format!("plimsoll fleet join {}", to_single_line(&arguments.name));
+    let mut observer = new_run_observer(style, &resume_command).map_err(JoinError::Signals)?;
+    let exit_code = workers::run_fleet_member(
+        context,
+        &launch_options,
+        preflight,
+        &run_state,
+        fleet_join,
+        observer.as_mut(),
+    );
+    // Removes the progress bar before anything else is printed.
+    drop(observer);
+    Ok(FinishedWork { arguments, plan, project, style, exit_code: exit_code? })
 }
 
-fn open(name: &str) -> Result<Fleet, FleetError> {
-    Fleet::open(Database::connect(found::find_settings()?)?, name)
+fn open_connection(fleet_name: &str) -> Result<Fleet, FleetError> {
+    Fleet::open(Database::connect(settings_loader::load_settings_from_environment()?)?, fleet_name)
 }
 
-/// The project of the fleet in this clone.
-fn project(plan: &SharedPlan) -> Result<Project, JoinError> {
-    let here = environment::current_dir();
-    let no_clone = || JoinError::NoClone { folder: here.clone(), repo: one_line(&plan.repo) };
-    let (tree, _) = layout::repository(&here).ok_or_else(no_clone)?;
-    let root = if plan.below.is_empty() { tree.to_owned() } else { tree.join(&plan.below) };
-    // The path is the database's.
-    let is_inside = disk::canonical(&root).starts_with(disk::canonical(tree));
-    if disk::is_folder(&root) && is_inside { Ok(Project::at(&root)) } else { Err(JoinError::NoProject(root)) }
+/// Finds the fleet's project in this clone. Fails if the folder is missing or outside the repository.
+fn find_fleet_project(plan: &SharedPlan) -> Result<Project, JoinError> {
+    let current_folder = environment::current_dir();
+    let no_clone = || JoinError::NotInRepository {
+        folder: current_folder.clone(),
+        repo: to_single_line(&plan.remote_address),
+    };
+    let (repository, _) = layout::find_repository(&current_folder).ok_or_else(no_clone)?;
+    let root = if plan.project_folder.is_empty() {
+        repository.to_owned()
+    } else {
+        repository.join(&plan.project_folder)
+    };
+    // The path comes from the database, so it may point outside the repository.
+    let is_inside = disk::canonicalize_or_keep(&root).starts_with(disk::canonicalize_or_keep(repository));
+    if disk::is_folder(&root) && is_inside {
+        Ok(Project::with_local_files(&root))
+    } else {
+        Err(JoinError::ProjectFolderMissing(root))
+    }
 }
 
-/// What is pushed for others has to be all that they need.
-fn refuse_large_files(project: &Project) -> Result<(), JoinError> {
+/// Fails if the project uses Git LFS: the files behind its pointers are not pushed with the commits.
+fn refuse_git_lfs(project: &Project) -> Result<(), JoinError> {
     let attributes = disk::read_text(&project.root().join(".gitattributes"))?.unwrap_or_default();
-    if attributes.contains("filter=lfs") { Err(JoinError::LargeFiles) } else { Ok(()) }
+    if attributes.contains("filter=lfs") { Err(JoinError::UsesGitLfs) } else { Ok(()) }
 }
 
-fn options(arguments: &JoinArguments) -> Result<(Options, Option<String>), JoinError> {
-    let name = arguments.client.clone().unwrap_or_else(|| "claude".to_owned());
-    let client = environment::find_program(&name).ok_or(JoinError::NoClient(name))?;
-    let options = Options {
+fn find_client_and_options(arguments: &JoinArguments) -> Result<(LaunchOptions, Option<String>), JoinError> {
+    let client_name = arguments.client.clone().unwrap_or_else(|| "claude".to_owned());
+    let client = environment::find_program(&client_name).ok_or(JoinError::ClientNotFound(client_name))?;
+    let options = LaunchOptions {
         client: environment::current_dir().join(client),
         client_arguments: arguments.client_arguments.clone(),
-        memory: false,
-        wait: !arguments.no_wait,
+        uses_working_memory: false,
+        should_wait: !arguments.no_wait,
         has_spans: false,
     };
     Ok((options, arguments.client.clone()))
 }
 
-/// This clone's run for the fleet: the one that is there, or a new one.
-fn run(
+/// Loads and resumes this clone's run for the fleet, or creates a new run.
+fn load_or_create_run(
     project: &Project,
     arguments: &JoinArguments,
     plan: &SharedPlan,
-    options: &Options,
+    launch_options: &LaunchOptions,
     client: Option<String>,
 ) -> Result<(Preflight, RunState), JoinError> {
-    let known = state_file::load(project, None)?.filter(|state| goes_on(state, &arguments.name));
-    if let Some(known) = known {
-        check_task(arguments, plan, &known.options.objective)?;
-        sandbox::check_for_resume(project, arguments.verify_sandbox)?;
-        let ready = prepare(project, options)?;
-        let (Resumed::Open(state) | Resumed::Over(state)) =
-            lifecycle::resume(project, &changes(arguments, options, client))?;
-        return Ok((ready, *state));
+    let open_run = state_file::load_state(project, None)?
+        .filter(|state| is_resumable_run_of_fleet(state, &arguments.name));
+    if let Some(open_run) = open_run {
+        check_same_task(arguments, plan, &open_run.options.objective)?;
+        sandbox::check_sandbox_for_resume(project, arguments.verify_sandbox)?;
+        let preflight = check_and_lock_run(project, launch_options)?;
+        let (ResumeOutcome::Open(state) | ResumeOutcome::Ended(state)) =
+            lifecycle::resume_run(project, &changes_for_resume(arguments, launch_options, client))?;
+        return Ok((preflight, *state));
     }
-    let objective = arguments.objective_file.as_deref().map(objective).transpose()?;
-    check_task(arguments, plan, &objective.clone().map_or_else(|| prompt(project), Ok)?)?;
+    let objective = arguments.objective_file.as_deref().map(read_objective_file).transpose()?;
+    check_same_task(arguments, plan, &objective.clone().map_or_else(|| read_task_from_prompt(project), Ok)?)?;
     if arguments.verify_sandbox {
-        sandbox::check(project)?;
+        sandbox::check_sandbox_available(project)?;
     }
-    let ready = prepare(project, options)?;
-    show_plan(project, plan)?;
-    protect::unprotected_words(project).iter().for_each(say_error);
-    let new = NewRun { objective, ..new_run(arguments, plan, options, client)? };
-    Ok((ready, lifecycle::create(project, &new)?))
+    let preflight = check_and_lock_run(project, launch_options)?;
+    write_shown_plan(project, plan)?;
+    protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
+    let new = NewRun { objective, ..new_run(arguments, plan, launch_options, client)? };
+    Ok((preflight, lifecycle::create_run(project, &new)?))
 }
 
-fn changes(arguments: &JoinArguments, options: &Options, client: Option<String>) -> Changes {
-    Changes {
+fn changes_for_resume(
+    arguments: &JoinArguments,
+    launch_options: &LaunchOptions,
+    client: Option<String>,
+) -> ResumeChanges {
+    ResumeChanges {
         client,
-        client_arguments: options.client_arguments.clone(),
-        limits: limits(arguments),
+        client_arguments: launch_options.client_arguments.clone(),
+        limits: run_limits(arguments),
         verify_sandbox: arguments.verify_sandbox,
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
-        workers: Some(arguments.workers),
-        reset_breaker: true,
-        ..Changes::default()
+        worker_count: Some(arguments.workers),
+        resets_breaker: true,
+        ..ResumeChanges::default()
     }
 }
 
 fn new_run(
     arguments: &JoinArguments,
     plan: &SharedPlan,
-    options: &Options,
+    launch_options: &LaunchOptions,
     client: Option<String>,
 ) -> Result<NewRun, JoinError> {
     Ok(NewRun {
         name: Some(arguments.name.clone()),
-        todo: Some(SHOWN_PLAN.to_owned()),
-        max_iterations: SESSIONS,
-        promise: promise_word(&arguments.name, &plan.promise)?,
-        verify: plan.verify.clone(),
+        plan_file: Some(SHOWN_PLAN_PATH.to_owned()),
+        max_iterations: MAX_SESSIONS,
+        promise: parse_promise_word(&arguments.name, &plan.promise_word)?,
+        verify_commands: plan.verify_commands.clone(),
         verify_sandbox: arguments.verify_sandbox,
         client,
-        client_arguments: options.client_arguments.clone(),
-        limits: limits(arguments),
+        client_arguments: launch_options.client_arguments.clone(),
+        limits: run_limits(arguments),
         idle_timeout_seconds: arguments.idle_timeout,
         tool_timeout_seconds: arguments.tool_timeout,
         workers: Some(WorkerOptions {
-            count: arguments.workers,
-            setup: arguments.setup.clone(),
-            deliver: Deliver::Branch,
-            fleet: Some(arguments.name.clone()),
+            worker_count: arguments.workers,
+            setup_command: arguments.setup.clone(),
+            delivery_mode: DeliveryMode::Branch,
+            fleet_name: Some(arguments.name.clone()),
             ..WorkerOptions::default()
         }),
         ..NewRun::default()
     })
 }
 
-/// Returns the promise word of a fleet's plan. Anyone who can write to the database may have changed it.
-fn promise_word(fleet: &str, word: &str) -> Result<PromiseWord, JoinError> {
-    word.to_owned().try_into().map_err(|error| JoinError::Promise { fleet: fleet.to_owned(), error })
+/// Parses the promise word of a fleet's plan. Anyone who can write to the database may have changed it.
+fn parse_promise_word(fleet: &str, word: &str) -> Result<PromiseWord, JoinError> {
+    word.to_owned()
+        .try_into()
+        .map_err(|error| JoinError::InvalidPromiseWord { fleet: fleet.to_owned(), error })
 }
 
-fn limits(arguments: &JoinArguments) -> Limits {
-    Limits {
+fn run_limits(arguments: &JoinArguments) -> RunLimits {
+    RunLimits {
         max_cost_per_day_usd: arguments.max_cost_per_day,
         deadline: arguments.deadline.clone(),
         stop_at_limit_percent: arguments.stop_at_limit,
-        ..Limits::default()
+        ..RunLimits::default()
     }
 }
 
-/// True for a run of this fleet that is not over for good.
-fn goes_on(state: &RunState, fleet: &str) -> bool {
-    let of_fleet = state.options.workers.as_ref().and_then(|workers| workers.fleet.as_deref());
-    of_fleet == Some(fleet) && !state.lifecycle.status().is_final()
+/// Returns true if the run belongs to this fleet and has no final status.
+fn is_resumable_run_of_fleet(state: &RunState, fleet_name: &str) -> bool {
+    let run_fleet_name = state.options.workers.as_ref().and_then(|workers| workers.fleet_name.as_deref());
+    run_fleet_name == Some(fleet_name) && !state.lifecycle.status().can_never_reopen()
 }
 
-fn objective(file: &Path) -> Result<String, JoinError> {
+fn read_objective_file(file: &Path) -> Result<String, JoinError> {
     let path = environment::current_dir().join(file);
-    disk::read_text(&path)?.ok_or(JoinError::NoObjective(path))
+    disk::read_text(&path)?.ok_or(JoinError::ObjectiveFileMissing(path))
 }
 
-fn prompt(project: &Project) -> Result<String, JoinError> {
-    let bytes = disk::read(&project.prompt())?.ok_or(JoinError::NoTask)?;
-    let text = task_text(&bytes).map_err(|_| JoinError::NoEndMark)?;
+fn read_task_from_prompt(project: &Project) -> Result<String, JoinError> {
+    let bytes = disk::read(&project.prompt_path())?.ok_or(JoinError::TaskMissing)?;
+    let text = extract_task_text(&bytes).map_err(|_| JoinError::NoEndMark)?;
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
-fn check_task(arguments: &JoinArguments, plan: &SharedPlan, task: &str) -> Result<(), JoinError> {
-    let is_same = objective_hash(task) == plan.objective_hash;
-    if is_same { Ok(()) } else { Err(JoinError::OtherTask(arguments.name.clone())) }
+fn check_same_task(arguments: &JoinArguments, plan: &SharedPlan, task: &str) -> Result<(), JoinError> {
+    let is_same_task = hash_objective(task) == plan.objective_hash;
+    if is_same_task { Ok(()) } else { Err(JoinError::DifferentTask(arguments.name.clone())) }
 }
 
-/// The plan as this machine shows it: the fleet's items, with what the clone's own plan has below them.
-fn show_plan(project: &Project, plan: &SharedPlan) -> Result<(), JoinError> {
-    let own = plan_here(plan).map(|file| disk::read_text(&project.root().join(file))).transpose()?.flatten();
-    let known = TodoList::parse(&own.unwrap_or_default()).items;
-    let item = |text: &String| {
-        let same = known.iter().find(|item| item.text == *text).cloned();
-        todo::Item {
-            done: false,
-            ..same.unwrap_or(todo::Item { text: text.clone(), ..todo::Item::default() })
+/// Writes the plan that this machine shows: the fleet's items, each with the lines below it in the clone's own plan.
+fn write_shown_plan(project: &Project, plan: &SharedPlan) -> Result<(), JoinError> {
+    let local_plan_text = tracked_plan_path(plan)
+        .map(|file| disk::read_text(&project.root().join(file)))
+        .transpose()?
+        .flatten();
+    let local_items = TodoList::parse(&local_plan_text.unwrap_or_default()).items;
+    let shown_item = |text: &String| {
+        let local_item = local_items.iter().find(|item| item.text == *text).cloned();
+        todo::PlanItem {
+            is_ticked: false,
+            ..local_item.unwrap_or(todo::PlanItem { text: text.clone(), ..todo::PlanItem::default() })
         }
     };
-    let items = plan.items.iter().map(item).collect();
-    let shown = TodoList::from_items(items).render();
-    Ok(disk::replace(&project.root().join(SHOWN_PLAN), shown.as_bytes(), Durability::Durable)?)
+    let items = plan.item_texts.iter().map(shown_item).collect();
+    let shown_plan = TodoList::from_items(items).render_markdown();
+    Ok(disk::replace(&project.root().join(SHOWN_PLAN_PATH), shown_plan.as_bytes(), Durability::Durable)?)
 }
 
-/// The plan, from the project on, if git follows it.
-fn plan_here(plan: &SharedPlan) -> Option<String> {
-    let below = if plan.below.is_empty() { String::new() } else { format!("{}/", plan.below) };
-    plan.plan_is_tracked.then(|| plan.plan_file.strip_prefix(&below).unwrap_or(&plan.plan_file).to_owned())
+/// Returns the path of the plan relative to the project, or `None` if git does not track it.
+fn tracked_plan_path(plan: &SharedPlan) -> Option<String> {
+    let folder_prefix =
+        if plan.project_folder.is_empty() { String::new() } else { format!("{}/", plan.project_folder) };
+    plan.is_plan_tracked
+        .then(|| plan.plan_file.strip_prefix(&folder_prefix).unwrap_or(&plan.plan_file).to_owned())
 }
 
-fn fleet_plan(arguments: &JoinArguments, plan: &SharedPlan, member: &str) -> FleetPlan {
-    FleetPlan {
-        name: arguments.name.clone(),
-        member: member.to_owned(),
-        remote: arguments.remote.clone(),
-        items: plan.items.clone(),
-        target: plan.target.to_string(),
-        began_at: plan.began_at.to_string(),
-        tracked_plan: plan_here(plan),
+fn describe_fleet(arguments: &JoinArguments, plan: &SharedPlan, member_name: &str) -> FleetDescription {
+    FleetDescription {
+        fleet_name: arguments.name.clone(),
+        member_name: member_name.to_owned(),
+        remote_name: arguments.remote.clone(),
+        item_texts: plan.item_texts.clone(),
+        target_branch: plan.target_branch.to_string(),
+        start_commit_id: plan.start_commit.to_string(),
+        tracked_plan_path: tracked_plan_path(plan),
     }
 }
 
-/// A name that no other clone has, also none on this computer.
-fn new_member() -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
-    let chance = uuid::Uuid::new_v4().simple().to_string();
-    format!("{}-{}", clip(&computer(), COMPUTER).chars().map(plain).collect::<String>(), &chance[..8])
+/// Makes a name that no other clone has, including other clones on this computer.
+fn new_member_name() -> String {
+    let to_plain_letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    let random_hex = uuid::Uuid::new_v4().simple().to_string();
+    format!(
+        "{}-{}",
+        truncate_end(&computer_name(), MAX_COMPUTER_NAME_CHARS)
+            .chars()
+            .map(to_plain_letter)
+            .collect::<String>(),
+        &random_hex[..8]
+    )
 }
 
-fn computer() -> String {
+fn computer_name() -> String {
     whoami::hostname().unwrap_or_else(|_| "computer".to_owned())
 }
 
-fn machine_of(member: &str) -> Machine {
-    Machine { member: member.to_owned(), name: computer(), pid: std::process::id() }
+fn this_machine(member_name: &str) -> Machine {
+    Machine { member_name: member_name.to_owned(), computer_name: computer_name(), pid: std::process::id() }
 }
 
-fn tell_versions(fleet: &mut Fleet, member: &str, count: usize) -> Result<(), JoinError> {
-    let others = fleet.other_versions()?;
-    if !others.is_empty() {
-        say_error(&format!(
+fn record_join_and_warn_about_versions(
+    fleet: &mut Fleet,
+    member_name: &str,
+    worker_count: usize,
+) -> Result<(), JoinError> {
+    let other_machines = fleet.machines_with_other_version()?;
+    if !other_machines.is_empty() {
+        print_error(&format!(
             "other machines of this fleet work with another version of Plimsoll than {}: {}",
             env!("CARGO_PKG_VERSION"),
-            one_line(&others.join(", "))
+            to_single_line(&other_machines.join(", "))
         ));
     }
-    let words = format!("{}, version {}", counted(count, "worker"), env!("CARGO_PKG_VERSION"));
-    Ok(fleet.note_machine(member, "joined", &words)?)
+    let detail =
+        format!("{}, version {}", count_with_noun(worker_count, "worker"), env!("CARGO_PKG_VERSION"));
+    Ok(fleet.record_machine_event(member_name, "joined", &detail)?)
 }
 
-fn say_what_now(ended: &EndedPart<'_>) {
-    let EndedPart { arguments, plan, project, code, .. } = ended;
-    let state = state_file::load(project, None).ok().flatten();
-    let is_done = state.as_ref().is_some_and(|state| state.items.todo_items.is_empty());
-    if *code == 0 && is_done {
-        say_how_to_merge(arguments, plan);
-    } else if state.is_some_and(|state| goes_on(&state, &arguments.name)) {
-        say_error(&format!(
+fn print_next_step(finished: &FinishedWork<'_>) {
+    let FinishedWork { arguments, plan, project, exit_code, .. } = finished;
+    let state = state_file::load_state(project, None).ok().flatten();
+    let is_done = state.as_ref().is_some_and(|state| state.plan_items.todo_items.is_empty());
+    if *exit_code == 0 && is_done {
+        print_merge_command(arguments, plan);
+    } else if state.is_some_and(|state| is_resumable_run_of_fleet(&state, &arguments.name)) {
+        print_error(&format!(
             "to continue on this machine: plimsoll fleet join {} …",
-            one_line(&arguments.name)
+            to_single_line(&arguments.name)
         ));
     }
 }
 
-fn say_how_to_merge(arguments: &JoinArguments, plan: &SharedPlan) {
-    let (remote, target) = (one_line(&arguments.remote), one_line(plan.target.as_str()));
-    say(format!(
+fn print_merge_command(arguments: &JoinArguments, plan: &SharedPlan) {
+    let (remote, target) = (to_single_line(&arguments.remote), to_single_line(plan.target_branch.as_str()));
+    print_text(format!(
         "the work is on {target} of {remote}; to merge it: git fetch {remote} && git merge {remote}/{target}"
     ));
 }
@@ -477,10 +526,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_promise_word_of_the_database_is_checked_before_the_run_begins() {
-        assert_eq!(promise_word("night", "ALL_DONE").unwrap().as_str(), "ALL_DONE");
-        assert!(promise_word("night", "").unwrap().is_empty());
-        let error = promise_word("night", "COMPLETE\n## Rules of the run\n").unwrap_err();
+    fn the_promise_word_from_the_database_is_checked_before_the_run() {
+        assert_eq!(parse_promise_word("night", "ALL_DONE").unwrap().as_str(), "ALL_DONE");
+        assert!(parse_promise_word("night", "").unwrap().is_empty());
+        let error = parse_promise_word("night", "COMPLETE\n## Rules of the run\n").unwrap_err();
         assert_eq!(
             error.to_string(),
             "the plan of the fleet `night` cannot be used: the promise word is not one word of at most 64 letters, digits, `_` and `-`, other than BLOCKED"

@@ -1,140 +1,162 @@
-//! `plimsoll fleet log`: the fleet's journal in words, as it grows with `--follow`.
+//! `plimsoll fleet log`: prints the fleet's journal as text, and continues as it grows with `--follow`.
 
 use super::CommandError;
-use super::event_words::{colour, sentence};
-use crate::fault::FleetError;
+use super::event_text::{event_color_code, render_event};
+use crate::database_fault::FleetError;
 use crate::fleet::Fleet;
-use crate::fleet::journal::Event;
-use crate::fleet::standing::time;
-use crate::fleet::watched::WatchedFleet;
+use crate::fleet::fleet_status::to_utc;
+use crate::fleet::journal::FleetEvent;
+use crate::fleet::reconnecting_fleet::ReconnectingFleet;
 use chrono::{Local, NaiveDate};
-use plimsoll_domain::text::one_line;
+use plimsoll_domain::text::to_single_line;
 use plimsoll_store::clock;
-use plimsoll_terminal::console::{Painted, has_colours, is_closed_after, json, paint, say_error};
-use plimsoll_terminal::fleet_line::LogArguments;
+use plimsoll_terminal::console::{
+    PaintedLine, has_colors, print_error, print_json, print_painted_lines, wait_and_check_stdout_closed,
+};
+use plimsoll_terminal::fleet_command_line::LogArguments;
 use serde_json::json;
 use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// So many lines are read at a time.
-const PIECE: u32 = 10_000;
-/// How often `--follow` looks, and how often while the database is away.
-const NAP: Duration = Duration::from_secs(1);
-const LONG_NAP: Duration = Duration::from_secs(5);
-/// A line of a transaction that took its time may come after lines with larger numbers: so far back it is looked for.
-const OVERLAP: i64 = 200;
+/// Maximum number of events of one read.
+const EVENTS_PER_READ: u32 = 10_000;
+/// How often `--follow` reads, and how often while the database is unreachable.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// An event of a slow transaction may appear after events with larger numbers, so this many numbers are read again.
+const REREAD_EVENT_COUNT: i64 = 200;
 
-/// Shows it.
-pub(super) fn log(arguments: &LogArguments) -> Result<ExitCode, CommandError> {
-    let mut page = Page::new(arguments.json);
-    let mut fleet = WatchedFleet::new(&arguments.name);
-    let (events, texts) = fleet.ask("read the journal", |fleet| Ok((all(fleet)?, texts(fleet)?)))?;
-    page.texts = texts;
-    let first = arguments.lines.map_or(0, |lines| events.len().saturating_sub(lines));
-    page.last = events.last().map_or(0, |event| event.number);
-    page.seen.extend(events.iter().map(|event| event.number));
-    let is_read = events[first..].iter().all(|event| page.print(event));
-    if arguments.follow && is_read {
-        follow(fleet, &mut page)?;
+/// Prints the journal.
+pub(super) fn print_log(arguments: &LogArguments) -> Result<ExitCode, CommandError> {
+    let mut printer = EventPrinter::new(arguments.json);
+    let mut fleet = ReconnectingFleet::new(&arguments.name);
+    let (events, item_texts) = fleet.run_with_timeout("read the journal", |fleet| {
+        Ok((read_all_events(fleet)?, read_item_texts(fleet)?))
+    })?;
+    printer.item_texts = item_texts;
+    let first_index = arguments.lines.map_or(0, |lines| events.len().saturating_sub(lines));
+    printer.last_number = events.last().map_or(0, |event| event.sequence_number);
+    printer.printed_numbers.extend(events.iter().map(|event| event.sequence_number));
+    let is_reader_connected = events[first_index..].iter().all(|event| printer.print_event(event));
+    if arguments.follow && is_reader_connected {
+        follow_events(fleet, &mut printer)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn all(fleet: &mut Fleet) -> Result<Vec<Event>, FleetError> {
-    let mut events: Vec<Event> = Vec::new();
+fn read_all_events(fleet: &mut Fleet) -> Result<Vec<FleetEvent>, FleetError> {
+    let mut events: Vec<FleetEvent> = Vec::new();
     loop {
-        let after = events.last().map_or(0, |event| event.number);
-        let more = fleet.events(after, PIECE)?;
-        if more.is_empty() {
+        let last_number = events.last().map_or(0, |event| event.sequence_number);
+        let next_events = fleet.events_after(last_number, EVENTS_PER_READ)?;
+        if next_events.is_empty() {
             return Ok(events);
         }
-        events.extend(more);
+        events.extend(next_events);
     }
 }
 
-/// The items' words: they do not change.
-fn texts(fleet: &mut Fleet) -> Result<Vec<String>, FleetError> {
-    Ok(fleet.items()?.into_iter().map(|item| item.text).collect())
+/// Reads the items' texts, which never change.
+fn read_item_texts(fleet: &mut Fleet) -> Result<Vec<String>, FleetError> {
+    Ok(fleet.read_items()?.into_iter().map(|item| item.text).collect())
 }
 
-/// Prints what comes until the fleet is over and nothing more does, or nobody reads. A database that is away may come back.
-fn follow(mut fleet: WatchedFleet, page: &mut Page) -> Result<(), CommandError> {
-    let mut nap = NAP;
-    while !is_closed_after(nap) {
-        let after = page.last.saturating_sub(OVERLAP);
-        let news = fleet.ask("read the journal", move |fleet| {
-            // The standing first: what comes before the end is then among the events.
-            Ok((fleet.standing()?, fleet.events(after, PIECE)?))
+/// Prints new events until the fleet has ended and no more come, or the reader is gone. Retries while the database is unreachable.
+fn follow_events(mut fleet: ReconnectingFleet, printer: &mut EventPrinter) -> Result<(), CommandError> {
+    let mut wait = POLL_INTERVAL;
+    while !wait_and_check_stdout_closed(wait) {
+        let after_number = printer.last_number.saturating_sub(REREAD_EVENT_COUNT);
+        let result = fleet.run_with_timeout("read the journal", move |fleet| {
+            // Read the status first: if the fleet has ended, all of its events are then among those read.
+            Ok((fleet.read_status()?, fleet.events_after(after_number, EVENTS_PER_READ)?))
         });
-        let (standing, events) = match news {
-            Ok(news) => news,
-            Err(error) if error.may_pass() => {
-                if nap != LONG_NAP {
-                    say_error(&format!("{error}; it is tried again"));
+        let (status, events) = match result {
+            Ok(status_and_events) => status_and_events,
+            Err(error) if error.is_transient() => {
+                if wait != RETRY_INTERVAL {
+                    print_error(&format!("{error}; it is tried again"));
                 }
-                nap = LONG_NAP;
+                wait = RETRY_INTERVAL;
                 continue;
             }
             Err(error) => return Err(error.into()),
         };
-        nap = NAP;
-        let new: Vec<Event> = events.into_iter().filter(|event| page.seen.insert(event.number)).collect();
-        page.last = new.iter().map(|event| event.number).fold(page.last, i64::max);
-        if !new.iter().all(|event| page.print(event)) {
+        wait = POLL_INTERVAL;
+        let new_events: Vec<FleetEvent> = events
+            .into_iter()
+            .filter(|event| printer.printed_numbers.insert(event.sequence_number))
+            .collect();
+        printer.last_number =
+            new_events.iter().map(|event| event.sequence_number).fold(printer.last_number, i64::max);
+        if !new_events.iter().all(|event| printer.print_event(event)) {
             break;
         }
-        if let (Some(how), true, 0) = (&standing.ended, new.is_empty(), standing.workers) {
-            say_error(&format!("the fleet `{}` is over ({})", one_line(&fleet.name), one_line(how)));
+        if let (Some(end_reason), true, 0) =
+            (&status.end_reason, new_events.is_empty(), status.active_workers)
+        {
+            print_error(&format!(
+                "the fleet `{}` is over ({})",
+                to_single_line(&fleet.name),
+                to_single_line(end_reason)
+            ));
             break;
         }
     }
     Ok(())
 }
 
-/// What has been printed.
-struct Page {
-    is_json: bool,
-    has_colours: bool,
-    day: Option<NaiveDate>,
-    texts: Vec<String>,
-    last: i64,
-    seen: HashSet<i64>,
+/// Prints events, each once.
+struct EventPrinter {
+    prints_json: bool,
+    has_colors: bool,
+    last_day: Option<NaiveDate>,
+    item_texts: Vec<String>,
+    last_number: i64,
+    printed_numbers: HashSet<i64>,
 }
 
-impl Page {
-    fn new(is_json: bool) -> Page {
-        let (texts, seen) = (Vec::new(), HashSet::new());
-        Page { is_json, has_colours: has_colours(), day: None, texts, last: 0, seen }
+impl EventPrinter {
+    fn new(prints_json: bool) -> EventPrinter {
+        let (item_texts, printed_numbers) = (Vec::new(), HashSet::new());
+        EventPrinter {
+            prints_json,
+            has_colors: has_colors(),
+            last_day: None,
+            item_texts,
+            last_number: 0,
+            printed_numbers,
+        }
     }
 
-    /// Prints a line at once; false when the reader is gone.
-    fn print(&mut self, event: &Event) -> bool {
-        if self.is_json {
-            json(document(event));
+    /// Prints an event. Returns false if the reader is gone.
+    fn print_event(&mut self, event: &FleetEvent) -> bool {
+        if self.prints_json {
+            print_json(event_json(event));
             return true;
         }
-        paint(&self.lines(event)).is_ok()
+        print_painted_lines(&self.render_lines(event)).is_ok()
     }
 
-    /// The line, with the date above it where it is another day's.
-    fn lines(&mut self, event: &Event) -> Vec<Painted> {
-        let at = time(event.at).with_timezone(&Local);
-        let day = Some(at.date_naive()).filter(|day| self.day != Some(*day));
-        self.day = day.or(self.day);
-        let heading = day.map(|day| Painted::plain(&day.format("── %A, %-d %B %Y").to_string()));
-        let text = event.item.and_then(|place| self.texts.get(place)).map(String::as_str);
-        let code = if self.has_colours { colour(event) } else { None };
-        let line = Painted::plain(&at.format("%H:%M:%S  ").to_string()).then(code, &sentence(event, text));
+    /// Renders an event, below a heading with the date if the day has changed.
+    fn render_lines(&mut self, event: &FleetEvent) -> Vec<PaintedLine> {
+        let local_time = to_utc(event.occurred_at).with_timezone(&Local);
+        let new_day = Some(local_time.date_naive()).filter(|day| self.last_day != Some(*day));
+        self.last_day = new_day.or(self.last_day);
+        let heading = new_day.map(|day| PaintedLine::plain(&day.format("── %A, %-d %B %Y").to_string()));
+        let item_text = event.item_index.and_then(|index| self.item_texts.get(index)).map(String::as_str);
+        let color_code = if self.has_colors { event_color_code(event) } else { None };
+        let line = PaintedLine::plain(&local_time.format("%H:%M:%S  ").to_string())
+            .with_text(color_code, &render_event(event, item_text));
         heading.into_iter().chain([line]).collect()
     }
 }
 
-fn document(event: &Event) -> serde_json::Value {
+fn event_json(event: &FleetEvent) -> serde_json::Value {
     json!({
-        "number": event.number,
-        "at": clock::fine_stamp(time(event.at)),
-        "item": event.item.map(|place| place + 1),
+        "number": event.sequence_number,
+        "at": clock::to_millis_timestamp(to_utc(event.occurred_at)),
+        "item": event.item_index.map(|index| index + 1),
         "epoch": event.epoch,
         "worker": event.worker,
         "kind": event.kind,

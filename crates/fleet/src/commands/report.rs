@@ -1,121 +1,140 @@
-//! `plimsoll fleet report`: the morning's report in Markdown. What looks like a secret in foreign words is left out.
+//! `plimsoll fleet report`: a report in Markdown. Text from the database is cleaned of anything that looks like a secret.
 
 use super::CommandError;
-use super::status::{Whole, whole};
-use super::words::{cost, count, items, merge_command, reason, state, why_aside};
-use crate::fleet::standing::{ItemStanding, WorkerStanding, time};
-use plimsoll_domain::text::{one_line, tokens};
+use super::fleet_text::{
+    count_u64_with_noun, merge_command, redact_and_clip_reason, render_aside_reason, render_cost,
+    render_item_counts, render_state,
+};
+use super::status::{FleetOverview, read_overview};
+use crate::fleet::fleet_status::{ItemStatus, WorkerStatus, to_utc};
+use plimsoll_domain::text::{format_tokens, to_single_line};
 use plimsoll_store::clock;
-use plimsoll_terminal::console::say;
-use plimsoll_terminal::fleet_line::NameArgument;
+use plimsoll_terminal::console::print_text;
+use plimsoll_terminal::fleet_command_line::NameArgument;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// Prints it.
-pub(super) fn report(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
-    say(page(&whole(&arguments.name)?));
+/// Prints the report.
+pub(super) fn print_report(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
+    print_text(render_report(&read_overview(&arguments.name)?));
     Ok(ExitCode::SUCCESS)
 }
 
-fn page(whole: &Whole) -> String {
-    let Whole { fleet, items: rows, workers } = whole;
+fn render_report(overview: &FleetOverview) -> String {
+    let FleetOverview { fleet, items, workers } = overview;
     let mut parts = vec![
-        format!("# Fleet {}", words(&fleet.name)),
+        format!("# Fleet {}", escape_markdown(&fleet.name)),
         format!(
             "Created {}; {}. {}; {}.",
-            clock::for_people(time(fleet.created)),
-            state(fleet),
-            items(fleet),
-            used(whole)
+            clock::format_local_time_with_seconds(to_utc(fleet.created_at)),
+            render_state(fleet),
+            render_item_counts(fleet),
+            render_usage(overview)
         ),
     ];
     parts.extend(merge_command(fleet).map(|command| format!("To merge it: `{command}`")));
-    let is_question = |row: &ItemStanding| row.aside.as_deref() == Some("question");
-    let question = |row: &ItemStanding| {
-        let asked = reason(row.reason.as_deref().unwrap_or_default());
+    let is_question = |item: &ItemStatus| item.set_aside_kind.as_deref() == Some("question");
+    let render_question = |item: &ItemStatus| {
+        let question_text = redact_and_clip_reason(item.set_aside_reason.as_deref().unwrap_or_default());
         format!(
             "{}: {} (`plimsoll fleet answer {} {} TEXT`)",
-            named(row),
-            words(&asked),
-            one_line(&fleet.name),
-            row.number
+            render_item_line(item),
+            escape_markdown(&question_text),
+            to_single_line(&fleet.name),
+            item.item_number
         )
     };
-    let aside = |row: &ItemStanding| format!("{}: {}", named(row), words(&why_aside(row)));
-    parts.extend(section("Questions", rows, &is_question, &question));
-    parts.extend(section("Set aside", rows, &|row| row.stage == "aside" && !is_question(row), &aside));
-    parts.extend(section("Merged", rows, &|row| row.stage == "merged", &merged));
-    parts.extend(section("To be merged", rows, &|row| row.stage == "offered", &named));
-    parts.extend(section("At work", rows, &|row| row.stage == "leased", &at_work));
-    parts.extend(section("Open", rows, &|row| row.stage == "open", &named));
-    parts.extend(machines(workers));
+    let render_aside = |item: &ItemStatus| {
+        format!("{}: {}", render_item_line(item), escape_markdown(&render_aside_reason(item)))
+    };
+    parts.extend(render_section("Questions", items, &is_question, &render_question));
+    parts.extend(render_section(
+        "Set aside",
+        items,
+        &|item| item.stage == "aside" && !is_question(item),
+        &render_aside,
+    ));
+    parts.extend(render_section("Merged", items, &|item| item.stage == "merged", &render_merged_item));
+    parts.extend(render_section("To be merged", items, &|item| item.stage == "offered", &render_item_line));
+    parts.extend(render_section("At work", items, &|item| item.stage == "leased", &render_leased_item));
+    parts.extend(render_section("Open", items, &|item| item.stage == "open", &render_item_line));
+    parts.extend(render_machine_table(workers));
     parts.join("\n\n")
 }
 
-fn used(whole: &Whole) -> String {
-    let fleet = &whole.fleet;
-    format!("{}, {}, {} tokens", cost(fleet), count(fleet.sessions, "session"), tokens(fleet.tokens))
+fn render_usage(overview: &FleetOverview) -> String {
+    let fleet = &overview.fleet;
+    format!(
+        "{}, {}, {} tokens",
+        render_cost(fleet),
+        count_u64_with_noun(fleet.session_count, "session"),
+        format_tokens(fleet.token_count)
+    )
 }
 
-fn section(
+fn render_section(
     title: &str,
-    items: &[ItemStanding],
-    is_in: &dyn Fn(&ItemStanding) -> bool,
-    line: &dyn Fn(&ItemStanding) -> String,
+    items: &[ItemStatus],
+    includes: &dyn Fn(&ItemStatus) -> bool,
+    render_item: &dyn Fn(&ItemStatus) -> String,
 ) -> Option<String> {
     let lines: Vec<String> =
-        items.iter().filter(|item| is_in(item)).map(|item| format!("- {}", line(item))).collect();
+        items.iter().filter(|item| includes(item)).map(|item| format!("- {}", render_item(item))).collect();
     (!lines.is_empty()).then(|| format!("## {title} ({})\n\n{}", lines.len(), lines.join("\n")))
 }
 
-fn named(item: &ItemStanding) -> String {
-    format!("**{}** {}", item.number, words(&reason(&item.text)))
+fn render_item_line(item: &ItemStatus) -> String {
+    format!("**{}** {}", item.item_number, escape_markdown(&redact_and_clip_reason(&item.text)))
 }
 
-fn merged(item: &ItemStanding) -> String {
-    let commit = match item.landings.last() {
-        Some(commit) => format!(" ({})", one_line(commit).chars().take(12).collect::<String>()),
-        // Its box was ticked when the fleet was created.
+fn render_merged_item(item: &ItemStatus) -> String {
+    let commit_suffix = match item.attempted_merge_commits.last() {
+        Some(commit) => format!(" ({})", to_single_line(commit).chars().take(12).collect::<String>()),
+        // The item was ticked when the fleet was created.
         None if item.epoch == 0 => " (ticked before)".to_owned(),
         None => " (nothing to do)".to_owned(),
     };
-    let cost = if item.sessions > 0 { format!(", ${:.2}", item.cost) } else { String::new() };
-    let tries = if item.tries > 0 {
-        format!(", after {}", count(item.tries.into(), "refusal"))
+    let cost_suffix = if item.session_count > 0 { format!(", ${:.2}", item.cost_usd) } else { String::new() };
+    let refusal_suffix = if item.failed_merge_count > 0 {
+        format!(", after {}", count_u64_with_noun(item.failed_merge_count.into(), "refusal"))
     } else {
         String::new()
     };
-    format!("{}{commit}{cost}{tries}", named(item))
+    format!("{}{commit_suffix}{cost_suffix}{refusal_suffix}", render_item_line(item))
 }
 
-fn at_work(item: &ItemStanding) -> String {
-    format!("{} ({})", named(item), words(item.worker.as_deref().unwrap_or_default()))
+fn render_leased_item(item: &ItemStatus) -> String {
+    format!(
+        "{} ({})",
+        render_item_line(item),
+        escape_markdown(item.worker_name.as_deref().unwrap_or_default())
+    )
 }
 
-/// What each machine has cost.
-fn machines(workers: &[WorkerStanding]) -> Option<String> {
+/// Renders a table with the cost of each machine.
+fn render_machine_table(workers: &[WorkerStatus]) -> Option<String> {
     let mut by_machine: BTreeMap<&str, (u64, f64)> = BTreeMap::new();
     for worker in workers {
-        let machine = by_machine.entry(&worker.machine).or_default();
+        let machine = by_machine.entry(&worker.machine_name).or_default();
         machine.0 += 1;
-        machine.1 += worker.cost;
+        machine.1 += worker.cost_usd;
     }
-    let row = |(machine, (workers, cost)): (&&str, &(u64, f64))| {
-        format!("| {} | {workers} | ${cost:.2} |", words(machine))
+    let render_row = |(machine, (workers, cost)): (&&str, &(u64, f64))| {
+        format!("| {} | {workers} | ${cost:.2} |", escape_markdown(machine))
     };
-    let rows: Vec<String> = by_machine.iter().map(row).collect();
+    let rows: Vec<String> = by_machine.iter().map(render_row).collect();
     let head = "## Machines\n\n| machine | workers | cost |\n| --- | --- | --- |";
     (!rows.is_empty()).then(|| format!("{head}\n{}", rows.join("\n")))
 }
 
-/// Foreign words in a line of Markdown: nothing in them is markup or HTML.
-fn words(text: &str) -> String {
-    let mut plain = String::new();
-    for letter in one_line(text).chars() {
+/// Escapes Markdown and HTML in text from elsewhere.
+fn escape_markdown(text: &str) -> String {
+    let mut escaped = String::new();
+    for letter in to_single_line(text).chars() {
         if "\\`*_[]<>|#&".contains(letter) {
-            plain.push('\\');
+            escaped.push('\\');
         }
-        plain.push(letter);
+        escaped.push(letter);
     }
-    plain
+    escaped
 }

@@ -1,156 +1,205 @@
-//! `plimsoll fleet status`: every fleet of the database in a line, or how far one has come.
+//! `plimsoll fleet status`: prints one line for each fleet in the database, or the details of one fleet.
 
-use super::words::{ago, cost, count, item, items, merge_command, reason, state, why_aside};
-use super::{CommandError, ask, ask_fleet};
-use crate::fleet::standing::{ItemStanding, Standing, WorkerStanding, standings, time};
-use plimsoll_domain::text::{clip, one_line, tokens};
+use super::fleet_text::{
+    count_u64_with_noun, merge_command, redact_and_clip_reason, render_age, render_aside_reason, render_cost,
+    render_item, render_item_counts, render_state,
+};
+use super::{CommandError, run_on_database, run_on_fleet};
+use crate::fleet::fleet_status::{FleetStatus, ItemStatus, WorkerStatus, read_all_statuses, to_utc};
+use plimsoll_domain::text::{format_tokens, to_single_line, truncate_end};
 use plimsoll_store::clock;
-use plimsoll_terminal::console::{json, say};
-use plimsoll_terminal::fleet_line::StatusArguments;
+use plimsoll_terminal::console::{print_json, print_text};
+use plimsoll_terminal::fleet_command_line::StatusArguments;
 use serde::Serialize;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// So many lines of one kind are shown; `--json` has all.
-const MOST: usize = 20;
-/// Where the words begin behind a title.
-const INDENT: usize = 13;
+/// Maximum number of lines under one title; `--json` prints all.
+const MAX_LINES_PER_TITLE: usize = 20;
+/// Column where the text after a title starts.
+const TITLE_WIDTH: usize = 13;
 
-/// Shows it.
-pub(super) fn status(arguments: &StatusArguments) -> Result<ExitCode, CommandError> {
+/// Prints the status of one fleet, or of all.
+pub(super) fn print_status(arguments: &StatusArguments) -> Result<ExitCode, CommandError> {
     match &arguments.name {
-        Some(name) => one(name, arguments.json)?,
-        None => all(arguments.json)?,
+        Some(name) => print_fleet(name, arguments.json)?,
+        None => print_all_fleets(arguments.json)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn all(as_json: bool) -> Result<(), CommandError> {
-    let fleets = ask("look at the fleets", |mut database| standings(&mut database))?;
-    if as_json {
-        json(json!({ "fleets": fleets }));
+fn print_all_fleets(prints_json: bool) -> Result<(), CommandError> {
+    let fleets = run_on_database("look at the fleets", |mut database| read_all_statuses(&mut database))?;
+    if prints_json {
+        print_json(json!({ "fleets": fleets }));
     } else if fleets.is_empty() {
-        say("There is no fleet in the database. Create one with `plimsoll fleet create NAME`.");
+        print_text("There is no fleet in the database. Create one with `plimsoll fleet create NAME`.");
     } else {
-        fleets.iter().map(line).for_each(say);
+        fleets.iter().map(render_fleet_line).for_each(print_text);
     }
     Ok(())
 }
 
-fn line(fleet: &Standing) -> String {
-    let workers = match fleet.workers {
+fn render_fleet_line(fleet: &FleetStatus) -> String {
+    let workers_suffix = match fleet.active_workers {
         0 => String::new(),
-        workers => format!("; {} on {}", count(workers, "worker"), count(fleet.machines, "machine")),
+        count => format!(
+            "; {} on {}",
+            count_u64_with_noun(count, "worker"),
+            count_u64_with_noun(fleet.active_machines, "machine")
+        ),
     };
-    format!("{}: {}; {}{workers}; {}", one_line(&fleet.name), state(fleet), items(fleet), cost(fleet))
+    format!(
+        "{}: {}; {}{workers_suffix}; {}",
+        to_single_line(&fleet.name),
+        render_state(fleet),
+        render_item_counts(fleet),
+        render_cost(fleet)
+    )
 }
 
-/// Everything that is known of one fleet.
+/// The status of a fleet with its items and workers.
 #[derive(Serialize)]
-pub(super) struct Whole {
-    pub(super) fleet: Standing,
-    pub(super) items: Vec<ItemStanding>,
-    pub(super) workers: Vec<WorkerStanding>,
+pub(super) struct FleetOverview {
+    pub(super) fleet: FleetStatus,
+    pub(super) items: Vec<ItemStatus>,
+    pub(super) workers: Vec<WorkerStatus>,
 }
 
-/// Reads it.
-pub(super) fn whole(name: &str) -> Result<Whole, CommandError> {
-    Ok(ask_fleet(name, "look at the fleet", |fleet| {
-        Ok(Whole { fleet: fleet.standing()?, items: fleet.items()?, workers: fleet.workers()? })
+/// Reads a fleet with its items and workers.
+pub(super) fn read_overview(fleet_name: &str) -> Result<FleetOverview, CommandError> {
+    Ok(run_on_fleet(fleet_name, "look at the fleet", |fleet| {
+        Ok(FleetOverview {
+            fleet: fleet.read_status()?,
+            items: fleet.read_items()?,
+            workers: fleet.read_workers()?,
+        })
     })?)
 }
 
-fn one(name: &str, as_json: bool) -> Result<(), CommandError> {
-    let whole = whole(name)?;
-    if as_json {
-        json(json!(whole));
+fn print_fleet(fleet_name: &str, prints_json: bool) -> Result<(), CommandError> {
+    let overview = read_overview(fleet_name)?;
+    if prints_json {
+        print_json(json!(overview));
     } else {
-        say(screen(&whole).join("\n"));
+        print_text(render_fleet_screen(&overview).join("\n"));
     }
     Ok(())
 }
 
-fn titled(title: &str, words: &str) -> String {
-    format!("{title:<INDENT$}{words}").trim_end().to_owned()
+fn render_titled_line(title: &str, text: &str) -> String {
+    format!("{title:<TITLE_WIDTH$}{text}").trim_end().to_owned()
 }
 
-/// Lines under one title, as many as there is room for.
-fn list(title: &str, lines: &[String]) -> Vec<String> {
+/// Renders lines under one title, up to the limit.
+fn render_titled_list(title: &str, lines: &[String]) -> Vec<String> {
     let titles = std::iter::once(title).chain(std::iter::repeat(""));
-    let more = lines.len().saturating_sub(MOST);
-    let more = (more > 0).then(|| titled("", &format!("and {more} more: --json has all")));
-    lines.iter().take(MOST).zip(titles).map(|(line, title)| titled(title, line)).chain(more).collect()
+    let omitted_count = lines.len().saturating_sub(MAX_LINES_PER_TITLE);
+    let omitted_line = (omitted_count > 0)
+        .then(|| render_titled_line("", &format!("and {omitted_count} more: --json has all")));
+    lines
+        .iter()
+        .take(MAX_LINES_PER_TITLE)
+        .zip(titles)
+        .map(|(line, title)| render_titled_line(title, line))
+        .chain(omitted_line)
+        .collect()
 }
 
-fn screen(whole: &Whole) -> Vec<String> {
-    let Whole { fleet, items: rows, workers } = whole;
-    let name = one_line(&fleet.name);
-    let used = match fleet.sessions {
+fn render_fleet_screen(overview: &FleetOverview) -> Vec<String> {
+    let FleetOverview { fleet, items: item_statuses, workers } = overview;
+    let name = to_single_line(&fleet.name);
+    let usage_suffix = match fleet.session_count {
         0 => String::new(),
-        sessions => format!(", {}, {} tokens", count(sessions, "session"), tokens(fleet.tokens)),
+        sessions => format!(
+            ", {}, {} tokens",
+            count_u64_with_noun(sessions, "session"),
+            format_tokens(fleet.token_count)
+        ),
     };
     let mut lines = vec![
-        titled("Fleet", &name),
-        titled("Status", &state(fleet)),
-        titled("Items", &items(fleet)),
-        titled("Cost", &format!("{}{used}", cost(fleet))),
-        titled("Created", &clock::for_people(time(fleet.created))),
-        titled("Remote", &one_line(&fleet.repo)),
-        titled("Branch", &branch(fleet)),
+        render_titled_line("Fleet", &name),
+        render_titled_line("Status", &render_state(fleet)),
+        render_titled_line("Items", &render_item_counts(fleet)),
+        render_titled_line("Cost", &format!("{}{usage_suffix}", render_cost(fleet))),
+        render_titled_line("Created", &clock::format_local_time_with_seconds(to_utc(fleet.created_at))),
+        render_titled_line("Remote", &to_single_line(&fleet.remote_address)),
+        render_titled_line("Branch", &render_branch(fleet)),
     ];
-    lines.extend(list(
+    lines.extend(render_titled_list(
         "Workers",
-        &workers.iter().filter_map(|worker| worker_line(fleet, rows, worker)).collect::<Vec<_>>(),
+        &workers
+            .iter()
+            .filter_map(|worker| render_worker_unless_gone(fleet, item_statuses, worker))
+            .collect::<Vec<_>>(),
     ));
-    let of = |is_it: &dyn Fn(&ItemStanding) -> bool, words: &dyn Fn(&ItemStanding) -> String| {
-        rows.iter().filter(|row| is_it(row)).map(words).collect::<Vec<_>>()
+    let render_items_where = |is_included: &dyn Fn(&ItemStatus) -> bool,
+                              render: &dyn Fn(&ItemStatus) -> String| {
+        item_statuses.iter().filter(|item| is_included(item)).map(render).collect::<Vec<_>>()
     };
-    let is_question = |row: &ItemStanding| row.aside.as_deref() == Some("question");
-    lines.extend(list("To be merged", &of(&|row| row.stage == "offered", &item)));
-    let aside = |row: &ItemStanding| format!("{}: {}", item(row), why_aside(row));
-    lines.extend(list("Set aside", &of(&|row| row.stage == "aside" && !is_question(row), &aside)));
-    let question =
-        |row: &ItemStanding| format!("{}: {}", item(row), reason(row.reason.as_deref().unwrap_or_default()));
-    lines.extend(list("Questions", &of(&is_question, &question)));
-    lines.extend(next(fleet, rows).map(|words| titled("Next", &words)));
+    let is_question = |item: &ItemStatus| item.set_aside_kind.as_deref() == Some("question");
+    lines.extend(render_titled_list(
+        "To be merged",
+        &render_items_where(&|item| item.stage == "offered", &render_item),
+    ));
+    let render_aside = |item: &ItemStatus| format!("{}: {}", render_item(item), render_aside_reason(item));
+    lines.extend(render_titled_list(
+        "Set aside",
+        &render_items_where(&|item| item.stage == "aside" && !is_question(item), &render_aside),
+    ));
+    let render_question = |item: &ItemStatus| {
+        format!(
+            "{}: {}",
+            render_item(item),
+            redact_and_clip_reason(item.set_aside_reason.as_deref().unwrap_or_default())
+        )
+    };
+    lines.extend(render_titled_list("Questions", &render_items_where(&is_question, &render_question)));
+    lines.extend(
+        render_next_command(fleet, item_statuses).map(|command| render_titled_line("Next", &command)),
+    );
     lines
 }
 
-fn branch(fleet: &Standing) -> String {
-    let begun = match fleet.began_at.get(..12) {
+fn render_branch(fleet: &FleetStatus) -> String {
+    let start_suffix = match fleet.start_commit.get(..12) {
         Some(commit) => format!(", begun at {commit}"),
         None => String::new(),
     };
-    format!("{}{begun}", one_line(&fleet.target))
+    format!("{}{start_suffix}", to_single_line(&fleet.target_branch))
 }
 
-/// A worker that is there, or that has left an item behind.
-fn worker_line(fleet: &Standing, items: &[ItemStanding], worker: &WorkerStanding) -> Option<String> {
-    let is_held = |row: &&ItemStanding| row.worker.as_deref() == Some(&worker.name);
-    let held = items.iter().find(is_held);
-    if !worker.is_there && held.is_none() {
+/// Renders a worker that is active or still holds an item. Returns `None` for others.
+fn render_worker_unless_gone(
+    fleet: &FleetStatus,
+    items: &[ItemStatus],
+    worker: &WorkerStatus,
+) -> Option<String> {
+    let is_leased_by_worker = |item: &&ItemStatus| item.worker_name.as_deref() == Some(&worker.name);
+    let leased_item = items.iter().find(is_leased_by_worker);
+    if !worker.is_active && leased_item.is_none() {
         return None;
     }
-    let held = held.map_or_else(|| "no item".to_owned(), item);
-    let percent = worker.percent.map(|percent| format!("  {percent:.0} %")).unwrap_or_default();
-    let heard = if worker.is_there { "heard of" } else { "NOT heard of since" };
-    let seen = ago(fleet.now, worker.seen);
+    let item_text = leased_item.map_or_else(|| "no item".to_owned(), render_item);
+    let percent_text = worker.context_percent.map(|percent| format!("  {percent:.0} %")).unwrap_or_default();
+    let seen_verb = if worker.is_active { "heard of" } else { "NOT heard of since" };
+    let age_text = render_age(fleet.read_at, worker.last_seen_at);
     Some(format!(
-        "{}  {held}{percent}  ${:.2}  {heard} {seen}",
-        clip(&one_line(&worker.name), 40),
-        worker.cost
+        "{}  {item_text}{percent_text}  ${:.2}  {seen_verb} {age_text}",
+        truncate_end(&to_single_line(&worker.name), 40),
+        worker.cost_usd
     ))
 }
 
-fn next(fleet: &Standing, items: &[ItemStanding]) -> Option<String> {
-    let name = one_line(&fleet.name);
-    let question = items.iter().find(|row| row.aside.as_deref() == Some("question"));
-    match (fleet.ended.as_deref(), question) {
-        (None, Some(row)) => Some(format!("plimsoll fleet answer {name} {} TEXT", row.number)),
-        (None, None) if fleet.draining => {
+fn render_next_command(fleet: &FleetStatus, items: &[ItemStatus]) -> Option<String> {
+    let name = to_single_line(&fleet.name);
+    let question = items.iter().find(|item| item.set_aside_kind.as_deref() == Some("question"));
+    match (fleet.end_reason.as_deref(), question) {
+        (None, Some(item)) => Some(format!("plimsoll fleet answer {name} {} TEXT", item.item_number)),
+        (None, None) if fleet.is_draining => {
             Some(format!("plimsoll fleet resume {name}, to begin new items again"))
         }
-        (None, None) if fleet.workers == 0 => {
+        (None, None) if fleet.active_workers == 0 => {
             Some(format!("in a clone: plimsoll fleet join {name} --workers N -- CLIENT ARGS"))
         }
         (None, None) => None,

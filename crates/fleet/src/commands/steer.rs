@@ -1,91 +1,95 @@
 //! `plimsoll fleet drain`, `resume` and `stop`.
 
-use super::words::{count, merge_command};
-use super::{CommandError, ask_fleet};
+use super::fleet_text::{count_u64_with_noun, merge_command};
+use super::{CommandError, run_on_fleet};
 use crate::fleet::Fleet;
-use crate::fleet::standing::Standing;
-use plimsoll_domain::text::one_line;
-use plimsoll_terminal::console::{self, say};
-use plimsoll_terminal::fleet_line::{NameArgument, SureArguments};
+use crate::fleet::fleet_status::FleetStatus;
+use plimsoll_domain::text::to_single_line;
+use plimsoll_terminal::console::{self, print_text};
+use plimsoll_terminal::fleet_command_line::{ConfirmArguments, NameArgument};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-/// Lets nothing new begin.
-pub(super) fn drain(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
-    let (is_changed, fleet) = drained(&arguments.name, true)?;
-    let name = one_line(&fleet.name);
-    let what = if is_changed { "drains" } else { "drains already" };
-    let at_work = fleet.items.at_work + fleet.items.offered;
-    say(format!(
-        "the fleet `{name}` {what}: nothing new is begun, {} will be finished and merged; to go on: plimsoll fleet resume {name}",
-        count(at_work, "item")
+/// Stops new claims, and prints what will still be finished.
+pub(super) fn drain_fleet(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
+    let (has_changed, fleet) = set_draining_unless_ended(&arguments.name, true)?;
+    let name = to_single_line(&fleet.name);
+    let outcome_text = if has_changed { "drains" } else { "drains already" };
+    let unfinished_count = fleet.item_counts.in_progress + fleet.item_counts.offered;
+    print_text(format!(
+        "the fleet `{name}` {outcome_text}: nothing new is begun, {} will be finished and merged; to go on: plimsoll fleet resume {name}",
+        count_u64_with_noun(unfinished_count, "item")
     ));
     Ok(ExitCode::SUCCESS)
 }
 
-/// Lets new items begin again.
-pub(super) fn resume(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
-    let (is_changed, fleet) = drained(&arguments.name, false)?;
-    let name = one_line(&fleet.name);
-    if !is_changed {
-        say(format!("the fleet `{name}` was not draining"));
-    } else if fleet.workers == 0 {
-        say(format!(
+/// Allows claims again.
+pub(super) fn resume_fleet(arguments: &NameArgument) -> Result<ExitCode, CommandError> {
+    let (has_changed, fleet) = set_draining_unless_ended(&arguments.name, false)?;
+    let name = to_single_line(&fleet.name);
+    if !has_changed {
+        print_text(format!("the fleet `{name}` was not draining"));
+    } else if fleet.active_workers == 0 {
+        print_text(format!(
             "the fleet `{name}` goes on once somebody joins: plimsoll fleet join {name} --workers N -- CLIENT ARGS"
         ));
     } else {
-        say(format!("the fleet `{name}` goes on"));
+        print_text(format!("the fleet `{name}` goes on"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn drained(name: &str, is_draining: bool) -> Result<(bool, Standing), CommandError> {
-    let (is_changed, fleet) =
-        ask_fleet(name, "drain the fleet", move |fleet| Ok((fleet.drain(is_draining)?, fleet.standing()?)))?;
-    match &fleet.ended {
-        Some(how) => Err(CommandError::Over { name: one_line(name), how: one_line(how) }),
-        None => Ok((is_changed, fleet)),
+fn set_draining_unless_ended(name: &str, is_draining: bool) -> Result<(bool, FleetStatus), CommandError> {
+    let (has_changed, fleet) = run_on_fleet(name, "drain the fleet", move |fleet| {
+        Ok((fleet.set_draining(is_draining)?, fleet.read_status()?))
+    })?;
+    match &fleet.end_reason {
+        Some(end_reason) => Err(CommandError::FleetEnded {
+            name: to_single_line(name),
+            end_reason: to_single_line(end_reason),
+        }),
+        None => Ok((has_changed, fleet)),
     }
 }
 
-/// Ends it for good, after asking.
-pub(super) fn stop(arguments: &SureArguments) -> Result<ExitCode, CommandError> {
-    let fleet = ask_fleet(&arguments.name, "look at the fleet", Fleet::standing)?;
-    let name = one_line(&fleet.name);
-    if let Some(how) = &fleet.ended {
-        say(format!("the fleet `{name}` is over already: {}", one_line(how)));
+/// Ends the fleet for good, after a confirmation.
+pub(super) fn stop_fleet(arguments: &ConfirmArguments) -> Result<ExitCode, CommandError> {
+    let fleet = run_on_fleet(&arguments.name, "look at the fleet", Fleet::read_status)?;
+    let name = to_single_line(&fleet.name);
+    if let Some(end_reason) = &fleet.end_reason {
+        print_text(format!("the fleet `{name}` is over already: {}", to_single_line(end_reason)));
         return Ok(ExitCode::SUCCESS);
     }
-    if !is_sure(arguments, &question(&fleet)) {
-        return Err(CommandError::NotSure);
+    if !is_confirmed(arguments, &render_stop_question(&fleet)) {
+        return Err(CommandError::NotConfirmed);
     }
-    let fleet = ask_fleet(&arguments.name, "stop the fleet", |fleet| {
-        fleet.stop()?;
-        fleet.standing()
+    let fleet = run_on_fleet(&arguments.name, "stop the fleet", |fleet| {
+        fleet.stop_for_good()?;
+        fleet.read_status()
     })?;
-    say(format!(
+    print_text(format!(
         "the fleet `{name}` is stopped; unfinished work stays on its branches plimsoll-items/{name}/…"
     ));
-    merge_command(&fleet).iter().for_each(|command| say(format!("to merge what is done: {command}")));
+    merge_command(&fleet).iter().for_each(|command| print_text(format!("to merge what is done: {command}")));
     Ok(ExitCode::SUCCESS)
 }
 
-fn question(fleet: &Standing) -> String {
-    let left = fleet.items.all - fleet.items.merged;
+fn render_stop_question(fleet: &FleetStatus) -> String {
+    let unmerged_count = fleet.item_counts.total - fleet.item_counts.merged;
     format!(
         "Stop the fleet \"{}\" for good, with {} not merged and {} at work? It cannot be resumed; `plimsoll fleet drain` lets what \
          is begun be finished. [y/N] ",
-        one_line(&fleet.name),
-        count(left, "item"),
-        count(fleet.workers, "worker")
+        to_single_line(&fleet.name),
+        count_u64_with_noun(unmerged_count, "item"),
+        count_u64_with_noun(fleet.active_workers, "worker")
     )
 }
 
-/// True with `--yes`, without a terminal, or if the user agrees.
-pub(super) fn is_sure(arguments: &SureArguments, question: &str) -> bool {
+/// Returns true with `--yes`, without a terminal, or if the user confirms.
+pub(super) fn is_confirmed(arguments: &ConfirmArguments, question: &str) -> bool {
     if arguments.yes || !console::is_terminal() || !std::io::stdin().is_terminal() {
         return true;
     }
-    console::ask(question);
-    console::agrees()
+    console::print_question(question);
+    console::read_confirmation()
 }

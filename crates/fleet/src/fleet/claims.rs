@@ -1,15 +1,16 @@
-//! What workers do with items.
+//! Claiming, renewing and reopening items.
 
-use super::{Change, Fleet, Rows, lock_plan};
+use super::{BoardChange, Fleet, LockedRows, lock_and_read_plan};
 use crate::database::Parameter;
-use crate::fault::FleetError;
-use crate::rows::{moment, number, small};
-use plimsoll_policy::workers::{self, Claim, LEASE};
+use crate::database_fault::FleetError;
+use crate::rows::{from_i64_or_zero, index_to_i32_saturating, to_i64_saturating};
+use plimsoll_policy::workers::{self, Claim, LEASE_DURATION_MS};
 use postgres::types::Type;
 use postgres::{Error, Row};
 
-/// `policy::workers::claim`, with the limit of the cost, and nothing where the fleet drains or has ended. An item whose row somebody else has locked at the moment is passed over.
-const CLAIM: &str = "
+/// Does what `policy::workers::claim` does, and also claims nothing if the cost limit is reached or the fleet drains or has ended.
+/// Skips an item whose row is locked at the moment.
+const CLAIM_NEXT_ITEM: &str = "
     with clock as materialized (select plimsoll.moment() as now),
     may as materialized (
       select from plimsoll.plan, clock
@@ -42,10 +43,10 @@ const CLAIM: &str = "
     )
     select place, epoch from taken";
 
-/// Renewals go on side by side, and wait for a claim.
-const SHARE_PLAN: &str = "select from plimsoll.plan where id = $1 for share";
-/// `policy::workers::renew` of a lease that is not over.
-const RENEW: &str = "
+/// Shared lock: renewals run in parallel, but wait for a claim.
+const LOCK_PLAN_SHARED: &str = "select from plimsoll.plan where id = $1 for share";
+/// Does what `policy::workers::renew` does for a lease that has not expired.
+const RENEW_ACTIVE_LEASE: &str = "
     with clock as materialized (select plimsoll.moment() as now)
     update plimsoll.item set lease_until = greatest(item.lease_until, clock.now + $4)
     from clock
@@ -53,62 +54,70 @@ const RENEW: &str = "
     returning item.place";
 
 impl Fleet {
-    /// Gives the first item that can be worked on, unless the plan is paused, draining or ended, or its money is spent.
-    pub fn claim(&mut self, worker: &str) -> Result<Option<Claim>, FleetError> {
-        const DOING: &str = "claim an item";
-        let Fleet { database, plan, name, has_areas } = self;
-        let lease = number(LEASE);
+    /// Claims the first available item, unless the plan is paused, draining or ended, or its cost limit is reached.
+    pub fn claim_next_item(&mut self, worker: &str) -> Result<Option<Claim>, FleetError> {
+        const ACTION: &str = "claim an item";
+        let Fleet { database, plan_id, name, has_areas } = self;
+        let lease_ms = to_i64_saturating(LEASE_DURATION_MS);
         let parameters: [Parameter<'_>; 3] =
-            [(plan, Type::INT8), (&worker, Type::TEXT), (&lease, Type::INT8)];
+            [(plan_id, Type::INT8), (&worker, Type::TEXT), (&lease_ms, Type::INT8)];
         let rows = if *has_areas {
-            // Two that are claimed at the same moment would not see each other's areas.
-            database.transaction(DOING, |transaction| {
-                lock_plan(transaction, *plan, name)?;
-                Ok(transaction.query_typed(CLAIM, &parameters)?)
+            // Two claims at the same time would not see each other's areas.
+            database.transaction(ACTION, |transaction| {
+                lock_and_read_plan(transaction, *plan_id, name)?;
+                Ok(transaction.query_typed(CLAIM_NEXT_ITEM, &parameters)?)
             })?
         } else {
-            database.query(DOING, CLAIM, &parameters)?
+            database.query(ACTION, CLAIM_NEXT_ITEM, &parameters)?
         };
-        rows.first().map(claim_of).transpose().map_err(|error| database.unreadable(DOING, &error))
+        rows.first()
+            .map(claim_from_row)
+            .transpose()
+            .map_err(|error| database.unreadable_row_error(ACTION, &error))
     }
 
-    /// Keeps an item for its worker; a lease that is over, if nobody has begun meanwhile what touches the same paths.
-    pub fn renew(&mut self, claim: Claim) -> Result<(), FleetError> {
-        const DOING: &str = "renew a lease";
-        let (plan, lease, epoch, place) = (self.plan, number(LEASE), number(claim.epoch), small(claim.item));
+    /// Renews the lease on an item. An expired lease is renewed only if nobody has claimed an item with an overlapping area meanwhile.
+    pub fn renew_claim(&mut self, claim: Claim) -> Result<(), FleetError> {
+        const ACTION: &str = "renew a lease";
+        let (plan_id, lease_ms, epoch, index) = (
+            self.plan_id,
+            to_i64_saturating(LEASE_DURATION_MS),
+            to_i64_saturating(claim.epoch),
+            index_to_i32_saturating(claim.item),
+        );
         let parameters: [Parameter<'_>; 4] =
-            [(&plan, Type::INT8), (&place, Type::INT4), (&epoch, Type::INT8), (&lease, Type::INT8)];
+            [(&plan_id, Type::INT8), (&index, Type::INT4), (&epoch, Type::INT8), (&lease_ms, Type::INT8)];
         let Fleet { database, has_areas, .. } = self;
         let rows = if *has_areas {
-            // Not between a claim's look at what is leased and its end: that would see the lease as over.
-            database.transaction(DOING, |transaction| {
-                transaction.query_typed(SHARE_PLAN, &[(&plan, Type::INT8)])?;
-                Ok(transaction.query_typed(RENEW, &parameters)?)
+            // A claim reads leases and then writes its own; a renewal in between would come too late to be seen.
+            database.transaction(ACTION, |transaction| {
+                transaction.query_typed(LOCK_PLAN_SHARED, &[(&plan_id, Type::INT8)])?;
+                Ok(transaction.query_typed(RENEW_ACTIVE_LEASE, &parameters)?)
             })?
         } else {
-            database.query(DOING, RENEW, &parameters)?
+            database.query(ACTION, RENEW_ACTIVE_LEASE, &parameters)?
         };
         if !rows.is_empty() {
             return Ok(());
         }
-        let change = Change { doing: DOING, kind: "renewed", detail: "" };
-        self.decide(change, Rows::Leased(claim.item), |part, now| {
-            let item = part.place_of(claim.item);
-            workers::renew(&mut part.board, Claim { item, ..claim }, now)
+        let change = BoardChange { action: ACTION, event_kind: "renewed", event_detail: "" };
+        self.decide_and_write(change, LockedRows::PlanItemAndLeased(claim.item), |partial_board, now| {
+            let item = partial_board.index_in_part_or_max(claim.item);
+            workers::renew_claim(&mut partial_board.board, Claim { item, ..claim }, now)
         })
     }
 
-    /// Opens an item again that was set aside; false if it was not.
-    pub fn reopen(&mut self, item: usize) -> Result<bool, FleetError> {
-        let change = Change { doing: "open an item again", kind: "reopened", detail: "" };
-        self.decide(change, Rows::Own(item), |part, _| {
-            let place = part.place_of(item);
-            Ok(workers::reopen(&mut part.board, place))
+    /// Reopens an item that was set aside. Returns false if it was not.
+    pub fn reopen_item_set_aside(&mut self, item: usize) -> Result<bool, FleetError> {
+        let change = BoardChange { action: "open an item again", event_kind: "reopened", event_detail: "" };
+        self.decide_and_write(change, LockedRows::Item(item), |partial_board, _| {
+            let index = partial_board.index_in_part_or_max(item);
+            Ok(workers::reopen_item_set_aside(&mut partial_board.board, index))
         })
     }
 }
 
-fn claim_of(row: &Row) -> Result<Claim, Error> {
+fn claim_from_row(row: &Row) -> Result<Claim, Error> {
     let item = usize::try_from(row.try_get::<_, i32>("place")?).unwrap_or(usize::MAX);
-    Ok(Claim { item, epoch: moment(row.try_get("epoch")?) })
+    Ok(Claim { item, epoch: from_i64_or_zero(row.try_get("epoch")?) })
 }

@@ -1,98 +1,100 @@
-//! The fleet's journal: lines are added in the transaction of what they tell, and never changed.
+//! The fleet's journal. Events are written in the transaction of the change that they report, and never changed.
 
-use super::{Change, Fleet, changed, holder};
-use crate::database::{Parameter, Stopped};
-use crate::fault::FleetError;
-use crate::rows::{Part, moment, number, small};
-use plimsoll_domain::board::Moment;
-use plimsoll_domain::text::{clip, one_line};
+use super::{BoardChange, Fleet, changed_items_with_plan_index, lease_holder};
+use crate::database::{Parameter, TransactionError};
+use crate::database_fault::FleetError;
+use crate::rows::{PartialBoard, from_i64_or_zero, index_to_i32_saturating, to_i64_saturating};
+use plimsoll_domain::board::BoardMillis;
+use plimsoll_domain::text::{to_single_line, truncate_end};
 use postgres::types::Type;
 use postgres::{Error, Row, Transaction};
 
-/// How much of a note or question stands in a line.
-const DETAIL: usize = 500;
+/// Maximum length of a note or question in an event.
+const MAX_DETAIL_CHARS: usize = 500;
 
-const WRITE: &str = "
+const INSERT_EVENT: &str = "
     insert into plimsoll.event (at, plan, item, epoch, worker, kind, detail) values ($1, $2, $3, $4, $5, $6, $7)";
-const READ: &str = "
+const READ_EVENTS_AFTER: &str = "
     select seq, at, item, epoch, worker, kind, detail from plimsoll.event
     where plan = $1 and seq > $2 order by seq limit $3";
 
-/// A line of the journal.
+/// An event of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// Its number: later ones are larger.
-    pub number: i64,
-    /// When.
-    pub at: Moment,
-    /// The item's place in the plan, if it is about one.
-    pub item: Option<usize>,
+pub struct FleetEvent {
+    /// Increases with each event.
+    pub sequence_number: i64,
+    pub occurred_at: BoardMillis,
+    /// Index of the item in the plan, if the event is about one.
+    pub item_index: Option<usize>,
     /// The item's epoch.
     pub epoch: Option<u64>,
-    /// Who worked on it.
+    /// The worker that had the item.
     pub worker: Option<String>,
     /// What happened, in one word.
     pub kind: String,
-    /// More of it.
     pub detail: String,
 }
 
 impl Fleet {
-    /// The next lines after one, so many at most. Lines of transactions that end at the same moment may come a little later than
-    /// one with a larger number.
-    pub fn events(&mut self, after: i64, most: u32) -> Result<Vec<Event>, FleetError> {
-        let most = i64::from(most);
+    /// Returns events with numbers above `after`, in order, at most `most` of them. An event of a transaction that commits late may
+    /// appear after one with a larger number.
+    pub fn events_after(&mut self, after_number: i64, max_count: u32) -> Result<Vec<FleetEvent>, FleetError> {
+        let max_count = i64::from(max_count);
         let parameters: [Parameter<'_>; 3] =
-            [(&self.plan, Type::INT8), (&after, Type::INT8), (&most, Type::INT8)];
-        self.database.read("read the journal", READ, &parameters, event)
+            [(&self.plan_id, Type::INT8), (&after_number, Type::INT8), (&max_count, Type::INT8)];
+        self.database.query_and_map("read the journal", READ_EVENTS_AFTER, &parameters, event_from_row)
     }
 }
 
-fn event(row: &Row) -> Result<Event, Error> {
+fn event_from_row(row: &Row) -> Result<FleetEvent, Error> {
     let item: Option<i32> = row.try_get("item")?;
     let epoch: Option<i64> = row.try_get("epoch")?;
-    Ok(Event {
-        number: row.try_get("seq")?,
-        at: moment(row.try_get("at")?),
-        item: item.and_then(|place| usize::try_from(place).ok()),
-        epoch: epoch.map(moment),
+    Ok(FleetEvent {
+        sequence_number: row.try_get("seq")?,
+        occurred_at: from_i64_or_zero(row.try_get("at")?),
+        item_index: item.and_then(|index| usize::try_from(index).ok()),
+        epoch: epoch.map(from_i64_or_zero),
         worker: row.try_get("worker")?,
         kind: row.try_get("kind")?,
         detail: row.try_get("detail")?,
     })
 }
 
-/// A line for each item that changed, or one for the plan. That a lease goes on is not worth one.
-pub(super) fn write(
+/// Writes an event for each item that changed, or one for the plan. A renewed lease is not an event.
+pub(super) fn write_event_for_each_change(
     transaction: &mut Transaction<'_>,
-    plan: i64,
-    now: Moment,
-    change: Change<'_>,
-    before: &Part,
-    after: &Part,
-) -> Result<(), Stopped> {
-    let detail = clip(&one_line(change.detail), DETAIL);
-    let mut add = |item: Option<i32>, epoch: Option<i64>, worker: Option<&str>| {
+    plan_id: i64,
+    now: BoardMillis,
+    change: BoardChange<'_>,
+    before: &PartialBoard,
+    after: &PartialBoard,
+) -> Result<(), TransactionError> {
+    let detail = truncate_end(&to_single_line(change.event_detail), MAX_DETAIL_CHARS);
+    let mut insert_event = |item: Option<i32>, epoch: Option<i64>, worker: Option<&str>| {
         let parameters: [Parameter<'_>; 7] = [
-            (&number(now), Type::INT8),
-            (&plan, Type::INT8),
+            (&to_i64_saturating(now), Type::INT8),
+            (&plan_id, Type::INT8),
             (&item, Type::INT4),
             (&epoch, Type::INT8),
             (&worker, Type::TEXT),
-            (&change.kind, Type::TEXT),
+            (&change.event_kind, Type::TEXT),
             (&detail, Type::TEXT),
         ];
-        transaction.execute_typed(WRITE, &parameters)
+        transaction.execute_typed(INSERT_EVENT, &parameters)
     };
-    for (place, row) in changed(before, after) {
-        let old = &before.board.items[before.place_of(place)];
-        if holder(old).is_none() || holder(old) != holder(row) {
-            add(Some(small(place)), Some(number(row.epoch)), holder(old))?;
+    for (plan_index, item) in changed_items_with_plan_index(before, after) {
+        let old = &before.board.items[before.index_in_part_or_max(plan_index)];
+        if lease_holder(old).is_none() || lease_holder(old) != lease_holder(item) {
+            insert_event(
+                Some(index_to_i32_saturating(plan_index)),
+                Some(to_i64_saturating(item.epoch)),
+                lease_holder(old),
+            )?;
         }
     }
     let (old, new) = (&before.board, &after.board);
     if (old.paused_until, old.merger_epoch) != (new.paused_until, new.merger_epoch) {
-        add(None, None, None)?;
+        insert_event(None, None, None)?;
     }
     Ok(())
 }

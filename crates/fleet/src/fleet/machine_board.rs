@@ -1,16 +1,20 @@
-//! The board as a machine at work asks for it: `flows::workers` decides by it, and knows nothing of databases.
+//! Connects `flows::workers`, which knows nothing about databases, to a fleet's board.
 
 use super::members::WorkerReport;
-use super::watched::WatchedFleet;
-use super::{Change, Fleet, Rows, storable};
+use super::reconnecting_fleet::ReconnectingFleet;
+use super::{BoardChange, Fleet, LockedRows, remove_nul_characters};
 use crate::database::Parameter;
-use crate::fault::FleetError;
-use crate::rows::{commit_or_none, item, moment, number, small, whole};
-use plimsoll_domain::board::Aside;
+use crate::database_fault::FleetError;
+use crate::rows::{
+    from_i64_or_zero, index_to_i32_saturating, item_from_row, plan_state_from_row, read_commit_or_empty,
+    to_i64_saturating,
+};
+use plimsoll_domain::board::SetAsideReason;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
 use plimsoll_flows::workers::BoardError;
 use plimsoll_flows::workers::connection::{
-    BoardConnection, Ended, Look, Refused, Reserved, SharedItem, UsedUp, WorkerNews,
+    BoardConnection, BoardSnapshot, ExhaustedLimit, FleetEnd, LocalWorkerReport, RejectedItem, Reservation,
+    SharedItem,
 };
 use plimsoll_policy::workers::{self, Claim};
 use postgres::types::Type;
@@ -18,25 +22,25 @@ use postgres::{Error, Row};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// What of an item is carried from one machine to another, beside its row. The words stay where they are: all machines know them.
-const ITEMS: &str = "
+/// The columns of an item that other machines need. The text is left out because every machine has it from the plan.
+const READ_SHARED_ITEMS: &str = "
     select place, '' as text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, reason, note,
       '{}'::text[] as landings, start, beyond, question, answer
     from plimsoll.item where plan = $1 and stage <> 'merged' and ($2 < 0 or place = $2) order by place";
-const PLAN: &str = "
+const READ_PLAN: &str = "
     select paused_until, merger, merger_until, merger_epoch, passed, draining, ended, max_cost, plimsoll.moment() as now,
       (select coalesce(sum(cost), 0) from plimsoll.worker where plan = $1) as cost,
       case when max_sessions <= (select coalesce(sum(sessions), 0) from plimsoll.item where plan = $1) then max_sessions end as used
     from plimsoll.plan where id = $1";
-const CARRY: &str = "
+const STORE_RESULT: &str = "
     update plimsoll.item set start = $3, beyond = $4, cost = cost + $5, tokens = tokens + $6, sessions = sessions + $7, sessions_allowed = 0,
       question = coalesce($8, question), answer = case when $8 is null then answer end
     where plan = $1 and place = $2";
-const BEGIN_AT: &str = "update plimsoll.item set start = $3, beyond = $4 where plan = $1 and place = $2";
-const PASSED: &str = "
+const SET_START: &str = "update plimsoll.item set start = $3, beyond = $4 where plan = $1 and place = $2";
+const ADD_PASSED_COMMANDS: &str = "
     update plimsoll.plan set passed = passed || array(select unnest($2::text[]) except select unnest(passed)) where id = $1
     returning id";
-const END: &str = "
+const END_IF_ALL_MERGED: &str = "
     with over as (
       update plimsoll.plan set ended = 'done' where id = $1 and ended is null
         and not exists (select from plimsoll.item where plan = $1 and stage <> 'merged')
@@ -44,206 +48,239 @@ const END: &str = "
     )
     insert into plimsoll.event (at, plan, kind) select plimsoll.moment(), id, 'done' from over returning plan";
 
-/// Which machine this is.
+/// Identifies this machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
-    /// Its name in the fleet: of this clone on this computer alone.
-    pub(crate) member: String,
-    /// The computer's name.
-    pub(crate) name: String,
+    /// Its name in the fleet, unique for this clone on this computer.
+    pub(crate) member_name: String,
+    pub(crate) computer_name: String,
     pub(crate) pid: u32,
 }
 
-/// A fleet's board for one machine. Each answer is waited for with an end: a member has sessions to look after.
+/// A fleet's board for one machine. Every operation has a timeout, because a member has sessions to look after.
 pub(crate) struct MachineBoard {
-    pub(crate) fleet: WatchedFleet,
+    pub(crate) fleet: ReconnectingFleet,
     pub(crate) machine: Machine,
 }
 
 impl MachineBoard {
-    fn report_of(&self, news: &WorkerNews) -> WorkerReport {
+    fn worker_report(&self, local_report: &LocalWorkerReport) -> WorkerReport {
         WorkerReport {
-            name: format!("{}/{}", self.machine.member, news.worker),
-            machine: self.machine.name.clone(),
+            worker_name: format!("{}/{}", self.machine.member_name, local_report.worker_number),
+            machine_name: self.machine.computer_name.clone(),
             pid: self.machine.pid,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            session: news.session.clone(),
-            percent: news.percent.map(|percent| percent as f64),
-            cost: news.cost_usd,
-            item: news.item,
+            plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+            session_id: local_report.session_id.clone(),
+            context_percent: local_report.context_percent.map(|percent| percent as f64),
+            total_cost_usd: local_report.cost_usd,
+            item_index: local_report.item,
         }
     }
 
-    fn ask<T: Send + 'static>(
+    fn run_on_fleet<T: Send + 'static>(
         &mut self,
-        question: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
+        operation: impl FnOnce(&mut Fleet) -> Result<T, FleetError> + Send + 'static,
     ) -> Result<T, BoardError> {
-        self.fleet.ask("work on the board", question).map_err(meant)
+        self.fleet.run_with_timeout("work on the board", operation).map_err(to_board_error)
     }
 }
 
 impl Fleet {
-    fn shared_item(&mut self, place: usize) -> Result<SharedItem, FleetError> {
-        let parameters: [Parameter<'_>; 2] = [(&self.plan, Type::INT8), (&small(place), Type::INT4)];
-        let found = self.database.read("read an item", ITEMS, &parameters, shared_item)?.pop();
-        Ok(found.map(|(_, item)| item).unwrap_or_default())
+    fn read_shared_item_or_default(&mut self, index: usize) -> Result<SharedItem, FleetError> {
+        let parameters: [Parameter<'_>; 2] =
+            [(&self.plan_id, Type::INT8), (&index_to_i32_saturating(index), Type::INT4)];
+        let indexed_item = self
+            .database
+            .query_and_map("read an item", READ_SHARED_ITEMS, &parameters, shared_item_from_row)?
+            .pop();
+        Ok(indexed_item.map(|(_, item)| item).unwrap_or_default())
     }
 
-    fn look(&mut self) -> Result<Look, FleetError> {
-        let Fleet { database, plan, name, .. } = self;
+    fn read_snapshot(&mut self) -> Result<BoardSnapshot, FleetError> {
+        let Fleet { database, plan_id, name, .. } = self;
         database.transaction("look at the board", |transaction| {
-            let row = transaction.query_typed_opt(PLAN, &[(plan, Type::INT8)])?;
-            let row = row.ok_or_else(|| FleetError::NoPlan(name.clone()))?;
-            let rows = transaction.query_typed(ITEMS, &[(plan, Type::INT8), (&-1_i32, Type::INT4)])?;
-            Ok(Look {
-                now: moment(row.try_get("now")?),
-                whole: whole(&row)?,
-                items: rows.iter().map(shared_item).collect::<Result<_, _>>()?,
-                passed: row.try_get("passed")?,
+            let row = transaction.query_typed_opt(READ_PLAN, &[(plan_id, Type::INT8)])?;
+            let row = row.ok_or_else(|| FleetError::FleetNotFound(name.clone()))?;
+            let rows = transaction
+                .query_typed(READ_SHARED_ITEMS, &[(plan_id, Type::INT8), (&-1_i32, Type::INT4)])?;
+            Ok(BoardSnapshot {
+                board_time: from_i64_or_zero(row.try_get("now")?),
+                board_state: plan_state_from_row(&row)?,
+                open_items: rows.iter().map(shared_item_from_row).collect::<Result<_, _>>()?,
+                passed_commands: row.try_get("passed")?,
                 is_draining: row.try_get("draining")?,
-                used_up: used_up(&row)?,
-                ended: match row.try_get::<_, Option<&str>>("ended")? {
-                    Some("done") => Some(Ended::Done),
-                    Some(_) => Some(Ended::Stopped),
+                exhausted_limit: exhausted_limit(&row)?,
+                fleet_end: match row.try_get::<_, Option<&str>>("ended")? {
+                    Some("done") => Some(FleetEnd::AllMerged),
+                    Some(_) => Some(FleetEnd::Stopped),
                     None => None,
                 },
             })
         })
     }
 
-    /// Takes what has become of an item.
-    pub fn record_result(&mut self, result: &ItemResult) -> Result<(), FleetError> {
-        let (kind, doing, detail) = match &result.outcome {
-            ItemOutcome::Offered => ("offered", "offer the work on an item", result.start.clone()),
-            ItemOutcome::Failed(reason) => ("failed", "give an item back", storable(reason)),
-            ItemOutcome::Asked(question) => ("set_aside", "set an item aside", storable(question)),
-            ItemOutcome::GivenBack => ("given_back", "give an item back", String::new()),
-            ItemOutcome::Kept => return Ok(()),
-        };
-        let plan = self.plan;
-        let (place, tokens) = (small(result.item), number(result.used.tokens));
-        let sessions = i32::try_from(result.used.sessions).unwrap_or(i32::MAX);
-        let question = match &result.outcome {
-            ItemOutcome::Asked(question) => Some(storable(question)),
-            ItemOutcome::Offered | ItemOutcome::Failed(_) | ItemOutcome::GivenBack | ItemOutcome::Kept => {
-                None
+    /// Records the result of an attempt at an item.
+    pub fn record_item_result(&mut self, result: &ItemResult) -> Result<(), FleetError> {
+        let (event_kind, action, detail) = match &result.outcome {
+            ItemOutcome::Offered => ("offered", "offer the work on an item", result.start_commit_id.clone()),
+            ItemOutcome::Failed(reason) => ("failed", "give an item back", remove_nul_characters(reason)),
+            ItemOutcome::WaitsForAnswer(question) => {
+                ("set_aside", "set an item aside", remove_nul_characters(question))
             }
+            ItemOutcome::Released => ("given_back", "give an item back", String::new()),
+            ItemOutcome::TakenByOther => return Ok(()),
         };
-        let change = Change { doing, kind, detail: &detail };
-        self.decide_and(
+        let plan_id = self.plan_id;
+        let (index, tokens) = (index_to_i32_saturating(result.item), to_i64_saturating(result.usage.tokens));
+        let sessions = i32::try_from(result.usage.sessions).unwrap_or(i32::MAX);
+        let question = match &result.outcome {
+            ItemOutcome::WaitsForAnswer(question) => Some(remove_nul_characters(question)),
+            ItemOutcome::Offered
+            | ItemOutcome::Failed(_)
+            | ItemOutcome::Released
+            | ItemOutcome::TakenByOther => None,
+        };
+        let change = BoardChange { action, event_kind, event_detail: &detail };
+        self.decide_and_write_with(
             change,
-            Rows::Own(result.item),
-            |part, _| {
-                let claim = Claim { item: part.place_of(result.item), epoch: result.epoch };
-                let board = &mut part.board;
+            LockedRows::Item(result.item),
+            |partial_board, _| {
+                let claim =
+                    Claim { item: partial_board.index_in_part_or_max(result.item), epoch: result.epoch };
+                let board = &mut partial_board.board;
                 match &result.outcome {
-                    ItemOutcome::Offered => workers::offer(board, claim, &result.start),
-                    ItemOutcome::Failed(_) => workers::fail(board, claim, &detail),
-                    ItemOutcome::Asked(_) => {
-                        workers::set_aside(board, claim, Aside::Question(detail.clone()))
-                    }
-                    ItemOutcome::GivenBack => workers::give_back(board, claim),
-                    ItemOutcome::Kept => Ok(()),
+                    ItemOutcome::Offered => workers::offer_for_merge(board, claim, &result.start_commit_id),
+                    ItemOutcome::Failed(_) => workers::record_failed_try(board, claim, &detail),
+                    ItemOutcome::WaitsForAnswer(_) => workers::set_claimed_item_aside(
+                        board,
+                        claim,
+                        SetAsideReason::Question(detail.clone()),
+                    ),
+                    ItemOutcome::Released => workers::reopen_claimed_item(board, claim),
+                    ItemOutcome::TakenByOther => Ok(()),
                 }
             },
             |transaction| {
                 let parameters: [Parameter<'_>; 8] = [
-                    (&plan, Type::INT8),
-                    (&place, Type::INT4),
-                    (&result.start, Type::TEXT),
-                    (&result.beyond, Type::TEXT),
-                    (&result.used.cost_usd, Type::FLOAT8),
+                    (&plan_id, Type::INT8),
+                    (&index, Type::INT4),
+                    (&result.start_commit_id, Type::TEXT),
+                    (&result.base_commit_id, Type::TEXT),
+                    (&result.usage.cost_usd, Type::FLOAT8),
                     (&tokens, Type::INT8),
                     (&sessions, Type::INT4),
                     (&question, Type::TEXT),
                 ];
-                transaction.execute_typed(CARRY, &parameters).map(drop)
+                transaction.execute_typed(STORE_RESULT, &parameters).map(drop)
             },
         )
     }
 
-    /// Gives an offered item back, with what its next session is told; after some tries it is set aside.
-    pub fn refuse(&mut self, refused: &Refused) -> Result<(), FleetError> {
-        let (note, plan) = (storable(&refused.note), self.plan);
-        let (place, start, beyond) = (small(refused.item), &refused.start, &refused.beyond);
-        let change = Change { doing: "give an item back", kind: "refused", detail: &note };
-        self.decide_and(
+    /// Rejects an offered item, with a note for its next session. After too many tries the item is set aside.
+    pub fn reject_offered_item(&mut self, rejected_item: &RejectedItem) -> Result<(), FleetError> {
+        let (note, plan_id) = (remove_nul_characters(&rejected_item.next_session_note), self.plan_id);
+        let (index, start_commit, base_commit) = (
+            index_to_i32_saturating(rejected_item.item),
+            &rejected_item.start_commit_id,
+            &rejected_item.base_commit_id,
+        );
+        let change = BoardChange { action: "give an item back", event_kind: "refused", event_detail: &note };
+        self.decide_and_write_with(
             change,
-            Rows::PlanAnd(refused.item),
-            |part, _| {
-                let item = part.place_of(refused.item);
-                workers::refuse(&mut part.board, refused.merger, item, &note)
+            LockedRows::PlanAndItem(rejected_item.item),
+            |partial_board, _| {
+                let item = partial_board.index_in_part_or_max(rejected_item.item);
+                workers::reject_offered_item(
+                    &mut partial_board.board,
+                    rejected_item.merger_epoch,
+                    item,
+                    &note,
+                )
             },
             |transaction| {
-                let parameters: [Parameter<'_>; 4] =
-                    [(&plan, Type::INT8), (&place, Type::INT4), (start, Type::TEXT), (beyond, Type::TEXT)];
-                transaction.execute_typed(BEGIN_AT, &parameters).map(drop)
+                let parameters: [Parameter<'_>; 4] = [
+                    (&plan_id, Type::INT8),
+                    (&index, Type::INT4),
+                    (start_commit, Type::TEXT),
+                    (base_commit, Type::TEXT),
+                ];
+                transaction.execute_typed(SET_START, &parameters).map(drop)
             },
         )
     }
 
-    fn keep_merger(&mut self, merger: u64) -> Result<(), FleetError> {
-        let change = Change { doing: "renew the merger's lease", kind: "merger", detail: "" };
-        self.decide(change, Rows::Plan, |part, now| workers::renew_merger(&mut part.board, merger, now))
+    fn renew_merger_lease(&mut self, merger_epoch: u64) -> Result<(), FleetError> {
+        let change =
+            BoardChange { action: "renew the merger's lease", event_kind: "merger", event_detail: "" };
+        self.decide_and_write(change, LockedRows::Plan, |partial_board, now| {
+            workers::renew_merger_lease(&mut partial_board.board, merger_epoch, now)
+        })
     }
 
-    fn step_down(&mut self, merger: u64) -> Result<(), FleetError> {
-        let change = Change { doing: "let another be the merger", kind: "merger", detail: "" };
-        self.decide(change, Rows::Plan, |part, _| workers::step_down(&mut part.board, merger))
+    fn release_merger_lease(&mut self, merger_epoch: u64) -> Result<(), FleetError> {
+        let change =
+            BoardChange { action: "let another be the merger", event_kind: "merger", event_detail: "" };
+        self.decide_and_write(change, LockedRows::Plan, |partial_board, _| {
+            workers::release_merger_lease(&mut partial_board.board, merger_epoch)
+        })
     }
 
-    fn found(&mut self, place: usize, commit: &str) -> Result<(), FleetError> {
-        let change = Change { doing: "write down what has landed", kind: "found", detail: commit };
-        self.decide(change, Rows::Own(place), |part, _| {
-            let item = part.place_of(place);
-            if let Some(row) = part.board.items.get_mut(item)
-                && !row.landings.iter().any(|known| known == commit)
+    fn record_found_landing(&mut self, plan_index: usize, commit: &str) -> Result<(), FleetError> {
+        let change =
+            BoardChange { action: "write down what has landed", event_kind: "found", event_detail: commit };
+        self.decide_and_write(change, LockedRows::Item(plan_index), |partial_board, _| {
+            let index = partial_board.index_in_part_or_max(plan_index);
+            if let Some(item) = partial_board.board.items.get_mut(index)
+                && !item.attempted_merge_commits.iter().any(|landing| landing == commit)
             {
-                row.landings.push(commit.to_owned());
+                item.attempted_merge_commits.push(commit.to_owned());
             }
             Ok(())
         })
     }
 
-    fn note_passed(&mut self, commands: &[String]) -> Result<(), FleetError> {
-        let commands: Vec<String> = commands.iter().map(|command| storable(command)).collect();
-        let parameters: [Parameter<'_>; 2] = [(&self.plan, Type::INT8), (&commands, Type::TEXT_ARRAY)];
-        self.database.query("keep what has passed", PASSED, &parameters).map(drop)
+    fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), FleetError> {
+        let commands: Vec<String> = commands.iter().map(|command| remove_nul_characters(command)).collect();
+        let parameters: [Parameter<'_>; 2] = [(&self.plan_id, Type::INT8), (&commands, Type::TEXT_ARRAY)];
+        self.database.query("keep what has passed", ADD_PASSED_COMMANDS, &parameters).map(drop)
     }
 
-    fn end_done(&mut self) -> Result<(), FleetError> {
-        self.database.query("end the fleet", END, &[(&self.plan, Type::INT8)]).map(drop)
+    fn end_if_all_merged(&mut self) -> Result<(), FleetError> {
+        self.database.query("end the fleet", END_IF_ALL_MERGED, &[(&self.plan_id, Type::INT8)]).map(drop)
     }
 }
 
-fn shared_item(row: &Row) -> Result<(usize, SharedItem), Error> {
-    // Git is told what these columns say.
-    commit_or_none(row, "sha")?;
-    let (place, board_item) = item(row)?;
+fn shared_item_from_row(row: &Row) -> Result<(usize, SharedItem), Error> {
+    // These columns become arguments of git, so they are checked.
+    read_commit_or_empty(row, "sha")?;
+    let (index, board_item) = item_from_row(row)?;
     let question: Option<String> = row.try_get("question")?;
     let answer: Option<String> = row.try_get("answer")?;
-    let shared = SharedItem {
-        row: board_item,
-        start: commit_or_none(row, "start")?,
-        beyond: commit_or_none(row, "beyond")?,
-        answered: question.zip(answer),
+    let item = SharedItem {
+        board_item,
+        start_commit_id: read_commit_or_empty(row, "start")?,
+        base_commit_id: read_commit_or_empty(row, "beyond")?,
+        answered_question: question.zip(answer),
     };
-    Ok((place, shared))
+    Ok((index, item))
 }
 
-fn used_up(row: &Row) -> Result<Option<UsedUp>, Error> {
+fn exhausted_limit(row: &Row) -> Result<Option<ExhaustedLimit>, Error> {
     let (cost, max_cost) = (row.try_get::<_, f64>("cost")?, row.try_get::<_, Option<f64>>("max_cost")?);
-    let money = max_cost.filter(|most| cost >= *most).map(|most| UsedUp::Money(cost, most));
-    let sessions = row.try_get::<_, Option<i64>>("used")?.map(|used| UsedUp::Sessions(moment(used)));
+    let money =
+        max_cost.filter(|max_cost_usd| cost >= *max_cost_usd).map(|most| ExhaustedLimit::Money(cost, most));
+    let sessions = row
+        .try_get::<_, Option<i64>>("used")?
+        .map(|used_sessions| ExhaustedLimit::Sessions(from_i64_or_zero(used_sessions)));
     Ok(money.or(sessions))
 }
 
-/// What it means to whoever works.
-fn meant(error: FleetError) -> BoardError {
+/// Converts an error into what it means for a worker.
+fn to_board_error(error: FleetError) -> BoardError {
     match error {
-        FleetError::Fenced(_) => BoardError::Fenced,
-        error if error.may_pass() => BoardError::Away(error.to_string()),
-        error => BoardError::Refused(match error.hint() {
+        FleetError::StaleEpoch(_) => BoardError::StaleEpoch,
+        error if error.is_transient() => BoardError::Unreachable(error.to_string()),
+        error => BoardError::Permanent(match error.hint() {
             Some(hint) => format!("{error}; {hint}"),
             None => error.to_string(),
         }),
@@ -251,116 +288,137 @@ fn meant(error: FleetError) -> BoardError {
 }
 
 impl BoardConnection for MachineBoard {
-    fn look(&mut self) -> Result<Look, BoardError> {
-        self.ask(Fleet::look)
+    fn read_board(&mut self) -> Result<BoardSnapshot, BoardError> {
+        self.run_on_fleet(Fleet::read_snapshot)
     }
 
-    fn claim(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
+    fn claim_item(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
         let worker = worker.to_owned();
-        self.ask(move |fleet| {
-            let Some(claim) = fleet.claim(&worker)? else { return Ok(None) };
-            Ok(Some((claim, fleet.shared_item(claim.item)?)))
+        self.run_on_fleet(move |fleet| {
+            let Some(claim) = fleet.claim_next_item(&worker)? else { return Ok(None) };
+            Ok(Some((claim, fleet.read_shared_item_or_default(claim.item)?)))
         })
     }
 
-    fn renew(&mut self, claim: Claim) -> Result<(), BoardError> {
-        self.ask(move |fleet| fleet.renew(claim))
+    fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError> {
+        self.run_on_fleet(move |fleet| fleet.renew_claim(claim))
     }
 
-    fn tell(&mut self, result: &ItemResult) -> Result<(), BoardError> {
-        let result = result.clone();
-        self.ask(move |fleet| fleet.record_result(&result))
+    fn report_item_result(&mut self, item_result: &ItemResult) -> Result<(), BoardError> {
+        let item_result = item_result.clone();
+        self.run_on_fleet(move |fleet| fleet.record_item_result(&item_result))
     }
 
-    fn pause(&mut self, length: Duration) -> Result<(), BoardError> {
-        self.ask(move |fleet| fleet.pause(length))
+    fn pause_all_workers(&mut self, length: Duration) -> Result<(), BoardError> {
+        self.run_on_fleet(move |fleet| fleet.pause_for(length))
     }
 
-    fn become_merger(&mut self, name: &str) -> Result<Option<u64>, BoardError> {
+    fn acquire_merger_lease(&mut self, name: &str) -> Result<Option<u64>, BoardError> {
         let name = name.to_owned();
-        self.ask(move |fleet| fleet.become_merger(&name))
+        self.run_on_fleet(move |fleet| fleet.acquire_merger_lease(&name))
     }
 
-    fn renew_merger(&mut self, merger: u64) -> Result<(), BoardError> {
-        self.ask(move |fleet| fleet.keep_merger(merger))
+    fn renew_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError> {
+        self.run_on_fleet(move |fleet| fleet.renew_merger_lease(merger_epoch))
     }
 
-    fn step_down(&mut self, merger: u64) -> Result<(), BoardError> {
-        self.ask(move |fleet| fleet.step_down(merger))
+    fn release_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError> {
+        self.run_on_fleet(move |fleet| fleet.release_merger_lease(merger_epoch))
     }
 
-    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), BoardError> {
+    fn record_landing_commit(
+        &mut self,
+        merger_epoch: u64,
+        item: usize,
+        commit: &str,
+    ) -> Result<(), BoardError> {
         let commit = commit.to_owned();
-        self.ask(move |fleet| fleet.land(merger, item, &commit))
+        self.run_on_fleet(move |fleet| fleet.record_landing_commit(merger_epoch, item, &commit))
     }
 
-    fn found(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
+    fn restore_landing_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
         let commit = commit.to_owned();
-        self.ask(move |fleet| fleet.found(item, &commit))
+        self.run_on_fleet(move |fleet| fleet.record_found_landing(item, &commit))
     }
 
-    fn refuse(&mut self, refused: &Refused) -> Result<(), BoardError> {
-        let refused = refused.clone();
-        self.ask(move |fleet| fleet.refuse(&refused))
+    fn reject_item(&mut self, rejected_item: &RejectedItem) -> Result<(), BoardError> {
+        let rejected_item = rejected_item.clone();
+        self.run_on_fleet(move |fleet| fleet.reject_offered_item(&rejected_item))
     }
 
-    fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
-        let landings = self.ask(Fleet::landings)?;
-        let landed: HashSet<String> = landings.into_iter().filter(|commit| is_in_target(commit)).collect();
-        self.ask(move |fleet| fleet.settle_landed(&landed))
+    fn mark_landed_items_merged(
+        &mut self,
+        is_in_target: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<usize>, BoardError> {
+        let landing_commits = self.run_on_fleet(Fleet::unmerged_landing_commits)?;
+        let landed_commits: HashSet<String> =
+            landing_commits.into_iter().filter(|commit| is_in_target(commit)).collect();
+        self.run_on_fleet(move |fleet| fleet.mark_landed_items_merged(&landed_commits))
     }
 
-    fn note_passed(&mut self, commands: &[String]) -> Result<(), BoardError> {
+    fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError> {
         let commands = commands.to_vec();
-        self.ask(move |fleet| fleet.note_passed(&commands))
+        self.run_on_fleet(move |fleet| fleet.record_passed_commands(&commands))
     }
 
-    fn reserve(&mut self, news: &WorkerNews, sessions: u32, least_usd: f64) -> Result<Reserved, BoardError> {
-        let report = self.report_of(news);
-        self.ask(move |fleet| {
-            fleet.report(&report)?;
-            fleet.reserve(&report, sessions, least_usd)
+    fn reserve_money(
+        &mut self,
+        local_report: &LocalWorkerReport,
+        unreported_sessions: u32,
+        min_usd: f64,
+    ) -> Result<Reservation, BoardError> {
+        let report = self.worker_report(local_report);
+        self.run_on_fleet(move |fleet| {
+            fleet.record_worker_report(&report)?;
+            fleet.reserve_budget(&report, unreported_sessions, min_usd)
         })
     }
 
-    fn report(&mut self, news: &WorkerNews) -> Result<(), BoardError> {
-        let report = self.report_of(news);
-        self.ask(move |fleet| fleet.report(&report))
+    fn report_worker(&mut self, local_report: &LocalWorkerReport) -> Result<(), BoardError> {
+        let report = self.worker_report(local_report);
+        self.run_on_fleet(move |fleet| fleet.record_worker_report(&report))
     }
 
-    fn end(&mut self) -> Result<(), BoardError> {
-        self.ask(Fleet::end_done)
+    fn mark_fleet_done(&mut self) -> Result<(), BoardError> {
+        self.run_on_fleet(Fleet::end_if_all_merged)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deadline::ANSWER;
+    use crate::deadline::ANSWER_TIMEOUT;
     use std::sync::{Arc, Mutex, mpsc};
 
     #[test]
-    fn a_database_that_never_answers_is_away_and_asked_anew() {
-        let (answers, comes) = mpsc::channel::<()>();
-        let comes = Mutex::new(Some(comes));
-        // The first connection hears nothing until the test is over.
+    fn a_database_that_never_answers_is_unreachable_and_connected_anew() {
+        let (sender, receiver) = mpsc::channel::<()>();
+        let receiver = Mutex::new(Some(receiver));
+        // The first connection blocks until the end of the test.
         let open = move |_: &str| {
-            let silent = comes.lock().expect("nobody panics").take();
-            let _ = silent.map(|silent| silent.recv());
-            Err(FleetError::NoPlan("night".to_owned()))
+            let first_receiver = receiver.lock().expect("nobody panics").take();
+            let _ = first_receiver.map(|silent| silent.recv());
+            Err(FleetError::FleetNotFound("night".to_owned()))
         };
-        let machine = Machine { member: "m".to_owned(), name: "m".to_owned(), pid: 1 };
+        let machine = Machine { member_name: "m".to_owned(), computer_name: "m".to_owned(), pid: 1 };
         let limit = Duration::from_millis(50);
-        let fleet = WatchedFleet { open: Arc::new(open), limit, ..WatchedFleet::new("night") };
+        let fleet = ReconnectingFleet {
+            open_fleet: Arc::new(open),
+            timeout: limit,
+            ..ReconnectingFleet::new("night")
+        };
         let mut board = MachineBoard { fleet, machine };
-        let away = board.look().expect_err("no answer");
-        assert!(matches!(&away, BoardError::Away(why) if why.contains("no answer came within")), "{away:?}");
-        board.fleet.limit = ANSWER;
-        let gone = board.look().expect_err("an answer");
+        let timeout_error = board.read_board().expect_err("no answer");
         assert!(
-            matches!(&gone, BoardError::Refused(why) if why.contains("no fleet with the name")),
-            "{gone:?}"
+            matches!(&timeout_error, BoardError::Unreachable(why) if why.contains("no answer came within")),
+            "{timeout_error:?}"
         );
-        drop(answers);
+        board.fleet.timeout = ANSWER_TIMEOUT;
+        let refused_error = board.read_board().expect_err("an answer");
+        assert!(
+            matches!(&refused_error, BoardError::Permanent(why) if why.contains("no fleet with the name")),
+            "{refused_error:?}"
+        );
+        drop(sender);
     }
 }

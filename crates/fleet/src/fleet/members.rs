@@ -1,13 +1,13 @@
-//! The workers of a fleet, and what they cost.
+//! Reports of the workers of a fleet.
 
 use super::Fleet;
 use crate::database::Parameter;
-use crate::fault::FleetError;
-use crate::rows::small;
+use crate::database_fault::FleetError;
+use crate::rows::index_to_i32_saturating;
 use postgres::types::Type;
 
-/// Of a run that is over nothing is set aside any more.
-const REPORT: &str = "
+/// Clears the allowance between two items: a run that has ended needs no reserved money.
+const UPSERT_WORKER: &str = "
     with clock as materialized (select plimsoll.moment() as now)
     insert into plimsoll.worker as known (plan, name, machine, pid, version, started, seen, session, percent, cost, item)
     select plan.id, $2, $3, $4, $5, clock.now, clock.now, $6, $7, $8, $9 from plimsoll.plan, clock where plan.id = $1
@@ -16,43 +16,42 @@ const REPORT: &str = "
       cost = greatest(known.cost, excluded.cost),
       allowance = case when excluded.item is not null then known.allowance end
     returning name";
-/// What a worker's parent process says of it, every now and then.
+/// A periodic report of a worker's parent process.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WorkerReport {
-    /// Of this worker alone, in all of the fleet.
-    pub name: String,
+    /// Unique in the fleet.
+    pub worker_name: String,
     /// The computer's name.
-    pub machine: String,
-    /// The parent process there.
+    pub machine_name: String,
+    /// The parent process on that machine.
     pub pid: u32,
-    /// Of Plimsoll.
-    pub version: String,
-    /// The session at work; empty for none.
-    pub session: String,
-    /// How full its context window is.
-    pub percent: Option<f64>,
-    /// What it has cost from its beginning, in dollars. Not what was added: then a report could be counted twice.
-    pub cost: f64,
-    /// The place of its item in the plan; none between two.
-    pub item: Option<usize>,
+    pub plimsoll_version: String,
+    /// The current session, or empty.
+    pub session_id: String,
+    /// Used percent of its context window.
+    pub context_percent: Option<f64>,
+    /// Cost since the worker started, in dollars. A total and not an increment, so that repeating a report counts nothing twice.
+    pub total_cost_usd: f64,
+    /// Index of its item in the plan; `None` between two items.
+    pub item_index: Option<usize>,
 }
 
 impl Fleet {
-    /// Keeps what a worker says of itself, with the time.
-    pub fn report(&mut self, worker: &WorkerReport) -> Result<(), FleetError> {
-        let (pid, item) = (i64::from(worker.pid), worker.item.map(small));
+    /// Inserts or updates a worker's row, with the current time.
+    pub fn record_worker_report(&mut self, report: &WorkerReport) -> Result<(), FleetError> {
+        let (pid, item) = (i64::from(report.pid), report.item_index.map(index_to_i32_saturating));
         let parameters: [Parameter<'_>; 9] = [
-            (&self.plan, Type::INT8),
-            (&worker.name, Type::TEXT),
-            (&worker.machine, Type::TEXT),
+            (&self.plan_id, Type::INT8),
+            (&report.worker_name, Type::TEXT),
+            (&report.machine_name, Type::TEXT),
             (&pid, Type::INT8),
-            (&worker.version, Type::TEXT),
-            (&worker.session, Type::TEXT),
-            (&worker.percent, Type::FLOAT8),
-            (&worker.cost, Type::FLOAT8),
+            (&report.plimsoll_version, Type::TEXT),
+            (&report.session_id, Type::TEXT),
+            (&report.context_percent, Type::FLOAT8),
+            (&report.total_cost_usd, Type::FLOAT8),
             (&item, Type::INT4),
         ];
-        let rows = self.database.query("report a worker", REPORT, &parameters)?;
-        if rows.is_empty() { Err(FleetError::NoPlan(self.name.clone())) } else { Ok(()) }
+        let rows = self.database.query("report a worker", UPSERT_WORKER, &parameters)?;
+        if rows.is_empty() { Err(FleetError::FleetNotFound(self.name.clone())) } else { Ok(()) }
     }
 }

@@ -1,12 +1,12 @@
-//! Every setting of libpq, and what becomes of it here: it is obeyed, or refused by name, or it makes no difference.
+//! Every parameter of libpq: each is supported, rejected by name, or ignored because it makes no difference.
 //!
-//! A setting that is not obeyed must not be passed over in silence: whoever has set `PGREQUIREAUTH` or `PGSSLCRL` relies on it. The list
-//! is that of PostgreSQL 19 with those of earlier versions.
+//! An unsupported parameter must not be ignored silently: somebody who sets `PGREQUIREAUTH` or `PGSSLCRL` relies on it. The list is
+//! that of PostgreSQL 19 and earlier versions.
 
 use super::Parameters;
 
-/// Means what it means to libpq: the keyword in an address or a service file, and the variable.
-pub(crate) const HONORED: [(&str, &str); 17] = [
+/// Supported with libpq's meaning: the keyword in an address or a service file, and the variable.
+pub(crate) const SUPPORTED_PARAMETERS: [(&str, &str); 17] = [
     ("application_name", "PGAPPNAME"),
     ("channel_binding", "PGCHANNELBINDING"),
     ("connect_timeout", "PGCONNECT_TIMEOUT"),
@@ -26,22 +26,22 @@ pub(crate) const HONORED: [(&str, &str); 17] = [
     ("user", "PGUSER"),
 ];
 
-/// Refused, unless the value is one of these, which say what is done in any case. Some have no variable.
-pub(crate) const REFUSED: [(&str, &str, &[&str]); 22] = [
-    // Only TLS encrypts, and begins after PostgreSQL's own question for it.
+/// Rejected, except for values that describe what is done anyway. Some have no variable.
+pub(crate) const REJECTED_PARAMETERS: [(&str, &str, &[&str]); 22] = [
+    // Only TLS encrypts, and it starts after PostgreSQL's own TLS request.
     ("gssencmode", "PGGSSENCMODE", &["disable", "prefer"]),
     ("sslnegotiation", "PGSSLNEGOTIATION", &["postgres"]),
     ("sslsni", "PGSSLSNI", &["1"]),
-    // TLS 1.2 and 1.3 are accepted, and version 3.0 of PostgreSQL's protocol is spoken.
+    // TLS 1.2 and 1.3 are accepted, and PostgreSQL's protocol has version 3.0.
     ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION", &["TLSv1", "TLSv1.1", "TLSv1.2"]),
     ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", &["TLSv1.3"]),
     ("min_protocol_version", "PGMINPROTOCOLVERSION", &["3.0"]),
-    // No certificate of the client is sent.
+    // No client certificate is sent.
     ("sslcert", "PGSSLCERT", &[]),
     ("sslcertmode", "PGSSLCERTMODE", &["disable", "allow"]),
     ("sslkey", "PGSSLKEY", &[]),
     ("sslpassword", "", &[]),
-    // Revoked certificates are not recognized.
+    // Revoked certificates are not detected.
     ("sslcrl", "PGSSLCRL", &[]),
     ("sslcrldir", "PGSSLCRLDIR", &[]),
     // The owner of a server behind a socket is not checked.
@@ -58,8 +58,8 @@ pub(crate) const REFUSED: [(&str, &str, &[&str]); 22] = [
     ("oauth_scope", "", &[]),
 ];
 
-/// Makes no difference to a connection of ours, or only to how fast or how pretty something is.
-pub(crate) const IGNORED: [&str; 16] = [
+/// Ignored: they make no difference to our connections, or only to speed or appearance.
+pub(crate) const IGNORED_PARAMETERS: [&str; 16] = [
     "authtype",
     "client_encoding",
     "fallback_application_name",
@@ -67,7 +67,7 @@ pub(crate) const IGNORED: [&str; 16] = [
     "gssdelegation",
     "gsslib",
     "krbsrvname",
-    // Ours are the same everywhere.
+    // Always set to our own values.
     "keepalives",
     "keepalives_count",
     "keepalives_idle",
@@ -81,13 +81,13 @@ pub(crate) const IGNORED: [&str; 16] = [
     "tty",
 ];
 
-/// The first setting that is stated and refused, by its names.
-pub(crate) fn refused_setting(parameters: &Parameters) -> Option<String> {
-    let is_refused = |(keyword, _, except): &&(&str, &str, &[&str])| {
+/// Returns the names of the first parameter that is set to a rejected value.
+pub(crate) fn first_rejected_setting(parameters: &Parameters) -> Option<String> {
+    let is_rejected = |(keyword, _, allowed_values): &&(&str, &str, &[&str])| {
         let value = parameters.get(keyword).filter(|value| !value.is_empty());
-        value.is_some_and(|value| !except.contains(&value.as_str()))
+        value.is_some_and(|value| !allowed_values.contains(&value.as_str()))
     };
-    let (keyword, variable, _) = REFUSED.iter().find(is_refused)?;
+    let (keyword, variable, _) = REJECTED_PARAMETERS.iter().find(is_rejected)?;
     let variable = if variable.is_empty() { String::new() } else { format!(" ({variable})") };
     Some(format!("`{keyword}`{variable}"))
 }

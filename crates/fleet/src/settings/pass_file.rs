@@ -1,36 +1,37 @@
 //! `.pgpass`: lines of `host:port:database:user:password`.
 
-/// The password of the first line that fits.
-pub(crate) fn password(text: &str, host: &str, port: u16, database: &str, user: &str) -> Option<String> {
-    let wanted = [host, &port.to_string(), database, user];
-    let fits = |line: &&str| {
-        let fields = fields(line);
-        let is_it = |(field, wanted): (&Field, &&str)| field.is_any || field.text == **wanted;
-        fields.len() > wanted.len() && fields.iter().zip(&wanted).all(is_it)
+/// Returns the password of the first matching line.
+pub(crate) fn find_password(text: &str, host: &str, port: u16, database: &str, user: &str) -> Option<String> {
+    let wanted_fields = [host, &port.to_string(), database, user];
+    let matches_connection = |line: &&str| {
+        let fields = split_fields(line);
+        let field_matches =
+            |(field, wanted): (&PassFileField, &&str)| field.is_wildcard || field.text == **wanted;
+        fields.len() > wanted_fields.len() && fields.iter().zip(&wanted_fields).all(field_matches)
     };
-    let line = text.lines().filter(|line| !line.starts_with('#')).find(fits)?;
-    fields(line).into_iter().nth(wanted.len()).map(|field| field.text)
+    let line = text.lines().filter(|line| !line.starts_with('#')).find(matches_connection)?;
+    split_fields(line).into_iter().nth(wanted_fields.len()).map(|field| field.text)
 }
 
-struct Field {
+struct PassFileField {
     text: String,
     /// A bare `*`.
-    is_any: bool,
+    is_wildcard: bool,
 }
 
-/// The fields between colons; `\` takes the meaning from a colon or another `\`.
-fn fields(line: &str) -> Vec<Field> {
-    let mut fields = vec![Field { text: String::new(), is_any: false }];
-    let mut begins = 0;
+/// Splits a line at colons; `\` escapes a colon or another `\`.
+fn split_fields(line: &str) -> Vec<PassFileField> {
+    let mut fields = vec![PassFileField { text: String::new(), is_wildcard: false }];
+    let mut field_start = 0;
     let mut letters = line.char_indices();
-    while let Some((at, letter)) = letters.next() {
+    while let Some((index, letter)) = letters.next() {
         let Some(field) = fields.last_mut() else { break };
         match letter {
             '\\' => field.text.extend(letters.next().map(|(_, letter)| letter)),
             ':' => {
-                field.is_any = &line[begins..at] == "*";
-                begins = at + 1;
-                fields.push(Field { text: String::new(), is_any: false });
+                field.is_wildcard = &line[field_start..index] == "*";
+                field_start = index + 1;
+                fields.push(PassFileField { text: String::new(), is_wildcard: false });
             }
             _ => field.text.push(letter),
         }

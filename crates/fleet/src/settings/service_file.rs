@@ -1,27 +1,32 @@
 //! `pg_service.conf`: sections of connection parameters, each under a name.
 
-use super::{Parameters, SettingsError, keyword};
+use super::{Parameters, SettingsError, find_keyword};
 
-/// The parameters of a section; none if the file has no such section.
-pub(crate) fn section(text: &str, path: &str, name: &str) -> Result<Option<Parameters>, SettingsError> {
-    let mut found: Option<Parameters> = None;
-    for (place, line) in text.lines().enumerate() {
+/// Parses the section with this name. Returns `None` if there is none.
+pub(crate) fn parse_section(
+    text: &str,
+    path: &str,
+    section_name: &str,
+) -> Result<Option<Parameters>, SettingsError> {
+    let mut section_parameters: Option<Parameters> = None;
+    for (line_index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         if let Some(title) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            // The first section of a name counts.
-            if found.is_some() {
+            // If two sections have the same name, the first one counts.
+            if section_parameters.is_some() {
                 break;
             }
-            found = (title == name).then(Parameters::new);
-        } else if let Some(parameters) = &mut found {
-            let broken = || SettingsError::ServiceLine { path: path.to_owned(), line: place + 1 };
-            let (name, value) = line.split_once('=').ok_or_else(broken)?;
-            let name = keyword(name.trim()).filter(|name| *name != "service");
+            section_parameters = (title == section_name).then(Parameters::new);
+        } else if let Some(parameters) = &mut section_parameters {
+            let invalid_line =
+                || SettingsError::InvalidServiceLine { path: path.to_owned(), line: line_index + 1 };
+            let (name, value) = line.split_once('=').ok_or_else(invalid_line)?;
+            let name = find_keyword(name.trim()).filter(|name| *name != "service");
             parameters.insert(name.ok_or(SettingsError::UnknownParameter)?, value.trim().to_owned());
         }
     }
-    Ok(found)
+    Ok(section_parameters)
 }

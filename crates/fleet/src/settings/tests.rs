@@ -1,15 +1,19 @@
 use super::*;
 
-fn found(text: &str) -> Result<Settings, SettingsError> {
-    settings(&of_connection_string(text)?, here())
+fn settings_from(text: &str) -> Result<ConnectionSettings, SettingsError> {
+    settings_from_parameters(&of_connection_string(text)?, local_defaults())
 }
 
-fn here() -> Here {
-    Here { user: Some("me".to_owned()), socket_folder: "/run/pg".into(), ..Here::default() }
+fn local_defaults() -> LocalDefaults {
+    LocalDefaults {
+        system_user: Some("me".to_owned()),
+        socket_folder: "/run/pg".into(),
+        ..LocalDefaults::default()
+    }
 }
 
 #[test]
-fn an_address_says_where_and_as_whom() {
+fn an_address_states_servers_user_database_and_password() {
     for (text, servers, user, database, password) in [
         ("postgresql://", "/run/pg/.s.PGSQL.5432", "me", "me", ""),
         ("postgres://ann:s%40cret@db.example:6432/plans", "db.example:6432", "ann", "plans", "s@cret"),
@@ -24,11 +28,11 @@ fn an_address_says_where_and_as_whom() {
         ("hostaddr=10.0.0.1", "10.0.0.1:5432", "me", "me", ""),
         ("dbname=x password=a\\ b", "/run/pg/.s.PGSQL.5432", "me", "x", "a b"),
     ] {
-        let found = found(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let where_to: Vec<String> = found.servers.iter().map(ToString::to_string).collect();
-        let config = &found.servers[0].0;
+        let settings = settings_from(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let server_names: Vec<String> = settings.servers.iter().map(ToString::to_string).collect();
+        let config = &settings.servers[0].0;
         assert_eq!(
-            (where_to.join(" ").as_str(), config.get_user(), config.get_dbname()),
+            (server_names.join(" ").as_str(), config.get_user(), config.get_dbname()),
             (servers, Some(user), Some(database)),
             "{text}"
         );
@@ -37,8 +41,8 @@ fn an_address_says_where_and_as_whom() {
 }
 
 #[test]
-fn what_cannot_be_obeyed_is_refused_without_a_word_of_what_may_be_a_password() {
-    for (text, words) in [
+fn unusable_settings_are_refused_without_showing_a_possible_password() {
+    for (text, expected_text) in [
         ("", "neither postgresql://"),
         ("hunter2", "neither postgresql://"),
         ("mysql://ann:hunter2@db/x?a=b", "neither postgresql://"),
@@ -66,35 +70,39 @@ fn what_cannot_be_obeyed_is_refused_without_a_word_of_what_may_be_a_password() {
         ("host=db target_session_attrs=read-only", "a board is written to"),
         ("host=db channel_binding=hunter2", "invalid value for option `channel_binding`"),
     ] {
-        let error = found(text).expect_err(text).to_string();
-        assert!(error.contains(words) && !error.contains("hunter2"), "{text}: {error}");
+        let error = settings_from(text).expect_err(text).to_string();
+        assert!(error.contains(expected_text) && !error.contains("hunter2"), "{text}: {error}");
     }
-    let shown = format!("{:?}", found("password=hunter2 host=db").expect("settings"));
+    let shown = format!("{:?}", settings_from("password=hunter2 host=db").expect("settings"));
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 
 #[test]
-fn tls_means_what_it_means_to_libpq() {
-    let file = |by_name| Trust::File { path: "/root.crt".into(), by_name };
+fn tls_modes_mean_what_they_mean_to_libpq() {
+    let file = |by_name| CertificateTrust::File { path: "/root.crt".into(), checks_host_name: by_name };
     for (text, root, ssl, trust) in [
-        ("host=db", "", SslMode::Prefer, Trust::Anyone),
-        ("host=db sslmode=require", "", SslMode::Require, Trust::Anyone),
-        // A root that is there counts for `require`, too.
+        ("host=db", "", SslMode::Prefer, CertificateTrust::Any),
+        ("host=db sslmode=require", "", SslMode::Require, CertificateTrust::Any),
+        // An existing root certificate is also used by `require`.
         ("host=db sslmode=require", "/root.crt", SslMode::Require, file(false)),
         ("host=db sslmode=verify-ca", "/root.crt", SslMode::VerifyCa, file(false)),
         ("host=db sslmode=verify-full sslrootcert=/root.crt", "/other.crt", SslMode::VerifyFull, file(true)),
-        ("host=db sslmode=verify-full sslrootcert=system", "", SslMode::VerifyFull, Trust::System),
-        ("postgresql://db/x?ssl=true", "", SslMode::Require, Trust::Anyone),
+        ("host=db sslmode=verify-full sslrootcert=system", "", SslMode::VerifyFull, CertificateTrust::System),
+        ("postgresql://db/x?ssl=true", "", SslMode::Require, CertificateTrust::Any),
     ] {
         let root = Some(PathBuf::from(root)).filter(|path| path.is_absolute());
         let parameters = of_connection_string(text).expect(text);
-        let found = settings(&parameters, Here { root, ..here() }).expect(text);
-        assert_eq!((found.ssl, found.trust), (ssl, trust), "{text}");
+        let settings = settings_from_parameters(
+            &parameters,
+            LocalDefaults { root_certificate: root, ..local_defaults() },
+        )
+        .expect(text);
+        assert_eq!((settings.ssl_mode, settings.certificate_trust), (ssl, trust), "{text}");
     }
 }
 
 #[test]
-fn variables_are_libpqs() {
+fn libpq_variables_are_read() {
     let variable = |name: &str| match name {
         "PGHOST" => Some("db".to_owned()),
         "PGPASSWORD" => Some("secret".to_owned()),
@@ -102,13 +110,17 @@ fn variables_are_libpqs() {
         "PGTARGETSESSIONATTRS" => Some("read-write".to_owned()),
         _ => None,
     };
-    let found = settings(&of_environment(variable), here()).expect("settings");
-    assert_eq!(found.servers[0].to_string(), "db:5432");
-    let config = &found.servers[0].0;
+    let settings =
+        settings_from_parameters(&parameters_from_environment(variable), local_defaults()).expect("settings");
+    assert_eq!(settings.servers[0].to_string(), "db:5432");
+    let config = &settings.servers[0].0;
     assert_eq!(config.get_password(), Some(&b"secret"[..]));
     assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(2)));
     assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
-    assert_eq!(settings(&Parameters::new(), Here::default()).err(), Some(SettingsError::NoUser));
+    assert_eq!(
+        settings_from_parameters(&Parameters::new(), LocalDefaults::default()).err(),
+        Some(SettingsError::NoUser)
+    );
 }
 
 #[test]
@@ -120,33 +132,36 @@ fn a_password_file_has_wildcards_and_escapes() {
         ("*", 1, "y", "z", "star"),
         ("other", 1, "y", "z", "any"),
     ] {
-        let found = pass_file::password(text, host, port, database, user);
-        assert_eq!(found.as_deref(), Some(expected), "{host} {port} {database} {user}");
+        let password = pass_file::find_password(text, host, port, database, user);
+        assert_eq!(password.as_deref(), Some(expected), "{host} {port} {database} {user}");
     }
-    assert_eq!(pass_file::password("db:1:x:me:one", "db", 2, "x", "me"), None);
-    let here = Here { passwords: "localhost:5432:me:me:local\n/tmp:5432:me:me:tmp".to_owned(), ..here() };
+    assert_eq!(pass_file::find_password("db:1:x:me:one", "db", 2, "x", "me"), None);
+    let here = LocalDefaults {
+        pass_file_text: "localhost:5432:me:me:local\n/tmp:5432:me:me:tmp".to_owned(),
+        ..local_defaults()
+    };
     for (text, expected) in [("", "local"), ("host=/run/pg", "local"), ("host=/tmp", "tmp")] {
         let parameters =
             if text.is_empty() { Parameters::new() } else { of_connection_string(text).expect(text) };
-        let found = settings(&parameters, here.clone()).expect(text);
-        assert_eq!(found.servers[0].0.get_password(), Some(expected.as_bytes()), "{text}");
+        let settings = settings_from_parameters(&parameters, here.clone()).expect(text);
+        assert_eq!(settings.servers[0].0.get_password(), Some(expected.as_bytes()), "{text}");
     }
 }
 
 #[test]
 fn a_service_is_a_section_of_its_file() {
     let text = "[first]\nhost=one\n\n# comment\n[second]\nhost = two\nport=7\n[second]\nhost=three\n[broken]\nhost\n[odd]\nfoo=1\n";
-    let section = |name| service_file::section(text, "/pg_service.conf", name);
+    let section = |name| service_file::parse_section(text, "/pg_service.conf", name);
     assert_eq!(section("second"), Ok(Some([("host", "two".to_owned()), ("port", "7".to_owned())].into())));
     assert_eq!(section("none"), Ok(None));
     assert_eq!(
         section("broken"),
-        Err(SettingsError::ServiceLine { path: "/pg_service.conf".into(), line: 11 })
+        Err(SettingsError::InvalidServiceLine { path: "/pg_service.conf".into(), line: 11 })
     );
     assert_eq!(section("odd"), Err(SettingsError::UnknownParameter));
 }
 
-/// The parameters and variables of libpq's manual, of version 19 and of those before it that still run.
+/// The parameters and variables in the manuals of libpq 19 and earlier versions that are still in use.
 const KEYWORDS_OF_LIBPQ: &str = "application_name authtype channel_binding client_encoding connect_timeout dbname \
     fallback_application_name gssdelegation gssencmode gsslib host hostaddr keepalives keepalives_count keepalives_idle \
     keepalives_interval krbsrvname load_balance_hosts max_protocol_version min_protocol_version oauth_ca_file oauth_client_id \
@@ -162,48 +177,52 @@ const VARIABLES_OF_LIBPQ: &str = "PGAPPNAME PGCHANNELBINDING PGCLIENTENCODING PG
     PGTARGETSESSIONATTRS PGTTY PGTZ PGUSER";
 
 #[test]
-fn every_setting_of_libpq_has_one_treatment_and_is_obeyed_refused_or_documented() {
+fn every_libpq_setting_is_supported_rejected_or_documented() {
     let sorted = |names: Vec<&'static str>| {
         let mut names = names;
         names.sort_unstable();
         names
     };
-    let honored = HONORED.iter().map(|(keyword, variable)| (*keyword, *variable));
-    let refused = REFUSED.iter().map(|(keyword, variable, _)| (*keyword, *variable));
+    let honored = SUPPORTED_PARAMETERS.iter().map(|(keyword, variable)| (*keyword, *variable));
+    let refused = REJECTED_PARAMETERS.iter().map(|(keyword, variable, _)| (*keyword, *variable));
     let (keywords, variables): (Vec<_>, Vec<_>) = honored.chain(refused).unzip();
-    let keywords = sorted(keywords.into_iter().chain(IGNORED).collect());
+    let keywords = sorted(keywords.into_iter().chain(IGNORED_PARAMETERS).collect());
     assert_eq!(keywords, KEYWORDS_OF_LIBPQ.split_whitespace().collect::<Vec<_>>(), "each once");
-    // Two name files, and the others make no difference.
+    // Two variables name files; the others make no difference.
     let variables: Vec<&str> = variables.into_iter().chain(["PGSERVICEFILE", "PGSYSCONFDIR"]).collect();
     let ignored = VARIABLES_OF_LIBPQ.split_whitespace().filter(|name| !variables.contains(name));
     let docs = include_str!("../../../../docs/fleet.md");
-    for name in ignored.chain(IGNORED) {
+    for name in ignored.chain(IGNORED_PARAMETERS) {
         assert!(docs.contains(&format!("`{name}`")), "docs/fleet.md says nothing of {name}");
     }
-    for keyword in IGNORED {
-        assert!(found(&format!("host=db {keyword}=1")).is_ok(), "{keyword}");
+    for keyword in IGNORED_PARAMETERS {
+        assert!(settings_from(&format!("host=db {keyword}=1")).is_ok(), "{keyword}");
     }
-    for (keyword, variable, except) in REFUSED {
-        let stated = |value: &str| found(&format!("host=db {keyword}={value}"));
-        let error = stated("hunter2").expect_err(keyword).to_string();
+    for (keyword, variable, allowed_values) in REJECTED_PARAMETERS {
+        let settings_with = |value: &str| settings_from(&format!("host=db {keyword}={value}"));
+        let error = settings_with("hunter2").expect_err(keyword).to_string();
         assert!(error.contains(keyword) && !error.contains("hunter2"), "{error}");
-        assert!(except.iter().all(|value| stated(value).is_ok()), "{keyword}");
+        assert!(allowed_values.iter().all(|value| settings_with(value).is_ok()), "{keyword}");
         if variable.is_empty() {
             continue;
         }
-        let by_variable = of_environment(|name| (name == variable).then(|| "hunter2".to_owned()));
-        let error = settings(&by_variable, here()).expect_err(variable).to_string();
+        let parameters_by_variable =
+            parameters_from_environment(|name| (name == variable).then(|| "hunter2".to_owned()));
+        let error = settings_from_parameters(&parameters_by_variable, local_defaults())
+            .expect_err(variable)
+            .to_string();
         assert!(error.contains(variable), "{error}");
         // A value in the address overrides the variable.
-        let Some(value) = except.first() else { continue };
-        let stated = of_connection_string(&format!("host=db {keyword}={value}")).expect(keyword);
-        let both: Parameters = by_variable.into_iter().chain(stated).collect();
-        assert!(settings(&both, here()).is_ok(), "{keyword}");
+        let Some(value) = allowed_values.first() else { continue };
+        let address_parameters = of_connection_string(&format!("host=db {keyword}={value}")).expect(keyword);
+        let all_parameters: Parameters =
+            parameters_by_variable.into_iter().chain(address_parameters).collect();
+        assert!(settings_from_parameters(&all_parameters, local_defaults()).is_ok(), "{keyword}");
     }
 }
 
 #[test]
-fn a_required_way_to_log_in_is_ensured_or_refused() {
+fn a_required_login_method_is_ensured_or_refused() {
     for (text, expected) in [
         ("require_auth=scram-sha-256", Some(ChannelBinding::Require)),
         (
@@ -218,22 +237,25 @@ fn a_required_way_to_log_in_is_ensured_or_refused() {
         ("require_auth=scram-sha-256,md5", None),
         ("require_auth=none", None),
     ] {
-        let binding =
-            found(&format!("host=db {text}")).map(|settings| settings.servers[0].0.get_channel_binding());
+        let binding = settings_from(&format!("host=db {text}"))
+            .map(|settings| settings.servers[0].0.get_channel_binding());
         assert_eq!(binding.ok(), expected, "{text}");
     }
 }
 
 #[test]
-fn the_older_name_of_sslmode_counts_where_that_is_not_set() {
+fn requiressl_counts_only_if_sslmode_is_not_set() {
     let variables = |mode: Option<&'static str>| {
-        of_environment(move |name| match name {
+        parameters_from_environment(move |name| match name {
             "PGREQUIRESSL" => Some("1".to_owned()),
             "PGSSLMODE" => mode.map(str::to_owned),
             _ => None,
         })
     };
     for (mode, expected) in [(None, SslMode::Require), (Some("disable"), SslMode::Disable)] {
-        assert_eq!(settings(&variables(mode), here()).map(|settings| settings.ssl), Ok(expected));
+        assert_eq!(
+            settings_from_parameters(&variables(mode), local_defaults()).map(|settings| settings.ssl_mode),
+            Ok(expected)
+        );
     }
 }

@@ -1,166 +1,189 @@
-//! Both boards, step by step: what one answers the other answers, and the rows are the board in memory.
+//! Runs the board in memory and the one in the database side by side: results and board must be equal after each step.
 
-use crate::harness::{Member, client, database, plan};
-use crate::interleavings::{Kept, run};
-use plimsoll_domain::board::{Aside, BoardState, Moment};
+use crate::harness::{MemberSteps, client, connect, new_plan};
+use crate::interleavings::{BoardUnderTest, run_simulations};
+use plimsoll_domain::board::{BoardMillis, BoardState, SetAsideReason};
 use plimsoll_fleet::{Fleet, FleetError};
-use plimsoll_flows::workers::connection::Refused;
-use plimsoll_policy::plan::Item;
-use plimsoll_policy::workers::{Claim, Fenced, LEASE, board};
+use plimsoll_flows::workers::connection::RejectedItem;
+use plimsoll_policy::plan::EstimatedItem;
+use plimsoll_policy::workers::{Claim, LEASE_DURATION_MS, StaleEpoch, board_from_plan};
 use plimsoll_testkit::postgres::{Postgres, ROLE, Setup};
 use postgres::Client;
 use std::time::Duration;
 
 /// The board in memory and the one in the database.
-struct Both {
+struct BothBoards {
     local: BoardState,
     fleet: Fleet,
-    /// A connection of the test's own, which sets the clock.
-    clock: Client,
-    now: Moment,
+    /// A connection of the test itself, which sets the clock.
+    clock_client: Client,
+    now: BoardMillis,
 }
 
-/// The clock of the database is one function, and nothing but these tests puts another in its place: production has no way to say
-/// what time it is.
-const CLOCK: &str = "
+/// Replaces the clock of the database, which is one function. Only these tests do so: production code cannot set the time.
+const REPLACE_DATABASE_CLOCK: &str = "
     create table if not exists public.clock (now bigint);
     delete from public.clock;
     insert into public.clock values (0);
     create or replace function plimsoll.moment() returns bigint language sql volatile as 'select now from public.clock'";
 
-impl Both {
-    fn new(server: &Postgres, address: &str, items: &[Item]) -> Both {
-        let mut clock = client(server);
-        let database = database(address).expect("a connection");
-        // The tables of the plan before are full of rows that are dead.
-        let _ = clock.batch_execute("delete from plimsoll.plan; delete from plimsoll.event");
-        let fleet = Fleet::create(database, &plan("both"), items).expect("a fleet");
-        clock.batch_execute(CLOCK).expect("a clock of the test's");
-        Both { local: board(items), fleet, clock, now: 0 }
+impl BothBoards {
+    fn new(server: &Postgres, address: &str, items: &[EstimatedItem]) -> BothBoards {
+        let mut clock_client = client(server);
+        let database = connect(address).expect("a connection");
+        // The tables are full of dead rows of earlier plans.
+        let _ = clock_client.batch_execute("delete from plimsoll.plan; delete from plimsoll.event");
+        let fleet = Fleet::create(database, &new_plan("both"), items).expect("a fleet");
+        clock_client.batch_execute(REPLACE_DATABASE_CLOCK).expect("a clock of the test's");
+        BothBoards { local: board_from_plan(items), fleet, clock_client, now: 0 }
     }
 
-    fn set_clock(&mut self, now: Moment) {
+    fn set_clock(&mut self, now: BoardMillis) {
         if now != self.now {
-            self.clock.batch_execute(&format!("update public.clock set now = {now}")).expect("a clock");
+            self.clock_client
+                .batch_execute(&format!("update public.clock set now = {now}"))
+                .expect("a clock");
             self.now = now;
         }
     }
 }
 
-/// The answer of the database: what the policy refuses it refuses, and nothing else goes wrong.
-fn answer<T>(said: Result<T, FleetError>) -> Result<T, Fenced> {
-    said.map_err(|error| match error {
-        FleetError::Fenced(fenced) => fenced,
-        other => panic!("{other}"),
+/// Returns the result of the database. A stale epoch is allowed, any other error is not.
+fn result_or_stale_epoch<T>(result: Result<T, FleetError>) -> Result<T, StaleEpoch> {
+    result.map_err(|error| match error {
+        FleetError::StaleEpoch(fenced) => fenced,
+        unexpected_error => panic!("{unexpected_error}"),
     })
 }
 
-/// What both answer.
-fn same<T: PartialEq + std::fmt::Debug>((local, remote): (T, T)) -> T {
+/// Checks that both results are equal, and returns one of them.
+fn assert_same<T: PartialEq + std::fmt::Debug>((local, remote): (T, T)) -> T {
     assert_eq!(remote, local, "the database, and the board in memory");
     local
 }
 
-impl Kept for Both {
-    fn claim(&mut self, worker: &str, now: Moment) -> Option<Claim> {
+impl BoardUnderTest for BothBoards {
+    fn claim(&mut self, worker: &str, now: BoardMillis) -> Option<Claim> {
         self.set_clock(now);
-        same((self.local.claim(worker, now), self.fleet.claim(worker).expect("an answer")))
+        assert_same((self.local.claim(worker, now), self.fleet.claim_next_item(worker).expect("an answer")))
     }
-    fn renew(&mut self, claim: Claim, now: Moment) -> Result<(), Fenced> {
+    fn renew(&mut self, claim: Claim, now: BoardMillis) -> Result<(), StaleEpoch> {
         self.set_clock(now);
-        same((self.local.renew(claim, now), answer(self.fleet.renew(claim))))
+        assert_same((self.local.renew(claim, now), result_or_stale_epoch(self.fleet.renew_claim(claim))))
     }
-    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), Fenced> {
-        same((self.local.offer(claim, commit), answer(self.fleet.offer(claim, commit))))
+    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
+        assert_same((self.local.offer(claim, commit), result_or_stale_epoch(self.fleet.offer(claim, commit))))
     }
-    fn give_back(&mut self, claim: Claim) -> Result<(), Fenced> {
-        same((self.local.give_back(claim), answer(self.fleet.give_back(claim))))
+    fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
+        assert_same((self.local.give_back(claim), result_or_stale_epoch(self.fleet.give_back(claim))))
     }
-    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), Fenced> {
-        same((self.local.fail(claim, reason), answer(self.fleet.fail(claim, reason))))
+    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), StaleEpoch> {
+        assert_same((self.local.fail(claim, reason), result_or_stale_epoch(self.fleet.fail(claim, reason))))
     }
-    fn set_aside(&mut self, claim: Claim, reason: Aside) -> Result<(), Fenced> {
-        let Aside::Question(question) = &reason else { panic!("a member sets aside what it asks about") };
-        let remote = answer(self.fleet.ask(claim, question));
-        same((self.local.set_aside(claim, reason), remote))
+    fn set_aside(&mut self, claim: Claim, reason: SetAsideReason) -> Result<(), StaleEpoch> {
+        let SetAsideReason::Question(question) = &reason else {
+            panic!("a member sets aside what it asks about")
+        };
+        let remote = result_or_stale_epoch(self.fleet.ask_question(claim, question));
+        assert_same((self.local.set_aside(claim, reason), remote))
     }
-    fn become_merger(&mut self, name: &str, now: Moment) -> Option<u64> {
+    fn become_merger(&mut self, name: &str, now: BoardMillis) -> Option<u64> {
         self.set_clock(now);
-        same((self.local.become_merger(name, now), self.fleet.become_merger(name).expect("an answer")))
+        assert_same((
+            self.local.become_merger(name, now),
+            self.fleet.acquire_merger_lease(name).expect("an answer"),
+        ))
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
-        let is_there = |commit: &str| target.iter().any(|known| known == commit);
-        same((self.local.settle(target), self.fleet.settle(is_there).expect("an answer")))
+        let is_in_target = |commit: &str| target.iter().any(|landed| landed == commit);
+        assert_same((
+            self.local.settle(target),
+            self.fleet.mark_landed_merged(is_in_target).expect("an answer"),
+        ))
     }
-    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
-        same((self.local.land(merger, item, commit), answer(self.fleet.land(merger, item, commit))))
+    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), StaleEpoch> {
+        assert_same((
+            self.local.land(merger, item, commit),
+            result_or_stale_epoch(self.fleet.record_landing_commit(merger, item, commit)),
+        ))
     }
-    fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
+    fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), StaleEpoch> {
         let (start, beyond) = (String::new(), String::new());
-        let refused = Refused { merger, item, note: note.to_owned(), start, beyond };
-        same((self.local.refuse(merger, item, note), answer(self.fleet.refuse(&refused))))
+        let rejected_item = RejectedItem {
+            merger_epoch: merger,
+            item,
+            next_session_note: note.to_owned(),
+            start_commit_id: start,
+            base_commit_id: beyond,
+        };
+        assert_same((
+            self.local.refuse(merger, item, note),
+            result_or_stale_epoch(self.fleet.reject_offered_item(&rejected_item)),
+        ))
     }
-    fn pause(&mut self, now: Moment, until: Moment) {
+    fn pause(&mut self, now: BoardMillis, until: BoardMillis) {
         self.set_clock(now);
-        self.fleet.pause(Duration::from_millis(until - now)).expect("an answer");
+        self.fleet.pause_for(Duration::from_millis(until - now)).expect("an answer");
         self.local.pause(now, until);
     }
     fn reopen(&mut self, item: usize) -> bool {
-        same((self.local.reopen(item), self.fleet.reopen(item).expect("an answer")))
+        assert_same((self.local.reopen(item), self.fleet.reopen_item_set_aside(item).expect("an answer")))
     }
     fn board(&mut self) -> BoardState {
-        same((self.local.clone(), self.fleet.board().expect("an answer")))
+        assert_same((self.local.clone(), self.fleet.read_board().expect("an answer")))
     }
 }
 
-/// Plans of 100 steps each; more of them by PLIMSOLL_FLEET_PLANS.
-const PLANS: u64 = 12;
+/// Plans of 100 steps each. `PLIMSOLL_FLEET_PLANS` overrides the number.
+const DEFAULT_PLAN_COUNT: u64 = 12;
 
 #[test]
-fn both_boards_go_the_same_way_whatever_comes_between() {
+fn both_boards_agree_in_every_order_of_operations() {
     let server = Postgres::start(Setup::default());
     let plans = std::env::var("PLIMSOLL_FLEET_PLANS").ok().and_then(|number| number.parse().ok());
-    let (merged, aside) =
-        run(plans.unwrap_or(PLANS), 100, |items| Both::new(&server, &server.socket(), items));
-    assert!(merged > 12 && aside > 0, "the runs show nothing: {merged} merged, {aside} aside");
+    let (merged, set_aside) = run_simulations(plans.unwrap_or(DEFAULT_PLAN_COUNT), 100, |items| {
+        BothBoards::new(&server, &server.socket(), items)
+    });
+    assert!(merged > 12 && set_aside > 0, "the runs show nothing: {merged} merged, {set_aside} aside");
 }
 
 #[test]
-fn pgbouncer_between_changes_nothing() {
+fn both_boards_agree_through_pgbouncer() {
     let server = Postgres::start(Setup::default());
     let bouncer = server.bouncer(ROLE);
-    run(4, 100, |items| Both::new(&server, &bouncer.address(), items));
+    run_simulations(4, 100, |items| BothBoards::new(&server, &bouncer.address(), items));
 }
 
-/// The orders by chance come to this too seldom.
+/// Random orders reach this case too rarely.
 #[test]
-fn a_late_renewal_takes_no_place_that_somebody_else_is_at_by_now() {
+fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
     let server = Postgres::start(Setup::default());
-    let items = crate::harness::items(&["a (area: src/a)", "b (area: src)", "c"]);
-    let mut both = Both::new(&server, &server.socket(), &items);
-    let first = both.claim("one", 0).expect("an item");
-    both.set_aside(first, Aside::Question("which?".to_owned())).expect("mine");
-    let late = both.claim("two", 0).expect("the second");
-    both.reopen(0);
-    let other = both.claim("three", LEASE).expect("the first, because the lease of the second is over");
-    assert_eq!((late.item, other.item), (1, 0));
-    assert_eq!(both.renew(late, LEASE), Err(Fenced));
-    assert_eq!(both.renew(other, LEASE + 1), Ok(()));
-    both.board();
-    // Both are over: whoever speaks first has it.
-    assert_eq!(both.renew(late, 3 * LEASE), Ok(()));
-    assert_eq!(both.renew(other, 3 * LEASE), Err(Fenced));
-    both.board();
+    let items = crate::harness::plan_items(&["a (area: src/a)", "b (area: src)", "c"]);
+    let mut boards = BothBoards::new(&server, &server.socket(), &items);
+    let first_claim = boards.claim("one", 0).expect("an item");
+    boards.set_aside(first_claim, SetAsideReason::Question("which?".to_owned())).expect("mine");
+    let late_claim = boards.claim("two", 0).expect("the second");
+    boards.reopen(0);
+    let other_claim =
+        boards.claim("three", LEASE_DURATION_MS).expect("the first, because the lease of the second is over");
+    assert_eq!((late_claim.item, other_claim.item), (1, 0));
+    assert_eq!(boards.renew(late_claim, LEASE_DURATION_MS), Err(StaleEpoch));
+    assert_eq!(boards.renew(other_claim, LEASE_DURATION_MS + 1), Ok(()));
+    boards.board();
+    // Both leases are expired: the first renewal wins.
+    assert_eq!(boards.renew(late_claim, 3 * LEASE_DURATION_MS), Ok(()));
+    assert_eq!(boards.renew(other_claim, 3 * LEASE_DURATION_MS), Err(StaleEpoch));
+    boards.board();
     assert_eq!(
-        both.offer(other, "c0ffee0000000000000000000000000000000000"),
+        boards.offer(other_claim, "c0ffee0000000000000000000000000000000000"),
         Ok(()),
         "nobody has taken that item itself"
     );
-    both.board();
+    boards.board();
 }
 
 #[test]
-fn plans_of_any_shape_are_the_same_board() {
+fn plans_of_any_shape_give_the_same_board() {
     let server = Postgres::start(Setup::default());
     for texts in [
         &[][..],
@@ -170,18 +193,18 @@ fn plans_of_any_shape_are_the_same_board() {
         &["a (area: src/dates)", "b (area: src/dates.rs)", "c (area: src/dates/x)", "d (area: ünï/%_)"],
         &["it's \"quoted\" \\ {} \u{1f6a2} $1 (area: a'b)", "x"],
     ] {
-        let items = crate::harness::items(texts);
-        let mut both = Both::new(&server, &server.socket(), &items);
-        both.board();
+        let items = crate::harness::plan_items(texts);
+        let mut boards = BothBoards::new(&server, &server.socket(), &items);
+        boards.board();
         for worker in 0..items.len() {
-            let Some(claim) = both.claim(&format!("worker {worker}"), 7) else { break };
-            both.board();
+            let Some(claim) = boards.claim(&format!("worker {worker}"), 7) else { break };
+            boards.board();
             if worker % 2 == 1 {
-                both.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+                boards.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
             }
         }
-        let all_over = 7 + LEASE;
-        while both.claim("last", all_over).is_some() {}
-        both.board();
+        let after_all_leases = 7 + LEASE_DURATION_MS;
+        while boards.claim("last", after_all_leases).is_some() {}
+        boards.board();
     }
 }

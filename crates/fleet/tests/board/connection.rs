@@ -1,27 +1,27 @@
-//! How the database is reached, by everything that libpq's users say, and what is said when it is not.
+//! Connecting with every setting of libpq, and the errors of a failed connection.
 
-use crate::harness::{database, items, plan, settings};
-use plimsoll_fleet::{Database, Fault, Fleet, FleetError, URL, VERSION};
+use crate::harness::{connect, new_plan, plan_items, settings_from_variables};
+use plimsoll_fleet::{Database, DatabaseFault, Fleet, FleetError, SCHEMA_VERSION, URL_VARIABLE};
 use plimsoll_testkit::postgres::{PASSWORD, Postgres, ROLE, Setup};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// What a user says by variables.
-fn connected(said: &[(&str, &str)]) -> Result<Database, FleetError> {
-    Database::connect(settings(said)?)
+/// Connects with these environment variables.
+fn connect_with_variables(variables: &[(&str, &str)]) -> Result<Database, FleetError> {
+    Database::connect(settings_from_variables(variables)?)
 }
 
-fn fault(said: &[(&str, &str)]) -> Fault {
-    match connected(said) {
+fn connect_fault(variables: &[(&str, &str)]) -> DatabaseFault {
+    match connect_with_variables(variables) {
         Err(FleetError::Database { fault, .. }) => fault,
-        Err(other) => panic!("{said:?}: {other}"),
-        Ok(_) => panic!("{said:?}: it is connected"),
+        Err(other_error) => panic!("{variables:?}: {other_error}"),
+        Ok(_) => panic!("{variables:?}: it is connected"),
     }
 }
 
-/// How the server sees its connections over TCP: `t` for one with TLS.
+/// Returns whether the server sees TLS on the fleet's only connection.
 fn has_tls(server: &Postgres) -> bool {
     let mut client = crate::harness::client(server);
     let rows = client
@@ -32,15 +32,15 @@ fn has_tls(server: &Postgres) -> bool {
 }
 
 #[test]
-fn a_server_with_tls_is_reached_in_each_mode_and_only_if_it_is_trusted() {
+fn a_server_with_tls_is_reached_in_each_mode_only_if_it_is_trusted() {
     let server = Postgres::start(Setup { has_tls: true, ..Setup::default() });
     let address = server.address();
     let root = server.root_certificate().display().to_string();
-    // A certificate of the right kind by somebody else; and the server's own, as it would be copied to a client.
-    let other = Postgres::start(Setup { has_tls: true, ..Setup::default() });
-    let stranger = other.root_certificate().display().to_string();
-    let own = server.folder().join("server.crt").display().to_string();
-    for (more, tls) in [
+    // A root certificate of another authority, and the server's own certificate as a client would have it.
+    let other_server = Postgres::start(Setup { has_tls: true, ..Setup::default() });
+    let foreign_root = other_server.root_certificate().display().to_string();
+    let server_certificate = server.folder().join("server.crt").display().to_string();
+    for (options, expected_tls) in [
         ("sslmode=disable", Ok(false)),
         ("sslmode=allow", Ok(false)),
         ("sslmode=prefer", Ok(true)),
@@ -49,66 +49,73 @@ fn a_server_with_tls_is_reached_in_each_mode_and_only_if_it_is_trusted() {
         (&*format!("sslmode=require sslrootcert={root}"), Ok(true)),
         (&format!("sslmode=verify-ca sslrootcert={root}"), Ok(true)),
         (&format!("sslmode=verify-full sslrootcert={root}"), Ok(true)),
-        (&format!("sslmode=verify-full sslrootcert={own}"), Ok(true)),
-        // The certificate is for localhost and 127.0.0.1 alone.
+        (&format!("sslmode=verify-full sslrootcert={server_certificate}"), Ok(true)),
+        // The certificate is only for localhost and 127.0.0.1.
         (
             &format!("sslmode=verify-full sslrootcert={root} host=elsewhere hostaddr=127.0.0.1"),
             Err("elsewhere"),
         ),
         (&format!("sslmode=verify-ca sslrootcert={root} host=elsewhere hostaddr=127.0.0.1"), Ok(true)),
-        (&format!("sslmode=require sslrootcert={stranger}"), Err("invalid peer certificate")),
-        (&format!("sslmode=verify-full sslrootcert={stranger}"), Err("invalid peer certificate")),
-        // What is only preferred goes on without.
-        (&format!("sslmode=prefer sslrootcert={stranger}"), Ok(false)),
+        (&format!("sslmode=require sslrootcert={foreign_root}"), Err("invalid peer certificate")),
+        (&format!("sslmode=verify-full sslrootcert={foreign_root}"), Err("invalid peer certificate")),
+        // If TLS is only preferred, the connection continues without it.
+        (&format!("sslmode=prefer sslrootcert={foreign_root}"), Ok(false)),
     ] {
-        let said = format!("{address} {more}");
-        let said = [(URL, said.as_str())];
-        match tls {
+        let address_with_options = format!("{address} {options}");
+        let variables = [(URL_VARIABLE, address_with_options.as_str())];
+        match expected_tls {
             Ok(expected) => {
-                let _database = connected(&said).unwrap_or_else(|error| panic!("{more}: {error}"));
-                assert_eq!(has_tls(&server), expected, "{more}");
+                let _database =
+                    connect_with_variables(&variables).unwrap_or_else(|error| panic!("{options}: {error}"));
+                assert_eq!(has_tls(&server), expected, "{options}");
             }
-            Err(words) => match fault(&said) {
-                Fault::Untrusted(why) => assert!(why.contains(words), "{more}: {why}"),
-                other => panic!("{more}: {other}"),
+            Err(expected_text) => match connect_fault(&variables) {
+                DatabaseFault::UntrustedCertificate(reason) => {
+                    assert!(reason.contains(expected_text), "{options}: {reason}");
+                }
+                other_fault => panic!("{options}: {other_fault}"),
             },
         }
     }
 }
 
 #[test]
-fn tls_that_one_side_demands_and_the_other_has_not_is_named() {
-    let without = Postgres::start(Setup::default());
-    let demanding = Postgres::start(Setup { has_tls: true, demands_tls: true, ..Setup::default() });
+fn tls_that_only_one_side_demands_is_reported() {
+    let server_without_tls = Postgres::start(Setup::default());
+    let tls_only_server = Postgres::start(Setup { has_tls: true, demands_tls: true, ..Setup::default() });
     for mode in ["require", "verify-full sslrootcert=/etc/hostname"] {
-        let said = format!("{} sslmode={mode}", without.address());
-        let found = connected(&[(URL, &said)]).map(|_| ()).expect_err(mode);
-        let is_no_tls = matches!(found, FleetError::Database { fault: Fault::NoTls, .. });
-        assert!(is_no_tls || matches!(found, FleetError::Trust(_)), "{mode}: {found}");
+        let address = format!("{} sslmode={mode}", server_without_tls.address());
+        let error = connect_with_variables(&[(URL_VARIABLE, &address)]).map(|_| ()).expect_err(mode);
+        let is_no_tls = matches!(error, FleetError::Database { fault: DatabaseFault::NoTls, .. });
+        assert!(is_no_tls || matches!(error, FleetError::Trust(_)), "{mode}: {error}");
     }
     for mode in ["allow", "prefer"] {
-        connected(&[(URL, &format!("{} sslmode={mode}", without.address()))]).expect(mode);
+        connect_with_variables(&[(
+            URL_VARIABLE,
+            &format!("{} sslmode={mode}", server_without_tls.address()),
+        )])
+        .expect(mode);
     }
-    for (mode, reached) in [("disable", false), ("allow", true), ("prefer", true), ("require", true)] {
-        let said = format!("{} sslmode={mode}", demanding.address());
-        assert_eq!(connected(&[(URL, &said)]).is_ok(), reached, "{mode}");
+    for (mode, is_reachable) in [("disable", false), ("allow", true), ("prefer", true), ("require", true)] {
+        let address = format!("{} sslmode={mode}", tls_only_server.address());
+        assert_eq!(connect_with_variables(&[(URL_VARIABLE, &address)]).is_ok(), is_reachable, "{mode}");
     }
-    let said = format!("{} sslmode=disable", demanding.address());
-    match fault(&[(URL, &said)]) {
-        Fault::Refused(why) => assert!(why.contains("no encryption"), "{why}"),
-        other => panic!("{other}"),
+    let address = format!("{} sslmode=disable", tls_only_server.address());
+    match connect_fault(&[(URL_VARIABLE, &address)]) {
+        DatabaseFault::AccessRefused(reason) => assert!(reason.contains("no encryption"), "{reason}"),
+        other_fault => panic!("{other_fault}"),
     }
-    // A wrong password is what is said, also where the way without TLS was refused first.
-    let said = said.replace(PASSWORD, "hunter2").replace("disable", "allow");
-    assert!(matches!(fault(&[(URL, &said)]), Fault::Password(_)));
+    // A wrong password is reported even if the connection without TLS was refused first.
+    let address = address.replace(PASSWORD, "hunter2").replace("disable", "allow");
+    assert!(matches!(connect_fault(&[(URL_VARIABLE, &address)]), DatabaseFault::WrongPassword(_)));
 }
 
 #[test]
-fn passwords_come_from_where_libpq_has_them_and_stand_in_no_message() {
+fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
     let server = Postgres::start(Setup::default());
     let home = tempfile::tempdir().expect("a home");
     let port = server.port().to_string();
-    let where_to = |home: &Path| {
+    let base_variables = |home: &Path| {
         vec![
             ("HOME", home.display().to_string()),
             ("PGHOST", "127.0.0.1".to_owned()),
@@ -117,169 +124,203 @@ fn passwords_come_from_where_libpq_has_them_and_stand_in_no_message() {
             ("PGDATABASE", "postgres".to_owned()),
         ]
     };
-    let with = |more: &[(&'static str, &str)]| {
-        let mut said = where_to(home.path());
-        said.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
-        let said: Vec<(&str, &str)> = said.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        connected(&said)
+    let connect_with = |extra_variables: &[(&'static str, &str)]| {
+        let mut variables = base_variables(home.path());
+        variables.extend(extra_variables.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        let variable_refs: Vec<(&str, &str)> =
+            variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        connect_with_variables(&variable_refs)
     };
-    let words = |found: Result<Database, FleetError>| {
-        let error = found.map(|_| ()).expect_err("no way in");
+    let error_text = |result: Result<Database, FleetError>| {
+        let error = result.map(|_| ()).expect_err("no way in");
         format!("{error} / {} / {error:?}", error.hint().unwrap_or_default())
     };
-    let none = words(with(&[]));
-    assert!(none.contains("asks for a password, and none is set"), "{none}");
-    let wrong = words(with(&[("PGPASSWORD", "hunter2")]));
-    assert!(wrong.contains("the user or the password is wrong") && !wrong.contains("hunter2"), "{wrong}");
-    assert!(wrong.contains(&format!("127.0.0.1:{port}")), "{wrong}");
-    with(&[("PGPASSWORD", PASSWORD)]).expect("the password in a variable");
+    let no_password_text = error_text(connect_with(&[]));
+    assert!(no_password_text.contains("asks for a password, and none is set"), "{no_password_text}");
+    let wrong_password_text = error_text(connect_with(&[("PGPASSWORD", "hunter2")]));
+    assert!(
+        wrong_password_text.contains("the user or the password is wrong")
+            && !wrong_password_text.contains("hunter2"),
+        "{wrong_password_text}"
+    );
+    assert!(wrong_password_text.contains(&format!("127.0.0.1:{port}")), "{wrong_password_text}");
+    connect_with(&[("PGPASSWORD", PASSWORD)]).expect("the password in a variable");
 
     let file = home.path().join(".pgpass");
     let escaped = PASSWORD.replace('\\', "\\\\").replace(':', "\\:");
     fs::write(&file, format!("127.0.0.1:{port}:*:{ROLE}:{escaped}\n")).expect("a password file");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("ours");
-    let open = words(with(&[]));
-    assert!(open.contains("chmod 600") && open.contains(".pgpass") && !open.contains(PASSWORD), "{open}");
+    let open_file_text = error_text(connect_with(&[]));
+    assert!(
+        open_file_text.contains("chmod 600")
+            && open_file_text.contains(".pgpass")
+            && !open_file_text.contains(PASSWORD),
+        "{open_file_text}"
+    );
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("ours");
-    with(&[]).expect("the password in the file");
-    with(&[("PGPASSFILE", "/nowhere")]).expect_err("another file");
+    connect_with(&[]).expect("the password in the file");
+    connect_with(&[("PGPASSFILE", "/nowhere")]).expect_err("another file");
 
-    // A service says more than the variables, and the address more than the service.
+    // A service overrides variables, and the address overrides the service.
     let services = home.path().join(".pg_service.conf");
     fs::write(&services, format!("[board]\nport={port}\nuser={ROLE}\n[off]\nport=1\n")).expect("services");
-    with(&[("PGPORT", "1"), ("PGSERVICE", "board")]).expect("the service's port");
-    with(&[(URL, &format!("service=off port={port}"))]).expect("the address's port");
-    assert!(matches!(fault_of(with(&[("PGSERVICE", "off")])), Fault::Unreachable(_)));
-    let missing = words(with(&[("PGSERVICE", "none")]));
+    connect_with(&[("PGPORT", "1"), ("PGSERVICE", "board")]).expect("the service's port");
+    connect_with(&[(URL_VARIABLE, &format!("service=off port={port}"))]).expect("the address's port");
+    assert!(matches!(
+        expect_database_fault(connect_with(&[("PGSERVICE", "off")])),
+        DatabaseFault::Unreachable(_)
+    ));
+    let missing_service_text = error_text(connect_with(&[("PGSERVICE", "none")]));
     assert!(
-        missing.contains("PGSERVICE names is not in") && missing.contains(".pg_service.conf"),
-        "{missing}"
+        missing_service_text.contains("PGSERVICE names is not in")
+            && missing_service_text.contains(".pg_service.conf"),
+        "{missing_service_text}"
     );
 }
 
-fn fault_of(found: Result<Database, FleetError>) -> Fault {
-    match found {
+fn expect_database_fault(result: Result<Database, FleetError>) -> DatabaseFault {
+    match result {
         Err(FleetError::Database { fault, .. }) => fault,
-        Err(other) => panic!("{other}"),
+        Err(other_error) => panic!("{other_error}"),
         Ok(_) => panic!("it is connected"),
     }
 }
 
 #[test]
-fn who_is_not_there_or_not_known_is_named() {
+fn unreachable_servers_and_unknown_databases_are_reported() {
     let server = Postgres::start(Setup::default());
-    // Nobody listens where somebody has just let go.
-    let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
-    let away = format!("host=127.0.0.1 port={free} user=x password=hunter2");
-    assert!(matches!(fault(&[(URL, &away)]), Fault::Unreachable(_)));
+    // A port that was just closed: nothing listens there.
+    let free_port =
+        TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
+    let unreachable = format!("host=127.0.0.1 port={free_port} user=x password=hunter2");
+    assert!(matches!(connect_fault(&[(URL_VARIABLE, &unreachable)]), DatabaseFault::Unreachable(_)));
     let no_host = "host=no-such-host.invalid user=x password=hunter2";
-    assert!(matches!(fault(&[(URL, no_host)]), Fault::Unreachable(_)));
+    assert!(matches!(connect_fault(&[(URL_VARIABLE, no_host)]), DatabaseFault::Unreachable(_)));
     let no_folder = "host=/nowhere user=x password=hunter2";
-    assert!(matches!(fault(&[(URL, no_folder)]), Fault::Unreachable(_)));
+    assert!(matches!(connect_fault(&[(URL_VARIABLE, no_folder)]), DatabaseFault::Unreachable(_)));
     let no_database = format!("{} dbname=nothing", server.socket());
-    assert!(matches!(fault(&[(URL, &no_database)]), Fault::Refused(why) if why.contains("nothing")));
-    // The last of three answers: nobody is at the first, and the second takes connections and says nothing.
-    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let three = format!(
-        "host=127.0.0.1,127.0.0.1,localhost port={free},{},{} user={ROLE} password='{PASSWORD}' dbname=postgres connect_timeout=2",
-        silent.local_addr().expect("its number").port(),
+    assert!(
+        matches!(connect_fault(&[(URL_VARIABLE, &no_database)]), DatabaseFault::AccessRefused(why) if why.contains("nothing"))
+    );
+    // Only the third of three servers answers: the first port is closed, and the second accepts connections but never answers.
+    let silent_listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let three_hosts = format!(
+        "host=127.0.0.1,127.0.0.1,localhost port={free_port},{},{} user={ROLE} password='{PASSWORD}' dbname=postgres connect_timeout=2",
+        silent_listener.local_addr().expect("its number").port(),
         server.port()
     );
-    connected(&[(URL, &three)]).expect("the third");
-    // A server that is no database.
-    let odd = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = odd.local_addr().expect("its number").port();
-    let talk = std::thread::spawn(move || {
+    connect_with_variables(&[(URL_VARIABLE, &three_hosts)]).expect("the third");
+    // A server that does not speak PostgreSQL's protocol.
+    let http_listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = http_listener.local_addr().expect("its number").port();
+    let http_thread = std::thread::spawn(move || {
         for _ in 0..2 {
-            let (mut stream, _) = odd.accept().expect("a connection");
+            let (mut stream, _) = http_listener.accept().expect("a connection");
             _ = std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n");
         }
     });
-    let error =
-        connected(&[(URL, &format!("host=127.0.0.1 port={port} user=x sslmode=disable"))]).map(|_| ());
+    let error = connect_with_variables(&[(
+        URL_VARIABLE,
+        &format!("host=127.0.0.1 port={port} user=x sslmode=disable"),
+    )])
+    .map(|_| ());
     let error = error.expect_err("no database").to_string();
     assert!(error.contains(&format!("PostgreSQL at 127.0.0.1:{port}")), "{error}");
-    _ = connected(&[(URL, &format!("host=127.0.0.1 port={port} user=x sslmode=require"))]).map(|_| ());
-    talk.join().expect("no panic");
+    _ = connect_with_variables(&[(
+        URL_VARIABLE,
+        &format!("host=127.0.0.1 port={port} user=x sslmode=require"),
+    )])
+    .map(|_| ());
+    http_thread.join().expect("no panic");
 }
 
 #[test]
-fn tables_of_another_version_or_of_nobody_are_refused() {
+fn missing_tables_and_tables_of_another_version_are_refused() {
     let server = Postgres::start(Setup::default());
-    let connect = || database(&server.socket()).expect("a connection");
-    let none = Fleet::open(connect(), "x").map(|_| ()).expect_err("no tables");
-    assert!(matches!(none, FleetError::NoSchema(_)), "{none}");
-    let mut fleet = Fleet::create(connect(), &plan("x"), &items(&["a"])).expect("a fleet");
-    let taken =
-        Fleet::create(connect(), &plan("x"), &items(&["b"])).map(|_| ()).expect_err("two of one name");
-    assert_eq!(taken.to_string(), "there is a fleet with the name `x` already");
-    assert_eq!(fleet.board().expect("an answer").items.len(), 1, "what is there stays there");
-    let missing = Fleet::open(connect(), "y").map(|_| ()).expect_err("no such fleet");
-    assert_eq!(missing.to_string(), "there is no fleet with the name `y`");
+    let connect = || connect(&server.socket()).expect("a connection");
+    let no_schema_error = Fleet::open(connect(), "x").map(|_| ()).expect_err("no tables");
+    assert!(matches!(no_schema_error, FleetError::NoSchema(_)), "{no_schema_error}");
+    let mut fleet = Fleet::create(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
+    let name_taken_error = Fleet::create(connect(), &new_plan("x"), &plan_items(&["b"]))
+        .map(|_| ())
+        .expect_err("two of one name");
+    assert_eq!(name_taken_error.to_string(), "there is a fleet with the name `x` already");
+    assert_eq!(fleet.read_board().expect("an answer").items.len(), 1, "what is there stays there");
+    let missing_fleet_error = Fleet::open(connect(), "y").map(|_| ()).expect_err("no such fleet");
+    assert_eq!(missing_fleet_error.to_string(), "there is no fleet with the name `y`");
 
     let mut client = crate::harness::client(&server);
     client
-        .batch_execute(&format!("insert into plimsoll.migration values ({})", VERSION + 1))
+        .batch_execute(&format!("insert into plimsoll.migration values ({})", SCHEMA_VERSION + 1))
         .expect("a newer one");
-    for newer in [
+    for result in [
         Fleet::open(connect(), "x").map(|_| ()),
-        Fleet::create(connect(), &plan("z"), &items(&[])).map(|_| ()),
+        Fleet::create(connect(), &new_plan("z"), &plan_items(&[])).map(|_| ()),
     ] {
-        let error = newer.expect_err("a newer version");
+        let error = result.expect_err("a newer version");
         assert!(
             error.to_string().contains(&format!(
-                "has tables of version {}; this program knows version {VERSION}",
-                VERSION + 1
+                "has tables of version {}; this program knows version {SCHEMA_VERSION}",
+                SCHEMA_VERSION + 1
             )),
             "{error}"
         );
         assert!(error.hint().expect("what to do").contains("install the newer Plimsoll"));
     }
     client.batch_execute("delete from plimsoll.migration").expect("an older one");
-    let older = Fleet::open(connect(), "x").map(|_| ()).expect_err("an older version");
-    assert!(older.hint().expect("what to do").contains("brings the tables up to date"), "{older}");
+    let older_version_error = Fleet::open(connect(), "x").map(|_| ()).expect_err("an older version");
+    assert!(
+        older_version_error.hint().expect("what to do").contains("brings the tables up to date"),
+        "{older_version_error}"
+    );
 }
 
 #[test]
-fn two_who_create_at_once_make_the_tables_once() {
+fn fleets_created_at_the_same_time_make_the_tables_once() {
     let server = Postgres::start(Setup::default());
     let server = &server;
-    let create =
-        |name: String| Fleet::create(database(&server.socket())?, &plan(&name), &items(&["a"])).map(|_| ());
+    let create = |name: String| {
+        Fleet::create(connect(&server.socket())?, &new_plan(&name), &plan_items(&["a"])).map(|_| ())
+    };
     let create = &create;
-    let made: Vec<Result<(), FleetError>> = std::thread::scope(|scope| {
+    let results: Vec<Result<(), FleetError>> = std::thread::scope(|scope| {
         let threads: Vec<_> =
             (0..8).map(|place| scope.spawn(move || create(format!("fleet {}", place / 2)))).collect();
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
-    assert_eq!(made.iter().filter(|made| made.is_ok()).count(), 4);
-    for error in made.into_iter().filter_map(Result::err) {
+    assert_eq!(results.iter().filter(|made| made.is_ok()).count(), 4);
+    for error in results.into_iter().filter_map(Result::err) {
         assert!(matches!(error, FleetError::NameTaken(_)), "{error}");
     }
 }
 
 #[test]
-fn a_fleet_is_forgotten_with_all_that_is_its_own_unless_somebody_is_at_work() {
+fn a_fleet_is_forgotten_with_all_its_rows_unless_a_worker_is_active() {
     let server = Postgres::start(Setup::default());
-    let connect = || database(&server.socket()).expect("a connection");
-    let mut fleet = Fleet::create(connect(), &plan("x"), &items(&["a"])).expect("a fleet");
-    let mut other = Fleet::create(connect(), &plan("y"), &items(&["a"])).expect("a fleet");
-    let worker = plimsoll_fleet::WorkerReport { name: "one".to_owned(), ..Default::default() };
-    fleet.report(&worker).expect("an answer");
-    let at_work = Fleet::open(connect(), "x").and_then(Fleet::forget).expect_err("at work");
-    assert_eq!(at_work.to_string(), "workers of the fleet `x` are at work: one");
+    let connect = || connect(&server.socket()).expect("a connection");
+    let mut fleet = Fleet::create(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
+    let mut other_fleet = Fleet::create(connect(), &new_plan("y"), &plan_items(&["a"])).expect("a fleet");
+    let worker = plimsoll_fleet::WorkerReport { worker_name: "one".to_owned(), ..Default::default() };
+    fleet.record_worker_report(&worker).expect("an answer");
+    let at_work_error =
+        Fleet::open(connect(), "x").and_then(Fleet::delete_if_no_active_workers).expect_err("at work");
+    assert_eq!(at_work_error.to_string(), "workers of the fleet `x` are at work: one");
     let mut client = crate::harness::client(&server);
     client.batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
-    Fleet::open(connect(), "x").and_then(Fleet::forget).expect("nobody is there");
-    for (table, left) in [("plan", 1), ("item", 1), ("worker", 0), ("event", 1)] {
+    Fleet::open(connect(), "x").and_then(Fleet::delete_if_no_active_workers).expect("nobody is there");
+    for (table, expected_count) in [("plan", 1), ("item", 1), ("worker", 0), ("event", 1)] {
         let count: i64 =
             client.query_one(&format!("select count(*) from plimsoll.{table}"), &[]).expect("rows").get(0);
-        assert_eq!(count, left, "{table}");
+        assert_eq!(count, expected_count, "{table}");
     }
-    // Whoever is still there is told.
-    assert_eq!(fleet.claim("one").expect("an answer"), None);
-    for said in [fleet.board().map(|_| ()), fleet.report(&worker), fleet.become_merger("m").map(|_| ())] {
-        assert_eq!(said.expect_err("forgotten").to_string(), "there is no fleet with the name `x`");
+    // Operations on the deleted fleet claim nothing or return an error.
+    assert_eq!(fleet.claim_next_item("one").expect("an answer"), None);
+    for result in [
+        fleet.read_board().map(|_| ()),
+        fleet.record_worker_report(&worker),
+        fleet.acquire_merger_lease("m").map(|_| ()),
+    ] {
+        assert_eq!(result.expect_err("forgotten").to_string(), "there is no fleet with the name `x`");
     }
-    assert!(other.claim("one").expect("an answer").is_some());
+    assert!(other_fleet.claim_next_item("one").expect("an answer").is_some());
 }

@@ -1,54 +1,61 @@
-//! What a fleet has beside its claims: draining, an end, and the views for dashboards.
+//! Draining, ended fleets, and the views for dashboards.
 
-use crate::harness::{Member, client, create};
+use crate::harness::{MemberSteps, client, create_fleet};
 use plimsoll_fleet::WorkerReport;
-use plimsoll_policy::workers::LEASE;
+use plimsoll_policy::workers::LEASE_DURATION_MS;
 use plimsoll_testkit::postgres::{Postgres, Setup};
 
 #[test]
 fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
     let server = Postgres::start(Setup::default());
-    // A claim of the second takes the plan's lock first.
+    // A claim of the second fleet locks the plan first, because its items have areas.
     for (name, texts) in [("x", ["a", "b"]), ("y", ["a (area: src)", "b (area: docs)"])] {
-        let mut fleet = create(&server.socket(), name, &texts);
-        let set = |what: &str| {
-            let sql = format!("update plimsoll.plan set {what} where name = '{name}'");
+        let mut fleet = create_fleet(&server.socket(), name, &texts);
+        let update_plan = |assignment: &str| {
+            let sql = format!("update plimsoll.plan set {assignment} where name = '{name}'");
             client(&server).batch_execute(&sql).expect("a plan");
         };
-        let mine = fleet.claim("one").expect("an answer").expect("an item");
-        set("draining = true");
-        assert_eq!(fleet.claim("two").expect("an answer"), None);
-        // What is begun is finished.
-        fleet.renew(mine).expect("mine");
-        fleet.offer(mine, "c0ffee0000000000000000000000000000000000").expect("mine");
-        set("draining = false");
-        assert!(fleet.claim("two").expect("an answer").is_some());
+        let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
+        update_plan("draining = true");
+        assert_eq!(fleet.claim_next_item("two").expect("an answer"), None);
+        // An item that was claimed can still be finished.
+        fleet.renew_claim(claim).expect("mine");
+        fleet.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+        update_plan("draining = false");
+        assert!(fleet.claim_next_item("two").expect("an answer").is_some());
         for ended in ["done", "stopped"] {
-            set(&format!("ended = '{ended}'"));
-            assert_eq!(fleet.claim("three").expect("an answer"), None);
+            update_plan(&format!("ended = '{ended}'"));
+            assert_eq!(fleet.claim_next_item("three").expect("an answer"), None);
         }
-        set("ended = null");
-        assert_eq!(fleet.claim("three").expect("an answer"), None, "nothing is left");
+        update_plan("ended = null");
+        assert_eq!(fleet.claim_next_item("three").expect("an answer"), None, "nothing is left");
     }
 }
 
 #[test]
-fn the_views_for_dashboards_count_what_is_there() {
+fn the_views_for_dashboards_count_items_workers_and_costs() {
     let server = Postgres::start(Setup::default());
-    let mut fleet = create(&server.socket(), "x", &["a", "b", "c", "d"]);
+    let mut fleet = create_fleet(&server.socket(), "x", &["a", "b", "c", "d"]);
     let mut client = client(&server);
     for (name, machine, cost) in [("m/1", "m", 1.0), ("m/2", "m", 0.5), ("n/1", "n", 0.25)] {
         let (name, machine) = (name.to_owned(), machine.to_owned());
-        fleet.report(&WorkerReport { name, machine, cost, ..WorkerReport::default() }).expect("an answer");
+        fleet
+            .record_worker_report(&WorkerReport {
+                worker_name: name,
+                machine_name: machine,
+                total_cost_usd: cost,
+                ..WorkerReport::default()
+            })
+            .expect("an answer");
     }
-    let first = fleet.claim("m/1").expect("an answer").expect("an item");
-    fleet.offer(first, "c0ffee0000000000000000000000000000000000").expect("mine");
-    let merger = fleet.become_merger("m").expect("an answer").expect("nobody else");
-    fleet.land(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
-    fleet.settle(|_| true).expect("an answer");
-    let second = fleet.claim("m/2").expect("an answer").expect("an item");
-    fleet.ask(second, "Which?").expect("mine");
-    fleet.claim("n/1").expect("an answer").expect("an item");
+    let first_claim = fleet.claim_next_item("m/1").expect("an answer").expect("an item");
+    fleet.offer(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+    let merger = fleet.acquire_merger_lease("m").expect("an answer").expect("nobody else");
+    fleet.record_landing_commit(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
+    fleet.mark_landed_merged(|_| true).expect("an answer");
+    let second_claim = fleet.claim_next_item("m/2").expect("an answer").expect("an item");
+    fleet.ask_question(second_claim, "Which?").expect("mine");
+    fleet.claim_next_item("n/1").expect("an answer").expect("an item");
     let row = client
         .query_one(
             "select * from plimsoll.fleet_status where fleet = 'x' and created > now() - interval '1 day'",
@@ -73,14 +80,19 @@ fn the_views_for_dashboards_count_what_is_there() {
     let costs: Vec<(String, i64, f64)> =
         costs.expect("rows").iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
     assert_eq!(costs, [("m".to_owned(), 2, 1.5), ("n".to_owned(), 1, 0.25)]);
-    // A worker that has reported nothing for the length of a lease does not count.
-    let silent = format!("update plimsoll.worker set seen = plimsoll.moment() - {LEASE} where name = 'n/1'");
-    client.batch_execute(&silent).expect("a worker");
-    let there = client.query_one("select is_there from plimsoll.fleet_workers where worker = 'n/1'", &[]);
-    assert!(!there.expect("a row").get::<_, bool>(0));
-    let nearly =
-        format!("update plimsoll.worker set seen = plimsoll.moment() - {LEASE} + 60000 where name = 'n/1'");
-    client.batch_execute(&nearly).expect("a worker");
-    let there = client.query_one("select is_there from plimsoll.fleet_workers where worker = 'n/1'", &[]);
-    assert!(there.expect("a row").get::<_, bool>(0));
+    // A worker without a report for a lease does not count.
+    let make_silent = format!(
+        "update plimsoll.worker set seen = plimsoll.moment() - {LEASE_DURATION_MS} where name = 'n/1'"
+    );
+    client.batch_execute(&make_silent).expect("a worker");
+    let is_active_row =
+        client.query_one("select is_there from plimsoll.fleet_workers where worker = 'n/1'", &[]);
+    assert!(!is_active_row.expect("a row").get::<_, bool>(0));
+    let make_nearly_silent = format!(
+        "update plimsoll.worker set seen = plimsoll.moment() - {LEASE_DURATION_MS} + 60000 where name = 'n/1'"
+    );
+    client.batch_execute(&make_nearly_silent).expect("a worker");
+    let is_active_row =
+        client.query_one("select is_there from plimsoll.fleet_workers where worker = 'n/1'", &[]);
+    assert!(is_active_row.expect("a row").get::<_, bool>(0));
 }

@@ -1,198 +1,224 @@
-//! What happens between a fleet and its database, and between two of its operations.
+//! Faults between a fleet and its database, and between two of its operations.
 //!
 //! Tests commands shown in docs/fleet.md.
 
-use crate::harness::{Member, client, create, database, open};
-use plimsoll_domain::board::Stage;
-use plimsoll_fleet::{Fault, Fleet, FleetError};
-use plimsoll_policy::workers::{Fenced, LEASE};
+use crate::harness::{MemberSteps, client, connect, create_fleet, open_fleet};
+use plimsoll_domain::board::ItemStage;
+use plimsoll_fleet::{DatabaseFault, Fleet, FleetError};
+use plimsoll_policy::workers::{LEASE_DURATION_MS, StaleEpoch};
 use plimsoll_testkit::postgres::{Postgres, ROLE, Setup, of_the_page};
 use plimsoll_testkit::proxy::Proxy;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-fn fault<T>(said: Result<T, FleetError>) -> Fault {
-    match said {
+fn expect_database_fault<T>(result: Result<T, FleetError>) -> DatabaseFault {
+    match result {
         Err(FleetError::Database { fault, .. }) => fault,
-        Err(other) => panic!("{other}"),
+        Err(other_error) => panic!("{other_error}"),
         Ok(_) => panic!("it was done"),
     }
 }
 
 #[test]
-fn what_was_done_before_the_server_is_gone_stays_done_and_work_goes_on_after() {
+fn finished_operations_survive_a_server_restart_and_work_continues() {
     let mut server = Postgres::start(Setup::default());
-    let mut fleet = create(&server.socket(), "x", &["a", "b", "c"]);
-    let first = fleet.claim("one").expect("an answer").expect("an item");
-    let second = fleet.claim("one").expect("an answer").expect("an item");
-    fleet.offer(first, "c0ffee0000000000000000000000000000000000").expect("mine");
-    let merger = fleet.become_merger("m").expect("an answer").expect("nobody else");
-    fleet.land(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
-    let before = fleet.board().expect("an answer");
+    let mut fleet = create_fleet(&server.socket(), "x", &["a", "b", "c"]);
+    let first_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
+    let second_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
+    fleet.offer(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+    let merger = fleet.acquire_merger_lease("m").expect("an answer").expect("nobody else");
+    fleet.record_landing_commit(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
+    let before = fleet.read_board().expect("an answer");
     server.restart_immediately();
-    let lost = fleet.give_back(second).expect_err("the connection is gone");
-    assert!(lost.may_pass(), "{lost}");
+    let error = fleet.give_back(second_claim).expect_err("the connection is gone");
+    assert!(error.is_transient(), "{error}");
     assert_eq!(
-        lost.to_string(),
+        error.to_string(),
         format!(
             "cannot give an item back (PostgreSQL at {}/.s.PGSQL.{}): the connection was lost before the answer came",
             server.folder().display(),
             server.port()
         )
     );
-    assert_eq!(fleet.board().expect("a connection of its own accord"), before);
-    fleet.renew(second).expect("still mine");
-    assert_eq!(fleet.become_merger("m").expect("an answer"), Some(merger));
+    assert_eq!(fleet.read_board().expect("a connection of its own accord"), before);
+    fleet.renew_claim(second_claim).expect("still mine");
+    assert_eq!(fleet.acquire_merger_lease("m").expect("an answer"), Some(merger));
     assert_eq!(
-        fleet.settle(|commit| commit == "beef000000000000000000000000000000000000").expect("an answer"),
+        fleet
+            .mark_landed_merged(|commit| commit == "beef000000000000000000000000000000000000")
+            .expect("an answer"),
         [0]
     );
     server.restart_immediately();
     assert!(matches!(
-        fault(fleet.offer(second, "c0de000000000000000000000000000000000000")),
-        Fault::Lost | Fault::Restarting
+        expect_database_fault(fleet.offer(second_claim, "c0de000000000000000000000000000000000000")),
+        DatabaseFault::ConnectionLost | DatabaseFault::Restarting
     ));
-    fleet.offer(second, "c0de000000000000000000000000000000000000").expect("it had not arrived");
+    fleet.offer(second_claim, "c0de000000000000000000000000000000000000").expect("it had not arrived");
 }
 
 #[test]
-fn a_server_that_is_away_or_takes_nothing_is_named() {
+fn a_read_only_or_stopped_server_is_reported() {
     let mut server = Postgres::start(Setup::default());
-    let mut fleet = create(&server.socket(), "x", &["a", "b"]);
-    let mine = fleet.claim("one").expect("an answer").expect("an item");
-    let before = fleet.board().expect("an answer");
+    let mut fleet = create_fleet(&server.socket(), "x", &["a", "b"]);
+    let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
+    let before = fleet.read_board().expect("an answer");
     client(&server)
         .batch_execute(&format!("alter role {ROLE} set default_transaction_read_only = on"))
         .expect("a role");
-    // As on a standby; the connection that is there does not know yet.
-    let mut late = open(&server.socket(), "x");
-    for said in [
-        late.claim("two").map(|_| ()),
-        late.renew(mine),
-        late.offer(mine, "c0ffee0000000000000000000000000000000000"),
-        late.give_back(mine),
-        late.become_merger("m").map(|_| ()),
-        late.report(&plimsoll_fleet::WorkerReport { name: "two".to_owned(), ..Default::default() }),
-        late.pause(Duration::from_secs(1)),
-        Fleet::create(database(&server.socket()).expect("it can be read"), &crate::harness::plan("y"), &[])
-            .map(|_| ()),
+    // Read-only, as on a standby. An existing connection is not affected, so another one is opened.
+    let mut late_fleet = open_fleet(&server.socket(), "x");
+    for result in [
+        late_fleet.claim_next_item("two").map(|_| ()),
+        late_fleet.renew_claim(claim),
+        late_fleet.offer(claim, "c0ffee0000000000000000000000000000000000"),
+        late_fleet.give_back(claim),
+        late_fleet.acquire_merger_lease("m").map(|_| ()),
+        late_fleet.record_worker_report(&plimsoll_fleet::WorkerReport {
+            worker_name: "two".to_owned(),
+            ..Default::default()
+        }),
+        late_fleet.pause_for(Duration::from_secs(1)),
+        Fleet::create(
+            connect(&server.socket()).expect("it can be read"),
+            &crate::harness::new_plan("y"),
+            &[],
+        )
+        .map(|_| ()),
     ] {
-        let error = said.expect_err("read-only");
-        assert!(matches!(&error, FleetError::Database { fault: Fault::ReadOnly, .. }), "{error}");
+        let error = result.expect_err("read-only");
+        assert!(matches!(&error, FleetError::Database { fault: DatabaseFault::ReadOnly, .. }), "{error}");
         assert!(error.hint().expect("what to do").contains("primary"), "{error}");
     }
-    assert_eq!(late.board().expect("it can be read"), before);
+    assert_eq!(late_fleet.read_board().expect("it can be read"), before);
     let primary = format!("{} target_session_attrs=read-write", server.socket());
     assert!(
-        matches!(fault(database(&primary)), Fault::Unreachable(why) if why.contains("does not allow writes"))
+        matches!(expect_database_fault(connect(&primary)), DatabaseFault::Unreachable(reason) if reason.contains("does not allow writes"))
     );
     server.restart_immediately();
     drop(server);
-    assert!(matches!(fault(fleet.claim("one")), Fault::Lost | Fault::Restarting));
-    assert!(matches!(fault(fleet.claim("one")), Fault::Unreachable(_)));
+    assert!(matches!(
+        expect_database_fault(fleet.claim_next_item("one")),
+        DatabaseFault::ConnectionLost | DatabaseFault::Restarting
+    ));
+    assert!(matches!(expect_database_fault(fleet.claim_next_item("one")), DatabaseFault::Unreachable(_)));
 }
 
 #[test]
-fn somebody_who_holds_the_rows_for_too_long_is_waited_for_and_then_named() {
+fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
     let server = Postgres::start(Setup::default());
-    let mut fleet = create(&server.socket(), "x", &["a", "b"]);
-    let mine = fleet.claim("one").expect("an answer").expect("an item");
-    let mut holder = client(&server);
-    holder.batch_execute("begin; select from plimsoll.item where place = 0 for update").expect("a lock");
-    // Who claims passes it over, and is not held up.
-    assert_eq!(fleet.claim("two").expect("an answer").map(|claim| claim.item), Some(1));
-    let held = thread::scope(|scope| {
-        let given_back = scope.spawn(|| fleet.give_back(mine));
+    let mut fleet = create_fleet(&server.socket(), "x", &["a", "b"]);
+    let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
+    let mut lock_client = client(&server);
+    lock_client.batch_execute("begin; select from plimsoll.item where place = 0 for update").expect("a lock");
+    // A claim skips the locked row and does not wait.
+    assert_eq!(fleet.claim_next_item("two").expect("an answer").map(|claim| claim.item), Some(1));
+    let give_back_result = thread::scope(|scope| {
+        let give_back_thread = scope.spawn(|| fleet.give_back(claim));
         thread::sleep(Duration::from_millis(300));
-        assert!(!given_back.is_finished());
+        assert!(!give_back_thread.is_finished());
         client(&server)
             .batch_execute(
                 "select pg_cancel_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'",
             )
             .expect("an administrator");
-        given_back.join().expect("no panic")
+        give_back_thread.join().expect("no panic")
     });
-    let error = held.expect_err("it was ended");
+    let error = give_back_result.expect_err("it was ended");
     assert!(
-        error.may_pass() && matches!(&error, FleetError::Database { fault: Fault::Busy(_), .. }),
+        error.is_transient() && matches!(&error, FleetError::Database { fault: DatabaseFault::Busy(_), .. }),
         "{error}"
     );
-    holder.batch_execute("rollback").expect("no lock");
-    fleet.give_back(mine).expect("mine, and on the same connection");
+    lock_client.batch_execute("rollback").expect("no lock");
+    fleet.give_back(claim).expect("mine, and on the same connection");
 }
 
 #[test]
-fn a_role_without_rights_is_named() {
+fn a_role_without_rights_is_reported() {
     let server = Postgres::start(Setup::default());
-    create(&server.socket(), "x", &["a"]);
+    create_fleet(&server.socket(), "x", &["a"]);
     client(&server).batch_execute("create role deckhand login").expect("a role");
     let address = server.socket_of("deckhand");
-    let refused =
-        Fleet::open(database(&address).expect("a connection"), "x").map(|_| ()).expect_err("no rights");
-    assert!(matches!(&refused, FleetError::Database { fault: Fault::NoRight(_), .. }), "{refused}");
-    let rights = of_the_page("deckhand").replace("create role deckhand login;", "");
-    client(&server).batch_execute(&rights).expect("rights");
-    // What a verify command runs and an item says is not the members' to change.
-    let mut member = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
+    let error =
+        Fleet::open(connect(&address).expect("a connection"), "x").map(|_| ()).expect_err("no rights");
+    assert!(matches!(&error, FleetError::Database { fault: DatabaseFault::MissingRight(_), .. }), "{error}");
+    let grants = of_the_page("deckhand").replace("create role deckhand login;", "");
+    client(&server).batch_execute(&grants).expect("rights");
+    // Members must not change verify commands or the text of items.
+    let mut member_client = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
     for change in
         ["plan set verify = '{}'", "plan set target = ''", "item set text = ''", "item set needs = '{}'"]
     {
-        let refused = member.execute(&format!("update plimsoll.{change}"), &[]).expect_err(change);
-        assert_eq!(refused.code().map(postgres::error::SqlState::code), Some("42501"), "{change}");
+        let error = member_client.execute(&format!("update plimsoll.{change}"), &[]).expect_err(change);
+        assert_eq!(error.code().map(postgres::error::SqlState::code), Some("42501"), "{change}");
     }
-    // What a worker and a merger need, and no more.
-    let mut fleet = open(&address, "x");
-    let mine = fleet.claim("one").expect("an answer").expect("an item");
-    fleet.renew(mine).expect("mine");
+    // The documented rights are enough for a worker and a merger, and for no more.
+    let mut fleet = open_fleet(&address, "x");
+    let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
+    fleet.renew_claim(claim).expect("mine");
     fleet
-        .report(&plimsoll_fleet::WorkerReport { name: "one".to_owned(), ..Default::default() })
+        .record_worker_report(&plimsoll_fleet::WorkerReport {
+            worker_name: "one".to_owned(),
+            ..Default::default()
+        })
         .expect("an answer");
-    fleet.offer(mine, "c0ffee0000000000000000000000000000000000").expect("mine");
-    let merger = fleet.become_merger("m").expect("an answer").expect("nobody else");
-    fleet.land(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
-    assert_eq!(fleet.settle(|_| true).expect("an answer"), [0]);
-    assert!(fleet.drain(true).expect("an answer") && fleet.drain(false).expect("an answer"));
-    assert!(!fleet.answer(0, "x").expect("an answer"));
-    assert!(fleet.stop().expect("an answer"));
+    fleet.offer(claim, "c0ffee0000000000000000000000000000000000").expect("mine");
+    let merger = fleet.acquire_merger_lease("m").expect("an answer").expect("nobody else");
+    fleet.record_landing_commit(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
+    assert_eq!(fleet.mark_landed_merged(|_| true).expect("an answer"), [0]);
+    assert!(fleet.set_draining(true).expect("an answer") && fleet.set_draining(false).expect("an answer"));
+    assert!(!fleet.answer_question(0, "x").expect("an answer"));
+    assert!(fleet.stop_for_good().expect("an answer"));
     client(&server).batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
-    assert!(matches!(fault(fleet.forget()), Fault::NoRight(_)));
-    let prepared = plimsoll_fleet::prepare(&mut database(&address).expect("a connection"), "y");
-    assert!(matches!(fault(prepared), Fault::NoRight(_)));
+    assert!(matches!(
+        expect_database_fault(fleet.delete_if_no_active_workers()),
+        DatabaseFault::MissingRight(_)
+    ));
+    let prepared =
+        plimsoll_fleet::migrate_and_refuse_taken_name(&mut connect(&address).expect("a connection"), "y");
+    assert!(matches!(expect_database_fault(prepared), DatabaseFault::MissingRight(_)));
 }
 
 #[test]
-fn a_dashboards_role_sees_the_views_and_nothing_else() {
+fn a_dashboard_role_sees_the_views_and_nothing_else() {
     let server = Postgres::start(Setup::default());
-    create(&server.socket(), "x", &["a"]);
+    create_fleet(&server.socket(), "x", &["a"]);
     client(&server).batch_execute(&of_the_page("lookout")).expect("rights");
     let address = server.socket_of("lookout");
-    let mut lookout = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
+    let mut dashboard_client = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
     for view in ["fleet_status", "fleet_items", "fleet_workers", "fleet_costs"] {
-        lookout.query(&format!("select * from plimsoll.{view}"), &[]).expect(view);
+        dashboard_client.query(&format!("select * from plimsoll.{view}"), &[]).expect(view);
     }
     for table in ["plan", "item", "worker", "event", "migration"] {
-        let refused = lookout.query(&format!("select * from plimsoll.{table}"), &[]).expect_err(table);
-        assert_eq!(refused.code().map(postgres::error::SqlState::code), Some("42501"), "{table}");
+        let error = dashboard_client.query(&format!("select * from plimsoll.{table}"), &[]).expect_err(table);
+        assert_eq!(error.code().map(postgres::error::SqlState::code), Some("42501"), "{table}");
     }
 }
 
 #[test]
-fn a_connection_that_is_cut_anywhere_leaves_a_step_done_or_not_done_and_never_half() {
+fn a_connection_cut_anywhere_leaves_an_operation_done_or_undone() {
     let server = Postgres::start(Setup::default());
     let proxy = Proxy::before(server.port());
-    // A claim of the first takes several statements, one of the second is one.
-    create(&server.socket(), "x", &["a (area: src)", "b (area: docs)"]);
-    create(&server.socket(), "y", &["a", "b"]);
-    // So many bytes of the words that go one way: within a statement, within a transaction, within the answer.
-    let there = (1..20).map(|step| (step * 130, u64::MAX));
-    let back = (0..36).map(|step| (u64::MAX, step * 14));
-    let cuts: Vec<(u64, u64)> = there.chain(back).collect();
+    // A claim of the first fleet takes several statements, one of the second is a single statement.
+    create_fleet(&server.socket(), "x", &["a (area: src)", "b (area: docs)"]);
+    create_fleet(&server.socket(), "y", &["a", "b"]);
+    // Number of bytes that pass in one direction: cuts within a statement, a transaction and a response.
+    let request_cuts = (1..20).map(|step| (step * 130, u64::MAX));
+    let response_cuts = (0..36).map(|step| (u64::MAX, step * 14));
+    let cuts: Vec<(u64, u64)> = request_cuts.chain(response_cuts).collect();
     for name in ["x", "y"] {
-        let mut look = open(&server.socket(), name);
+        let mut observer_fleet = open_fleet(&server.socket(), name);
         let (mut done, mut undone) = (0, 0);
-        for (there, back) in &cuts {
-            match cut_in_a_claim(&server, &proxy, &mut look, name, *there, *back) {
+        for (request_bytes, response_bytes) in &cuts {
+            match claim_with_cut_connection(
+                &server,
+                &proxy,
+                &mut observer_fleet,
+                name,
+                *request_bytes,
+                *response_bytes,
+            ) {
                 Some(0) => undone += 1,
                 Some(_) => done += 1,
                 None => {}
@@ -202,128 +228,131 @@ fn a_connection_that_is_cut_anywhere_leaves_a_step_done_or_not_done_and_never_ha
     }
 }
 
-/// How many items were claimed by a claim whose connection was cut; none if it had its answer before.
-fn cut_in_a_claim(
+/// Claims over a connection that is cut. Returns how many items were claimed, or `None` if the response arrived before the cut.
+fn claim_with_cut_connection(
     server: &Postgres,
     proxy: &Proxy,
-    look: &mut Fleet,
+    observer_fleet: &mut Fleet,
     name: &str,
-    there: u64,
-    back: u64,
+    request_bytes: u64,
+    response_bytes: u64,
 ) -> Option<usize> {
-    let mut fleet = open(&server.address_by(ROLE, proxy.port()), name);
-    let before = look.board().expect("an answer");
-    proxy.let_pass(there, back);
-    let said = fleet.claim("one");
+    let mut fleet = open_fleet(&server.address_by(ROLE, proxy.port()), name);
+    let before = observer_fleet.read_board().expect("an answer");
+    proxy.let_pass(request_bytes, response_bytes);
+    let claim_result = fleet.claim_next_item("one");
     proxy.let_pass(u64::MAX, u64::MAX);
-    let after = settled(look, server);
+    let after = board_when_all_idle(observer_fleet, server);
     let claimed = after.items.iter().zip(&before.items).filter(|(new, old)| new.epoch != old.epoch).count();
     assert!(claimed <= 1);
-    // The journal says the same as the rows.
-    let told = look.events(0, 10_000).expect("the journal");
+    // The journal must agree with the rows.
+    let events = observer_fleet.events_after(0, 10_000).expect("the journal");
     let epochs: u64 = after.items.iter().map(|row| row.epoch).sum();
-    assert_eq!(told.iter().filter(|event| event.kind == "claimed").count() as u64, epochs);
-    let over = "update plimsoll.item set lease_until = 0 where stage = 'leased'";
-    client(server).batch_execute(over).expect("over");
-    // It goes on by itself, on a new connection.
-    fleet.board().expect("a new connection");
-    match said {
+    assert_eq!(events.iter().filter(|event| event.kind == "claimed").count() as u64, epochs);
+    let expire_leases = "update plimsoll.item set lease_until = 0 where stage = 'leased'";
+    client(server).batch_execute(expire_leases).expect("over");
+    // The fleet reconnects by itself.
+    fleet.read_board().expect("a new connection");
+    match claim_result {
         Ok(claim) => {
             assert_eq!(claimed, usize::from(claim.is_some()));
             None
         }
         Err(error) => {
-            assert!(error.may_pass(), "{there} {back}: {error}");
+            assert!(error.is_transient(), "{request_bytes} {response_bytes}: {error}");
             Some(claimed)
         }
     }
 }
 
-/// The board once no transaction of anybody's is under way.
-fn settled(look: &mut Fleet, server: &Postgres) -> plimsoll_domain::board::BoardState {
+/// Waits until no transaction of another connection is running, and returns the board.
+fn board_when_all_idle(observer_fleet: &mut Fleet, server: &Postgres) -> plimsoll_domain::board::BoardState {
     let mut client = client(server);
-    let begun = Instant::now();
-    let others = "select count(*) from pg_stat_activity
+    let started_at = Instant::now();
+    let count_other_transactions = "select count(*) from pg_stat_activity
         where backend_type = 'client backend' and pid <> pg_backend_pid() and state <> 'idle'";
-    while client.query_one(others, &[]).expect("the server's view").get::<_, i64>(0) > 0 {
-        assert!(begun.elapsed() < Duration::from_secs(30), "somebody does not end");
+    while client.query_one(count_other_transactions, &[]).expect("the server's view").get::<_, i64>(0) > 0 {
+        assert!(started_at.elapsed() < Duration::from_secs(30), "somebody does not end");
         thread::sleep(Duration::from_millis(2));
     }
-    look.board().expect("an answer")
+    observer_fleet.read_board().expect("an answer")
 }
 
 #[test]
-fn a_worker_that_is_frozen_with_the_plan_in_its_hand_holds_nobody_up_for_long() {
+fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
     let server = Postgres::start(Setup::default());
-    create(&server.socket(), "x", &["a (area: src)", "b (area: docs)"]);
+    create_fleet(&server.socket(), "x", &["a (area: src)", "b (area: docs)"]);
     let proxy = Proxy::before(server.port());
-    let mut frozen = open(&server.address_by(ROLE, proxy.port()), "x");
-    let mut other = open(&server.socket(), "x");
-    // It is stopped when it has locked the plan: the server has heard the lock, and hears nothing more.
-    let locked = AtomicBool::new(false);
-    let (proxy, locked) = (&proxy, &locked);
-    let mut watch = client(&server);
+    let mut frozen_fleet = open_fleet(&server.address_by(ROLE, proxy.port()), "x");
+    let mut other_fleet = open_fleet(&server.socket(), "x");
+    // The worker is frozen while it has locked the plan: the server has executed the lock and receives nothing more.
+    let has_locked = AtomicBool::new(false);
+    let (proxy, has_locked) = (&proxy, &has_locked);
+    let mut watch_client = client(&server);
     thread::scope(|scope| {
-        let late = scope.spawn(move || {
+        let late_thread = scope.spawn(move || {
             let mut tries = 0;
-            while !locked.load(Ordering::SeqCst) && tries < 2_000 {
-                frozen.become_merger("m").expect("an answer");
+            while !has_locked.load(Ordering::SeqCst) && tries < 2_000 {
+                frozen_fleet.acquire_merger_lease("m").expect("an answer");
                 tries += 1;
             }
-            frozen.become_merger("m")
+            frozen_fleet.acquire_merger_lease("m")
         });
-        let held = "select count(*) from pg_stat_activity join pg_locks using (pid) where state = 'idle in transaction'
+        let count_held_locks = "select count(*) from pg_stat_activity join pg_locks using (pid) where state = 'idle in transaction'
             and relation = 'plimsoll.plan'::regclass and mode = 'RowShareLock'";
-        let begun = Instant::now();
+        let started_at = Instant::now();
         loop {
             proxy.hold(true);
             thread::sleep(Duration::from_millis(30));
-            if watch.query_one(held, &[]).expect("the server's view").get::<_, i64>(0) == 1 {
+            if watch_client.query_one(count_held_locks, &[]).expect("the server's view").get::<_, i64>(0) == 1
+            {
                 break;
             }
             proxy.hold(false);
             thread::sleep(Duration::from_millis(3));
-            assert!(begun.elapsed() < Duration::from_secs(30), "it is never caught");
+            assert!(started_at.elapsed() < Duration::from_secs(30), "it is never caught");
         }
-        locked.store(true, Ordering::SeqCst);
-        let begun = Instant::now();
-        assert!(other.claim("two").expect("the server ends a silent client").is_some());
-        let waited = begun.elapsed();
-        assert!(waited > Duration::from_secs(2) && waited < Duration::from_secs(25), "{waited:?}");
+        has_locked.store(true, Ordering::SeqCst);
+        let started_at = Instant::now();
+        assert!(other_fleet.claim_next_item("two").expect("the server ends a silent client").is_some());
+        let wait_time = started_at.elapsed();
+        assert!(wait_time > Duration::from_secs(2) && wait_time < Duration::from_secs(25), "{wait_time:?}");
         proxy.hold(false);
-        // Whatever it was at is undone, or was done before; it is told, and goes on with the next.
-        let _ = late.join();
+        // The frozen transaction was rolled back, or committed before; the worker gets an error or continues.
+        let _ = late_thread.join();
     });
-    assert!(other.claim("two").expect("an answer").is_some());
+    assert!(other_fleet.claim_next_item("two").expect("an answer").is_some());
 }
 
 #[test]
-fn a_worker_that_comes_back_after_its_lease_changes_nothing() {
+fn a_worker_that_returns_after_its_lease_changes_nothing() {
     let server = Postgres::start(Setup::default());
-    let mut fleet = create(&server.socket(), "x", &["a"]);
-    let mut other = open(&server.socket(), "x");
-    let mine = fleet.claim("one").expect("an answer").expect("an item");
-    assert_eq!(other.claim("two").expect("an answer"), None);
-    let moved = format!("update plimsoll.item set lease_until = lease_until - {LEASE}");
-    client(&server).batch_execute(&moved).expect("90 seconds later");
-    let theirs = other.claim("two").expect("an answer").expect("it is over");
-    assert_eq!((theirs.item, theirs.epoch), (mine.item, mine.epoch + 1));
-    let before = other.board().expect("an answer");
-    for late in [
-        fleet.renew(mine),
-        fleet.offer(mine, "late"),
-        fleet.give_back(mine),
-        fleet.fail(mine, "late"),
-        fleet.ask(mine, "late"),
+    let mut fleet = create_fleet(&server.socket(), "x", &["a"]);
+    let mut other_fleet = open_fleet(&server.socket(), "x");
+    let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
+    assert_eq!(other_fleet.claim_next_item("two").expect("an answer"), None);
+    let expire_lease = format!("update plimsoll.item set lease_until = lease_until - {LEASE_DURATION_MS}");
+    client(&server).batch_execute(&expire_lease).expect("90 seconds later");
+    let other_claim = other_fleet.claim_next_item("two").expect("an answer").expect("it is over");
+    assert_eq!((other_claim.item, other_claim.epoch), (claim.item, claim.epoch + 1));
+    let before = other_fleet.read_board().expect("an answer");
+    for late_result in [
+        fleet.renew_claim(claim),
+        fleet.offer(claim, "late"),
+        fleet.give_back(claim),
+        fleet.fail(claim, "late"),
+        fleet.ask_question(claim, "late"),
     ] {
-        assert!(matches!(late, Err(FleetError::Fenced(Fenced))), "{late:?}");
+        assert!(matches!(late_result, Err(FleetError::StaleEpoch(StaleEpoch))), "{late_result:?}");
     }
-    assert_eq!(other.board().expect("an answer"), before);
-    other.offer(theirs, "c0ffee0000000000000000000000000000000000").expect("its own");
+    assert_eq!(other_fleet.read_board().expect("an answer"), before);
+    other_fleet.offer(other_claim, "c0ffee0000000000000000000000000000000000").expect("its own");
     assert_eq!(
-        fleet.board().expect("an answer").items[0].stage,
-        Stage::Offered { commit: "c0ffee0000000000000000000000000000000000".to_owned() }
+        fleet.read_board().expect("an answer").items[0].stage,
+        ItemStage::ReadyToMerge { commit: "c0ffee0000000000000000000000000000000000".to_owned() }
     );
-    let error = other.offer(theirs, "c0ffee0000000000000000000000000000000000").expect_err("it has arrived");
-    assert!(matches!(error, FleetError::Fenced(_)), "{error}");
+    let error = other_fleet
+        .offer(other_claim, "c0ffee0000000000000000000000000000000000")
+        .expect_err("it has arrived");
+    assert!(matches!(error, FleetError::StaleEpoch(_)), "{error}");
 }

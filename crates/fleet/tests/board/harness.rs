@@ -1,98 +1,111 @@
-//! Fleets on servers of the test's own.
+//! Fleets on test servers.
 
-use plimsoll_domain::state::Deliver;
+use plimsoll_domain::state::DeliveryMode;
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
-use plimsoll_fleet::{Database, Fleet, FleetError, NewPlan, URL, find_settings_by};
-use plimsoll_policy::plan::Item;
+use plimsoll_fleet::{Database, Fleet, FleetError, NewPlan, URL_VARIABLE, load_settings_with};
+use plimsoll_policy::plan::EstimatedItem;
 use plimsoll_policy::workers::Claim;
 use plimsoll_testkit::postgres::Postgres;
 use postgres::{Client, NoTls};
 
-/// A client that looks at the tables beside the fleet.
+/// A connection that looks at the tables, independent of the fleet.
 pub(crate) fn client(server: &Postgres) -> Client {
     Client::connect(&server.socket(), NoTls).expect("the socket")
 }
 
-/// What a user says, and nothing of this computer.
-pub(crate) fn settings(said: &[(&str, &str)]) -> Result<plimsoll_fleet::settings::Settings, FleetError> {
-    let variable =
-        |name: &str| said.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    find_settings_by(&variable)
+/// Connection settings from these variables only, independent of this computer.
+pub(crate) fn settings_from_variables(
+    variables: &[(&str, &str)],
+) -> Result<plimsoll_fleet::settings::ConnectionSettings, FleetError> {
+    let lookup = |name: &str| {
+        variables
+            .iter()
+            .find(|(variable_name, _)| *variable_name == name)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    load_settings_with(&lookup)
 }
 
-pub(crate) fn database(address: &str) -> Result<Database, FleetError> {
-    Database::connect(settings(&[(URL, address)])?)
+pub(crate) fn connect(address: &str) -> Result<Database, FleetError> {
+    Database::connect(settings_from_variables(&[(URL_VARIABLE, address)])?)
 }
 
-pub(crate) fn items(texts: &[&str]) -> Vec<Item> {
-    let item = |text: &&str| Item {
-        done: text.starts_with("done"),
+pub(crate) fn plan_items(texts: &[&str]) -> Vec<EstimatedItem> {
+    let item = |text: &&str| EstimatedItem {
+        is_done: text.starts_with("done"),
         text: (*text).to_owned(),
-        lines: None,
+        file_lines: None,
         model: None,
     };
     texts.iter().map(item).collect()
 }
 
-pub(crate) fn plan(name: &str) -> NewPlan {
+pub(crate) fn new_plan(name: &str) -> NewPlan {
     NewPlan {
         name: name.to_owned(),
-        repo: "git@example.com:x.git".to_owned(),
-        target: "main".to_owned(),
-        verify: vec!["make test".to_owned()],
-        deliver: Deliver::Branch,
+        remote_address: "git@example.com:x.git".to_owned(),
+        target_branch: "main".to_owned(),
+        verify_commands: vec!["make test".to_owned()],
+        delivery_mode: DeliveryMode::Branch,
         objective_hash: String::new(),
-        max_cost: None,
-        began_at: "c0ffee0000000000000000000000000000000000".to_owned(),
+        max_cost_usd: None,
+        start_commit: "c0ffee0000000000000000000000000000000000".to_owned(),
         plan_file: "fix_plan.md".to_owned(),
-        plan_is_tracked: true,
-        below: String::new(),
-        promise: "ALL_DONE".to_owned(),
+        is_plan_tracked: true,
+        project_folder: String::new(),
+        promise_word: "ALL_DONE".to_owned(),
         max_sessions: None,
     }
 }
 
-pub(crate) fn create(address: &str, name: &str, texts: &[&str]) -> Fleet {
-    let database = database(address).expect("a connection");
-    Fleet::create(database, &plan(name), &items(texts)).expect("a fleet")
+pub(crate) fn create_fleet(address: &str, name: &str, texts: &[&str]) -> Fleet {
+    let database = connect(address).expect("a connection");
+    Fleet::create(database, &new_plan(name), &plan_items(texts)).expect("a fleet")
 }
 
-pub(crate) fn open(address: &str, name: &str) -> Fleet {
-    Fleet::open(database(address).expect("a connection"), name).expect("a fleet")
+pub(crate) fn open_fleet(address: &str, name: &str) -> Fleet {
+    Fleet::open(connect(address).expect("a connection"), name).expect("a fleet")
 }
 
-/// The steps of a member, each as one call.
-pub(crate) trait Member {
-    fn tell_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError>;
+/// A member's operations, each as one call.
+pub(crate) trait MemberSteps {
+    fn record_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError>;
 
     fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), FleetError> {
-        self.tell_outcome(claim, commit, ItemOutcome::Offered)
+        self.record_outcome(claim, commit, ItemOutcome::Offered)
     }
 
     fn give_back(&mut self, claim: Claim) -> Result<(), FleetError> {
-        self.tell_outcome(claim, "", ItemOutcome::GivenBack)
+        self.record_outcome(claim, "", ItemOutcome::Released)
     }
 
     fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), FleetError> {
-        self.tell_outcome(claim, "", ItemOutcome::Failed(reason.to_owned()))
+        self.record_outcome(claim, "", ItemOutcome::Failed(reason.to_owned()))
     }
 
-    fn ask(&mut self, claim: Claim, question: &str) -> Result<(), FleetError> {
-        self.tell_outcome(claim, "", ItemOutcome::Asked(question.to_owned()))
+    fn ask_question(&mut self, claim: Claim, question: &str) -> Result<(), FleetError> {
+        self.record_outcome(claim, "", ItemOutcome::WaitsForAnswer(question.to_owned()))
     }
 
-    /// Counts as merged what has one of these commits, as the merger does.
-    fn settle(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError>;
+    /// Marks items as merged if one of their commits is in the target branch, as the merger does.
+    fn mark_landed_merged(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError>;
 }
 
-impl Member for Fleet {
-    fn tell_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError> {
+impl MemberSteps for Fleet {
+    fn record_outcome(&mut self, claim: Claim, start: &str, outcome: ItemOutcome) -> Result<(), FleetError> {
         let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
-        self.record_result(&ItemResult { item, epoch, start, outcome, ..ItemResult::default() })
+        self.record_item_result(&ItemResult {
+            item,
+            epoch,
+            start_commit_id: start,
+            outcome,
+            ..ItemResult::default()
+        })
     }
 
-    fn settle(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError> {
-        let landed = self.landings()?.into_iter().filter(|commit| is_in_target(commit)).collect();
-        self.settle_landed(&landed)
+    fn mark_landed_merged(&mut self, is_in_target: impl Fn(&str) -> bool) -> Result<Vec<usize>, FleetError> {
+        let landed_commits =
+            self.unmerged_landing_commits()?.into_iter().filter(|commit| is_in_target(commit)).collect();
+        self.mark_landed_items_merged(&landed_commits)
     }
 }

@@ -1,25 +1,25 @@
-//! Servers that are no database, or a hostile one: what they cost, and what is said of them.
+//! Servers that are not PostgreSQL or are hostile: the memory that they use here, and the errors that are printed.
 
-use crate::harness::settings;
-use plimsoll_fleet::{Database, FleetError, URL, standings};
+use crate::harness::settings_from_variables;
+use plimsoll_fleet::{Database, FleetError, URL_VARIABLE, read_all_statuses};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// The longest length that a message can state: libraries read it as a signed number.
-const LONGEST: u32 = i32::MAX as u32;
+/// The greatest length of a message, because libraries read it as a signed number.
+const MAX_MESSAGE_LENGTH: u32 = i32::MAX as u32;
 
-/// What a server does with each connection.
+/// The behavior of a test server on each connection.
 type Behavior = fn(&mut TcpStream) -> std::io::Result<()>;
 
-/// Starts a server on loopback, which serves until the test's process ends.
-fn start_rogue(behavior: Behavior) -> u16 {
+/// Starts a server on loopback that runs until the test process ends. Returns its port.
+fn start_server(behavior: Behavior) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its number").port();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a connection");
-            // Who hangs up first is not what is tested.
+            // It does not matter which side closes the connection first.
             let _ = behavior(&mut stream);
         }
     });
@@ -30,13 +30,13 @@ fn read_exactly(stream: &mut TcpStream, length: usize) -> std::io::Result<()> {
     stream.read_exact(&mut vec![0; length])
 }
 
-/// Reads the question for TLS, and answers it.
+/// Reads a TLS request and answers it.
 fn answer_tls(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
     read_exactly(stream, 8)?;
     stream.write_all(answer)
 }
 
-/// Reads what a client sends first: the question for TLS is refused, and the startup message answered.
+/// Refuses TLS requests, and answers the startup message.
 fn answer_startup(stream: &mut TcpStream, answer: &[u8]) -> std::io::Result<()> {
     loop {
         let mut length = [0; 4];
@@ -55,33 +55,34 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &length.to_be_bytes(), body].concat()
 }
 
-fn refusal(code: &str, words: &str) -> Vec<u8> {
-    message(b'E', format!("SFATAL\0VFATAL\0C{code}\0M{words}\0\0").as_bytes())
+fn refusal(code: &str, text: &str) -> Vec<u8> {
+    message(b'E', format!("SFATAL\0VFATAL\0C{code}\0M{text}\0\0").as_bytes())
 }
 
-/// A message that announces this length, and bytes of it for as long as somebody takes them.
-fn flood(stream: &mut TcpStream, kind: u8, length: u32) -> std::io::Result<()> {
+/// Sends a message with this length, and bytes of it for as long as the client reads them.
+fn send_endless_message(stream: &mut TcpStream, kind: u8, length: u32) -> std::io::Result<()> {
     stream.write_all(&[&[kind][..], &length.to_be_bytes()].concat())?;
-    let piece = vec![b'x'; 1 << 20];
-    (0..512).try_for_each(|_| stream.write_all(&piece))
+    let chunk = vec![b'x'; 1 << 20];
+    (0..512).try_for_each(|_| stream.write_all(&chunk))
 }
 
-fn connection_accepted() -> Vec<u8> {
+fn accepted_login_messages() -> Vec<u8> {
     [message(b'R', &0_u32.to_be_bytes()), message(b'Z', b"I")].concat()
 }
 
-/// What is printed: the error, and what to do.
-fn printed(port: u16, more: &str) -> String {
-    let said = format!("host=127.0.0.1 port={port} user=x password=hunter2 connect_timeout=10 {more}");
-    let reached = Database::connect(settings(&[(URL, &said)]).expect("settings"));
-    // A server that lets everybody in shows what it is at the first question.
-    let asked = reached.and_then(|mut database| standings(&mut database).map(|_| ()));
-    let error = asked.expect_err("it is no database");
+/// Connects and returns the printed error and hint.
+fn error_and_hint(port: u16, options: &str) -> String {
+    let address = format!("host=127.0.0.1 port={port} user=x password=hunter2 connect_timeout=10 {options}");
+    let connect_result =
+        Database::connect(settings_from_variables(&[(URL_VARIABLE, &address)]).expect("settings"));
+    // A server that accepts every login is recognized only by its response to the first query.
+    let query_result = connect_result.and_then(|mut database| read_all_statuses(&mut database).map(|_| ()));
+    let error = query_result.expect_err("it is no database");
     assert!(matches!(error, FleetError::Database { .. }), "{error}");
     format!("{error}\nhint: {}", error.hint().unwrap_or_else(|| panic!("nothing to do about {error:?}")))
 }
 
-/// The most memory that this process has had, in bytes.
+/// Returns the peak memory of this process in bytes.
 fn peak_memory() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("the peak");
@@ -91,19 +92,19 @@ fn peak_memory() -> u64 {
 }
 
 #[test]
-fn a_server_cannot_make_us_keep_more_than_a_fleet_needs() {
+fn a_server_cannot_make_us_allocate_more_than_a_fleet_needs() {
     let rows: [(&str, &str, Behavior); 4] = [
         ("instead of TLS", "sslmode=require", |stream| {
             read_exactly(stream, 8)?;
-            flood(stream, b'E', LONGEST)
+            send_endless_message(stream, b'E', MAX_MESSAGE_LENGTH)
         }),
         ("while connecting", "sslmode=disable", |stream| {
             answer_startup(stream, b"")?;
-            flood(stream, b'R', LONGEST)
+            send_endless_message(stream, b'R', MAX_MESSAGE_LENGTH)
         }),
         ("as an answer", "sslmode=prefer", |stream| {
-            answer_startup(stream, &connection_accepted())?;
-            flood(stream, b'D', LONGEST)
+            answer_startup(stream, &accepted_login_messages())?;
+            send_endless_message(stream, b'D', MAX_MESSAGE_LENGTH)
         }),
         ("in many messages", "sslmode=disable", |stream| {
             answer_startup(stream, b"")?;
@@ -116,16 +117,16 @@ fn a_server_cannot_make_us_keep_more_than_a_fleet_needs() {
     ];
     for (name, mode, behavior) in rows {
         let before = peak_memory();
-        let printed = printed(start_rogue(behavior), mode);
-        // The kernel sums the pages of several processors only now and then, so the figure may even fall a little.
-        let taken = peak_memory().saturating_sub(before);
-        assert!(taken < 48 << 20, "{name}: {taken} bytes");
+        let printed = error_and_hint(start_server(behavior), mode);
+        // The kernel adds up the pages of several processors only occasionally, so the value may even decrease slightly.
+        let extra_bytes = peak_memory().saturating_sub(before);
+        assert!(extra_bytes < 48 << 20, "{name}: {extra_bytes} bytes");
         assert!(printed.contains("it announces an answer of "), "{name}: {printed}");
     }
 }
 
 #[test]
-fn each_refusal_is_said_as_it_is_with_what_to_do() {
+fn each_refusal_is_reported_with_a_hint() {
     let rows: [(&str, &str, Behavior, &[&str]); 16] = [
         ("no TLS", "sslmode=require", |stream| answer_tls(stream, b"N"), &["it has no TLS", "turn on `ssl`"]),
         (
@@ -226,12 +227,12 @@ fn each_refusal_is_said_as_it_is_with_what_to_do() {
             &["does not tie the password to TLS", "scram-sha-256"],
         ),
     ];
-    for (name, mode, behavior, words) in rows {
-        let printed = printed(start_rogue(behavior), mode);
-        for part in words {
-            assert!(printed.contains(part), "{name}: {part} in {printed}");
+    for (name, mode, behavior, expected_parts) in rows {
+        let printed = error_and_hint(start_server(behavior), mode);
+        for expected_part in expected_parts {
+            assert!(printed.contains(expected_part), "{name}: {expected_part} in {printed}");
         }
-        let is_about_tls = words.iter().any(|words| words.contains("TLS"));
+        let is_about_tls = expected_parts.iter().any(|words| words.contains("TLS"));
         assert_eq!(
             printed.lines().next().is_some_and(|line| line.contains("TLS")),
             is_about_tls,

@@ -1,4 +1,4 @@
-//! The board in PostgreSQL, against a real one of Debian's.
+//! Tests of the board in PostgreSQL, with a real server from Debian's packages.
 #![expect(
     clippy::disallowed_macros,
     clippy::disallowed_methods,
@@ -17,6 +17,6 @@ mod harness;
 mod hostile_servers;
 mod scale;
 
-/// The suite of `policy::workers`: the same file, so that both boards are held to the same.
+/// The suite of `policy::workers`. Both boards run the same file, so the same rules apply to both.
 #[path = "../../../policy/tests/interleavings/suite.rs"]
 mod interleavings;

@@ -1,7 +1,7 @@
-//! A fleet of a thousand workers and ten thousand items, without clients: how many claims there are in a second, how long one takes,
-//! and what that does with the size of the plan. Left out of all profiles but one: `cargo nextest run --profile fleet`.
+//! A fleet of a thousand workers and ten thousand items, without clients: measures claims per second, the time of one claim, and how
+//! both depend on the size of the plan. Runs only in one profile: `cargo nextest run --profile fleet`.
 
-use crate::harness::{Member, client, create, open};
+use crate::harness::{MemberSteps, client, create_fleet, open_fleet};
 use plimsoll_fleet::WorkerReport;
 use plimsoll_testkit::postgres::{Postgres, Setup};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,110 +9,114 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const WORKERS: usize = 1_000;
-/// The workers share so many connections, as they would behind PgBouncer.
+/// Number of connections that the workers share, as they would behind PgBouncer.
 const CONNECTIONS: usize = 16;
 
-/// What one kind of operation took, and how many there were in a second.
-fn told(words: &str, mut each: Vec<Duration>, in_all: Duration) {
-    each.sort_unstable();
-    let at = |part: f64| each[((each.len() - 1) as f64 * part) as usize].as_secs_f64() * 1_000.0;
+/// Prints the throughput and the distribution of the times of one kind of operation.
+fn print_timings(label: &str, mut durations: Vec<Duration>, total: Duration) {
+    durations.sort_unstable();
+    let milliseconds_at =
+        |quantile: f64| durations[((durations.len() - 1) as f64 * quantile) as usize].as_secs_f64() * 1_000.0;
     println!(
-        "{words}: {} in {:.1} s, {:.0} a second; median {:.1} ms, p99 {:.1} ms, longest {:.1} ms",
-        each.len(),
-        in_all.as_secs_f64(),
-        each.len() as f64 / in_all.as_secs_f64(),
-        at(0.5),
-        at(0.99),
-        at(1.0)
+        "{label}: {} in {:.1} s, {:.0} a second; median {:.1} ms, p99 {:.1} ms, longest {:.1} ms",
+        durations.len(),
+        total.as_secs_f64(),
+        durations.len() as f64 / total.as_secs_f64(),
+        milliseconds_at(0.5),
+        milliseconds_at(0.99),
+        milliseconds_at(1.0)
     );
 }
 
-/// Each of the workers does one thing, by the connections that they share: how long each took, and all.
-fn by_all(
+/// Runs an operation once for each worker, on shared connections. Returns the time of each and the total time.
+fn run_for_all_workers(
     address: &str,
     name: &str,
     act: impl Fn(&mut plimsoll_fleet::Fleet, usize) + Sync,
 ) -> (Vec<Duration>, Duration) {
     let next = AtomicUsize::new(0);
     let (next, act) = (&next, &act);
-    let mut fleets: Vec<_> = (0..CONNECTIONS).map(|_| open(address, name)).collect();
-    let begun = Instant::now();
-    let each = thread::scope(|scope| {
+    let mut fleets: Vec<_> = (0..CONNECTIONS).map(|_| open_fleet(address, name)).collect();
+    let started_at = Instant::now();
+    let durations = thread::scope(|scope| {
         let threads: Vec<_> = fleets
             .iter_mut()
             .map(|fleet| {
                 scope.spawn(move || {
-                    let mut each = Vec::new();
+                    let mut durations = Vec::new();
                     loop {
                         let worker = next.fetch_add(1, Ordering::Relaxed);
                         if worker >= WORKERS {
-                            return each;
+                            return durations;
                         }
-                        let begun = Instant::now();
+                        let started_at = Instant::now();
                         act(fleet, worker);
-                        each.push(begun.elapsed());
+                        durations.push(started_at.elapsed());
                     }
                 })
             })
             .collect();
         threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
     });
-    (each, begun.elapsed())
+    (durations, started_at.elapsed())
 }
 
 #[test]
 fn a_thousand_workers_claim_from_plans_of_all_sizes() {
-    // Each commit is on the disk before it counts, as in production.
+    // Commits are written to the disk before they count, as in production.
     let server =
         Postgres::start(Setup { settings: "fsync = on\nshared_buffers = 256MB\n", ..Setup::default() });
-    for (items, area) in [(1_000, false), (10_000, false), (50_000, false), (10_000, true)] {
-        let name = format!("{items} {area}");
-        let text = |item: usize| match area {
+    for (items, has_areas) in [(1_000, false), (10_000, false), (50_000, false), (10_000, true)] {
+        let name = format!("{items} {has_areas}");
+        let text = |item: usize| match has_areas {
             true => format!("item {item} (area: src/{item})"),
-            // Every tenth needs the one before it.
+            // Every tenth item depends on the one before it.
             false if item % 10 == 9 => format!("item {item} (after: {item})"),
             false => format!("item {item}"),
         };
         let texts: Vec<String> = (0..items).map(text).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let begun = Instant::now();
-        create(&server.socket(), &name, &texts);
+        let started_at = Instant::now();
+        create_fleet(&server.socket(), &name, &texts);
         println!(
             "{items} items{}: created in {:.1} s",
-            if area { ", all with areas" } else { "" },
-            begun.elapsed().as_secs_f64()
+            if has_areas { ", all with areas" } else { "" },
+            started_at.elapsed().as_secs_f64()
         );
         client(&server).batch_execute("analyze plimsoll.item").expect("as autovacuum does");
-        let worker = |worker: usize| format!("worker {worker}");
-        let (each, all) = by_all(&server.socket(), &name, |fleet, place| {
-            let report =
-                WorkerReport { name: worker(place), machine: "m".to_owned(), ..WorkerReport::default() };
-            fleet.report(&report).expect("an answer");
+        let worker_name = |worker: usize| format!("worker {worker}");
+        let (durations, total) = run_for_all_workers(&server.socket(), &name, |fleet, index| {
+            let report = WorkerReport {
+                worker_name: worker_name(index),
+                machine_name: "m".to_owned(),
+                ..WorkerReport::default()
+            };
+            fleet.record_worker_report(&report).expect("an answer");
         });
-        told("  reports", each, all);
+        print_timings("  reports", durations, total);
         let claims = std::sync::Mutex::new(Vec::new());
-        let (each, all) = by_all(&server.socket(), &name, |fleet, place| {
-            let claim = fleet.claim(&worker(place)).expect("an answer");
+        let (durations, total) = run_for_all_workers(&server.socket(), &name, |fleet, index| {
+            let claim = fleet.claim_next_item(&worker_name(index)).expect("an answer");
             claims.lock().expect("no panic").extend(claim);
         });
-        told("  claims", each, all);
+        print_timings("  claims", durations, total);
         let claims = claims.into_inner().expect("no panic");
         println!("  {} claimed something", claims.len());
-        let (each, all) = by_all(&server.socket(), &name, |fleet, place| {
-            if let Some(claim) = claims.get(place) {
-                fleet.renew(*claim).expect("mine");
+        let (durations, total) = run_for_all_workers(&server.socket(), &name, |fleet, index| {
+            if let Some(claim) = claims.get(index) {
+                fleet.renew_claim(*claim).expect("mine");
             }
         });
-        told("  renewals", each, all);
-        let (each, all) = by_all(&server.socket(), &name, |fleet, place| {
-            if let Some(claim) = claims.get(place) {
+        print_timings("  renewals", durations, total);
+        let (durations, total) = run_for_all_workers(&server.socket(), &name, |fleet, index| {
+            if let Some(claim) = claims.get(index) {
                 fleet.offer(*claim, "c0ffee0000000000000000000000000000000000").expect("mine");
             }
         });
-        told("  offers", each, all);
-        let mut fleet = open(&server.socket(), &name);
-        let begun = Instant::now();
-        fleet.board().expect("an answer");
-        println!("  board: {:.0} ms", begun.elapsed().as_secs_f64() * 1_000.0);
+        print_timings("  offers", durations, total);
+        let mut fleet = open_fleet(&server.socket(), &name);
+        let started_at = Instant::now();
+        fleet.read_board().expect("an answer");
+        println!("  board: {:.0} ms", started_at.elapsed().as_secs_f64() * 1_000.0);
     }
 }

@@ -1,94 +1,107 @@
-//! The document of a handoff, without secrets: an item, a command, a commit's subject, the memory and the session's own
-//! notes can each hold one. Each is searched whole, before anything is cut to its length, and the document once more.
+//! The text of a handoff without secrets. An item, a command, a commit subject, the memory and the session's
+//! notes may each contain one. Each is searched in full before it is cut to its length, and the finished text
+//! is searched once more.
 
-use plimsoll_domain::handoff::{CommandFact, GitFacts, Handoff, Notes, RunFacts, VerifyFact};
-use plimsoll_domain::state::{Check, EarlierNotes, ItemWork};
+use plimsoll_domain::handoff::{CommandFact, GitFacts, Handoff, HandoffNotes, RunFacts, VerifyCommandFact};
+use plimsoll_domain::state::{CheckResult, EarlierNotes, ItemWork};
 
-/// The document of a first checkpoint.
-pub(crate) fn document(handoff: &Handoff, notes: &Notes, limit: usize) -> String {
-    plimsoll_secrets::without(&safe(handoff).document(&safe_notes(notes), limit))
+/// Renders the first handoff of a session.
+pub(crate) fn render_without_secrets(handoff: &Handoff, notes: &HandoffNotes, max_bytes: usize) -> String {
+    plimsoll_secrets::redact(&redact_handoff(handoff).render_with_notes(&redact_notes(notes), max_bytes))
 }
 
-/// The document with its generated part renewed, and these notes where the session has some.
-pub(crate) fn renewed(handoff: &Handoff, notes: &Notes, old: &str, limit: usize) -> String {
-    plimsoll_secrets::without(&safe(handoff).renewed(&safe_notes(notes), old, limit))
+/// Renders a handoff with a new generated part. These notes replace the session's earlier ones if they are
+/// not empty.
+pub(crate) fn refresh_without_secrets(
+    handoff: &Handoff,
+    notes: &HandoffNotes,
+    old_document: &str,
+    max_bytes: usize,
+) -> String {
+    plimsoll_secrets::redact(&redact_handoff(handoff).refresh_document_with_notes(
+        &redact_notes(notes),
+        old_document,
+        max_bytes,
+    ))
 }
 
-/// What was run, without secrets.
-pub(crate) fn safe_command(command: &CommandFact) -> CommandFact {
+pub(crate) fn redact_command(command: &CommandFact) -> CommandFact {
     CommandFact {
-        command: plimsoll_secrets::without(&command.command),
-        last_line: plimsoll_secrets::without(&command.last_line),
-        unread: plimsoll_secrets::without(&command.unread),
+        command: plimsoll_secrets::redact(&command.command),
+        last_output_line: plimsoll_secrets::redact(&command.last_output_line),
+        unread_output: plimsoll_secrets::redact(&command.unread_output),
         ..command.clone()
     }
 }
 
-/// What a check said, without secrets.
-pub(crate) fn safe_check(check: &Check) -> Check {
-    Check {
-        command: plimsoll_secrets::without(&check.command),
-        failures: each(&check.failures),
+pub(crate) fn redact_check(check: &CheckResult) -> CheckResult {
+    CheckResult {
+        command: plimsoll_secrets::redact(&check.command),
+        failures: redact_all(&check.failures),
         ..check.clone()
     }
 }
 
-fn safe_earlier(notes: &EarlierNotes) -> EarlierNotes {
+fn redact_earlier_notes(notes: &EarlierNotes) -> EarlierNotes {
     EarlierNotes {
         iteration: notes.iteration,
-        summary: plimsoll_secrets::without(&notes.summary),
-        progress: plimsoll_secrets::without(&notes.progress),
-        next_step: plimsoll_secrets::without(&notes.next_step),
+        summary: plimsoll_secrets::redact(&notes.summary),
+        progress: plimsoll_secrets::redact(&notes.progress),
+        next_step: plimsoll_secrets::redact(&notes.next_step),
     }
 }
 
-fn safe_verify(fact: &VerifyFact) -> VerifyFact {
-    VerifyFact { command: plimsoll_secrets::without(&fact.command), ..fact.clone() }
+fn redact_verify_fact(fact: &VerifyCommandFact) -> VerifyCommandFact {
+    VerifyCommandFact { command: plimsoll_secrets::redact(&fact.command), ..fact.clone() }
 }
 
-fn safe_notes(notes: &Notes) -> Notes {
-    Notes {
-        summary: plimsoll_secrets::without(&notes.summary),
-        progress: plimsoll_secrets::without(&notes.progress),
-        next: plimsoll_secrets::without(&notes.next),
+fn redact_notes(notes: &HandoffNotes) -> HandoffNotes {
+    HandoffNotes {
+        summary: plimsoll_secrets::redact(&notes.summary),
+        progress: plimsoll_secrets::redact(&notes.progress),
+        next_step: plimsoll_secrets::redact(&notes.next_step),
     }
 }
 
-/// Only for the document: the state knows items by the words of the list. Commands, last words and requests are safe
-/// already.
-fn safe(handoff: &Handoff) -> Handoff {
-    let run =
-        |run: &RunFacts| RunFacts { task_name: plimsoll_secrets::without(&run.task_name), ..run.clone() };
-    let git = |git: &GitFacts| GitFacts {
-        subject: plimsoll_secrets::without(&git.subject),
-        work: plimsoll_secrets::without(&git.work),
+/// Removes the secrets only from the rendered text: the state needs the items exactly as they are in the
+/// plan. Commands, the last message and the requests have been redacted before.
+fn redact_handoff(handoff: &Handoff) -> Handoff {
+    let redact_run =
+        |run: &RunFacts| RunFacts { task_name: plimsoll_secrets::redact(&run.task_name), ..run.clone() };
+    let redact_git = |git: &GitFacts| GitFacts {
+        head_subject: plimsoll_secrets::redact(&git.head_subject),
+        wip_outcome: plimsoll_secrets::redact(&git.wip_outcome),
         ..git.clone()
     };
     Handoff {
-        run: handoff.run.as_ref().map(run),
-        git: handoff.git.as_ref().map(git),
-        current_item: handoff.current_item.as_deref().map(plimsoll_secrets::without),
-        work: ItemWork { finished: each(&handoff.work.finished), ..handoff.work.clone() },
-        plan: handoff.plan.as_deref().map(plimsoll_secrets::without),
-        verify: handoff.verify.iter().map(safe_verify).collect(),
-        earlier_notes: handoff.earlier_notes.as_ref().map(safe_earlier),
-        done: listed(&handoff.done),
-        open: listed(&handoff.open),
-        memory: each(&handoff.memory),
+        run_facts: handoff.run_facts.as_ref().map(redact_run),
+        git: handoff.git.as_ref().map(redact_git),
+        current_item: handoff.current_item.as_deref().map(plimsoll_secrets::redact),
+        item_work: ItemWork {
+            ticked_items: redact_all(&handoff.item_work.ticked_items),
+            ..handoff.item_work.clone()
+        },
+        plan_path: handoff.plan_path.as_deref().map(plimsoll_secrets::redact),
+        verify_facts: handoff.verify_facts.iter().map(redact_verify_fact).collect(),
+        earlier_notes: handoff.earlier_notes.as_ref().map(redact_earlier_notes),
+        done_items: redact_listed_items(&handoff.done_items),
+        open_items: redact_listed_items(&handoff.open_items),
+        memory_lines: redact_all(&handoff.memory_lines),
         ..handoff.clone()
     }
 }
 
-/// Of a long list, whose end is only counted, what can be shown.
-fn listed(items: &[String]) -> Vec<String> {
-    let (shown, counted) = items.split_at(items.len().min(Handoff::MOST_LISTED));
-    let mut listed = each(shown);
-    listed.resize_with(shown.len() + counted.len(), String::new);
-    listed
+/// Redacts only the items that are shown; the rest of a long list is only counted, so empty strings stand for
+/// it.
+fn redact_listed_items(items: &[String]) -> Vec<String> {
+    let (shown_items, counted_items) = items.split_at(items.len().min(Handoff::MAX_LIST_ROWS));
+    let mut redacted = redact_all(shown_items);
+    redacted.resize_with(shown_items.len() + counted_items.len(), String::new);
+    redacted
 }
 
-fn each(words: &[String]) -> Vec<String> {
-    words.iter().map(|words| plimsoll_secrets::without(words)).collect()
+fn redact_all(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| plimsoll_secrets::redact(text)).collect()
 }
 
 #[cfg(test)]
@@ -96,38 +109,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_long_list_the_rest_is_counted() {
+    fn items_beyond_the_shown_ones_are_only_counted() {
         let open: Vec<String> = (1..=1_000).map(|number| format!("Item {number}")).collect();
-        let handoff = Handoff { run: Some(RunFacts::default()), open, ..Handoff::default() };
-        let text = document(&handoff, &Notes::default(), 8192);
+        let long_handoff =
+            Handoff { run_facts: Some(RunFacts::default()), open_items: open, ..Handoff::default() };
+        let text = render_without_secrets(&long_handoff, &HandoffNotes::default(), 8192);
         assert!(text.contains("Open (1000)") && text.contains("- Item 20\n- … and 980 more\n"), "{text}");
     }
 
     #[test]
-    fn no_part_of_a_handoff_shows_a_secret_and_the_rest_stays() {
-        // Drawn by lot, and put together here; a hundred letters before it, so that a cut would go through it.
+    fn every_part_of_a_handoff_is_redacted_and_other_text_is_kept() {
+        // A random token, assembled here so that no scanner finds it, behind more than a hundred letters, so
+        // that a cut would go through it.
         let token = |mark: &str| format!("{}{mark}{}", "ghp_", "aB3dE5fG7hK9".repeat(3));
-        let words = |mark: &str| format!("{} {} and on", "word ".repeat(30), token(mark));
+        let text_with_token = |mark: &str| format!("{} {} and on", "word ".repeat(30), token(mark));
         let handoff = Handoff {
-            run: Some(RunFacts { task_name: words("r"), ..RunFacts::default() }),
-            git: Some(GitFacts { subject: token("g"), work: token("w"), ..GitFacts::default() }),
-            current_item: Some(words("i")),
-            work: ItemWork { finished: vec![words("f")], is_begun: true, ..ItemWork::default() },
-            verify: vec![VerifyFact { command: token("v"), last: None }],
-            done: vec![words("d")],
-            open: vec![words("o"), "Write the changelog".into()],
-            memory: vec![words("m")],
+            run_facts: Some(RunFacts { task_name: text_with_token("r"), ..RunFacts::default() }),
+            git: Some(GitFacts { head_subject: token("g"), wip_outcome: token("w"), ..GitFacts::default() }),
+            current_item: Some(text_with_token("i")),
+            item_work: ItemWork {
+                ticked_items: vec![text_with_token("f")],
+                is_begun: true,
+                ..ItemWork::default()
+            },
+            verify_facts: vec![VerifyCommandFact { command: token("v"), last_run: None }],
+            done_items: vec![text_with_token("d")],
+            open_items: vec![text_with_token("o"), "Write the changelog".into()],
+            memory_lines: vec![text_with_token("m")],
             ..Handoff::default()
         };
-        let notes = Notes { summary: words("s"), progress: words("p"), next: words("n") };
-        let first = document(&handoff, &notes, 8192);
-        let by_hand = first.replace("- Next step:", &format!("- Next step: {} or", token("h")));
-        let second = renewed(&handoff, &Notes::default(), &by_hand, 8192);
-        for text in [&first, &second] {
+        let notes = HandoffNotes {
+            summary: text_with_token("s"),
+            progress: text_with_token("p"),
+            next_step: text_with_token("n"),
+        };
+        let first_document = render_without_secrets(&handoff, &notes, 8192);
+        let edited_document =
+            first_document.replace("- Next step:", &format!("- Next step: {} or", token("h")));
+        let refreshed_document =
+            refresh_without_secrets(&handoff, &HandoffNotes::default(), &edited_document, 8192);
+        for text in [&first_document, &refreshed_document] {
             assert!(!text.contains("ghp_"), "{text}");
             assert!(text.matches("[redacted:github-token]").count() >= 8, "{text}");
             assert!(text.contains("Write the changelog") && text.contains("and on"), "{text}");
         }
-        assert!(Notes::parse(&second).next.starts_with("[redacted:github-token]"), "{second}");
+        assert!(
+            HandoffNotes::parse(&refreshed_document).next_step.starts_with("[redacted:github-token]"),
+            "{refreshed_document}"
+        );
     }
 }

@@ -1,30 +1,31 @@
-//! When this session's window will reach the thresholds, for commands: off the transcript's end. The status line
-//! forecasts from its own record of the fills.
+//! Forecasts for commands when the session's usage will reach the thresholds, from the end of its transcript.
+//! The status line forecasts from the usage samples that it records itself.
 
 use crate::context::measure::Measurement;
 use plimsoll_domain::forecast::Forecast;
-use plimsoll_policy::forecast::LAST_FILLS;
+use plimsoll_policy::forecast::MAX_FILLS;
 use plimsoll_store::tail;
 use std::path::Path;
 
-/// The last responses of a session are in this much of its transcript's end.
-const NEAR: u64 = 4 * 1024 * 1024;
+/// The last responses of a session are within this many bytes of the transcript's end.
+const MAX_TRANSCRIPT_TAIL_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The forecast for a session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionForecast {
-    /// The forecast; none if the reading is unknown, or too little is known of the session.
+    /// The forecast; `None` if the reading is unknown or there are too few responses.
     pub forecast: Option<Forecast>,
-    /// The responses that it is, or could not be, made from.
-    pub responses: usize,
+    /// Number of responses that the forecast is based on, or that were too few for one.
+    pub response_count: usize,
 }
 
-/// The forecast of a session, from the end of its transcript.
-pub fn of_session(transcript: Option<&Path>, measurement: &Measurement) -> SessionForecast {
-    let fills = transcript.and_then(|path| tail::fills(path, LAST_FILLS, NEAR).ok()).unwrap_or_default();
-    let known = measurement.reading.as_ref().zip(measurement.thresholds.as_ref());
-    let forecast = known.and_then(|(reading, thresholds)| {
-        plimsoll_policy::forecast::forecast(&fills, reading.projected(), thresholds)
+/// Forecasts when a session reaches its thresholds, from the end of its transcript.
+pub fn forecast_session(transcript_path: Option<&Path>, measurement: &Measurement) -> SessionForecast {
+    let usage_samples = transcript_path
+        .and_then(|path| tail::read_usage_samples(path, MAX_FILLS, MAX_TRANSCRIPT_TAIL_BYTES).ok())
+        .unwrap_or_default();
+    let reading_and_thresholds = measurement.reading.as_ref().zip(measurement.thresholds.as_ref());
+    let forecast = reading_and_thresholds.and_then(|(reading, thresholds)| {
+        plimsoll_policy::forecast::forecast_thresholds(&usage_samples, reading.projected_tokens(), thresholds)
     });
-    SessionForecast { forecast, responses: fills.len() }
+    SessionForecast { forecast, response_count: usage_samples.len() }
 }

@@ -1,140 +1,160 @@
-//! The cost of items in tokens, session by session, and the size of the files that they name.
+//! The cost of items in tokens, charged session by session, and the size of the files that items name.
 
 use plimsoll_domain::item_set;
-use plimsoll_domain::size::{ItemCost, MeasuredGrowth, MeasuredItem, OpenItemCost, Size};
+use plimsoll_domain::size::{ContextGrowth, ItemCost, ItemSize, MeasuredItem, OpenItemCost};
 use plimsoll_domain::{RunState, SessionRecord, TodoList};
-use plimsoll_policy::item_growth::{GrowthReader, OpenItems, SessionGrowth, charge};
-use plimsoll_policy::item_in_hand::item_in_hand;
-use plimsoll_protocol::transcript::Line;
+use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::item_growth::{GrowthReader, OpenItems, SessionGrowth, charge_items};
+use plimsoll_protocol::transcript::TranscriptEntry;
 use plimsoll_store::{Project, clock, disk, tail};
 use std::path::Path;
 
-/// Items that this iteration has ticked and that are not estimated yet.
-pub(crate) fn fresh(run: &RunState, todo: &TodoList) -> Vec<String> {
+/// Returns the items that this iteration has ticked and whose cost is not recorded yet.
+pub(crate) fn ticked_but_unmeasured_items(run: &RunState, plan: &TodoList) -> Vec<String> {
     let record = &run.iteration_record;
-    let measured: Vec<String> = record.reckoned.iter().map(|measured| measured.item.clone()).collect();
-    item_set::without(&todo.done(), &[&record.done_before, &measured])
+    let measured_items: Vec<String> =
+        record.measured_items.iter().map(|measured| measured.item.clone()).collect();
+    item_set::items_not_in(&plan.ticked_items(), &[&record.ticked_before_iteration, &measured_items])
 }
 
-/// Charges the items that the session has ticked with the growth of its context, and at its end the open item, too. Called
-/// again, it changes nothing that it has recorded: growth is charged once.
-pub(crate) fn record_costs(
+/// Charges the growth of the session's context to the items that it has ticked and, when the session has
+/// ended, to the open item. May be called repeatedly: growth is charged only once.
+pub(crate) fn record_item_costs(
     state: &mut RunState,
     session: &MeasuredSession<'_>,
-    todo: &TodoList,
-    has_ended: bool,
+    plan: &TodoList,
+    session_has_ended: bool,
 ) {
-    let ticked = fresh(state, todo);
-    if ticked.is_empty() && !has_ended {
+    let ticked_items = ticked_but_unmeasured_items(state, plan);
+    if ticked_items.is_empty() && !session_has_ended {
         return;
     }
-    let Some(growth) = read_growth(state, session, &ticked) else {
-        ticked.into_iter().for_each(|item| record_cost(state, session.project, item, 0));
+    let Some(session_growth) = read_new_growth(state, session, &ticked_items) else {
+        ticked_items.into_iter().for_each(|item| record_item_cost(state, session.project, item, 0));
         return;
     };
-    let open = todo.open();
-    let offered = session.record.continuation.as_ref().map(|offer| &offer.item);
-    let own = offered.or(state.iteration_record.item.as_ref()).filter(|item| open.contains(item)).cloned();
-    let next = item_in_hand(state).cloned();
-    let charges = charge(&growth, OpenItems { own: own.as_deref(), next: next.as_deref() }, has_ended);
-    if charges.last_ticked_before > 0
-        && growth.growth.charged > 0
-        && let Some(last) = state.iteration_record.reckoned.pop()
+    let open_items = plan.open_items();
+    let offered_item = session.record.continuation.as_ref().map(|offer| &offer.item);
+    let assigned_item = offered_item
+        .or(state.iteration_record.item.as_ref())
+        .filter(|item| open_items.contains(item))
+        .cloned();
+    let next_in_plan = current_open_item(state).cloned();
+    let charges = charge_items(
+        &session_growth,
+        OpenItems { assigned: assigned_item.as_deref(), next_in_plan: next_in_plan.as_deref() },
+        session_has_ended,
+    );
+    if charges.previous_item_tokens > 0
+        && session_growth.growth.charged_tokens > 0
+        && let Some(last_measured) = state.iteration_record.measured_items.pop()
     {
-        let tokens = state.forget_growth(&last).saturating_add(charges.last_ticked_before);
-        record_cost(state, session.project, last.item, tokens);
+        let tokens = state.remove_item_cost(&last_measured).saturating_add(charges.previous_item_tokens);
+        record_item_cost(state, session.project, last_measured.item, tokens);
     }
-    for (item, tokens) in ticked.into_iter().zip(charges.ticked) {
-        record_cost(state, session.project, item, tokens);
+    for (item, tokens) in ticked_items.into_iter().zip(charges.tokens_by_ticked_item) {
+        record_item_cost(state, session.project, item, tokens);
     }
-    if let Some((item, tokens)) = charges.open {
-        state.note_begun(OpenItemCost { item, tokens });
+    if let Some((item, tokens)) = charges.open_item_tokens {
+        state.add_open_item_cost(OpenItemCost { item, tokens });
     }
-    let growth = growth.growth;
-    let charged = growth.charged.max(growth.tokens.saturating_sub(charges.left));
-    state.iteration_record.measured_growth = MeasuredGrowth { charged, ..growth };
+    let context_growth = session_growth.growth;
+    let charged_tokens = context_growth
+        .charged_tokens
+        .max(context_growth.grown_tokens.saturating_sub(charges.uncharged_tokens));
+    state.iteration_record.context_growth = ContextGrowth { charged_tokens, ..context_growth };
 }
 
-/// The session whose growth is charged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MeasuredSession<'a> {
     pub(crate) project: &'a Project,
     pub(crate) record: &'a SessionRecord,
-    pub(crate) transcript: Option<&'a Path>,
+    pub(crate) transcript_path: Option<&'a Path>,
 }
 
-/// Reads the part of the transcript that came since the last measurement. `None` if nothing is known of the session's usage.
-fn read_growth(state: &RunState, session: &MeasuredSession<'_>, ticked: &[String]) -> Option<SessionGrowth> {
-    let transcript = session.transcript?;
-    let mut before = state.iteration_record.measured_growth;
-    if disk::size(transcript)? < before.read_bytes {
-        // Another program has replaced the file: it is measured anew, and what was charged stays charged.
-        before = MeasuredGrowth { charged: before.charged, ..MeasuredGrowth::default() };
+/// Reads the part of the transcript that was written since the last measurement. Returns `None` if the
+/// session's usage is unknown.
+fn read_new_growth(
+    state: &RunState,
+    session: &MeasuredSession<'_>,
+    ticked_items: &[String],
+) -> Option<SessionGrowth> {
+    let transcript = session.transcript_path?;
+    let mut previous_growth = state.iteration_record.context_growth;
+    if disk::file_size(transcript)? < previous_growth.read_bytes {
+        // Another program has replaced the file: it is read from the start, and what was charged stays
+        // charged.
+        previous_growth =
+            ContextGrowth { charged_tokens: previous_growth.charged_tokens, ..ContextGrowth::default() };
     }
-    let plan = state.options.todo_file.as_deref().unwrap_or_default();
-    let plan_changed_at = disk::modified(&session.project.root().join(plan));
-    let plan_changed_at = plan_changed_at.map(|at| clock::fine_stamp(at.into()));
-    let mut reader = GrowthReader::new(plan, ticked, plan_changed_at, before);
-    let read_bytes = tail::lines_from(transcript, before.read_bytes, &mut |bytes| {
-        if let Some(line) = parse_needed(bytes, &reader) {
+    let plan_path = state.options.todo_file.as_deref().unwrap_or_default();
+    let plan_changed_at = disk::modified_at(&session.project.root().join(plan_path));
+    let plan_changed_at = plan_changed_at.map(|at| clock::to_millis_timestamp(at.into()));
+    let mut reader = GrowthReader::new(plan_path, ticked_items, plan_changed_at, previous_growth);
+    let read_bytes = tail::visit_lines_from(transcript, previous_growth.read_bytes, &mut |bytes| {
+        if let Some(line) = parse_relevant_line(bytes, &reader) {
             reader.read_line(&line);
         }
     });
-    let mut growth = reader.finish();
-    growth.growth.read_bytes = read_bytes.ok()?;
-    let is_known = growth.growth.peak.is_some() || growth.growth.tokens > 0;
-    is_known.then_some(growth)
+    let mut session_growth = reader.finish();
+    session_growth.growth.read_bytes = read_bytes.ok()?;
+    let is_known = session_growth.growth.peak_usage.is_some() || session_growth.growth.grown_tokens > 0;
+    is_known.then_some(session_growth)
 }
 
-/// Most bytes of a transcript are results and contents that say nothing of the growth: only the parts that do are parsed.
-fn parse_needed(bytes: &[u8], reader: &GrowthReader<'_>) -> Option<Line> {
-    let has = |mark: &str| tail::has_mark(bytes, mark);
-    if Line::MARKS.iter().any(|mark| has(mark)) {
-        if has("[x") || has("[X") {
-            return Line::parse(bytes);
+/// Parses only the parts of a line that matter for the growth: most bytes of a transcript are results and
+/// file contents.
+fn parse_relevant_line(bytes: &[u8], reader: &GrowthReader<'_>) -> Option<TranscriptEntry> {
+    let contains = |mark: &str| tail::contains_marker(bytes, mark);
+    if TranscriptEntry::USAGE_MARKERS.iter().any(|mark| contains(mark)) {
+        if contains("[x") || contains("[X") {
+            return TranscriptEntry::parse(bytes);
         }
-        let line = Line::parse_usage(bytes)?;
-        let needs_calls = reader.needs_calls(&line) && has("\"tool_use\"");
-        return if needs_calls { Line::parse(bytes) } else { Some(line) };
+        let line = TranscriptEntry::parse_usage_only(bytes)?;
+        let needs_calls = reader.needs_tool_calls(&line) && contains("\"tool_use\"");
+        return if needs_calls { TranscriptEntry::parse(bytes) } else { Some(line) };
     }
-    (reader.needs_errors() && has("\"is_error\":true")).then(|| Line::parse(bytes)).flatten()
+    (reader.needs_failed_results() && contains("\"is_error\":true"))
+        .then(|| TranscriptEntry::parse(bytes))
+        .flatten()
 }
 
-/// Records what a ticked item took: in this session, and in the sessions before.
-fn record_cost(state: &mut RunState, project: &Project, item: String, tokens: u64) {
-    let tokens = tokens.saturating_add(state.take_begun(&item));
-    // An item of unknown cost is no item that took nothing: it would make all estimates smaller.
-    let cost = (tokens > 0).then(|| ItemCost { size: class_of(project, &item), tokens });
-    cost.into_iter().for_each(|cost| state.note_growth(cost));
-    state.iteration_record.reckoned.push(MeasuredItem { item, cost });
+/// Records the tokens that a ticked item took in this session and in earlier ones.
+fn record_item_cost(state: &mut RunState, project: &Project, item: String, tokens: u64) {
+    let tokens = tokens.saturating_add(state.remove_open_item_tokens(&item));
+    // An item of unknown cost must not count as free: that would lower all estimates.
+    let cost = (tokens > 0).then(|| ItemCost { size: item_size(project, &item), tokens });
+    cost.into_iter().for_each(|cost| state.record_item_cost(cost));
+    state.iteration_record.measured_items.push(MeasuredItem { item, cost });
 }
 
-/// What it states, else what the files that it names make it.
-fn class_of(project: &Project, item: &str) -> Option<Size> {
-    Size::stated(item).or_else(|| lines_named(project, item).map(Size::of_lines))
+/// Returns the size that the item states, otherwise the size derived from the files that it names.
+fn item_size(project: &Project, item: &str) -> Option<ItemSize> {
+    ItemSize::parse_from_item(item)
+        .or_else(|| count_lines_of_named_files(project, item).map(ItemSize::from_line_count))
 }
 
-/// No source file is longer.
-const LONGEST_FILE: u64 = 4 * 1024 * 1024;
+/// Larger files are not source files and are not counted.
+const MAX_SOURCE_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The lines of the files of this project that an item names.
-pub fn lines_named(project: &Project, item: &str) -> Option<u64> {
-    let is_name = |word: &&str| {
+/// Counts the lines of the project's files that an item names.
+pub fn count_lines_of_named_files(project: &Project, item: &str) -> Option<u64> {
+    let is_file_name = |word: &&str| {
         word.contains('.') && !word.starts_with(['/', '~', '-']) && !word.split('/').any(|part| part == "..")
     };
-    let lines = |word: &str| {
+    let count_lines = |word: &str| {
         let path = project.root().join(word);
-        if disk::size(&path)? > LONGEST_FILE {
+        if disk::file_size(&path)? > MAX_SOURCE_FILE_BYTES {
             return None;
         }
         let bytes = disk::read(&path).ok().flatten()?;
         Some(bytes.iter().filter(|byte| **byte == b'\n').count() as u64)
     };
-    // What its check reads is not what it changes.
-    plimsoll_domain::item_check::words(item)
+    // The check is left out: the files that it reads are not the ones that the item changes.
+    plimsoll_domain::item_check::text_before_verify_command(item)
         .split(|letter: char| letter.is_whitespace() || "`'\"(),;:".contains(letter))
         .map(|word| word.trim_end_matches('.'))
-        .filter(is_name)
-        .filter_map(lines)
-        .reduce(|sum, more| sum + more)
+        .filter(is_file_name)
+        .filter_map(count_lines)
+        .reduce(|sum, line_count| sum + line_count)
 }

@@ -1,140 +1,143 @@
-//! The reading: how full is the session? The best source that speaks for *this* session, never another's, and
-//! unknown rather than guessed.
+//! Measures how full the context window of a session is. Uses the best source for *this* session and never
+//! another session's; an unknown value stays unknown instead of being guessed.
 
 use crate::hook_invocation::HookInvocation;
 use plimsoll_domain::level::{Level, Thresholds};
-use plimsoll_domain::reading::{Reading, UsedSource, Window, WindowSource};
-use plimsoll_domain::record::{ClientSettings, StatusRecord};
+use plimsoll_domain::reading::{UsageReading, UsageSource, WindowSize, WindowSource};
+use plimsoll_domain::record::{ClientCompactionSettings, StatusLineRecord};
 use plimsoll_domain::{SessionRecord, Settings};
-use plimsoll_policy::monitor::is_worth_waiting;
+use plimsoll_policy::monitor::should_wait_for_transcript;
 use plimsoll_policy::thresholds::{self, CompactionConfig};
 use plimsoll_policy::window::{self, WindowEvidence};
 use plimsoll_protocol::client_environment;
-use plimsoll_protocol::tool::{ToolCall, Visible};
-use plimsoll_store::tail::{self, Tail};
-use plimsoll_store::{Project, StoreError, config, disk, environment, sessions, windows};
+use plimsoll_protocol::tool::{ToolCall, VisibleSize};
+use plimsoll_store::tail::{self, TranscriptTail};
+use plimsoll_store::{Project, StoreError, config, context_windows, disk, environment, sessions};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The input of a measurement.
+/// Input of a measurement.
 #[derive(Debug)]
-pub struct Question<'a> {
-    /// The project.
+pub struct MeasureInput<'a> {
     pub project: &'a Project,
-    /// The settings in force.
     pub settings: &'a Settings,
-    /// What is remembered of the session.
+    /// The record of the session.
     pub record: &'a SessionRecord,
-    /// Its transcript.
-    pub transcript: Option<&'a Path>,
-    /// The tool calls of the message at hand; empty when there is none.
-    pub calls: &'a [ToolCall],
+    pub transcript_path: Option<&'a Path>,
+    /// Tool calls of the current message; empty if there is none.
+    pub pending_calls: &'a [ToolCall],
 }
 
-/// A measurement.
 #[derive(Debug, Default)]
 pub struct Measurement {
-    /// The reading; none if nothing is known.
-    pub reading: Option<Reading>,
-    /// Where the levels begin; none while the window is unknown.
+    /// The reading; `None` if nothing is known.
+    pub reading: Option<UsageReading>,
+    /// The thresholds; `None` while the size of the window is unknown.
     pub thresholds: Option<Thresholds>,
-    /// How long the client's transcript writer was waited for.
-    pub waited: Option<Duration>,
+    /// How long the hook waited for the client to write the transcript.
+    pub transcript_wait: Option<Duration>,
     /// Why the transcript could not be read.
-    pub trouble: Option<StoreError>,
+    pub transcript_error: Option<StoreError>,
 }
 
 impl Measurement {
-    /// The level of what the next request will probably hold; none while that is unknown.
-    pub fn level(&self) -> Option<Level> {
-        Some(self.thresholds?.level(self.reading.as_ref()?.projected()))
+    /// Returns the level that the next request will probably reach. Returns `None` while that is unknown.
+    pub fn projected_level(&self) -> Option<Level> {
+        Some(self.thresholds?.level_at(self.reading.as_ref()?.projected_tokens()))
     }
 }
 
 /// A token of English has more than three letters, a token of code fewer; four is the usual estimate.
 const BYTES_PER_TOKEN: u64 = 4;
-/// A picture costs the model a few hundred to about 1,600 tokens, whatever its base64 weighs.
+/// An image costs the model a few hundred to about 1,600 tokens, regardless of the size of its base64 text.
 const TOKENS_PER_IMAGE: u64 = 1_600;
-/// How often the transcript is looked at while waiting.
-const NAP: Duration = Duration::from_millis(3);
-/// How much of a transcript's end holds its last answer and the results of what that called.
-const LAST_ANSWER: u64 = 1024 * 1024;
-/// How long an agent's question waits for the answer that asks it. The client (2.1.329) writes within about 100 ms, and later
-/// on a busy machine.
-const WRITER_LIMIT: Duration = Duration::from_secs(2);
+const TRANSCRIPT_POLL_INTERVAL: Duration = Duration::from_millis(3);
+/// The end of a transcript that contains its last response and the results of its calls.
+const MAX_LAST_RESPONSE_BYTES: u64 = 1024 * 1024;
+/// How long a tool of ours waits until the response that called it is in the transcript. The client (2.1.329)
+/// writes within about 100 ms, and later on a busy machine.
+const CALL_WRITTEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Measures.
-pub fn measure(question: &Question<'_>) -> Measurement {
-    let ids: Vec<&str> = question.calls.iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
+/// Measures a session. Near a threshold, waits for the client to write the current message to the transcript.
+pub fn measure_usage(input: &MeasureInput<'_>) -> Measurement {
+    let pending_call_ids: Vec<&str> =
+        input.pending_calls.iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
     let mut measurement = Measurement::default();
-    let first = read_tail(question.transcript, &ids, &mut measurement);
-    measurement.take(question, &first, &ids);
-    if let Some(newer) = wait_for_writer(question, &first, &ids, &mut measurement) {
-        measurement.take(question, &newer, &ids);
+    let first_tail = read_transcript_tail(input.transcript_path, &pending_call_ids, &mut measurement);
+    measurement.update_from_tail(input, &first_tail, &pending_call_ids);
+    if let Some(newer_tail) =
+        wait_for_pending_response(input, &first_tail, &pending_call_ids, &mut measurement)
+    {
+        measurement.update_from_tail(input, &newer_tail, &pending_call_ids);
     }
     measurement
 }
 
-/// Measures for an agent that asks from one of its tools: it has been answered, so the answer that asked is waited for
-/// until the client's writer has put it down.
-pub fn measure_once_written(question: &Question<'_>) -> Measurement {
-    if let Some(transcript) = question.transcript {
-        wait_for_question(transcript);
+/// Measures a session that asks from one of its tools. First waits until the response that called the tool is
+/// in the transcript.
+pub fn measure_usage_from_tool(input: &MeasureInput<'_>) -> Measurement {
+    if let Some(transcript) = input.transcript_path {
+        wait_for_open_call_in_transcript(transcript);
     }
-    measure(question)
+    measure_usage(input)
 }
 
-/// The client's writer was seen to lag up to 106 ms (2.1.329): what it has not written after this time does not come.
-const WRITER_LAG: Duration = Duration::from_millis(200);
+/// The client's writer lagged by up to 106 ms (2.1.329). After this time without a write, nothing more is
+/// expected.
+const TRANSCRIPT_QUIET_PERIOD: Duration = Duration::from_millis(200);
 
-/// A call without a result may also be the one before ours, whose result the writer has not put down either: it is
-/// believed when the file has rested.
-fn wait_for_question(transcript: &Path) {
-    let started = Instant::now();
-    let (mut size, mut grew) = (None, started);
-    while started.elapsed() < WRITER_LIMIT && !(grew.elapsed() >= WRITER_LAG && is_asking(transcript)) {
-        std::thread::sleep(NAP);
-        let now = disk::size(transcript);
-        if now != size {
-            (size, grew) = (now, Instant::now());
+/// Waits until the transcript ends with an open tool call. That call may be an earlier one whose result is
+/// not written yet, so it counts only once the file has stopped growing.
+fn wait_for_open_call_in_transcript(transcript_path: &Path) {
+    let started_at = Instant::now();
+    let (mut size, mut grew_at) = (None, started_at);
+    while started_at.elapsed() < CALL_WRITTEN_TIMEOUT
+        && !(grew_at.elapsed() >= TRANSCRIPT_QUIET_PERIOD && has_call_without_result(transcript_path))
+    {
+        std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
+        let current_size = disk::file_size(transcript_path);
+        if current_size != size {
+            (size, grew_at) = (current_size, Instant::now());
         }
     }
 }
 
-/// Waits for the result of the last answer's call: the client ends a session that the user interrupted in a tool before its
-/// writer has put the result down (2.1.329, rarely). A call that nobody answers any more costs this wait once.
-pub(crate) fn wait_for_results(transcript: &Path) {
-    let (started, mut size) = (Instant::now(), None);
-    while started.elapsed() < RESULTS_LIMIT {
-        let now = disk::size(transcript);
-        if now.is_none() || now != size && !is_asking(transcript) {
+/// Waits until the last response's calls have results. If the user interrupts a tool, the client may end the
+/// session before it has written the result (2.1.329, rarely). A call that never gets a result costs this
+/// wait once.
+pub(crate) fn wait_for_tool_results(transcript_path: &Path) {
+    let (started_at, mut size) = (Instant::now(), None);
+    while started_at.elapsed() < TOOL_RESULTS_TIMEOUT {
+        let current_size = disk::file_size(transcript_path);
+        if current_size.is_none() || current_size != size && !has_call_without_result(transcript_path) {
             return;
         }
-        size = now;
-        std::thread::sleep(NAP);
+        size = current_size;
+        std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
     }
 }
 
-/// The client ends a hook of the session's end after 1.5 s, unless its entry says more.
-const RESULTS_LIMIT: Duration = Duration::from_millis(500);
+/// Must fit into the 1.5 s after which the client ends a SessionEnd hook, unless its entry sets a longer
+/// timeout.
+const TOOL_RESULTS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// True if the last answer of a transcript has a tool call without a result: the one that is asking. A transcript
-/// that cannot be read is not waited for.
-fn is_asking(transcript: &Path) -> bool {
-    let Ok(lines) = tail::last_lines(transcript, LAST_ANSWER) else { return true };
-    let mut results = BTreeSet::new();
-    let mut answer = None;
+/// Returns true if the last response of a transcript has a tool call without a result. Also returns true for
+/// a transcript that cannot be read.
+fn has_call_without_result(transcript_path: &Path) -> bool {
+    let Ok(lines) = tail::read_last_entries(transcript_path, MAX_LAST_RESPONSE_BYTES) else { return true };
+    let mut result_ids = BTreeSet::new();
+    let mut response_id = None;
     for line in lines.iter().rev().filter(|line| !line.is_sidechain) {
-        let is_answer = line.kind.as_deref() == Some("assistant");
-        // An answer has a line for each of its parts.
-        if is_answer && answer.get_or_insert(&line.message.id) != &&line.message.id {
+        let is_response = line.kind.as_deref() == Some("assistant");
+        // A response has one line for each of its parts.
+        if is_response && response_id.get_or_insert(&line.message.id) != &&line.message.id {
             return false;
         }
         for block in line.message.blocks() {
             match block.kind.as_deref() {
-                Some("tool_result") => _ = results.insert(&block.tool_use_id),
-                Some("tool_use") if is_answer && !results.contains(&block.id) => return true,
+                Some("tool_result") => _ = result_ids.insert(&block.tool_use_id),
+                Some("tool_use") if is_response && !result_ids.contains(&block.id) => return true,
                 _ => {}
             }
         }
@@ -142,269 +145,320 @@ fn is_asking(transcript: &Path) -> bool {
     false
 }
 
-/// Measures the session that a hook was called in, with the tools that its event speaks of.
-pub(crate) fn of_call(call: &HookInvocation, record: &SessionRecord) -> Measurement {
-    measure(&Question {
-        project: &call.project,
-        settings: &call.settings,
+/// Measures the session of a hook, including the tool calls of its event.
+pub(crate) fn measure_hook_session(invocation: &HookInvocation, record: &SessionRecord) -> Measurement {
+    measure_usage(&MeasureInput {
+        project: &invocation.project,
+        settings: &invocation.settings,
         record,
-        transcript: call.transcript(),
-        calls: call.event().tool_calls(),
+        transcript_path: invocation.transcript_path(),
+        pending_calls: invocation.event().tool_calls(),
     })
 }
 
 impl Measurement {
-    fn take(&mut self, question: &Question<'_>, tail: &Tail, ids: &[&str]) {
-        let Some(reading) = reading(question, tail, ids) else { return };
+    fn update_from_tail(
+        &mut self,
+        input: &MeasureInput<'_>,
+        tail: &TranscriptTail,
+        pending_call_ids: &[&str],
+    ) {
+        let Some(reading) = read_usage(input, tail, pending_call_ids) else { return };
         self.thresholds =
-            reading.window.as_ref().map(|window| thresholds(question, window, reading.model.as_deref()));
+            reading.window.as_ref().map(|window| session_thresholds(input, window, reading.model.as_deref()));
         self.reading = Some(reading);
     }
 }
 
-fn read_tail(transcript: Option<&Path>, ids: &[&str], measurement: &mut Measurement) -> Tail {
-    match transcript.map(|path| tail::read(path, ids)) {
+fn read_transcript_tail(
+    transcript_path: Option<&Path>,
+    pending_call_ids: &[&str],
+    measurement: &mut Measurement,
+) -> TranscriptTail {
+    match transcript_path.map(|path| tail::read_tail(path, pending_call_ids)) {
         Some(Ok(tail)) => tail,
         Some(Err(error)) => {
-            measurement.trouble = Some(error);
-            Tail::default()
+            measurement.transcript_error = Some(error);
+            TranscriptTail::default()
         }
-        None => Tail::default(),
+        None => TranscriptTail::default(),
     }
 }
 
-/// A hook that answers in a millisecond is usually faster than the client's own writer. Near a level the
-/// message at hand is worth a little wait; far from any it is not.
-fn wait_for_writer(
-    question: &Question<'_>,
-    first: &Tail,
-    ids: &[&str],
+/// Waits for the current message to be in the transcript, because a fast hook usually runs before the client
+/// has written it. Waits only near a threshold or after a commit; otherwise returns `None`.
+fn wait_for_pending_response(
+    input: &MeasureInput<'_>,
+    first_tail: &TranscriptTail,
+    pending_call_ids: &[&str],
     measurement: &mut Measurement,
-) -> Option<Tail> {
-    let is_here = |tail: &Tail| tail.answer.as_ref().is_some_and(|answer| answer.is_the_one);
-    if ids.is_empty() || is_here(first) || measurement.trouble.is_some() {
+) -> Option<TranscriptTail> {
+    let has_pending_response = |tail: &TranscriptTail| {
+        tail.last_response.as_ref().is_some_and(|response| response.has_requested_tool_call)
+    };
+    if pending_call_ids.is_empty()
+        || has_pending_response(first_tail)
+        || measurement.transcript_error.is_some()
+    {
         return None;
     }
-    // A commit says how much a step took: it is rare, and only a run asks for it.
-    let is_commit = question.record.start.run_id.is_some() && question.calls.iter().any(ToolCall::may_commit);
-    if !is_commit && !may_be_near_a_level(question, first, measurement) {
+    // At a commit the size of the last step is needed. Commits are rare, and only a run needs it.
+    let may_contain_commit =
+        input.record.start.run_id.is_some() && input.pending_calls.iter().any(ToolCall::mentions_git_commit);
+    if !may_contain_commit && !may_be_near_threshold(input, first_tail, measurement) {
         return None;
     }
-    let started = Instant::now();
-    let limit = Duration::from_millis(question.settings.freshness_wait_ms);
-    let mut tail = first.clone();
+    let started_at = Instant::now();
+    let timeout = Duration::from_millis(input.settings.freshness_wait_ms);
+    let mut tail = first_tail.clone();
     // On 2.1.329 only 5 of 90 fast hooks found their message in the transcript at once; it came within 89 ms.
-    while !is_here(&tail) && started.elapsed() < limit {
-        std::thread::sleep(NAP);
-        if question.transcript.and_then(disk::size) != Some(tail.size) {
-            tail = read_tail(question.transcript, ids, measurement);
+    while !has_pending_response(&tail) && started_at.elapsed() < timeout {
+        std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
+        if input.transcript_path.and_then(disk::file_size) != Some(tail.file_size) {
+            tail = read_transcript_tail(input.transcript_path, pending_call_ids, measurement);
         }
     }
-    measurement.waited = Some(started.elapsed());
+    measurement.transcript_wait = Some(started_at.elapsed());
     Some(tail)
 }
 
-fn may_be_near_a_level(question: &Question<'_>, tail: &Tail, measurement: &Measurement) -> bool {
-    let record = question.record;
-    let Some((before, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds.as_ref()) else {
-        // Nothing is known before the first answer, and it may be a large one: it is waited for once.
-        return tail.size > 0
+fn may_be_near_threshold(input: &MeasureInput<'_>, tail: &TranscriptTail, measurement: &Measurement) -> bool {
+    let record = input.record;
+    let Some((last_reading, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds.as_ref())
+    else {
+        // Nothing is known before the first response, which may be a large one: it is waited for once.
+        return tail.file_size > 0
             && measurement.reading.is_none()
-            && record.usage.reading.is_none()
-            && record.waits.count == 0;
+            && record.usage.last_reading.is_none()
+            && record.writer_waits.count == 0;
     };
-    let remembered = record.usage.reading.as_ref().map_or(0, Reading::projected);
-    // What came since the last answer that is written: a long prompt, files that it names, results of tools.
-    let came = tail.answer.as_ref().map_or(0, |answer| answer.bytes_after / BYTES_PER_TOKEN);
-    let known = if tail.compaction.is_some() { before.projected() } else { before.measured() };
-    let last_known = known.saturating_add(came).max(remembered);
-    is_worth_waiting(last_known, thresholds, record.announced.level)
+    let recorded_tokens = record.usage.last_reading.as_ref().map_or(0, UsageReading::projected_tokens);
+    // Added since the last written response: a long prompt, files that it names, results of tools.
+    let tokens_since =
+        tail.last_response.as_ref().map_or(0, |response| response.bytes_after / BYTES_PER_TOKEN);
+    let measured_tokens = if tail.compaction.is_some() {
+        last_reading.projected_tokens()
+    } else {
+        last_reading.measured_tokens()
+    };
+    let estimated_tokens = measured_tokens.saturating_add(tokens_since).max(recorded_tokens);
+    should_wait_for_transcript(estimated_tokens, thresholds, record.highest_announcement.level)
 }
 
-fn reading(question: &Question<'_>, tail: &Tail, ids: &[&str]) -> Option<Reading> {
-    let status = sessions::load_status(question.project, &question.record.session_id);
-    let mut reading = from_transcript(tail, ids);
-    let answered = !question.calls.is_empty();
-    if let Some(newer) =
-        status.as_ref().and_then(|status| from_status(status, tail, reading.as_ref(), answered))
+fn read_usage(
+    input: &MeasureInput<'_>,
+    tail: &TranscriptTail,
+    pending_call_ids: &[&str],
+) -> Option<UsageReading> {
+    let status = sessions::load_status_line_record(input.project, &input.record.session_id);
+    let mut reading = reading_from_transcript(tail, pending_call_ids);
+    let has_responded = !input.pending_calls.is_empty();
+    if let Some(status_reading) = status
+        .as_ref()
+        .and_then(|status| reading_from_status_if_newer(status, tail, reading.as_ref(), has_responded))
     {
-        reading = Some(newer);
+        reading = Some(status_reading);
     }
-    let mut reading = reading.or_else(from_environment)?;
-    // A switch of models shows in the status line first, and in the transcript with the next answer.
-    if let Some(newer) = status.as_ref().filter(|status| is_newer(status, &reading)) {
-        reading.model = newer.model.clone().or(reading.model);
+    let mut reading = reading.or_else(reading_from_environment)?;
+    // A change of the model shows in the status line first, and in the transcript only with the next
+    // response.
+    if let Some(newer_status) = status.as_ref().filter(|status| is_status_newer(status, &reading)) {
+        reading.model = newer_status.model.clone().or(reading.model);
     }
     if reading.window.is_none() {
-        let written = tail.answer.as_ref().and_then(|answer| answer.client_version.as_deref());
-        let at_boundary =
+        let response_version =
+            tail.last_response.as_ref().and_then(|response| response.client_version.as_deref());
+        let compaction_version =
             || tail.compaction.as_ref().and_then(|compaction| compaction.client_version.as_deref());
-        let version = written.or_else(at_boundary);
-        let window = |evidence: &WindowEvidence<'_>| {
-            window::window(&WindowEvidence {
-                used: reading.used,
-                client_version: version,
+        let client_version = response_version.or_else(compaction_version);
+        let window_from = |evidence: &WindowEvidence<'_>| {
+            window::resolve_window(&WindowEvidence {
+                max_used_tokens: reading.used_tokens,
+                client_version,
                 ..evidence.clone()
             })
         };
-        reading.window = with_evidence(question, reading.model.as_deref(), status.as_ref(), window);
+        reading.window =
+            query_with_window_evidence(input, reading.model.as_deref(), status.as_ref(), window_from);
     }
-    reading.added = added(question.calls);
-    if reading.source == UsedSource::Compaction {
-        reading.added = reading.added.saturating_add(overhead(question, reading.window.as_ref()));
+    reading.estimated_added_tokens = estimate_pending_tokens(input.pending_calls);
+    if reading.usage_source == UsageSource::Compaction {
+        reading.estimated_added_tokens = reading
+            .estimated_added_tokens
+            .saturating_add(estimate_prompt_overhead(input, reading.window.as_ref()));
     }
     Some(reading)
 }
 
-/// Estimates the tokens of system prompt and tools by the session's first request.
+/// Estimates the tokens of the system prompt and the tools from the session's first request.
 #[inline(never)]
-fn overhead(question: &Question<'_>, window: Option<&Window>) -> u64 {
-    let first = question.transcript.and_then(tail::first_request);
-    first.map_or(0, |first| {
+fn estimate_prompt_overhead(input: &MeasureInput<'_>, window: Option<&WindowSize>) -> u64 {
+    let first_request = input.transcript_path.and_then(tail::find_first_request);
+    first_request.map_or(0, |first| {
         let prompt_tokens = first.prompt_bytes / BYTES_PER_TOKEN;
-        window::overhead(first.used, prompt_tokens, window.map(|window| window.tokens))
+        window::estimate_overhead(first.input_tokens, prompt_tokens, window.map(|window| window.tokens))
     })
 }
 
-fn from_transcript(tail: &Tail, ids: &[&str]) -> Option<Reading> {
-    let blank = |source| Reading {
-        used: 0,
-        output: 0,
-        added: 0,
+fn reading_from_transcript(tail: &TranscriptTail, pending_call_ids: &[&str]) -> Option<UsageReading> {
+    let empty_reading = |source| UsageReading {
+        used_tokens: 0,
+        output_tokens: 0,
+        estimated_added_tokens: 0,
         window: None,
         model: None,
-        source,
+        usage_source: source,
         message_id: None,
-        at: None,
-        behind: false,
+        responded_at: None,
+        is_one_request_behind: false,
     };
     if let Some(compaction) = &tail.compaction {
-        let behind = !ids.is_empty();
+        let behind = !pending_call_ids.is_empty();
         let used = compaction.metadata.post_tokens?;
         // Usage from before the boundary is stale, and the summarizer's own is not in the file (2.1.329).
-        let (model, at) = (compaction.model.clone(), compaction.at.clone());
-        return Some(Reading { used, model, at, behind, ..blank(UsedSource::Compaction) });
+        let (model, at) = (compaction.model.clone(), compaction.recorded_at.clone());
+        return Some(UsageReading {
+            used_tokens: used,
+            model,
+            responded_at: at,
+            is_one_request_behind: behind,
+            ..empty_reading(UsageSource::Compaction)
+        });
     }
-    let answer = tail.answer.clone()?;
-    Some(Reading {
-        used: answer.used,
-        output: answer.output,
-        model: answer.model,
-        message_id: answer.message_id,
-        at: answer.at,
-        behind: !ids.is_empty() && !answer.is_the_one,
-        ..blank(UsedSource::Transcript)
+    let response = tail.last_response.clone()?;
+    Some(UsageReading {
+        used_tokens: response.input_tokens,
+        output_tokens: response.output_tokens,
+        model: response.model,
+        message_id: response.message_id,
+        responded_at: response.recorded_at,
+        is_one_request_behind: !pending_call_ids.is_empty() && !response.has_requested_tool_call,
+        ..empty_reading(UsageSource::Transcript)
     })
 }
 
-fn is_newer(status: &StatusRecord, reading: &Reading) -> bool {
-    reading.at.as_ref().is_none_or(|at| status.at > *at)
+fn is_status_newer(status: &StatusLineRecord, reading: &UsageReading) -> bool {
+    reading.responded_at.as_ref().is_none_or(|at| status.first_seen_at > *at)
 }
 
-/// The status line's record, if it is newer than what the transcript has. Where there is no transcript (the client writes none
-/// with `CLAUDE_CODE_CHILD_SESSION`), it is all that is known of a session that has answered.
-fn from_status(
-    status: &StatusRecord,
-    tail: &Tail,
-    transcript: Option<&Reading>,
-    answered: bool,
-) -> Option<Reading> {
-    let used = status.used.filter(|used| *used > 0)?;
-    let newer = match (transcript, &tail.compaction) {
-        (Some(reading), _) => reading.used != used && is_newer(status, reading),
-        // The boundary did not say what is left, and the figure may be from before it.
-        (None, Some(compaction)) => compaction.at.as_ref().is_some_and(|at| status.at > *at),
+/// Returns the status line's reading if it is newer than the transcript's. Without a transcript (the client
+/// writes none with `CLAUDE_CODE_CHILD_SESSION`), it is the only source for a session that has responded.
+fn reading_from_status_if_newer(
+    status: &StatusLineRecord,
+    tail: &TranscriptTail,
+    transcript_reading: Option<&UsageReading>,
+    has_responded: bool,
+) -> Option<UsageReading> {
+    let used = status.used_tokens.filter(|used| *used > 0)?;
+    let is_newer = match (transcript_reading, &tail.compaction) {
+        (Some(reading), _) => reading.used_tokens != used && is_status_newer(status, reading),
+        // The boundary does not say what is left, and the status line's figure may be from before it.
+        (None, Some(compaction)) => {
+            compaction.recorded_at.as_ref().is_some_and(|at| status.first_seen_at > *at)
+        }
         // An empty transcript may belong to a session that has just been cleared.
-        (None, None) => tail.size > 0 || answered,
+        (None, None) => tail.file_size > 0 || has_responded,
     };
-    newer.then(|| Reading {
-        used,
-        output: status.output.unwrap_or(0),
-        added: 0,
+    is_newer.then(|| UsageReading {
+        used_tokens: used,
+        output_tokens: status.output_tokens.unwrap_or(0),
+        estimated_added_tokens: 0,
         window: None,
         model: status.model.clone(),
-        source: UsedSource::StatusLine,
+        usage_source: UsageSource::StatusLine,
         message_id: None,
-        at: Some(status.at.clone()),
-        behind: false,
+        responded_at: Some(status.first_seen_at.clone()),
+        is_one_request_behind: false,
     })
 }
 
-fn from_environment() -> Option<Reading> {
-    let percent =
-        environment::number("CLAUDE_CONTEXT_PERCENT").filter(|percent| (0.0..=100.0).contains(percent))?;
-    let window = Window { tokens: 1_000_000, source: WindowSource::Assumed };
-    Some(Reading {
-        used: (window.tokens as f64 * percent / 100.0).round() as u64,
-        output: 0,
-        added: 0,
+fn reading_from_environment() -> Option<UsageReading> {
+    let percent = environment::numeric_variable("CLAUDE_CONTEXT_PERCENT")
+        .filter(|percent| (0.0..=100.0).contains(percent))?;
+    let window = WindowSize { tokens: 1_000_000, source: WindowSource::Assumed };
+    Some(UsageReading {
+        used_tokens: (window.tokens as f64 * percent / 100.0).round() as u64,
+        output_tokens: 0,
+        estimated_added_tokens: 0,
         window: Some(window),
         model: None,
-        source: UsedSource::Environment,
+        usage_source: UsageSource::Environment,
         message_id: None,
-        at: None,
-        behind: false,
+        responded_at: None,
+        is_one_request_behind: false,
     })
 }
 
-/// Asks with all that is known about the window.
-pub(crate) fn with_evidence<T>(
-    question: &Question<'_>,
+/// Calls the closure with everything that is known about the window.
+pub(crate) fn query_with_window_evidence<T>(
+    input: &MeasureInput<'_>,
     model: Option<&str>,
-    status: Option<&StatusRecord>,
-    ask: impl FnOnce(&WindowEvidence<'_>) -> T,
+    status: Option<&StatusLineRecord>,
+    query: impl FnOnce(&WindowEvidence<'_>) -> T,
 ) -> T {
-    let remembered = question.record.usage.reading.as_ref();
+    let recorded_reading = input.record.usage.last_reading.as_ref();
     let model = model
-        .or(remembered.and_then(|old| old.model.as_deref()))
+        .or(recorded_reading.and_then(|reading| reading.model.as_deref()))
         .or_else(|| status.and_then(|status| status.model.as_deref()));
-    let of_status =
+    let status_of_model =
         status.filter(|status| status.model.is_none() || model.is_none() || status.model.as_deref() == model);
-    ask(&WindowEvidence {
+    query(&WindowEvidence {
         model,
-        settings: Some(&question.settings.windows),
-        status_line: of_status.and_then(|status| status.window),
-        learned: model.and_then(|model| {
-            window::learned_before(remembered, model)
-                .or_else(|| windows::load(question.project).get(model).copied())
+        user_windows: Some(&input.settings.windows),
+        status_line_window: status_of_model.and_then(|status| status.window_tokens),
+        learned_window: model.and_then(|model| {
+            window::learned_window_of_reading(recorded_reading, model)
+                .or_else(|| context_windows::load_context_windows(input.project).get(model).copied())
         }),
-        million_disabled: environment::flag("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
+        is_1m_disabled: environment::is_variable_on("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
         max_context_tokens: environment::variable("CLAUDE_CODE_MAX_CONTEXT_TOKENS")
-            .and_then(|text| client_environment::integer(&text)),
+            .and_then(|text| client_environment::parse_positive_integer(&text)),
         client_version: None,
-        used: 0,
+        max_used_tokens: 0,
     })
 }
 
-/// Where the levels begin, by the settings, the environment and the client's own settings.
-pub fn thresholds(question: &Question<'_>, window: &Window, model: Option<&str>) -> Thresholds {
-    let auto_compact = thresholds::auto_compact(window.tokens, model, &compaction_config(question, model));
-    let Settings { levels, margins, .. } = question.settings;
-    thresholds::thresholds(window.tokens, auto_compact, levels, margins, question.record.usage.largest_step)
+/// Returns the thresholds that follow from the settings, the environment and the client's settings.
+pub fn session_thresholds(input: &MeasureInput<'_>, window: &WindowSize, model: Option<&str>) -> Thresholds {
+    let auto_compact =
+        thresholds::compute_auto_compact(window.tokens, model, &load_compaction_config(input, model));
+    let Settings { levels, margins, .. } = input.settings;
+    thresholds::compute_thresholds(
+        window.tokens,
+        auto_compact,
+        levels,
+        margins,
+        input.record.usage.largest_step,
+    )
 }
 
-/// What moves the auto-compact threshold: the client's variables, which reach hooks by inheritance, and its settings, as the
-/// session's record has them unless a settings file was written since.
-fn compaction_config(question: &Question<'_>, model: Option<&str>) -> CompactionConfig {
-    let recorded = question.record.start.client_settings.as_ref();
-    let changed = config::changed_client_settings(question.project, recorded);
-    let nothing = ClientSettings::default();
-    let client = changed.as_ref().or(recorded).unwrap_or(&nothing);
-    let switched_off = environment::flag("DISABLE_AUTO_COMPACT") || environment::flag("DISABLE_COMPACT");
+/// Returns what affects the auto-compact threshold: the client's variables, which hooks inherit, and its
+/// settings, taken from the session's record unless a settings file was written since.
+fn load_compaction_config(input: &MeasureInput<'_>, model: Option<&str>) -> CompactionConfig {
+    let recorded_settings = input.record.start.client_compaction_settings.as_ref();
+    let changed_settings = config::client_settings_if_changed(input.project, recorded_settings);
+    let default_settings = ClientCompactionSettings::default();
+    let client_settings = changed_settings.as_ref().or(recorded_settings).unwrap_or(&default_settings);
+    let is_disabled =
+        environment::is_variable_on("DISABLE_AUTO_COMPACT") || environment::is_variable_on("DISABLE_COMPACT");
     let variable = |name| environment::variable(name);
     CompactionConfig {
-        auto_compact: !switched_off && client.auto_compact_enabled.unwrap_or(true),
-        compact_window: variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW")
-            .and_then(|text| client_environment::compaction_window(&text))
-            .or_else(|| thresholds::compaction_window(&client.compaction_windows, model)),
+        is_auto_compact_on: !is_disabled && client_settings.auto_compact_enabled.unwrap_or(true),
+        compaction_window: variable("CLAUDE_CODE_AUTO_COMPACT_WINDOW")
+            .and_then(|text| client_environment::parse_compaction_window(&text))
+            .or_else(|| thresholds::configured_compaction_window(&client_settings.compaction_windows, model)),
         percent_override: variable("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE")
-            .and_then(|text| client_environment::decimal(&text)),
-        max_output: variable("CLAUDE_CODE_MAX_OUTPUT_TOKENS")
-            .and_then(|text| client_environment::integer(&text)),
+            .and_then(|text| client_environment::parse_leading_decimal(&text)),
+        max_output_tokens: variable("CLAUDE_CODE_MAX_OUTPUT_TOKENS")
+            .and_then(|text| client_environment::parse_positive_integer(&text)),
     }
 }
 
-fn added(calls: &[ToolCall]) -> u64 {
-    let seen = calls.iter().map(ToolCall::visible);
-    seen.map(|Visible { bytes, images }| bytes / BYTES_PER_TOKEN + images * TOKENS_PER_IMAGE).sum()
+fn estimate_pending_tokens(pending_calls: &[ToolCall]) -> u64 {
+    let visible_sizes = pending_calls.iter().map(ToolCall::visible_size);
+    visible_sizes
+        .map(|VisibleSize { text_bytes: bytes, image_count: images }| {
+            bytes / BYTES_PER_TOKEN + images * TOKENS_PER_IMAGE
+        })
+        .sum()
 }

@@ -1,59 +1,63 @@
-//! What the running sessions of a run have used: it is in nobody's sum yet, and only their transcripts say it.
+//! Usage of the running sessions of a run. It is in no total yet and can only be read from their transcripts.
 
 use crate::context::session_usage::TranscriptUsage;
 use plimsoll_domain::run_figures::RunFigures;
-use plimsoll_domain::state::Phase;
-use plimsoll_domain::workers::Used;
+use plimsoll_domain::state::IterationPhase;
+use plimsoll_domain::workers::WorkUsage;
 use plimsoll_domain::{RunState, SessionId};
-use plimsoll_launcher::process::{Identity, is_alive};
-use plimsoll_policy::run_figures::{RunningSession, figures_of_sessions};
+use plimsoll_launcher::process::{ProcessIdentity, is_alive};
+use plimsoll_policy::run_figures::{RunningSession, figures_of_sequential_run};
 use plimsoll_store::{Project, sessions};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reads running sessions, also repeatedly: then only what is new in their transcripts.
+/// Reads the usage of running sessions. Repeated calls read only the new part of their transcripts.
 #[derive(Debug, Default)]
-pub struct FiguresReader {
+pub struct RunFiguresReader {
     sessions: BTreeMap<SessionId, TranscriptUsage>,
-    /// Sessions that the last look was about; the others are forgotten.
-    seen: BTreeSet<SessionId>,
+    /// Sessions read since the last cleanup; the others are forgotten then.
+    read_since_cleanup: BTreeSet<SessionId>,
 }
 
-impl FiguresReader {
-    /// Reads the figures of a run that has one session after another.
-    pub(crate) fn read_sessions(&mut self, project: &Project, run: &RunState) -> RunFigures {
+impl RunFiguresReader {
+    /// Reads the figures of a run whose sessions follow one another.
+    pub(crate) fn read_sequential_run(&mut self, project: &Project, run: &RunState) -> RunFigures {
         let session = self.read_running_session(project, run);
-        self.forget_ended_sessions();
-        figures_of_sessions(run, session)
+        self.forget_unread_sessions();
+        figures_of_sequential_run(run, session)
     }
 
-    /// Reads what the session has used that is in no sum yet: from its start until its end is recorded.
+    /// Reads the usage of the current session that is not in any total yet, that is, from its start until its
+    /// end is recorded.
     pub(crate) fn read_running_session(
         &mut self,
         project: &Project,
         state: &RunState,
     ) -> Option<RunningSession> {
         let session_id = state.session_id.as_ref()?;
-        if state.lifecycle.is_over() || state.iteration_record.phase != Phase::Spawned {
+        if state.lifecycle.is_over() || state.iteration_record.phase != IterationPhase::Spawned {
             return None;
         }
         let usage = self.sessions.entry(session_id.clone()).or_default();
-        usage.read_on(session_id, &sessions::load(project, session_id));
-        self.seen.insert(session_id.clone());
+        usage.read_new_lines(session_id, &sessions::load_session_record(project, session_id));
+        self.read_since_cleanup.insert(session_id.clone());
         let (cost, tokens) = (usage.cost(), usage.tokens());
-        let used = Used { cost_usd: cost.usd, cost_basis: cost.basis, tokens, sessions: 1 };
-        Some(RunningSession { is_alive: living_client(state).is_some(), used })
+        let used = WorkUsage { cost_usd: cost.usd, cost_basis: cost.basis, tokens, sessions: 1 };
+        Some(RunningSession { is_alive: live_client_pid(state).is_some(), used })
     }
 
-    /// Forgets the sessions that were not read since this was called last.
-    pub(crate) fn forget_ended_sessions(&mut self) {
-        let seen = std::mem::take(&mut self.seen);
-        self.sessions.retain(|session_id, _| seen.contains(session_id));
+    /// Forgets the sessions that were not read since the last call.
+    pub(crate) fn forget_unread_sessions(&mut self) {
+        let read_sessions = std::mem::take(&mut self.read_since_cleanup);
+        self.sessions.retain(|session_id, _| read_sessions.contains(session_id));
     }
 }
 
-/// The client of the current session, while it lives: also one whose `plimsoll run` has died.
-pub(crate) fn living_client(state: &RunState) -> Option<u32> {
+/// Returns the pid of the current session's client if it is alive, even if its `plimsoll run` has died.
+pub(crate) fn live_client_pid(state: &RunState) -> Option<u32> {
     let record = &state.iteration_record;
-    let known = record.pid.zip(record.process_started).map(|(pid, started)| Identity { pid, started });
-    known.filter(|known| is_alive(*known)).map(|known| known.pid)
+    let process = record
+        .pid
+        .zip(record.process_start_ticks)
+        .map(|(pid, started)| ProcessIdentity { pid, start_time: started });
+    process.filter(|process| is_alive(*process)).map(|known| known.pid)
 }

@@ -1,18 +1,19 @@
-//! What stayed with a session's subagents, from its turn log.
+//! The share of a session's usage that stayed with its subagents, from the session's turn log.
 
 use crate::turns;
 use plimsoll_domain::SessionId;
-use plimsoll_domain::subagent_usage::{SubagentUsage, Tally};
+use plimsoll_domain::subagent_usage::{SubagentUsage, SubagentUsageEstimator};
 use plimsoll_store::{Project, TurnLog};
 
-/// The subagents' usage in one session; zero if there is no readable log, because a missing figure is no reason to fail.
-pub(crate) fn in_session(project: &Project, session_id: &SessionId) -> SubagentUsage {
-    let mut tally = Tally::default();
-    let lines = TurnLog::of(project, session_id).and_then(|log| log.forwards().ok());
+/// Returns the usage of a session's subagents. Returns zero without a readable log, because a missing figure
+/// is no reason to fail.
+pub(crate) fn subagent_usage_of_session(project: &Project, session_id: &SessionId) -> SubagentUsage {
+    let mut estimator = SubagentUsageEstimator::default();
+    let lines = TurnLog::for_session(project, session_id).and_then(|log| log.forward_lines().ok());
     for line in lines.into_iter().flatten().map_while(Result::ok) {
-        if let Some(header) = turns::header(&line) {
-            tally.take(&header);
+        if let Some(header) = turns::record_header(&line) {
+            estimator.add_record(&header);
         }
     }
-    tally.total()
+    estimator.total_usage()
 }

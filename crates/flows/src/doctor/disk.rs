@@ -1,76 +1,97 @@
-//! Rights, locks and room.
+//! Facts about permissions, locks and free space.
 
-use super::Files;
+use super::SettingsFiles;
 use crate::install::git_exclude;
-use crate::keeping;
+use crate::retention;
 use plimsoll_domain::git_names::RepoPath;
-use plimsoll_policy::doctor::{DiskFacts, FileSystem, Folder, Lock, RecordedBytes, Scope, SettingsFile};
+use plimsoll_policy::doctor::{
+    DiskFacts, FileSystem, LockStatus, PathFacts, RecordedBytes, SettingsFile, SettingsScope,
+};
 use plimsoll_store::{Project, StoreError, disk, environment, formats, lock, memory, volume};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An honest writer holds the state's lock for about a millisecond.
-const TIMEOUT: Duration = Duration::from_millis(300);
+/// Our writers hold the state's lock for about a millisecond.
+const STATE_LOCK_TIMEOUT: Duration = Duration::from_millis(300);
 
-pub(super) fn facts(project: &Project, found: &Files) -> DiskFacts {
+pub(super) fn gather_disk_facts(project: &Project, settings_files: &SettingsFiles) -> DiskFacts {
     let root = project.root();
-    let own = root.join(".claude");
-    let folder = |path: &Path, private: bool| {
-        let rights = volume::rights(path)?;
-        let usable = rights.writable && (disk::is_folder(path) || path == project.state());
-        let path = project.relative(path);
-        Some(Folder { path, writable: usable, mode: rights.mode, own: rights.own, private })
+    let client_folder = root.join(".claude");
+    let path_facts = |path: &Path, is_private: bool| {
+        let rights = volume::access_rights(path)?;
+        let is_usable = rights.is_writable && (disk::is_folder(path) || path == project.state_path());
+        let path = project.relative_to_root(path);
+        Some(PathFacts {
+            path,
+            is_writable: is_usable,
+            permission_bits: rights.mode,
+            is_own: rights.is_owned,
+            is_private,
+        })
     };
-    let ours = [project.own(), &project.own().join("sessions"), &project.handoffs(), project.state()];
-    let mut folders: Vec<Folder> = ours.into_iter().filter_map(|path| folder(path, true)).collect();
-    // Where nothing is yet, it is made in the project's own folder.
-    folders.extend(folder(&own, false).or_else(|| folder(root, false)));
-    folders.extend(project.run_lock().parent().and_then(|locks| folder(locks, false)));
+    let own_paths = [
+        project.data_folder(),
+        &project.data_folder().join("sessions"),
+        &project.handoffs_folder(),
+        project.state_path(),
+    ];
+    let mut paths: Vec<PathFacts> = own_paths.into_iter().filter_map(|path| path_facts(path, true)).collect();
+    // A missing folder will be created in the project's own folder.
+    paths.extend(path_facts(&client_folder, false).or_else(|| path_facts(root, false)));
+    paths.extend(project.run_lock_path().parent().and_then(|lock_folder| path_facts(lock_folder, false)));
     DiskFacts {
-        folders,
-        state_lock: state_lock(project),
-        file_system: file_system(root),
-        free: volume::free_space(root),
-        repository: plimsoll_store::layout::git_folder_of(root).is_some(),
-        not_excluded: not_excluded(project, found),
-        newer: formats::newer(project).iter().map(|path| super::shown(project, path)).collect(),
-        tracked: tracked(project),
-        fleeting_state: fleeting_state(root).map(|folder| super::shown(project, &folder)),
-        hidden_memory: memory::hidden_memory(project).map(|folder| super::shown(project, &folder)),
-        long_memory: long_memory(project),
-        records: keeping::look(project).ok().map(|records| RecordedBytes {
-            all: records.bytes(),
-            old: records.pruning(keeping::A_MONTH).freed,
+        paths,
+        state_lock: state_lock_status(project),
+        file_system: classify_file_system(root),
+        free_bytes: volume::available_bytes(root),
+        is_git_repository: plimsoll_store::layout::find_git_folder(root).is_some(),
+        incomplete_exclude_file: incomplete_exclude_file(project, settings_files),
+        newer_format_files: formats::files_of_newer_version(project)
+            .iter()
+            .map(|path| super::shorten_path(project, path))
+            .collect(),
+        tracked_records: tracked_run_files(project),
+        in_memory_state_folder: in_memory_state_folder(root)
+            .map(|folder| super::shorten_path(project, &folder)),
+        hidden_memory_folder: memory::superseded_memory_folder(project)
+            .map(|folder| super::shorten_path(project, &folder)),
+        oversized_memory_log: oversized_memory_log(project),
+        recorded_bytes: retention::list_records(project).ok().map(|records| RecordedBytes {
+            total: records.total_bytes(),
+            older_than_30_days: records.plan_pruning(retention::OLDER_THAN_30_DAYS).freed_bytes,
         }),
     }
 }
 
-/// The user's state folder, if it is in the computer's memory and the project is not. Where both are, nothing here is meant to stay.
-fn fleeting_state(root: &Path) -> Option<PathBuf> {
+/// Returns the user's state folder if it is in memory (tmpfs) while the project is on disk. If both are in
+/// memory, nothing here is meant to last.
+fn in_memory_state_folder(root: &Path) -> Option<PathBuf> {
     /// TMPFS_MAGIC of statfs(2).
     const TMPFS: u64 = 0x0102_1994;
-    let state = environment::state_home()?.join("plimsoll");
-    let nearest = state.ancestors().find(|folder| disk::exists(folder))?;
-    (volume::kind(nearest) == Some(TMPFS) && !volume::is_same_volume(nearest, root)).then(|| state.clone())
+    let state_folder = environment::state_home()?.join("plimsoll");
+    let nearest_existing = state_folder.ancestors().find(|folder| disk::exists(folder))?;
+    (volume::kind(nearest_existing) == Some(TMPFS) && !volume::is_same_volume(nearest_existing, root))
+        .then(|| state_folder.clone())
 }
 
-fn long_memory(project: &Project) -> Option<String> {
-    memory::is_too_long(project).then(|| super::shown(project, &project.memory().join("log.jsonl")))
+fn oversized_memory_log(project: &Project) -> Option<String> {
+    memory::is_log_too_long(project)
+        .then(|| super::shorten_path(project, &project.memory_folder().join("log.jsonl")))
 }
 
-fn state_lock(project: &Project) -> Lock {
-    let path = project.state_lock();
+fn state_lock_status(project: &Project) -> LockStatus {
+    let path = project.state_lock_path();
     if !disk::exists(&path) {
-        return Lock::Free;
+        return LockStatus::Free;
     }
-    match lock::acquire(&path, TIMEOUT) {
-        Err(StoreError::Busy { .. }) => Lock::Held(lock::holder(&path)),
-        _ => Lock::Free,
+    match lock::acquire(&path, STATE_LOCK_TIMEOUT) {
+        Err(StoreError::Locked { .. }) => LockStatus::Held(lock::lock_holder_pid(&path)),
+        _ => LockStatus::Free,
     }
 }
 
-/// By the kernel's numbers (statfs(2)).
-fn file_system(path: &Path) -> FileSystem {
+/// Recognizes file systems by the kernel's numbers (statfs(2)).
+fn classify_file_system(path: &Path) -> FileSystem {
     match volume::kind(path) {
         Some(0x6969) => FileSystem::Network("NFS"),
         Some(0xFF53_4D42 | 0x517B | 0xFE53_4D42) => FileSystem::Network("SMB"),
@@ -80,28 +101,30 @@ fn file_system(path: &Path) -> FileSystem {
     }
 }
 
-/// What git tracks of what we recorded. (Names with a `*` are of backups and drafts.)
-fn tracked(project: &Project) -> Vec<String> {
-    if plimsoll_store::layout::git_folder_of(project.root()).is_none() {
+/// Returns our recorded files that git tracks. Names with a `*` stand for backups and drafts and are skipped.
+fn tracked_run_files(project: &Project) -> Vec<String> {
+    if plimsoll_store::layout::find_git_folder(project.root()).is_none() {
         return Vec::new();
     }
-    let recorded = git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
-    // A folder's name ends with a slash there.
-    let recorded: Vec<RepoPath> =
-        recorded.filter_map(|name| RepoPath::parse(name.trim_end_matches('/')).ok()).collect();
-    plimsoll_launcher::git::tracked(project.root(), &recorded)
+    let run_files = git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
+    // Names of folders end with a slash in that list.
+    let run_paths: Vec<RepoPath> =
+        run_files.filter_map(|name| RepoPath::parse(name.trim_end_matches('/')).ok()).collect();
+    plimsoll_launcher::git::tracked_files(project.root(), &run_paths)
 }
 
-/// The exclude file, where our entries are the project's and it does not list our run files.
-fn not_excluded(project: &Project, found: &Files) -> Option<String> {
-    let ours = |one: &SettingsFile| {
-        let of_project = matches!(one.scope, Scope::Project | Scope::Local);
-        of_project && one.said().is_some_and(|survey| !survey.ours.is_empty())
+/// Returns the exclude file if our hooks are in the project's settings and the file does not list our run
+/// files.
+fn incomplete_exclude_file(project: &Project, settings_files: &SettingsFiles) -> Option<String> {
+    let has_project_entries = |file: &SettingsFile| {
+        let is_project_scope = matches!(file.scope, SettingsScope::Project | SettingsScope::Local);
+        is_project_scope && file.readable_survey().is_some_and(|survey| !survey.our_hooks.is_empty())
     };
-    if !found.iter().any(ours) {
+    if !settings_files.iter().any(has_project_entries) {
         return None;
     }
-    let place = git_exclude::place_of(project.root())?;
-    let now = disk::read(&place.file).ok()?.unwrap_or_default();
-    (place.with_ours(&now, &[]) != now).then(|| super::shown(project, &place.file))
+    let exclude_file = git_exclude::find_exclude_file(project.root())?;
+    let content = disk::read(&exclude_file.path).ok()?.unwrap_or_default();
+    (exclude_file.with_our_lines(&content, &[]) != content)
+        .then(|| super::shorten_path(project, &exclude_file.path))
 }

@@ -1,64 +1,73 @@
-//! The plugins that are switched on: ours, and what the others do at Stop.
+//! The enabled plugins: ours, and the Stop hooks of the others.
 
-use super::{Files, shown};
+use super::{SettingsFiles, shorten_path};
 use plimsoll_policy::doctor::{PluginFacts, StopHook};
 use plimsoll_protocol::settings::{plugins, servers};
 use plimsoll_store::{Project, disk, environment};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A plugin in its folder.
-pub(super) struct Plugin {
+/// An enabled plugin and its folder.
+pub(super) struct EnabledPlugin {
     name: String,
     folder: PathBuf,
 }
 
-/// The plugins that are switched on.
-pub(super) fn find(found: &Files) -> Vec<Plugin> {
-    let Some(folder) = environment::client_folder() else { return Vec::new() };
-    let list = disk::read(&folder.join("plugins/installed_plugins.json")).ok().flatten().unwrap_or_default();
-    let mut all = Vec::new();
-    for name in enabled(found) {
-        let mut folders = plugins::folders(&list, name);
+pub(super) fn find_enabled_plugins(settings_files: &SettingsFiles) -> Vec<EnabledPlugin> {
+    let Some(folder) = environment::client_config_folder() else { return Vec::new() };
+    let installed_list =
+        disk::read(&folder.join("plugins/installed_plugins.json")).ok().flatten().unwrap_or_default();
+    let mut enabled_plugins = Vec::new();
+    for name in enabled_plugin_names(settings_files) {
+        let mut folders = plugins::install_paths(&installed_list, name);
         folders.dedup();
-        all.extend(folders.into_iter().map(|folder| Plugin { name: name.to_owned(), folder: folder.into() }));
+        enabled_plugins.extend(
+            folders.into_iter().map(|folder| EnabledPlugin { name: name.to_owned(), folder: folder.into() }),
+        );
     }
-    all
+    enabled_plugins
 }
 
-/// Ours.
-pub(super) fn ours(project: &Project, found: &Files, all: &[Plugin]) -> Option<PluginFacts> {
-    let brings_ours =
-        |plugin: &&Plugin| plugin.hooks_files().iter().any(|file| plugins::brings_ours(&text_of(file)));
-    let plugin = all.iter().find(brings_ours)?;
-    let manifest = plugin.manifest();
-    let list = project.root().join(".mcp.json");
-    let started_by = servers::command(&text_of(&list));
+/// Finds the plugin that has our hooks.
+pub(super) fn find_own_plugin(
+    project: &Project,
+    settings_files: &SettingsFiles,
+    enabled_plugins: &[EnabledPlugin],
+) -> Option<PluginFacts> {
+    let has_our_hooks = |plugin: &&EnabledPlugin| {
+        plugin.hooks_file_paths().iter().any(|file| plugins::is_our_plugin(&read_text_or_empty(file)))
+    };
+    let plugin = enabled_plugins.iter().find(has_our_hooks)?;
+    let manifest_path = plugin.manifest_path();
+    let server_list = project.root().join(".mcp.json");
+    let server_command = servers::server_command(&read_text_or_empty(&server_list));
     Some(PluginFacts {
         name: plugin.name.clone(),
-        version: plugins::version(&disk::read(&manifest).ok().flatten().unwrap_or_default()),
-        manifest: shown(project, &manifest),
-        // By the same words the client starts one.
-        other_server: started_by
-            .filter(|command| command != servers::PROGRAM && command.ends_with(servers::PROGRAM))
-            .map(|_| shown(project, &list)),
-        depth: super::memory::depth(found),
+        version: plugins::manifest_version(&disk::read(&manifest_path).ok().flatten().unwrap_or_default()),
+        manifest_file: shorten_path(project, &manifest_path),
+        // The client starts one server for identical commands, so only another command starts a second one.
+        other_server_list: server_command
+            .filter(|command| {
+                command != servers::SERVER_PROGRAM && command.ends_with(servers::SERVER_PROGRAM)
+            })
+            .map(|_| shorten_path(project, &server_list)),
+        nesting_limit: super::memory::configured_nesting_limit(settings_files),
     })
 }
 
-/// What the others do at Stop.
-pub(super) fn stop_hooks(project: &Project, all: &[Plugin]) -> Vec<StopHook> {
+/// Returns the Stop hooks of the enabled plugins.
+pub(super) fn stop_hooks_of_plugins(project: &Project, enabled_plugins: &[EnabledPlugin]) -> Vec<StopHook> {
     let mut hooks = Vec::new();
-    for plugin in all {
-        let (_, in_manifest) = plugin.said_of_hooks();
-        let of_manifest = in_manifest.into_iter().map(|command| (plugin.manifest(), command));
-        let files = plugin.hooks_files().into_iter();
-        let of_files = files.flat_map(|file| {
-            let commands = plugins::stop_hooks(&text_of(&file));
+    for plugin in enabled_plugins {
+        let (_, manifest_commands) = plugin.hooks_in_manifest();
+        let manifest_hooks = manifest_commands.into_iter().map(|command| (plugin.manifest_path(), command));
+        let files = plugin.hooks_file_paths().into_iter();
+        let file_hooks = files.flat_map(|file| {
+            let commands = plugins::foreign_stop_commands(&read_text_or_empty(&file));
             commands.into_iter().map(move |command| (file.clone(), command))
         });
-        hooks.extend(of_manifest.chain(of_files).map(|(file, command)| StopHook {
-            file: shown(project, &file),
+        hooks.extend(manifest_hooks.chain(file_hooks).map(|(file, command)| StopHook {
+            file: shorten_path(project, &file),
             plugin: Some(plugin.name.clone()),
             command,
         }));
@@ -66,33 +75,36 @@ pub(super) fn stop_hooks(project: &Project, all: &[Plugin]) -> Vec<StopHook> {
     hooks
 }
 
-impl Plugin {
-    fn manifest(&self) -> PathBuf {
+impl EnabledPlugin {
+    fn manifest_path(&self) -> PathBuf {
         self.folder.join(".claude-plugin/plugin.json")
     }
 
-    fn said_of_hooks(&self) -> (Option<String>, Vec<String>) {
-        plugins::hooks_of_manifest(&disk::read(&self.manifest()).ok().flatten().unwrap_or_default())
+    fn hooks_in_manifest(&self) -> (Option<String>, Vec<String>) {
+        plugins::parse_manifest_hooks(&disk::read(&self.manifest_path()).ok().flatten().unwrap_or_default())
     }
 
-    /// The usual one, and the one that the manifest names.
-    fn hooks_files(&self) -> Vec<PathBuf> {
-        let usual = self.folder.join("hooks/hooks.json");
-        let named = self.said_of_hooks().0.map(|path| self.folder.join(path));
-        let named = named.filter(|path| disk::canonical(path) != disk::canonical(&usual));
-        [usual].into_iter().chain(named).collect()
+    /// Returns the default hooks file, and the one that the manifest names.
+    fn hooks_file_paths(&self) -> Vec<PathBuf> {
+        let default_path = self.folder.join("hooks/hooks.json");
+        let named_path = self.hooks_in_manifest().0.map(|path| self.folder.join(path));
+        let named_path = named_path
+            .filter(|path| disk::canonicalize_or_keep(path) != disk::canonicalize_or_keep(&default_path));
+        [default_path].into_iter().chain(named_path).collect()
     }
 }
 
-/// The first file that names a plugin decides.
-fn enabled(found: &Files) -> impl Iterator<Item = &str> {
-    let mut said: BTreeMap<&str, bool> = BTreeMap::new();
-    for (plugin, on) in found.iter().filter_map(|one| one.said()).flat_map(|survey| &survey.plugins) {
-        said.entry(plugin).or_insert(*on);
+/// Returns the names of the enabled plugins. The first settings file that names a plugin decides.
+fn enabled_plugin_names(settings_files: &SettingsFiles) -> impl Iterator<Item = &str> {
+    let mut enabled_by_plugin: BTreeMap<&str, bool> = BTreeMap::new();
+    for (plugin, is_enabled) in
+        settings_files.iter().filter_map(|file| file.readable_survey()).flat_map(|survey| &survey.plugins)
+    {
+        enabled_by_plugin.entry(plugin).or_insert(*is_enabled);
     }
-    said.into_iter().filter(|(_, on)| *on).map(|(plugin, _)| plugin)
+    enabled_by_plugin.into_iter().filter(|(_, is_enabled)| *is_enabled).map(|(plugin, _)| plugin)
 }
 
-fn text_of(path: &Path) -> String {
+fn read_text_or_empty(path: &Path) -> String {
     disk::read_text(path).ok().flatten().unwrap_or_default()
 }

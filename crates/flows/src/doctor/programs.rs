@@ -1,160 +1,206 @@
-//! Our programs: those beside us, and those that the settings name.
+//! Facts about our programs: those next to this one, those on the PATH, and those that settings name.
 
-use super::Files;
-use crate::install::{lasting_path, linked_folder, program_home};
+use super::SettingsFiles;
+use crate::install::{command_link_folder, path_that_survives_upgrades, program_home};
 use crate::optional_program;
-use plimsoll_domain::build::Build;
-use plimsoll_policy::doctor::{Named, ProgramFacts, Scope, Standing, StartFailure, UnstartedEntry};
-use plimsoll_protocol::settings::{OurHook, PROGRAMS, servers};
+use plimsoll_domain::build::BuildInfo;
+use plimsoll_policy::doctor::{
+    ConfiguredProgram, ProgramFacts, ProgramStatus, SettingsScope, StartFailure, UnstartedEntry,
+};
+use plimsoll_protocol::settings::{OurHookEntry, PROGRAM_NAMES, servers};
 use plimsoll_store::{Project, disk, environment};
 use std::path::{Component, Path, PathBuf};
 
-pub(super) fn facts(project: &Project, found: &Files) -> ProgramFacts {
-    let folder = program_home().unwrap_or_default();
-    let optional = optional_program::ALL.into_iter().filter(|program| disk::exists(&folder.join(program)));
-    let programs = PROGRAMS.iter().copied().chain([servers::PROGRAM]).chain(optional);
-    let beside: Vec<(String, Standing)> =
-        programs.map(|program| (program.to_owned(), standing(&folder.join(program)))).collect();
-    let we = disk::canonical(&folder.join("plimsoll"));
-    let (on_path, first_is_we) = on_path(project, &we);
+pub(super) fn gather_program_facts(project: &Project, settings_files: &SettingsFiles) -> ProgramFacts {
+    let own_folder = program_home().unwrap_or_default();
+    let optional_programs =
+        optional_program::ALL.into_iter().filter(|program| disk::exists(&own_folder.join(program)));
+    let programs = PROGRAM_NAMES.iter().copied().chain([servers::SERVER_PROGRAM]).chain(optional_programs);
+    let sibling_programs: Vec<(String, ProgramStatus)> =
+        programs.map(|program| (program.to_owned(), program_status(&own_folder.join(program)))).collect();
+    let own_program = disk::canonicalize_or_keep(&own_folder.join("plimsoll"));
+    let (programs_on_path, is_first_on_path) = find_programs_on_path(project, &own_program);
     ProgramFacts {
-        own: our_build(),
-        first_is_we,
-        on_path: on_path.into_iter().map(|(path, what)| (path.display().to_string(), what)).collect(),
-        named: named(project, found, &folder),
-        unstarted: unstarted(project, found, &folder),
-        command_folder: command_folder().unwrap_or_else(|| folder.clone()).display().to_string(),
-        folder: folder.display().to_string(),
-        beside,
+        own_build: own_build(),
+        is_first_on_path,
+        programs_on_path: programs_on_path
+            .into_iter()
+            .map(|(path, status)| (path.display().to_string(), status))
+            .collect(),
+        configured_programs: find_configured_programs(project, settings_files, &own_folder),
+        unstarted_entries: find_unstarted_entries(project, settings_files, &own_folder),
+        command_folder: command_folder().unwrap_or_else(|| own_folder.clone()).display().to_string(),
+        own_folder: own_folder.display().to_string(),
+        sibling_programs,
     }
 }
 
-fn our_build() -> Build {
-    Build::own("plimsoll")
+fn own_build() -> BuildInfo {
+    BuildInfo::for_current_program("plimsoll")
 }
 
-/// Every `plimsoll` on the PATH, and whether the first is we. The user's are asked what they are; one in the project, or by a
-/// relative entry, is never started.
-fn on_path(project: &Project, we: &Path) -> (Vec<(PathBuf, Standing)>, bool) {
-    let npms = environment::own_directory().and_then(|own| npms_folder(&own));
-    let is_we = |path: &Path| path == we || npms.is_some() && npms_folder(path) == npms;
-    let mut all: Vec<(PathBuf, Standing)> = Vec::new();
-    for found in environment::find_programs("plimsoll") {
-        let path = disk::canonical(&found);
-        // npx puts npm's script on the PATH, beside our link to the copied program.
-        let is_again_we = is_we(&path) && all.iter().any(|(known, _)| is_we(known));
-        if is_again_we || all.iter().any(|(known, _)| *known == path) {
+/// Finds every `plimsoll` on the PATH, and whether the first one is this program. The user's programs are
+/// asked for their version. One inside the project, or on a relative PATH entry, is never started.
+fn find_programs_on_path(project: &Project, own_program: &Path) -> (Vec<(PathBuf, ProgramStatus)>, bool) {
+    let own_npm_folder =
+        environment::executable_folder().and_then(|own_folder| outermost_node_modules(&own_folder));
+    let is_own = |path: &Path| {
+        path == own_program || own_npm_folder.is_some() && outermost_node_modules(path) == own_npm_folder
+    };
+    let mut programs: Vec<(PathBuf, ProgramStatus)> = Vec::new();
+    for program in environment::find_all_programs("plimsoll") {
+        let path = disk::canonicalize_or_keep(&program);
+        // npx puts npm's script on the PATH next to our link to the copied program.
+        let is_own_again = is_own(&path) && programs.iter().any(|(program_path, _)| is_own(program_path));
+        if is_own_again || programs.iter().any(|(program_path, _)| *program_path == path) {
             continue;
         }
-        let is_users = found.is_absolute() && !path.starts_with(disk::canonical(project.root()));
-        let what = match is_users {
-            _ if is_we(&path) => Standing::Built(our_build()),
-            // By the name on the PATH: npm's is a link to a script, which starts our program.
-            true => standing(&found),
-            false => Standing::Other,
+        let is_users_program =
+            program.is_absolute() && !path.starts_with(disk::canonicalize_or_keep(project.root()));
+        let status = match is_users_program {
+            _ if is_own(&path) => ProgramStatus::KnownBuild(own_build()),
+            // Started by its name on the PATH: npm's entry is a link to a script that starts our program.
+            true => program_status(&program),
+            false => ProgramStatus::DifferentFile,
         };
-        all.push((path, what));
+        programs.push((path, status));
     }
-    let first_is_we = all.first().is_some_and(|(first, _)| is_we(first));
-    (all, first_is_we)
+    let is_first_own = programs.first().is_some_and(|(path, _)| is_own(path));
+    (programs, is_first_own)
 }
 
-/// The `node_modules` that a path is in, the outermost: npm has the script that starts us and our programs below one.
-fn npms_folder(path: &Path) -> Option<PathBuf> {
-    let is_npms = |part: &Component<'_>| part.as_os_str() == "node_modules";
-    let depth = path.components().position(|part| is_npms(&part))?;
-    Some(path.components().take(depth + 1).collect())
+/// Returns the outermost `node_modules` folder of a path. Both npm's script and our programs are below it.
+fn outermost_node_modules(path: &Path) -> Option<PathBuf> {
+    let is_node_modules = |part: &Component<'_>| part.as_os_str() == "node_modules";
+    let index = path.components().position(|part| is_node_modules(&part))?;
+    Some(path.components().take(index + 1).collect())
 }
 
-/// Each program that a settings file names and that is none of those beside us, once.
-fn named(project: &Project, found: &Files, folder: &Path) -> Vec<Named> {
-    let mut all: Vec<Named> = Vec::new();
-    for one in found {
-        let Some(survey) = one.said() else { continue };
-        let line =
-            survey.status_line.iter().filter(|line| line.ours).map(|line| (line.starts.clone(), false));
-        for (name, guarded) in survey.ours.iter().map(|entry| (entry.starts(), entry.guarded)).chain(line) {
-            let path = environment::find_program(&name).or_else(|| reach(project, &name));
-            let known = path.as_deref().map(disk::canonical);
-            let is_beside = known.as_deref().and_then(Path::parent) == Some(folder);
-            if is_beside || all.iter().any(|named| named.name == name && named.file == one.path) {
+/// Returns each program that a settings file names and that is not next to this one, once per file.
+fn find_configured_programs(
+    project: &Project,
+    settings_files: &SettingsFiles,
+    own_folder: &Path,
+) -> Vec<ConfiguredProgram> {
+    let mut programs: Vec<ConfiguredProgram> = Vec::new();
+    for file in settings_files {
+        let Some(survey) = file.readable_survey() else { continue };
+        let line = survey
+            .status_line
+            .iter()
+            .filter(|status_line_command| status_line_command.is_ours)
+            .map(|line| (line.executable.clone(), false));
+        for (name, guarded) in
+            survey.our_hooks.iter().map(|entry| (entry.executable(), entry.guarded)).chain(line)
+        {
+            let path = environment::find_program(&name).or_else(|| find_in_project(project, &name));
+            let canonical_path = path.as_deref().map(disk::canonicalize_or_keep);
+            let is_sibling = canonical_path.as_deref().and_then(Path::parent) == Some(own_folder);
+            if is_sibling
+                || programs.iter().any(|program| program.name == name && program.settings_file == file.path)
+            {
                 continue;
             }
-            let standing = path.map_or(Standing::Missing, |path| elsewhere(&path, folder));
-            all.push(Named { name, file: one.path.clone(), standing, guarded });
+            let status =
+                path.map_or(ProgramStatus::Missing, |path| status_without_starting(&path, own_folder));
+            programs.push(ConfiguredProgram {
+                name,
+                settings_file: file.path.clone(),
+                status,
+                is_guarded: guarded,
+            });
         }
     }
-    all
+    programs
 }
 
-/// Returns the folder that a user adds to the PATH to type `plimsoll`.
+/// Returns the folder that a user adds to the PATH to be able to type `plimsoll`.
 fn command_folder() -> Option<PathBuf> {
-    linked_folder().or_else(|| Some(lasting_path("plimsoll")?.parent()?.to_owned()))
+    command_link_folder().or_else(|| Some(path_that_survives_upgrades("plimsoll")?.parent()?.to_owned()))
 }
 
-/// The entries of the user's own settings that a client with another PATH than ours does not start. A guarded entry searches the PATH on
-/// purpose, and one whose program is missing is among the named ones.
-fn unstarted(project: &Project, found: &Files, folder: &Path) -> Vec<UnstartedEntry> {
-    let places = optional_program::places_of(project);
-    let mut all: Vec<UnstartedEntry> = Vec::new();
-    for one in found.iter().filter(|one| matches!(one.scope, Scope::Local | Scope::User)) {
-        let Some(survey) = one.said() else { continue };
-        let line = survey.status_line.iter().filter(|line| line.ours).map(|line| line.starts.clone());
-        let hooks = survey.ours.iter().filter(|entry| !entry.guarded).map(OurHook::starts);
-        let mut names: Vec<String> = hooks.chain(line).collect();
+/// Returns the entries of the user's own settings that a client with another PATH does not start. Guarded
+/// entries search the PATH on purpose, and missing programs are reported elsewhere.
+fn find_unstarted_entries(
+    project: &Project,
+    settings_files: &SettingsFiles,
+    own_folder: &Path,
+) -> Vec<UnstartedEntry> {
+    let project_folders = optional_program::project_folders(project);
+    let mut entries: Vec<UnstartedEntry> = Vec::new();
+    for file in
+        settings_files.iter().filter(|one| matches!(one.scope, SettingsScope::Local | SettingsScope::User))
+    {
+        let Some(survey) = file.readable_survey() else { continue };
+        let status_line_command =
+            survey.status_line.iter().filter(|line| line.is_ours).map(|line| line.executable.clone());
+        let hook_commands =
+            survey.our_hooks.iter().filter(|entry| !entry.guarded).map(OurHookEntry::executable);
+        let mut names: Vec<String> = hook_commands.chain(status_line_command).collect();
         names.sort();
         names.dedup();
         let failures = names.into_iter().filter_map(|name| {
-            let failure = start_failure(&name, one.scope, folder, &places)?;
-            Some(UnstartedEntry { name, file: one.path.clone(), failure })
+            let failure = check_start(&name, file.scope, own_folder, &project_folders)?;
+            Some(UnstartedEntry { name, settings_file: file.path.clone(), failure })
         });
-        all.extend(failures);
+        entries.extend(failures);
     }
-    all
+    entries
 }
 
-fn start_failure(name: &str, scope: Scope, folder: &Path, places: &[PathBuf]) -> Option<StartFailure> {
+fn check_start(
+    name: &str,
+    scope: SettingsScope,
+    own_folder: &Path,
+    project_folders: &[PathBuf],
+) -> Option<StartFailure> {
     let path = environment::find_program(name)?;
     if !name.contains('/') {
         return Some(StartFailure::BareName);
     }
-    // The local settings lie in the project, so whoever wrote it may have written them: they start nothing but the programs of this
-    // installation. Nothing inside of the project is started.
-    let is_own = disk::canonical(&path) == disk::canonical(&folder.join(path.file_name()?));
-    let may_start =
-        optional_program::why_ignored(&path, places).is_none() && (scope == Scope::User || is_own);
-    let starts = || plimsoll_launcher::own_build_without_path(&path, &["version", "--json"]).is_some();
-    (may_start && !starts()).then_some(StartFailure::Silent)
+    // The local settings lie in the project, so its author may have written them: they start only the
+    // programs of this installation. Nothing inside the project is started.
+    let is_own_program =
+        disk::canonicalize_or_keep(&path) == disk::canonicalize_or_keep(&own_folder.join(path.file_name()?));
+    let may_start = optional_program::reason_to_ignore(&path, project_folders).is_none()
+        && (scope == SettingsScope::User || is_own_program);
+    let responds =
+        || plimsoll_launcher::query_own_program_build_without_path(&path, &["version", "--json"]).is_some();
+    (may_start && !responds()).then_some(StartFailure::NoResponse)
 }
 
-/// A file that is not executable counts as present, and is reported as such.
-fn reach(project: &Project, name: &str) -> Option<PathBuf> {
+/// Finds a program by its path in the project. A file that is not executable counts as present, and is
+/// reported as such.
+fn find_in_project(project: &Project, name: &str) -> Option<PathBuf> {
     let path = project.root().join(name);
     (name.contains('/') && disk::exists(&path)).then_some(path)
 }
 
-/// One that we would start ourselves: beside us, or on the user's PATH.
-pub(super) fn standing(path: &Path) -> Standing {
+/// Returns the status of a program that may be started: one next to this program, or on the user's PATH.
+pub(super) fn program_status(path: &Path) -> ProgramStatus {
     if !disk::exists(path) {
-        return Standing::Missing;
+        return ProgramStatus::Missing;
     }
     if !environment::is_executable(path) {
-        return Standing::NotExecutable;
+        return ProgramStatus::NotExecutable;
     }
-    let is_hook = PROGRAMS.iter().any(|program| path.ends_with(program));
-    let word = if is_hook { "version" } else { "--version" };
-    plimsoll_launcher::own_build(path, &[word, "--json"]).map_or(Standing::Silent, Standing::Built)
+    let is_hook = PROGRAM_NAMES.iter().any(|program| path.ends_with(program));
+    let version_option = if is_hook { "version" } else { "--version" };
+    plimsoll_launcher::query_own_program_build(path, &[version_option, "--json"])
+        .map_or(ProgramStatus::NoVersion, ProgramStatus::KnownBuild)
 }
 
-/// A program that settings name is never started to ask it: the project may not be trusted.
-fn elsewhere(path: &Path, folder: &Path) -> Standing {
+/// Returns the status of a program that settings name. It is never started, because the project may not be
+/// trusted.
+fn status_without_starting(path: &Path, own_folder: &Path) -> ProgramStatus {
     if !environment::is_executable(path) {
-        return Standing::NotExecutable;
+        return ProgramStatus::NotExecutable;
     }
-    let own = folder.join(path.file_name().unwrap_or_default());
-    let bytes = |path: &Path| disk::read(path).ok().flatten();
-    let same = disk::size(path) == disk::size(&own) && bytes(path) == bytes(&own);
-    if same { Standing::Built(our_build()) } else { Standing::Other }
+    let own_program = own_folder.join(path.file_name().unwrap_or_default());
+    let read_bytes = |path: &Path| disk::read(path).ok().flatten();
+    let is_identical = disk::file_size(path) == disk::file_size(&own_program)
+        && read_bytes(path) == read_bytes(&own_program);
+    if is_identical { ProgramStatus::KnownBuild(own_build()) } else { ProgramStatus::DifferentFile }
 }
 
 #[cfg(test)]
@@ -162,8 +208,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn npms_script_and_our_programs_are_below_one_folder() {
-        let folder = |path: &str| npms_folder(Path::new(path)).map(|folder| folder.display().to_string());
+    fn npms_script_and_our_programs_share_one_node_modules_folder() {
+        let node_modules_folder =
+            |path: &str| outermost_node_modules(Path::new(path)).map(|folder| folder.display().to_string());
         for (script, program) in [
             (
                 "/usr/lib/node_modules/plimsoll/bin/plimsoll.js",
@@ -174,10 +221,10 @@ mod tests {
                 "/a b/node_modules/.pnpm/x/node_modules/@plimsoll/linux-x64/bin",
             ),
         ] {
-            assert!(folder(script).is_some());
-            assert_eq!(folder(script), folder(program));
+            assert!(node_modules_folder(script).is_some());
+            assert_eq!(node_modules_folder(script), node_modules_folder(program));
         }
-        assert_ne!(folder("/a/node_modules/x"), folder("/b/node_modules/x"));
-        assert_eq!(folder("/home/dev/.local/bin"), None);
+        assert_ne!(node_modules_folder("/a/node_modules/x"), node_modules_folder("/b/node_modules/x"));
+        assert_eq!(node_modules_folder("/home/dev/.local/bin"), None);
     }
 }

@@ -1,64 +1,86 @@
-//! The settings files that the client reads here, the one that rules first.
+//! The settings files that the client reads here, in order of precedence.
 
-use super::{Files, shown};
-use plimsoll_policy::doctor::{ClientFacts, ReadFailure, Scope, SettingsFacts, SettingsFile};
+use super::{SettingsFiles, shorten_path};
+use plimsoll_policy::doctor::{ClientFacts, ReadFailure, SettingsFacts, SettingsFile, SettingsScope};
 use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_store::{Project, config, disk, environment};
 use std::path::{Path, PathBuf};
 
-/// The files that are there.
-pub(super) fn find(project: &Project, era: HookSupport) -> Vec<SettingsFile> {
-    let mut seen: Vec<PathBuf> = Vec::new();
-    let mut found = Vec::new();
-    for (scope, path) in places(project) {
-        // In the home folder the project's settings are the user's.
-        let real = disk::canonical(&path);
-        if seen.contains(&real) {
+/// Reads the settings files that exist.
+pub(super) fn read_settings_files(project: &Project, hook_support: HookSupport) -> Vec<SettingsFile> {
+    let mut seen_paths: Vec<PathBuf> = Vec::new();
+    let mut settings_files = Vec::new();
+    for (scope, path) in settings_paths(project) {
+        // In the home folder, the project's settings are the user's.
+        let canonical_path = disk::canonicalize_or_keep(&path);
+        if seen_paths.contains(&canonical_path) {
             continue;
         }
-        found.extend(read(project, scope, &path, era));
-        seen.push(real);
+        settings_files.extend(read_settings_file(project, scope, &path, hook_support));
+        seen_paths.push(canonical_path);
     }
-    found
+    settings_files
 }
 
-/// What is said for more than the rest comes first: a drop-in of the administrator's before the file that it changes.
-fn places(project: &Project) -> Vec<(Scope, PathBuf)> {
-    let managed = Path::new(config::MANAGED);
-    let drop_ins = managed.join("managed-settings.d");
-    let names = disk::names(&drop_ins).into_iter().rev();
+/// Returns the paths of the settings files, the one with the highest precedence first: an administrator's
+/// drop-in comes before the file that it changes.
+fn settings_paths(project: &Project) -> Vec<(SettingsScope, PathBuf)> {
+    let managed_folder = Path::new(config::MANAGED_SETTINGS_FOLDER);
+    let drop_ins = managed_folder.join("managed-settings.d");
+    let names = disk::list_names(&drop_ins).into_iter().rev();
     let names = names.filter(|name| name.ends_with(".json") && !name.starts_with('.'));
-    let own = project.root().join(".claude");
-    let mut places: Vec<(Scope, PathBuf)> = names.map(|name| (Scope::Managed, drop_ins.join(name))).collect();
-    places.push((Scope::Managed, managed.join("managed-settings.json")));
-    places.push((Scope::Local, own.join("settings.local.json")));
-    places.push((Scope::Project, own.join("settings.json")));
-    places.extend(environment::client_folder().map(|folder| (Scope::User, folder.join("settings.json"))));
-    places
+    let client_folder = project.root().join(".claude");
+    let mut paths: Vec<(SettingsScope, PathBuf)> =
+        names.map(|name| (SettingsScope::Managed, drop_ins.join(name))).collect();
+    paths.push((SettingsScope::Managed, managed_folder.join("managed-settings.json")));
+    paths.push((SettingsScope::Local, client_folder.join("settings.local.json")));
+    paths.push((SettingsScope::Project, client_folder.join("settings.json")));
+    paths.extend(
+        environment::client_config_folder().map(|folder| (SettingsScope::User, folder.join("settings.json"))),
+    );
+    paths
 }
 
-fn read(project: &Project, scope: Scope, path: &Path, era: HookSupport) -> Option<SettingsFile> {
+fn read_settings_file(
+    project: &Project,
+    scope: SettingsScope,
+    path: &Path,
+    hook_support: HookSupport,
+) -> Option<SettingsFile> {
     let bytes = match disk::read(path) {
         Ok(bytes) => bytes?,
-        Err(error) => return Some(unreadable(project, scope, path, ReadFailure::new(&error))),
+        Err(error) => return Some(unreadable_file(project, scope, path, ReadFailure::new(&error))),
     };
-    let text = match settings::decode(&bytes) {
+    let text = match settings::decode_utf8(&bytes) {
         Ok(text) => text,
-        Err(place) => return Some(unreadable(project, scope, path, ReadFailure::new(&place))),
+        Err(error) => return Some(unreadable_file(project, scope, path, ReadFailure::new(&error))),
     };
     Some(SettingsFile {
-        path: shown(project, path),
+        path: shorten_path(project, path),
         scope,
-        survey: settings::survey(text).map_err(|place| ReadFailure::new(&place)),
-        differences: settings::differences(text, era).unwrap_or_default(),
+        survey: settings::summarize_settings(text).map_err(|error| ReadFailure::new(&error)),
+        differences: settings::find_differences(text, hook_support).unwrap_or_default(),
     })
 }
 
-fn unreadable(project: &Project, scope: Scope, path: &Path, why: ReadFailure) -> SettingsFile {
-    SettingsFile { path: shown(project, path), scope, survey: Err(why), differences: Vec::new() }
+fn unreadable_file(
+    project: &Project,
+    scope: SettingsScope,
+    path: &Path,
+    failure: ReadFailure,
+) -> SettingsFile {
+    SettingsFile { path: shorten_path(project, path), scope, survey: Err(failure), differences: Vec::new() }
 }
 
-/// The facts for the section about settings.
-pub(super) fn facts(found: &Files, client: &ClientFacts, plugin: Option<String>) -> SettingsFacts {
-    SettingsFacts { files: found.to_vec(), client: client.numbers(), era: Some(client.era()), plugin }
+pub(super) fn gather_settings_facts(
+    settings_files: &SettingsFiles,
+    client: &ClientFacts,
+    plugin: Option<String>,
+) -> SettingsFacts {
+    SettingsFacts {
+        files: settings_files.to_vec(),
+        client_version: client.version_numbers(),
+        hook_support: Some(client.hook_support()),
+        plugin_name: plugin,
+    }
 }

@@ -1,16 +1,16 @@
-//! The window of the current session, or of the one that would begin now.
+//! Facts about the context window of the current session, or of one that would start now.
 
-use super::{Files, Patient};
-use crate::context::measure::{Question, measure, thresholds, with_evidence};
-use plimsoll_domain::reading::Window;
+use super::{DoctorInput, SettingsFiles};
+use crate::context::measure::{MeasureInput, measure_usage, query_with_window_evidence, session_thresholds};
+use plimsoll_domain::reading::WindowSize;
 use plimsoll_policy::doctor::{ClientFacts, WindowFacts};
 use plimsoll_policy::window::{self, WindowEvidence};
-use plimsoll_store::config::{self, Loaded};
+use plimsoll_store::config::{self, LoadedSettings};
 use plimsoll_store::{clock, disk, environment, sessions};
 use std::path::{Path, PathBuf};
 
-/// What moves the window, the auto-compact threshold or the reading, where it is set.
-const VARIABLES: [&str; 8] = [
+/// Variables that affect the window, the auto-compact threshold or the reading.
+const WINDOW_VARIABLES: [&str; 8] = [
     "CLAUDE_CODE_DISABLE_1M_CONTEXT",
     "CLAUDE_CODE_MAX_CONTEXT_TOKENS",
     "CLAUDE_CODE_AUTO_COMPACT_WINDOW",
@@ -21,88 +21,102 @@ const VARIABLES: [&str; 8] = [
     "CLAUDE_CONTEXT_PERCENT",
 ];
 
-pub(super) fn facts(patient: &Patient<'_>, found: &Files, client: &ClientFacts) -> WindowFacts {
-    let Loaded { settings, fault: complaint, .. } = config::load_of_files(patient.project);
-    let transcript = patient.record.start.transcript_path.as_ref().map(PathBuf::from);
-    let question = Question {
-        project: patient.project,
+pub(super) fn gather_window_facts(
+    input: &DoctorInput<'_>,
+    settings_files: &SettingsFiles,
+    client: &ClientFacts,
+) -> WindowFacts {
+    let LoadedSettings { settings, error: settings_error, .. } =
+        config::load_from_current_files(input.project);
+    let transcript_path = input.session_record.start.transcript_path.as_ref().map(PathBuf::from);
+    let measure_input = MeasureInput {
+        project: input.project,
         settings: &settings,
-        record: patient.record,
-        transcript: transcript.as_deref(),
-        calls: &[],
+        record: input.session_record,
+        transcript_path: transcript_path.as_deref(),
+        pending_calls: &[],
     };
-    let measured = measure(&question);
-    let of_session = measured.reading.as_ref().and_then(|reading| reading.model.clone());
-    let model =
-        of_session.map(|model| (model, "as the present session was asked for")).or_else(|| next(found));
-    let (sources, chosen) = windows(&question, model.as_ref().map(|(model, _)| model.as_str()), client);
-    let window = measured.reading.as_ref().and_then(|reading| reading.window.clone()).or(chosen);
-    let name = model.as_ref().map(|(model, _)| model.as_str());
+    let measurement = measure_usage(&measure_input);
+    let session_model = measurement.reading.as_ref().and_then(|reading| reading.model.clone());
+    let model = session_model
+        .map(|model| (model, "as the present session was asked for"))
+        .or_else(|| next_session_model(settings_files));
+    let (sources, likely_window) =
+        query_windows(&measure_input, model.as_ref().map(|(model, _)| model.as_str()), client);
+    let window = measurement.reading.as_ref().and_then(|reading| reading.window.clone()).or(likely_window);
+    let model_name = model.as_ref().map(|(model, _)| model.as_str());
     WindowFacts {
-        thresholds: measured
+        thresholds: measurement
             .thresholds
-            .or_else(|| window.as_ref().map(|window| thresholds(&question, window, name))),
-        session: measured.reading.is_some().then(|| patient.record.session_id.clone()),
-        reading: measured.reading,
+            .or_else(|| window.as_ref().map(|window| session_thresholds(&measure_input, window, model_name))),
+        session_id: measurement.reading.is_some().then(|| input.session_record.session_id.clone()),
+        reading: measurement.reading,
         sources,
         window,
         levels: settings.levels,
-        knobs: knobs(patient, found),
-        complaint: complaint.map(|complaint| complaint.to_string()),
-        missing_transcript: missing_transcript(patient),
+        overrides: list_overrides(input, settings_files),
+        settings_error: settings_error.map(|complaint| complaint.to_string()),
+        missing_transcript: find_missing_transcript(input),
         model,
     }
 }
 
-/// Returns the path of the session's transcript if the session has answered in the last day and there is no file. The client
-/// deletes old transcripts, so an older session tells nothing.
-fn missing_transcript(patient: &Patient<'_>) -> Option<String> {
-    let path = patient.record.start.transcript_path.clone()?;
-    let status = sessions::load_status(patient.project, &patient.record.session_id);
-    let answered = status.filter(|status| status.used.is_some_and(|used| used > 0)).map(|status| status.at);
-    let at = answered.or_else(|| patient.record.end.stop.as_ref().map(|stop| stop.at.clone()))?;
-    let is_recent = clock::moment(&at).is_some_and(|at| (clock::now() - at).num_days() < 1);
+/// Returns the path of the session's transcript if the session has responded within the last day and the file
+/// does not exist. Older sessions do not count, because the client deletes old transcripts.
+fn find_missing_transcript(input: &DoctorInput<'_>) -> Option<String> {
+    let path = input.session_record.start.transcript_path.clone()?;
+    let status = sessions::load_status_line_record(input.project, &input.session_record.session_id);
+    let responded_at = status
+        .filter(|status| status.used_tokens.is_some_and(|used| used > 0))
+        .map(|status| status.first_seen_at);
+    let last_response_at = responded_at
+        .or_else(|| input.session_record.end.stop.as_ref().map(|stop| stop.stopped_at.clone()))?;
+    let is_recent =
+        clock::parse_timestamp(&last_response_at).is_some_and(|at| (clock::now() - at).num_days() < 1);
     (is_recent && !disk::exists(Path::new(&path))).then_some(path)
 }
 
-/// The model that a session would begin with, as far as anybody says.
-fn next(found: &Files) -> Option<(String, &'static str)> {
-    let by_environment = environment::variable("ANTHROPIC_MODEL").map(|model| (model, "ANTHROPIC_MODEL"));
-    by_environment.or_else(|| {
-        let model = found.iter().find_map(|one| one.said()?.model.clone())?;
+/// Returns the model that a new session would start with, and where that is set.
+fn next_session_model(settings_files: &SettingsFiles) -> Option<(String, &'static str)> {
+    let environment_model = environment::variable("ANTHROPIC_MODEL").map(|model| (model, "ANTHROPIC_MODEL"));
+    environment_model.or_else(|| {
+        let model = settings_files.iter().find_map(|file| file.readable_survey()?.model.clone())?;
         Some((model, "the client's settings"))
     })
 }
 
-fn windows(
-    question: &Question<'_>,
+fn query_windows(
+    input: &MeasureInput<'_>,
     model: Option<&str>,
     client: &ClientFacts,
-) -> (Vec<Window>, Option<Window>) {
-    let status = sessions::load_status(question.project, &question.record.session_id);
-    with_evidence(question, model, status.as_ref(), |evidence| {
-        let evidence = &WindowEvidence { client_version: client.version.as_deref(), ..evidence.clone() };
-        (window::sources(evidence), window::window(evidence))
+) -> (Vec<WindowSize>, Option<WindowSize>) {
+    let status = sessions::load_status_line_record(input.project, &input.record.session_id);
+    query_with_window_evidence(input, model, status.as_ref(), |evidence| {
+        let evidence = &WindowEvidence { client_version: client.version_text.as_deref(), ..evidence.clone() };
+        (window::windows_by_precedence(evidence), window::resolve_window(evidence))
     })
 }
 
-/// What is in force, and what will be in sessions and is not here: a settings file's `env` reaches the client's hooks.
-fn knobs(patient: &Patient<'_>, found: &Files) -> Vec<String> {
-    let set = |name: &&str| Some(format!("{name}={}", environment::variable(name)?));
-    let mut knobs: Vec<String> = VARIABLES.iter().filter_map(set).collect();
-    let client = config::client_settings(patient.project);
-    knobs.extend(client.auto_compact_enabled.map(|on| format!("autoCompactEnabled: {on}")));
-    knobs.extend(client.compaction_windows.iter().map(|window| {
+/// Lists what is set now, and what will be set only in sessions: a settings file's `env` reaches the client's
+/// hooks but not this program.
+fn list_overrides(input: &DoctorInput<'_>, settings_files: &SettingsFiles) -> Vec<String> {
+    let set_variable = |name: &&str| Some(format!("{name}={}", environment::variable(name)?));
+    let mut overrides: Vec<String> = WINDOW_VARIABLES.iter().filter_map(set_variable).collect();
+    let client = config::load_client_settings(input.project);
+    overrides
+        .extend(client.auto_compact_enabled.map(|is_enabled| format!("autoCompactEnabled: {is_enabled}")));
+    overrides.extend(client.compaction_windows.iter().map(|window| {
         let tokens = window.tokens.map_or_else(|| "auto".to_owned(), |tokens| tokens.to_string());
         let model = window.model.as_ref().map(|model| format!(" for {model}")).unwrap_or_default();
         format!("autoCompactWindow: {tokens}{model}")
     }));
-    for one in found {
-        let env = one.said().map(|survey| &survey.env);
-        let named = env.into_iter().flatten().filter(|(name, _)| VARIABLES.contains(&name.as_str()));
-        knobs.extend(named.map(|(name, value)| {
-            format!("{name}={value} in sessions, by the env of {}; not in the figures here", one.path)
+    for file in settings_files {
+        let env = file.readable_survey().map(|survey| &survey.env);
+        let relevant_variables =
+            env.into_iter().flatten().filter(|(name, _)| WINDOW_VARIABLES.contains(&name.as_str()));
+        overrides.extend(relevant_variables.map(|(name, value)| {
+            format!("{name}={value} in sessions, by the env of {}; not in the figures here", file.path)
         }));
     }
-    knobs
+    overrides
 }

@@ -1,34 +1,38 @@
-//! A hook has failed: what it wrote to standard error, which is not shown, is kept for `plimsoll doctor` and the status line.
+//! Records the faults of hooks: what they write to standard error is not shown, so it is kept for
+//! `plimsoll doctor` and the status line.
 
 use crate::hook_invocation::SESSION_VARIABLE;
 use plimsoll_domain::{Fault, SessionId};
-use plimsoll_protocol::Hook;
+use plimsoll_protocol::HookPayload;
 use plimsoll_store::{Project, environment, faults};
 
-/// Keeps what a hook complained of. Input without an event was no hook's call, or the status line's, which shows
-/// faults by itself and writes only the reading. A disk error has been reported already, or is the fault itself.
-pub fn note(input: &[u8], program: &str, complaints: &[String]) {
-    let Some(hook) = Hook::parse(input).ok().filter(|hook| !hook.event.name().is_empty()) else { return };
-    let Ok(project) = Project::of_hook(hook.cwd.as_deref()) else { return };
-    keep(&project, program, &hook.session_id.unwrap_or_default().into(), complaints);
+/// Records the messages of a failed hook. Skips input without an event: it is not from a hook, or it is from
+/// the status line, which shows faults itself and writes only the reading. A disk error has been reported
+/// already, or is the fault itself.
+pub fn record_faults(input: &[u8], program: &str, messages: &[String]) {
+    let Some(payload) = HookPayload::parse(input).ok().filter(|hook| !hook.event.name().is_empty()) else {
+        return;
+    };
+    let Ok(project) = Project::for_hook(payload.cwd.as_deref()) else { return };
+    save_faults(&project, program, &payload.session_id.unwrap_or_default().into(), messages);
 }
 
-/// The same after a panic, when nothing is at hand but the environment.
-pub fn note_without_payload(program: &str, complaints: &[String]) {
+/// Records the messages of a hook that panicked, when nothing but the environment is available.
+pub fn record_faults_without_payload(program: &str, messages: &[String]) {
     let session_id = environment::variable(SESSION_VARIABLE).unwrap_or_default();
-    if let Ok(project) = Project::of_hook(None) {
-        keep(&project, program, &SessionId::from(session_id), complaints);
+    if let Ok(project) = Project::for_hook(None) {
+        save_faults(&project, program, &SessionId::from(session_id), messages);
     }
 }
 
-fn keep(project: &Project, program: &str, session_id: &SessionId, complaints: &[String]) {
-    let fault = |what: &String| Fault {
-        at: plimsoll_domain::Timestamp::UNKNOWN,
+fn save_faults(project: &Project, program: &str, session_id: &SessionId, messages: &[String]) {
+    let to_fault = |message: &String| Fault {
+        occurred_at: plimsoll_domain::Timestamp::UNKNOWN,
         program: program.to_owned(),
         session_id: session_id.to_owned(),
-        what: what.clone(),
+        message: message.clone(),
     };
-    for complaint in complaints {
-        let _ = faults::note(project, &fault(complaint));
+    for message in messages {
+        let _ = faults::record_fault(project, &to_fault(message));
     }
 }

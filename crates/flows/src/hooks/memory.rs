@@ -1,94 +1,115 @@
-//! The working memory's part in the hooks. Where the load line has an entry for an event, the memory's part comes behind its
-//! answer in the same process; the rest are entries of their own.
+//! The working memory's part of the hooks. If an event already has an entry for the context monitor, the
+//! memory's part is appended to its response in the same process; the other events have entries of their own.
 
-use super::{Started, subagent};
+use super::{HookStart, subagent};
 use crate::hook_invocation::{HookInvocation, InputError};
 use crate::hook_response::HookResponse;
-use crate::install::plugin;
-use crate::memory::{OutputNumber, TIMEOUT, after_batch, at_prompt, at_start, bring_back, is_as_told};
-use plimsoll_policy::words;
-use plimsoll_protocol::Reply;
-use plimsoll_protocol::event::Event;
+use crate::install::hook_precedence;
+use crate::memory::{
+    LOCK_TIMEOUT, StartEntryNumber, count_answer_if_nothing_new, render_changes_after_batch,
+    render_changes_at_prompt, render_memory_at_start, restore_memory_of_run,
+};
+use plimsoll_policy::messages;
+use plimsoll_protocol::HookReply;
+use plimsoll_protocol::event::HookEvent;
 use plimsoll_store::{StoreError, memory as store};
 use std::mem::ManuallyDrop;
 use std::time::Duration;
 
-/// An entry of its own: SessionStart (with the number of its output), UserPromptSubmit.
-pub fn memory(started: &Started<'_>) -> HookResponse {
-    let call = match HookInvocation::read(started.input) {
-        Ok(call) => call,
+/// Runs the entry for the working memory alone: SessionStart (with the number of its output) and
+/// UserPromptSubmit.
+pub fn run_memory_hook(start: &HookStart<'_>) -> HookResponse {
+    let invocation = match HookInvocation::from_input(start.input) {
+        Ok(invocation) => invocation,
         Err(error) => return HookResponse::for_input_error(&error),
     };
-    let number = started.arguments.first().and_then(|word| OutputNumber::from_argument(word));
-    behind(HookResponse::quiet(), &call, number)
+    let output_number =
+        start.arguments.first().and_then(|argument| StartEntryNumber::from_argument(argument));
+    append_memory_news(HookResponse::empty(), &invocation, output_number)
 }
 
-/// Runs the load line's half of an entry, keeps its answer, and then runs the memory's half: nothing that goes wrong there
-/// changes what was decided before.
-pub fn with_memory(
-    started: &Started<'_>,
-    load_line: impl FnOnce(&HookInvocation) -> HookResponse,
+/// Runs the monitoring part of an entry, saves its response, and then runs the memory's part, so that no
+/// failure there changes what was decided before.
+pub fn run_with_memory(
+    start: &HookStart<'_>,
+    usage_part: impl FnOnce(&HookInvocation) -> HookResponse,
 ) -> HookResponse {
-    let call = match HookInvocation::read(started.input) {
-        // The process ends with its answer: nobody needs this memory back piece by piece.
-        Ok(mut call) => {
-            call.find_project_of_session();
-            ManuallyDrop::new(call)
+    let invocation = match HookInvocation::from_input(start.input) {
+        // The process ends with its response, so dropping this piece by piece would be wasted time.
+        Ok(mut invocation) => {
+            invocation.switch_to_project_of_session();
+            ManuallyDrop::new(invocation)
         }
-        // Once a session, and where nothing needs to be remembered for that.
-        Err(InputError::OtherClient { is_session_start: true }) if started.halves.load_line => {
-            return HookResponse::reply(&Reply::default().tell_user(words::other_client()));
+        // Once per session, at an event that needs no stored state for that.
+        Err(InputError::OtherClient { is_session_start: true }) if start.parts.usage => {
+            return HookResponse::from_reply(
+                &HookReply::default().with_user_message(messages::render_other_client_notice()),
+            );
         }
         Err(error) => return HookResponse::for_input_error(&error),
     };
-    if !started.halves.memory && plugin::is_given_both(&call) {
-        return HookResponse::quiet();
+    if !start.parts.memory && hook_precedence::run_provides_both_parts(&invocation) {
+        return HookResponse::empty();
     }
-    let first = if started.halves.load_line { load_line(&call) } else { HookResponse::quiet() };
-    // The session that ends here has no use for news, and must not wait for them.
-    if !started.halves.memory || first.ends_session() {
-        return first;
+    let usage_response = if start.parts.usage { usage_part(&invocation) } else { HookResponse::empty() };
+    // A session that ends here needs no news, and must not wait for them.
+    if !start.parts.memory || usage_response.ends_session() {
+        return usage_response;
     }
-    (started.keep)(&first);
-    behind(first, &call, Some(OutputNumber::FIRST))
+    (start.save_response)(&usage_response);
+    append_memory_news(usage_response, &invocation, Some(StartEntryNumber::FIRST))
 }
 
-/// Adds what the memory has to say to an answer that is complete. Without the memory none of its stack is touched.
+/// Appends the memory's news to a complete response. Not inlined, so that hooks without the memory do not
+/// touch its part of the stack.
 #[inline(never)]
-fn behind(first: HookResponse, call: &HookInvocation, number: Option<OutputNumber>) -> HookResponse {
-    // What the monitor says is not kept waiting by another process that holds the memory: the news come with the next batch.
-    let timeout = if first.is_quiet() { TIMEOUT } else { Duration::ZERO };
-    match news(call, number, first.room(), timeout) {
-        Ok(text) => first.also_telling(call.event().name(), &text.unwrap_or_default()),
-        Err(StoreError::Busy { .. }) if timeout.is_zero() => first,
-        // Once a session: the tools of the memory and the doctor say it, too.
-        Err(StoreError::LongMemory { .. }) if !matches!(call.event(), Event::SessionStart(_)) => first,
-        // Whatever was not shown now is shown with the next event.
-        Err(error) => first.with_complaint(Some(format!("working memory: {error}; {}", error.hint()))),
+fn append_memory_news(
+    response: HookResponse,
+    invocation: &HookInvocation,
+    output_number: Option<StartEntryNumber>,
+) -> HookResponse {
+    // The monitor's message does not wait for another process that holds the memory; the news come with the
+    // next batch.
+    let timeout = if response.is_empty() { LOCK_TIMEOUT } else { Duration::ZERO };
+    match memory_news(invocation, output_number, response.remaining_context_units(), timeout) {
+        Ok(text) => response.append_model_context(invocation.event().name(), &text.unwrap_or_default()),
+        Err(StoreError::Locked { .. }) if timeout.is_zero() => response,
+        // Once per session; the memory's tools and the doctor report it, too.
+        Err(StoreError::MemoryLogTooLong { .. })
+            if !matches!(invocation.event(), HookEvent::SessionStart(_)) =>
+        {
+            response
+        }
+        // Anything not shown now is shown with the next event.
+        Err(error) => response.with_stderr_line(Some(format!("working memory: {error}; {}", error.hint()))),
     }
 }
 
-fn news(
-    call: &HookInvocation,
-    number: Option<OutputNumber>,
-    room: usize,
+fn memory_news(
+    invocation: &HookInvocation,
+    output_number: Option<StartEntryNumber>,
+    max_units: usize,
     timeout: Duration,
 ) -> Result<Option<String>, StoreError> {
-    let is_batch = matches!(call.event(), Event::PostToolBatch(_));
-    if is_batch && is_as_told(call) {
+    let is_batch = matches!(invocation.event(), HookEvent::PostToolBatch(_));
+    if is_batch && count_answer_if_nothing_new(invocation) {
         return Ok(None);
     }
-    bring_back(call);
+    restore_memory_of_run(invocation);
     // Before the first write the memory is empty, and no conversation is in a frame.
-    if call.session_id.is_empty() || !store::exists(&call.project) {
+    if invocation.session_id.is_empty() || !store::exists(&invocation.project) {
         return Ok(None);
     }
-    match (call.event(), number) {
-        (Event::SessionStart(start), Some(number)) => at_start(call, start.source, number, room),
-        (Event::UserPromptSubmit { prompt }, _) => at_prompt(call, prompt.as_deref().unwrap_or_default()),
-        (Event::PostToolBatch(_), _) => after_batch(call, room, timeout),
-        (Event::Stop(_), _) => subagent::turn_ends(call).map(|()| None),
-        (Event::SubagentStop(stop), _) => subagent::child_ends(call, stop),
+    match (invocation.event(), output_number) {
+        (HookEvent::SessionStart(start), Some(output_number)) => {
+            render_memory_at_start(invocation, start.source, output_number, max_units)
+        }
+        (HookEvent::UserPromptSubmit { prompt }, _) => {
+            render_changes_at_prompt(invocation, prompt.as_deref().unwrap_or_default())
+        }
+        (HookEvent::PostToolBatch(_), _) => render_changes_after_batch(invocation, max_units, timeout),
+        (HookEvent::Stop(_), _) => subagent::abandon_frames_at_turn_end(invocation).map(|()| None),
+        (HookEvent::SubagentStop(stop), _) => subagent::handle_subagent_stop(invocation, stop),
         _ => Ok(None),
     }
 }

@@ -1,88 +1,104 @@
-//! SessionEnd: the session's last word in the record, and its iteration closed.
+//! SessionEnd: records the end of the session and closes its iteration.
 
 use crate::checkpoint;
 use crate::context::measure;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
-use crate::keeping;
 use crate::memory;
+use crate::retention;
 use crate::run::close;
 use crate::turns::capture;
 use crate::turns::capture::CaptureLimits;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, SessionEnded};
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_protocol::event::Event;
+use plimsoll_protocol::event::HookEvent;
 use plimsoll_store::{StoreError, TurnLog, clock, journal, ledger, sessions};
 use serde_json::json;
 use std::time::Duration;
 
-/// SessionEnd.
-pub fn session_end(input: &[u8]) -> HookResponse {
-    let mut call = match HookInvocation::read(input) {
-        Ok(call) => call,
+pub fn run_session_end_hook(input: &[u8]) -> HookResponse {
+    let mut invocation = match HookInvocation::from_input(input) {
+        Ok(invocation) => invocation,
         Err(error) => return HookResponse::for_input_error(&error),
     };
-    call.find_project_of_session();
-    let Event::SessionEnd { reason } = call.event() else { return HookResponse::quiet() };
-    if call.hook.in_subagent() || call.session_id.is_empty() {
-        return HookResponse::quiet();
+    invocation.switch_to_project_of_session();
+    let HookEvent::SessionEnd { reason } = invocation.event() else { return HookResponse::empty() };
+    if invocation.payload.is_in_subagent() || invocation.session_id.is_empty() {
+        return HookResponse::empty();
     }
-    let untold = record_turns(&call, reason.as_deref()).err().map(|error| capture::complaint(&error));
-    // Last, and only if the user has set it.
-    let ended = end(&call, reason.clone()).and_then(|()| keeping::keep_as_set(&call.project, &call.settings));
-    match ended {
-        Ok(()) => HookResponse::quiet().with_complaint(call.complaint).with_complaint(untold),
-        Err(error) => HookResponse::fault(format!("{error}; {}", error.hint())),
+    let turn_log_warning = record_last_turns(&invocation, reason.as_deref())
+        .err()
+        .map(|error| capture::turn_log_failure_message(&error));
+    // Pruning comes last, and only if the user has set it.
+    let result = close_session(&invocation, reason.clone())
+        .and_then(|()| retention::prune_by_settings(&invocation.project, &invocation.settings));
+    match result {
+        Ok(()) => HookResponse::empty()
+            .with_stderr_line(invocation.settings_error)
+            .with_stderr_line(turn_log_warning),
+        Err(error) => HookResponse::from_fault(format!("{error}; {}", error.hint())),
     }
 }
 
-/// The last turns, also those of subagents, and that it ended here.
-fn record_turns(call: &HookInvocation, reason: Option<&str>) -> Result<(), StoreError> {
-    let read = call.transcript().map_or(Ok(()), |transcript| {
-        measure::wait_for_results(transcript);
-        capture::at_end(&call.project, &call.session_id, transcript, CaptureLimits::END)
+/// Records the last turns, including those of subagents, and the end of the session.
+fn record_last_turns(invocation: &HookInvocation, reason: Option<&str>) -> Result<(), StoreError> {
+    let capture_result = invocation.transcript_path().map_or(Ok(()), |transcript_path| {
+        measure::wait_for_tool_results(transcript_path);
+        capture::capture_ended_session(
+            &invocation.project,
+            &invocation.session_id,
+            transcript_path,
+            CaptureLimits::SESSION_END,
+        )
     });
-    let noted = TurnLog::of(&call.project, &call.session_id)
-        .map_or(Ok(()), |log| capture::note(&log, RecordKind::SessionEnd, &json!({"reason": reason})));
-    match read {
-        // The lock is held: the next session's start reads on.
-        Err(StoreError::Busy { .. }) => noted,
-        read => read.and(noted),
+    let append_result = TurnLog::for_session(&invocation.project, &invocation.session_id)
+        .map_or(Ok(()), |log| {
+            capture::append_event_record(&log, RecordKind::SessionEnd, &json!({"reason": reason}))
+        });
+    match capture_result {
+        // Another process holds the lock: the start of the next session captures the rest.
+        Err(StoreError::Locked { .. }) => append_result,
+        capture_result => capture_result.and(append_result),
     }
 }
 
-fn end(call: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> {
-    let record = sessions::update(&call.project, &call.session_id, Duration::from_secs(3), |record| {
-        record.end.ended_at = Some(clock::stamp(clock::now()));
-        record.end.end_reason.clone_from(&reason);
-        record.clone()
-    })?;
-    // After the record, by which other sessions know that this one is over if a kill comes here.
-    memory::leave(&call.project, &call.session_id)?;
-    let run = call.owned_run()?;
+fn close_session(invocation: &HookInvocation, reason: Option<String>) -> Result<(), StoreError> {
+    let record = sessions::update_session_record(
+        &invocation.project,
+        &invocation.session_id,
+        Duration::from_secs(3),
+        |record| {
+            record.end.ended_at = Some(clock::to_timestamp(clock::now()));
+            record.end.client_end_reason.clone_from(&reason);
+            record.clone()
+        },
+    )?;
+    // After the record, which tells other sessions that this one has ended even if a kill comes here.
+    memory::close_session_memory(&invocation.project, &invocation.session_id)?;
+    let run = invocation.owned_run()?;
     let event = JournalEvent::SessionEnd(SessionEnded {
         reason,
-        peak_percent: Some(record.usage.peak_percent),
-        waits: Some(record.waits.count),
-        waited_ms: Some(record.waits.total_ms),
+        peak_percent: Some(record.usage.peak_projected_percent),
+        wait_count: Some(record.writer_waits.count),
+        waited_ms: Some(record.writer_waits.total_ms),
         ..SessionEnded::default()
     });
     let entry = JournalEntry::new(event)
-        .run(run.as_ref().map(|run| (&run.run_id, run.iteration)))
-        .session(Some(&call.session_id));
-    if run.is_some() || record.usage.peak_percent > 0 {
-        journal::note(&call.project, entry)?;
+        .with_run(run.as_ref().map(|run| (&run.run_id, run.iteration)))
+        .with_session(Some(&invocation.session_id));
+    if run.is_some() || record.usage.peak_projected_percent > 0 {
+        journal::append_entry(&invocation.project, entry)?;
     }
     match run {
-        // Last: whoever judges closes the iteration if the client ends this hook first (after 1.5 s on 2.1.329, unless
-        // the entry says more).
-        Some(run) => close::close_as_read(&call.run_context(&run), &run),
-        // Likewise: without it the handoff is as it was at its threshold.
-        None if ledger::run_of_environment().is_none() => checkpoint::renew_at_end(
-            &call.project,
-            &call.settings,
+        // Last: the process that judges the session closes the iteration if the client ends this hook first
+        // (after 1.5 s on 2.1.329, unless the entry sets a longer timeout).
+        Some(run) => close::close_iteration_after_hook(&invocation.run_context(&run), &run),
+        // Last for the same reason: without it the handoff stays as it was at its threshold.
+        None if ledger::run_id_from_environment().is_none() => checkpoint::refresh_handoff_at_session_end(
+            &invocation.project,
+            &invocation.settings,
             &record,
-            call.transcript().map(Into::into),
+            invocation.transcript_path().map(Into::into),
         ),
         None => Ok(()),
     }

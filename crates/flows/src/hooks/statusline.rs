@@ -1,100 +1,117 @@
-//! The status line: measure, publish the client's own figures for the hooks, show.
+//! The status line: measures, publishes the client's figures for the hooks, and renders the line.
 
 mod git;
 mod view;
 
 use crate::hook_response::HookResponse;
-use plimsoll_domain::record::StatusRecord;
+use plimsoll_domain::record::StatusLineRecord;
 use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_domain::{SessionId, Settings};
-use plimsoll_policy::statusline::{Explained, View, explain as explained, render};
+use plimsoll_policy::statusline::{
+    SegmentExplanation, StatusLineView, explain_segments as explained, render,
+};
 use plimsoll_protocol::status::StatusPayload;
-use plimsoll_store::{Project, StoreError, clock, config, sessions, windows};
+use plimsoll_store::{Project, StoreError, clock, config, context_windows, sessions};
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
-/// What one call of the status line is about.
+/// One invocation of the status line.
 struct StatusLineInvocation<'a> {
-    /// What the client handed over, as it is.
+    /// The unchanged input.
     input: &'a [u8],
     payload: StatusPayload,
     session_id: SessionId,
     project: Project,
     settings: Settings,
-    /// What is wrong with the input or the settings.
-    complaints: Vec<String>,
-    /// The same of the settings, as short as a line has room for.
-    unsettled: Option<String>,
-    /// There is a place for what is published.
-    is_kept: bool,
-    /// Looked up although it is in no line, because the user asks.
-    all: bool,
+    /// Errors of the input and the settings.
+    errors: Vec<String>,
+    /// A short form of the settings error that fits into a line.
+    short_settings_error: Option<String>,
+    /// True if the figures can be published.
+    can_publish: bool,
+    /// True if all segments are needed, even those that no line contains.
+    needs_all_segments: bool,
 }
 
-/// The status line. Whatever is wrong with the input, a line comes out: without one it would vanish.
-pub fn statusline(input: &[u8]) -> HookResponse {
-    // The process ends with its answer: nobody needs this memory back piece by piece.
-    let call = ManuallyDrop::new(StatusLineInvocation::read(input));
-    let known = ManuallyDrop::new(call.known());
-    let mut record = ManuallyDrop::new(call.figures(known.as_ref()));
-    let view = ManuallyDrop::new(call.view(&mut record));
-    let line = render(&view, &call.settings.statusline);
-    let published = call.publish(known.as_ref(), &record);
-    let signal = HookResponse::text(Some(line)).with_complaint(published.err());
-    call.complaints.iter().fold(signal, |signal, complaint| signal.with_complaint(Some(complaint)))
+/// Renders the status line. An invalid input also results in a line, because the client would hide an empty
+/// one.
+pub fn run_status_line(input: &[u8]) -> HookResponse {
+    // The process ends with its response, so dropping these values piece by piece would be wasted time.
+    let invocation = ManuallyDrop::new(StatusLineInvocation::from_input(input));
+    let previous_record = ManuallyDrop::new(invocation.load_previous_record());
+    let mut record = ManuallyDrop::new(invocation.record_from_payload(previous_record.as_ref()));
+    let view = ManuallyDrop::new(invocation.build_view(&mut record));
+    let line = render(&view, &invocation.settings.statusline);
+    let publish_result = invocation.publish_if_changed(previous_record.as_ref(), &record);
+    let response = HookResponse::from_text(Some(line)).with_stderr_line(publish_result.err());
+    invocation.errors.iter().fold(response, |response, error| response.with_stderr_line(Some(error)))
 }
 
-/// Measures and publishes, and becomes another status line, with what the client handed over. Only where that cannot
-/// be started, ours is shown.
-pub fn wrap(input: &[u8], command: &[String]) -> HookResponse {
-    let call = StatusLineInvocation::read(input);
-    let known = call.known();
-    // A message would not be seen: the client discards a status line's standard error.
-    let _ = call.publish(known.as_ref(), &call.figures(known.as_ref()));
-    let error = plimsoll_launcher::become_program(command, input);
-    statusline(input).with_complaint(Some(format!("cannot start the status line {command:?}: {error}")))
+/// Measures and publishes, then replaces this process by another status line with the same input. Shows our
+/// line only if the other one cannot be started.
+pub fn run_wrapped_status_line(input: &[u8], command: &[String]) -> HookResponse {
+    let invocation = StatusLineInvocation::from_input(input);
+    let previous_record = invocation.load_previous_record();
+    // An error would not be seen: the client discards a status line's standard error.
+    let _ = invocation.publish_if_changed(
+        previous_record.as_ref(),
+        &invocation.record_from_payload(previous_record.as_ref()),
+    );
+    let error = plimsoll_launcher::exec_program_with_stdin(command, input);
+    run_status_line(input)
+        .with_stderr_line(Some(format!("cannot start the status line {command:?}: {error}")))
 }
 
-/// The line as it would be shown (in a terminal so wide, unless `COLUMNS` says otherwise), each segment of it, and what
-/// is wrong; nothing is published.
-pub fn explain(input: &[u8], columns: Option<usize>) -> (String, Vec<Explained>, Vec<String>) {
-    let call = StatusLineInvocation { all: true, ..StatusLineInvocation::read(input) };
-    let mut view = call.view(&mut call.figures(call.known().as_ref()));
+/// Returns the line as it would be shown (with `columns` unless `COLUMNS` is set), an explanation of each
+/// segment, and the errors. Publishes nothing.
+pub fn explain_status_line(
+    input: &[u8],
+    columns: Option<usize>,
+) -> (String, Vec<SegmentExplanation>, Vec<String>) {
+    let invocation =
+        StatusLineInvocation { needs_all_segments: true, ..StatusLineInvocation::from_input(input) };
+    let mut view = invocation
+        .build_view(&mut invocation.record_from_payload(invocation.load_previous_record().as_ref()));
     view.columns = view.columns.or(columns);
-    let look = &call.settings.statusline;
-    (render(&view, look), explained(&view, look), call.complaints)
+    let line_settings = &invocation.settings.statusline;
+    (render(&view, line_settings), explained(&view, line_settings), invocation.errors)
 }
 
-/// Everything that can be shown, for a preview.
-pub fn preview(input: &[u8], settings: &Settings) -> View {
-    let call =
-        StatusLineInvocation { settings: settings.clone(), all: true, ..StatusLineInvocation::read(input) };
-    call.view(&mut call.figures(call.known().as_ref()))
+/// Returns everything that can be shown, for a preview.
+pub fn preview_view(input: &[u8], settings: &Settings) -> StatusLineView {
+    let invocation = StatusLineInvocation {
+        settings: settings.clone(),
+        needs_all_segments: true,
+        ..StatusLineInvocation::from_input(input)
+    };
+    invocation.build_view(&mut invocation.record_from_payload(invocation.load_previous_record().as_ref()))
 }
 
 impl StatusLineInvocation<'_> {
-    fn read(input: &[u8]) -> StatusLineInvocation<'_> {
-        let mut complaints = Vec::new();
+    fn from_input(input: &[u8]) -> StatusLineInvocation<'_> {
+        let mut errors = Vec::new();
         let payload = StatusPayload::parse(input).unwrap_or_else(|error| {
-            complaints.push(format!("standard input is {error}"));
+            errors.push(format!("standard input is {error}"));
             StatusPayload::default()
         });
-        let places = [&payload.workspace.project_dir, &payload.workspace.current_dir, &payload.cwd];
-        let place = places.into_iter().flatten().next().map_or(".", String::as_str);
-        // The line is shown also where nothing can be kept.
-        let (project, is_kept) = match Project::of_session(Path::new(place)) {
+        let folders = [&payload.workspace.project_dir, &payload.workspace.current_dir, &payload.cwd];
+        let folder = folders.into_iter().flatten().next().map_or(".", String::as_str);
+        // The line is shown even if nothing can be published.
+        let (project, can_publish) = match Project::for_session(Path::new(folder)) {
             Ok(project) => (project, true),
             Err(error) => {
-                complaints.push(error.to_string());
-                (Project::at(Path::new(place)), false)
+                errors.push(error.to_string());
+                (Project::with_local_files(Path::new(folder)), false)
             }
         };
-        let (settings, trouble) = config::load(&project);
-        let unsettled = trouble.as_ref().map(|trouble| match trouble {
-            StoreError::Settings { path, why } => format!("{}: {why}", project.relative(path)),
+        let (settings, settings_error) = config::load_settings(&project);
+        let short_settings_error = settings_error.as_ref().map(|error| match error {
+            StoreError::Settings { path, reason: why } => {
+                format!("{}: {why}", project.relative_to_root(path))
+            }
             other => other.to_string(),
         });
-        complaints.extend(trouble.map(|trouble| trouble.to_string()));
+        errors.extend(settings_error.map(|error| error.to_string()));
         let session_id = payload.session_id.clone().unwrap_or_default().into();
         StatusLineInvocation {
             input,
@@ -102,66 +119,81 @@ impl StatusLineInvocation<'_> {
             session_id,
             project,
             settings,
-            complaints,
-            unsettled,
-            is_kept,
-            all: false,
+            errors,
+            short_settings_error,
+            can_publish,
+            needs_all_segments: false,
         }
     }
 
-    /// What was published of this session before.
-    fn known(&self) -> Option<StatusRecord> {
-        let elsewhere = || sessions::load_status(&self.project.outside()?, &self.session_id);
-        sessions::load_status(&self.project, &self.session_id).or_else(elsewhere)
+    /// Loads the figures that were last published for this session.
+    fn load_previous_record(&self) -> Option<StatusLineRecord> {
+        let external_record =
+            || sessions::load_status_line_record(&self.project.with_external_files()?, &self.session_id);
+        sessions::load_status_line_record(&self.project, &self.session_id).or_else(external_record)
     }
 
-    /// What the client says now.
-    fn figures(&self, known: Option<&StatusRecord>) -> StatusRecord {
+    /// Builds the record of the client's current figures.
+    fn record_from_payload(&self, previous: Option<&StatusLineRecord>) -> StatusLineRecord {
         let window = &self.payload.context_window;
-        let mut record = known.cloned().unwrap_or_default();
+        let mut record = previous.cloned().unwrap_or_default();
         record.session_id.clone_from(&self.session_id);
         record.model.clone_from(&self.payload.model.id);
-        record.window = window.context_window_size.filter(|tokens| *tokens > 0);
-        (record.used, record.output) = (window.used(), window.output());
-        if let Some(used) = record.used {
-            record.note_fill(used, clock::now().timestamp());
+        record.window_tokens = window.context_window_size.filter(|tokens| *tokens > 0);
+        (record.used_tokens, record.output_tokens) = (window.used_tokens(), window.output_tokens());
+        if let Some(used) = record.used_tokens {
+            record.record_usage_sample(used, clock::now().timestamp());
         }
         record
     }
 
-    /// Writes only what has changed since the last call.
-    fn publish(&self, known: Option<&StatusRecord>, record: &StatusRecord) -> Result<(), StoreError> {
-        match self.publish_in(&self.project, known, record) {
-            // The session's hooks keep their files there then, too.
-            Err(error) if error.is_refused_write() => match self.project.outside() {
-                Some(outside) => self.publish_in(&outside, known, record),
+    /// Writes the record only if it has changed since the last call.
+    fn publish_if_changed(
+        &self,
+        previous: Option<&StatusLineRecord>,
+        record: &StatusLineRecord,
+    ) -> Result<(), StoreError> {
+        match self.publish_in_project(&self.project, previous, record) {
+            // In that case the session's hooks keep their files there, too.
+            Err(error) if error.is_write_permission_error() => match self.project.with_external_files() {
+                Some(external_project) => self.publish_in_project(&external_project, previous, record),
                 None => Err(error),
             },
-            published => published,
+            result => result,
         }
     }
 
-    fn publish_in(
+    fn publish_in_project(
         &self,
         project: &Project,
-        known: Option<&StatusRecord>,
-        record: &StatusRecord,
+        previous: Option<&StatusLineRecord>,
+        record: &StatusLineRecord,
     ) -> Result<(), StoreError> {
-        if !self.is_kept || record.session_id.is_empty() || known == Some(record) {
+        if !self.can_publish || record.session_id.is_empty() || previous == Some(record) {
             return Ok(());
         }
-        let figures = |of: &StatusRecord| (of.model.clone(), of.window, of.used, of.output);
-        let is_new = known.is_none_or(|known| figures(known) != figures(record));
-        if is_new && let Some((model, tokens)) = record.model.as_ref().zip(record.window) {
-            windows::learn(project, model, tokens)?;
+        let figures_of = |record: &StatusLineRecord| {
+            (record.model.clone(), record.window_tokens, record.used_tokens, record.output_tokens)
+        };
+        let has_new_figures = previous.is_none_or(|previous| figures_of(previous) != figures_of(record));
+        if has_new_figures && let Some((model, tokens)) = record.model.as_ref().zip(record.window_tokens) {
+            context_windows::save_context_window(project, model, tokens)?;
         }
-        // How old the figures are goes by when they came, not by when git was asked.
-        let at = if is_new { clock::fine_stamp(clock::now()) } else { record.at.clone() };
-        sessions::save_status(project, known, &StatusRecord { at, ..record.clone() })
+        // The time of the figures is when they arrived, not when git was queried.
+        let measured_at = if has_new_figures {
+            clock::to_millis_timestamp(clock::now())
+        } else {
+            record.first_seen_at.clone()
+        };
+        sessions::save_status_line_record(
+            project,
+            previous,
+            &StatusLineRecord { first_seen_at: measured_at, ..record.clone() },
+        )
     }
 
-    /// Whether a segment is wanted that this is needed for.
-    fn shows(&self, kind: SegmentKind) -> bool {
-        self.all || self.settings.statusline.shows(kind)
+    /// Returns true if a segment of this kind is needed.
+    fn needs_segment(&self, kind: SegmentKind) -> bool {
+        self.needs_all_segments || self.settings.statusline.has_segment(kind)
     }
 }

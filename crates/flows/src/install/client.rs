@@ -1,52 +1,55 @@
 //! The client that an installation is for.
 
 use super::InstallError;
-use plimsoll_protocol::settings::{FIRST_MODERN, HookSupport};
+use plimsoll_protocol::settings::{FIRST_MODERN_VERSION, HookSupport};
 use plimsoll_store::environment;
 use std::path::PathBuf;
 
-/// The client that the settings are written for.
+/// The client for which the settings are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Client {
-    /// No `claude` on the PATH.
+pub enum InstalledClient {
     Missing,
-    /// It is there, but did not report its version.
-    Silent(PathBuf),
-    /// What it says of itself.
+    /// A client that did not report its version.
+    UnknownVersion(PathBuf),
+    /// The version that it reports.
     Version(String),
 }
 
-impl Client {
-    /// The client on the PATH.
-    pub fn installed() -> Client {
+impl InstalledClient {
+    /// Finds the client on the PATH.
+    pub fn detect() -> InstalledClient {
         match environment::find_program("claude") {
-            None => Client::Missing,
-            Some(program) => {
-                plimsoll_launcher::client_version(&program).map_or(Client::Silent(program), Client::Version)
-            }
+            None => InstalledClient::Missing,
+            Some(program) => plimsoll_launcher::query_client_version(&program)
+                .map_or(InstalledClient::UnknownVersion(program), InstalledClient::Version),
         }
     }
 
-    /// Without a client the modern template is written, for the one that will come; a silent one gets the
-    /// template that every client understands.
-    pub fn era(&self) -> HookSupport {
+    /// Returns the hook support. Without a client, the modern template is written for a later one; a client
+    /// of unknown version gets the template that every client understands.
+    pub fn hook_support(&self) -> HookSupport {
         match self {
-            Client::Missing => HookSupport::Modern,
+            InstalledClient::Missing => HookSupport::Modern,
             // Clients before 2.1 silently drop all hooks of a file that names one event they do not know.
-            Client::Silent(_) => HookSupport::Classic,
-            Client::Version(version) => HookSupport::of_client(version),
+            InstalledClient::UnknownVersion(_) => HookSupport::Classic,
+            InstalledClient::Version(version) => HookSupport::from_client_version(version),
         }
     }
 
-    /// Why such a client gets no working memory.
-    pub(super) fn too_old(&self) -> InstallError {
+    /// Returns the error that says why this client gets no working memory.
+    pub(super) fn no_memory_support_error(&self) -> InstallError {
         let client = match self {
-            Client::Missing => "there is none".to_owned(),
-            Client::Silent(path) => format!("{} does not report its version", path.display()),
-            Client::Version(version) => {
+            InstalledClient::Missing => "there is none".to_owned(),
+            InstalledClient::UnknownVersion(path) => {
+                format!("{} does not report its version", path.display())
+            }
+            InstalledClient::Version(version) => {
                 format!("this one is {}", version.split_whitespace().next().unwrap_or("?"))
             }
         };
-        InstallError::OldClient { first: plimsoll_policy::client::dotted(FIRST_MODERN), client }
+        InstallError::OldClient {
+            first: plimsoll_policy::client::format_version(FIRST_MODERN_VERSION),
+            client,
+        }
     }
 }

@@ -1,95 +1,105 @@
-//! Links in `~/.local/bin`, by which a terminal finds the programs that were copied out of npm's or a plugin's folder. All lead through
-//! the link to the current version, so an upgrade changes none of them, and no other installer writes such a text: a link with it is ours.
+//! Links in `~/.local/bin` with which a terminal finds the programs that were copied out of npm's or a
+//! plugin's folder. They all lead through the link to the current version, so an upgrade changes none of
+//! them. No other installer writes such a target, so a link with it is ours.
 
-use super::program_home::{NAMED_PROGRAMS, command_folders, is_copied, is_free_for_link, stable_link};
-use super::{LinkChange, OwnFile};
+use super::program_home::{
+    COMMAND_PROGRAMS, are_programs_copied, current_version_link, is_free_for_link, lasting_path_folders,
+};
+use super::{LinkChange, OwnFileOutcome};
 use plimsoll_store::{disk, environment};
 use std::path::{Path, PathBuf};
 
 /// Links to our programs in one folder.
 #[derive(Debug)]
 pub struct CommandLinks {
-    /// The folder.
     pub folder: PathBuf,
-    /// True if the user's shell looks there.
+    /// True if the folder is on the user's PATH.
     pub is_on_path: bool,
     /// Each link with the program to which it leads.
     pub links: Vec<CommandLink>,
 }
 
-/// One of them.
 #[derive(Debug)]
 pub struct CommandLink {
-    /// The link.
     pub path: PathBuf,
-    /// The program.
     pub target: PathBuf,
-    /// Whether it is written, is there already, or is kept because it is not ours.
-    pub outcome: OwnFile,
+    /// Whether the link is written, already correct, or kept because it is not ours.
+    pub outcome: OwnFileOutcome,
 }
 
-/// Plans the links, if the programs are copied and no `plimsoll` that stays is on the PATH yet.
-pub(super) fn plan_links(changes: &mut Vec<LinkChange>) -> Option<CommandLinks> {
-    let (folder, stable) = (folder()?, stable_link()?);
-    let own = environment::own_directory()?;
-    if !is_copied() || !is_free_for_link(&stable) || is_installed_elsewhere(&stable) {
+/// Plans the links, if the programs are copied and no other permanent `plimsoll` is on the PATH.
+pub(super) fn plan_command_links(changes: &mut Vec<LinkChange>) -> Option<CommandLinks> {
+    let (folder, version_link) = (user_bin_folder()?, current_version_link()?);
+    let own_folder = environment::executable_folder()?;
+    if !are_programs_copied() || !is_free_for_link(&version_link) || is_installed_elsewhere(&version_link) {
         return None;
     }
-    let names = NAMED_PROGRAMS.iter().filter(|name| disk::exists(&own.join(name)));
+    let names = COMMAND_PROGRAMS.iter().filter(|name| disk::exists(&own_folder.join(name)));
     let links: Vec<CommandLink> =
-        names.map(|name| plan_link(folder.join(name), stable.join(name), &stable)).collect();
-    changes.extend(links.iter().filter(|link| link.outcome == OwnFile::Written).map(|link| LinkChange {
-        path: link.path.clone(),
-        before: disk::link_target(&link.path),
-        after: Some(link.target.clone()),
+        names.map(|name| plan_link(folder.join(name), version_link.join(name), &version_link)).collect();
+    changes.extend(links.iter().filter(|link| link.outcome == OwnFileOutcome::Written).map(|link| {
+        LinkChange {
+            path: link.path.clone(),
+            before: disk::read_link_target(&link.path),
+            after: Some(link.target.clone()),
+        }
     }));
-    let is_it = |one: &PathBuf| disk::canonical(one) == disk::canonical(&folder);
-    Some(CommandLinks { is_on_path: environment::search_folders().iter().any(is_it), folder, links })
+    let is_link_folder = |search_folder: &PathBuf| {
+        disk::canonicalize_or_keep(search_folder) == disk::canonicalize_or_keep(&folder)
+    };
+    Some(CommandLinks {
+        is_on_path: environment::absolute_search_folders().iter().any(is_link_folder),
+        folder,
+        links,
+    })
 }
 
-fn plan_link(path: PathBuf, target: PathBuf, stable: &Path) -> CommandLink {
-    let outcome = match disk::link_target(&path) {
-        Some(text) if text == target => OwnFile::Already,
-        Some(text) if is_our_text(&text, stable) => OwnFile::Written,
-        None if !disk::exists(&path) => OwnFile::Written,
-        _ => OwnFile::Kept,
+fn plan_link(path: PathBuf, target: PathBuf, version_link: &Path) -> CommandLink {
+    let outcome = match disk::read_link_target(&path) {
+        Some(current_target) if current_target == target => OwnFileOutcome::UpToDate,
+        Some(current_target) if is_our_target(&current_target, version_link) => OwnFileOutcome::Written,
+        None if !disk::exists(&path) => OwnFileOutcome::Written,
+        _ => OwnFileOutcome::Kept,
     };
     CommandLink { path, target, outcome }
 }
 
 /// Plans the removal of the links that are ours.
 pub(super) fn plan_link_removal(changes: &mut Vec<LinkChange>) -> Vec<PathBuf> {
-    let Some((folder, stable)) = folder().zip(stable_link()) else { return Vec::new() };
-    let ours = NAMED_PROGRAMS.iter().filter_map(|name| {
+    let Some((folder, version_link)) = user_bin_folder().zip(current_version_link()) else {
+        return Vec::new();
+    };
+    let removals = COMMAND_PROGRAMS.iter().filter_map(|name| {
         let path = folder.join(name);
-        let text = disk::link_target(&path).filter(|text| is_our_text(text, &stable))?;
-        Some(LinkChange { path, before: Some(text), after: None })
+        let target = disk::read_link_target(&path).filter(|target| is_our_target(target, &version_link))?;
+        Some(LinkChange { path, before: Some(target), after: None })
     });
-    let before = changes.len();
-    changes.extend(ours);
-    changes[before..].iter().map(|change| change.path.clone()).collect()
+    let previous_count = changes.len();
+    changes.extend(removals);
+    changes[previous_count..].iter().map(|change| change.path.clone()).collect()
 }
 
-/// The folder of our links, if there is one to `plimsoll`.
-pub(crate) fn linked_folder() -> Option<PathBuf> {
-    let (folder, stable) = (folder()?, stable_link()?);
-    disk::link_target(&folder.join(NAMED_PROGRAMS[0]))
-        .filter(|text| is_our_text(text, &stable))
+/// Returns the folder of our links, if it has one to `plimsoll`.
+pub(crate) fn command_link_folder() -> Option<PathBuf> {
+    let (folder, version_link) = (user_bin_folder()?, current_version_link()?);
+    disk::read_link_target(&folder.join(COMMAND_PROGRAMS[0]))
+        .filter(|target| is_our_target(target, &version_link))
         .map(|_| folder)
 }
 
-fn folder() -> Option<PathBuf> {
-    Some(environment::home()?.join(".local/bin"))
+fn user_bin_folder() -> Option<PathBuf> {
+    Some(environment::home_folder()?.join(".local/bin"))
 }
 
-fn is_our_text(text: &Path, stable: &Path) -> bool {
-    text.parent() == Some(stable)
+fn is_our_target(target: &Path, version_link: &Path) -> bool {
+    target.parent() == Some(version_link)
 }
 
-/// True if a terminal finds a `plimsoll` that is not one of our links, such as that of `npm install -g`. The PATH that npx gives its
-/// program has folders in `node_modules`, which do not count.
-fn is_installed_elsewhere(stable: &Path) -> bool {
-    let paths = command_folders().into_iter().map(|folder| folder.join(NAMED_PROGRAMS[0]));
+/// Returns true if a terminal finds a `plimsoll` that is not one of our links, such as that of
+/// `npm install -g`. Folders in `node_modules`, which npx adds to the PATH, do not count.
+fn is_installed_elsewhere(version_link: &Path) -> bool {
+    let paths = lasting_path_folders().into_iter().map(|folder| folder.join(COMMAND_PROGRAMS[0]));
     let mut programs = paths.filter(|path| environment::is_executable(path));
-    programs.any(|path| !disk::link_target(&path).is_some_and(|text| is_our_text(&text, stable)))
+    programs
+        .any(|path| !disk::read_link_target(&path).is_some_and(|target| is_our_target(&target, version_link)))
 }

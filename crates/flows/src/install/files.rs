@@ -1,140 +1,149 @@
-//! Files of our own beside the settings: slash commands, the agent, git's exclude file.
+//! Our own files other than the settings: slash commands, the agent, git's exclude file.
 
-use super::{Change, InstallError};
+use super::{FileChange, InstallError};
 use crate::install::git_exclude;
-use crate::install::git_exclude::{ExcludeFile, Excluded, SLASH_COMMANDS};
+use crate::install::git_exclude::{ExcludeOutcome, IgnoreFile, SLASH_COMMANDS};
 use plimsoll_store::{StoreError, disk};
 use std::path::{Path, PathBuf};
 
 /// If the user deletes this line from one of our files, the file is the user's own.
 const MARKER: &str = "# plimsoll: written by `plimsoll init`";
 
-/// What happens to a file of our own.
+/// The outcome for one of our own files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OwnFile {
-    /// Written, or brought up to date.
+pub enum OwnFileOutcome {
+    /// Written or updated.
     Written,
-    /// There already, as it should be.
-    Already,
-    /// The user's own, or changed by the user: left alone.
+    /// Already correct.
+    UpToDate,
+    /// Left unchanged, because it is the user's own or was changed by the user.
     Kept,
-    /// Removed.
     Removed,
-    /// Not there.
     Absent,
 }
 
-pub(super) fn write_own(
+pub(super) fn plan_own_file(
     path: &Path,
-    text: &str,
-    changes: &mut Vec<Change>,
-) -> Result<(PathBuf, OwnFile), InstallError> {
+    new_text: &str,
+    changes: &mut Vec<FileChange>,
+) -> Result<(PathBuf, OwnFileOutcome), InstallError> {
     let before = disk::read(path)?;
     let outcome = match &before {
-        Some(bytes) if bytes == text.as_bytes() => OwnFile::Already,
-        Some(bytes) if !String::from_utf8_lossy(bytes).contains(MARKER) => OwnFile::Kept,
-        _ => OwnFile::Written,
+        Some(bytes) if bytes == new_text.as_bytes() => OwnFileOutcome::UpToDate,
+        Some(bytes) if !String::from_utf8_lossy(bytes).contains(MARKER) => OwnFileOutcome::Kept,
+        _ => OwnFileOutcome::Written,
     };
-    if outcome == OwnFile::Written {
-        changes.push(Change { path: path.to_owned(), before, after: Some(text.as_bytes().to_vec()) });
+    if outcome == OwnFileOutcome::Written {
+        changes.push(FileChange { path: path.to_owned(), before, after: Some(new_text.as_bytes().to_vec()) });
     }
     Ok((path.to_owned(), outcome))
 }
 
-pub(super) fn remove_own(
+pub(super) fn plan_own_file_removal(
     path: &Path,
     is_unchanged: impl Fn(&str) -> bool,
-    changes: &mut Vec<Change>,
-) -> Result<(PathBuf, OwnFile), InstallError> {
+    changes: &mut Vec<FileChange>,
+) -> Result<(PathBuf, OwnFileOutcome), InstallError> {
     let before = disk::read(path)?;
     let outcome = match &before {
-        None => OwnFile::Absent,
-        Some(bytes) if std::str::from_utf8(bytes).is_ok_and(&is_unchanged) => OwnFile::Removed,
-        Some(_) => OwnFile::Kept,
+        None => OwnFileOutcome::Absent,
+        Some(bytes) if std::str::from_utf8(bytes).is_ok_and(&is_unchanged) => OwnFileOutcome::Removed,
+        Some(_) => OwnFileOutcome::Kept,
     };
-    if outcome == OwnFile::Removed {
-        changes.push(Change { path: path.to_owned(), before, after: None });
+    if outcome == OwnFileOutcome::Removed {
+        changes.push(FileChange { path: path.to_owned(), before, after: None });
     }
     Ok((path.to_owned(), outcome))
 }
 
-/// Plans the exclude lines for the run files, and for the slash commands if they are this user's alone.
-pub(super) fn plan_exclude(
+/// Plans the exclude lines for the run files, and for the slash commands if only this user has them.
+pub(super) fn plan_exclude_lines(
     project: &Path,
-    are_commands_own: bool,
-    changes: &mut Vec<Change>,
-) -> Result<Excluded, InstallError> {
-    match git_exclude::place_of(project) {
-        Some(place) => {
-            let after = |now: &[u8]| {
-                if are_commands_own {
-                    place.with_ours(now, &SLASH_COMMANDS)
+    exclude_commands: bool,
+    changes: &mut Vec<FileChange>,
+) -> Result<ExcludeOutcome, InstallError> {
+    match git_exclude::find_exclude_file(project) {
+        Some(exclude_file) => {
+            let add_lines = |current_bytes: &[u8]| {
+                if exclude_commands {
+                    exclude_file.with_our_lines(current_bytes, &SLASH_COMMANDS)
                 } else {
-                    place.without_lines(&place.with_ours(now, &[]), &SLASH_COMMANDS)
+                    exclude_file.without_lines_for_paths(
+                        &exclude_file.with_our_lines(current_bytes, &[]),
+                        &SLASH_COMMANDS,
+                    )
                 }
             };
-            plan_lines(&place, after, changes)
+            plan_line_changes(&exclude_file, add_lines, changes)
         }
-        None => Ok(Excluded::NoRepository),
+        None => Ok(ExcludeOutcome::NoRepository),
     }
 }
 
-pub(super) fn plan_gitignore(project: &Path, changes: &mut Vec<Change>) -> Result<Excluded, InstallError> {
-    let place = git_exclude::gitignore_of(project);
-    refuse_link(&place.file)?;
-    plan_lines(&place, |now| place.with_ours(now, &[]), changes)
+pub(super) fn plan_gitignore_lines(
+    project: &Path,
+    changes: &mut Vec<FileChange>,
+) -> Result<ExcludeOutcome, InstallError> {
+    let gitignore = git_exclude::gitignore_file(project);
+    reject_link(&gitignore.path)?;
+    plan_line_changes(&gitignore, |current_bytes| gitignore.with_our_lines(current_bytes, &[]), changes)
 }
 
-/// A clone may hold links: none of them makes us write a file that is not the project's.
-pub(super) fn refuse_link(path: &Path) -> Result<(), InstallError> {
+/// A clone may contain links, and none of them may make us write outside the project.
+pub(super) fn reject_link(path: &Path) -> Result<(), InstallError> {
     let path = path.to_owned();
     if disk::is_link(&path) { Err(StoreError::NotAFile { path }.into()) } else { Ok(()) }
 }
 
-fn plan_lines(
-    place: &ExcludeFile,
-    after: impl Fn(&[u8]) -> Vec<u8>,
-    changes: &mut Vec<Change>,
-) -> Result<Excluded, InstallError> {
-    let before = disk::read(&place.file)?;
-    let now = before.clone().unwrap_or_default();
-    let after = after(&now);
-    if after == now {
-        return Ok(Excluded::Already(place.file.clone()));
+fn plan_line_changes(
+    ignore_file: &IgnoreFile,
+    change_lines: impl Fn(&[u8]) -> Vec<u8>,
+    changes: &mut Vec<FileChange>,
+) -> Result<ExcludeOutcome, InstallError> {
+    let before = disk::read(&ignore_file.path)?;
+    let current_bytes = before.clone().unwrap_or_default();
+    let new_bytes = change_lines(&current_bytes);
+    if new_bytes == current_bytes {
+        return Ok(ExcludeOutcome::UpToDate(ignore_file.path.clone()));
     }
-    changes.push(Change { path: place.file.clone(), before, after: Some(after) });
-    Ok(Excluded::Written(place.file.clone()))
+    changes.push(FileChange { path: ignore_file.path.clone(), before, after: Some(new_bytes) });
+    Ok(ExcludeOutcome::Written(ignore_file.path.clone()))
 }
 
-pub(super) fn plan_include(
+pub(super) fn plan_exclude_removal(
     project: &Path,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<FileChange>,
 ) -> Result<Option<PathBuf>, InstallError> {
-    let Some(place) = git_exclude::place_of(project) else { return Ok(None) };
-    plan_lines_removal(place, changes, Some)
+    let Some(exclude_file) = git_exclude::find_exclude_file(project) else { return Ok(None) };
+    plan_line_removal(exclude_file, changes, Some)
 }
 
-/// A `.gitignore` in which nothing else is goes with our lines; git's own exclude file stays.
+/// Plans the removal of our lines from `.gitignore`. A file with nothing else is removed; git's own exclude
+/// file always stays.
 pub(super) fn plan_gitignore_removal(
     project: &Path,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<FileChange>,
 ) -> Result<Option<PathBuf>, InstallError> {
-    let place = git_exclude::gitignore_of(project);
-    refuse_link(&place.file)?;
-    let unless_empty = |rest: Vec<u8>| (!rest.is_empty()).then_some(rest);
-    plan_lines_removal(place, changes, unless_empty)
+    let gitignore = git_exclude::gitignore_file(project);
+    reject_link(&gitignore.path)?;
+    let none_if_empty = |remaining_bytes: Vec<u8>| (!remaining_bytes.is_empty()).then_some(remaining_bytes);
+    plan_line_removal(gitignore, changes, none_if_empty)
 }
 
-fn plan_lines_removal(
-    place: ExcludeFile,
-    changes: &mut Vec<Change>,
-    kept: impl Fn(Vec<u8>) -> Option<Vec<u8>>,
+fn plan_line_removal(
+    ignore_file: IgnoreFile,
+    changes: &mut Vec<FileChange>,
+    keep_file: impl Fn(Vec<u8>) -> Option<Vec<u8>>,
 ) -> Result<Option<PathBuf>, InstallError> {
-    let Some(now) = disk::read(&place.file)? else { return Ok(None) };
-    let after = place.without_ours(&now);
-    if after == now {
+    let Some(current_bytes) = disk::read(&ignore_file.path)? else { return Ok(None) };
+    let new_bytes = ignore_file.without_project_lines(&current_bytes);
+    if new_bytes == current_bytes {
         return Ok(None);
     }
-    changes.push(Change { path: place.file.clone(), before: Some(now), after: kept(after) });
-    Ok(Some(place.file))
+    changes.push(FileChange {
+        path: ignore_file.path.clone(),
+        before: Some(current_bytes),
+        after: keep_file(new_bytes),
+    });
+    Ok(Some(ignore_file.path))
 }

@@ -1,17 +1,17 @@
-//! Our run files kept out of git's sight, in `.git/info/exclude`: agents run `git add -A`, and later `stash`,
-//! `reset --hard` or `clean`.
+//! Lines in `.git/info/exclude` that hide our run files from git, because agents run `git add -A`, and later
+//! `stash`, `reset --hard` or `clean`.
 //!
-//! Our lines are in one block at the head of the file: so nothing else changes, not even a missing last
-//! line end, and a rule of the user's below still wins.
+//! Our lines form one block at the top of the file. That way nothing else changes, not even a missing final
+//! line end, and a later rule of the user still wins.
 
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, layout};
 use std::path::{Path, PathBuf};
 
-const OPENING: &[u8] = b"# plimsoll";
-const CLOSING: &[u8] = b"# plimsoll end";
+const BLOCK_START: &[u8] = b"# plimsoll";
+const BLOCK_END: &[u8] = b"# plimsoll end";
 
-/// What a run writes into a project and must not be committed.
+/// Files that a run writes into a project and that must not be committed.
 pub const RUN_FILES: &[&str] = &[
     ".claude/ralph-state.json",
     ".claude/ralph-state.json.lock",
@@ -22,137 +22,152 @@ pub const RUN_FILES: &[&str] = &[
     "/.*.plimsoll-draft",
 ];
 
-/// The slash commands of one user in a project: they name a program by its path on this user's machine.
+/// The slash commands of one user in a project, which name a program by its path on this user's machine.
 pub(crate) const SLASH_COMMANDS: [&str; 2] = [".claude/commands/ralph.md", ".claude/commands/handoff.md"];
 
-/// What became of the exclude file.
+/// The outcome for an exclude file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Excluded {
+pub enum ExcludeOutcome {
     /// Our lines were (or would be) written into this file.
     Written(PathBuf),
-    /// They were there already.
-    Already(PathBuf),
-    /// The project is not in a git repository.
+    /// Our lines were already in this file.
+    UpToDate(PathBuf),
     NoRepository,
 }
 
-/// Lists the run files, and `extra` paths of the project, in the exclude file of the project's repository.
-/// Lines that are there stay; a lost race with another session costs a line until the next call.
-pub fn exclude_run_files(project: &Path, extra: &[&str]) -> Result<Excluded, StoreError> {
-    let Some(place) = place_of(project) else { return Ok(Excluded::NoRepository) };
-    let before = disk::read(&place.file)?.unwrap_or_default();
-    let after = place.with_ours(&before, extra);
+/// Adds the run files, and the project's `extra` paths, to the exclude file of the project's repository.
+/// Existing lines stay. If another session writes at the same time, a line may be missing until the next
+/// call.
+pub fn exclude_run_files(project: &Path, extra_paths: &[&str]) -> Result<ExcludeOutcome, StoreError> {
+    let Some(exclude_file) = find_exclude_file(project) else { return Ok(ExcludeOutcome::NoRepository) };
+    let before = disk::read(&exclude_file.path)?.unwrap_or_default();
+    let after = exclude_file.with_our_lines(&before, extra_paths);
     if after == before {
-        return Ok(Excluded::Already(place.file));
+        return Ok(ExcludeOutcome::UpToDate(exclude_file.path));
     }
-    disk::sweep_drafts_of(&place.file);
-    disk::replace(&place.file, &after, Durability::Lazy)?;
-    Ok(Excluded::Written(place.file))
+    disk::remove_dead_drafts_of_file(&exclude_file.path);
+    disk::replace(&exclude_file.path, &after, Durability::Lazy)?;
+    Ok(ExcludeOutcome::Written(exclude_file.path))
 }
 
-/// The exclude file that git reads for a project, and where the project is in the working tree.
+/// The exclude file that git reads for a project, and the project's position in the working tree.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct ExcludeFile {
-    pub(crate) file: PathBuf,
-    /// Empty, or the project's path below the working tree with a slash at its end.
-    prefix: String,
+pub(crate) struct IgnoreFile {
+    pub(crate) path: PathBuf,
+    /// The project's path below the working tree with a final slash; empty at its root.
+    project_prefix: String,
 }
 
-/// Looks for the repository upwards, as git does; follows the `.git` file of a worktree or a submodule to a git folder,
-/// and to nothing else.
-pub(crate) fn place_of(project: &Path) -> Option<ExcludeFile> {
-    let (tree, directory) = layout::repository(project)?;
-    // A folder of that name that git has not made, or not yet.
-    if !disk::exists(&directory.join("HEAD")) {
+/// Finds the repository in the parent folders, as git does. Follows the `.git` file of a worktree or a
+/// submodule only to a git folder.
+pub(crate) fn find_exclude_file(project: &Path) -> Option<IgnoreFile> {
+    let (worktree, git_folder) = layout::find_repository(project)?;
+    // A folder named `.git` that git has not created, or not completely.
+    if !disk::exists(&git_folder.join("HEAD")) {
         return None;
     }
-    let common = layout::common_folder(&directory)?;
-    let below = project.strip_prefix(tree).ok()?;
-    let prefix = below.iter().map(|name| format!("{}/", escaped(&name.to_string_lossy()))).collect();
-    Some(ExcludeFile { file: common.join("info/exclude"), prefix })
+    let common_folder = layout::shared_git_folder(&git_folder)?;
+    let path_in_worktree = project.strip_prefix(worktree).ok()?;
+    let project_prefix = path_in_worktree
+        .iter()
+        .map(|name| format!("{}/", escape_for_git_pattern(&name.to_string_lossy())))
+        .collect();
+    Some(IgnoreFile { path: common_folder.join("info/exclude"), project_prefix })
 }
 
-/// The project's own ignore rules, which everybody has.
-pub(crate) fn gitignore_of(project: &Path) -> ExcludeFile {
-    ExcludeFile { file: project.join(".gitignore"), prefix: String::new() }
+/// The project's `.gitignore`, which is shared with everybody.
+pub(crate) fn gitignore_file(project: &Path) -> IgnoreFile {
+    IgnoreFile { path: project.join(".gitignore"), project_prefix: String::new() }
 }
 
-/// A folder's name, escaped for a git pattern.
-fn escaped(name: &str) -> String {
-    let special = |letter: char| matches!(letter, '\\' | '*' | '?' | '[');
-    name.chars().flat_map(|letter| special(letter).then_some('\\').into_iter().chain([letter])).collect()
+/// Escapes a folder's name for a git pattern.
+fn escape_for_git_pattern(name: &str) -> String {
+    let is_special = |letter: char| matches!(letter, '\\' | '*' | '?' | '[');
+    name.chars().flat_map(|letter| is_special(letter).then_some('\\').into_iter().chain([letter])).collect()
 }
 
-impl ExcludeFile {
-    /// The file with our lines in it.
-    pub(crate) fn with_ours(&self, text: &[u8], extra: &[&str]) -> Vec<u8> {
-        let Block { before, lines, after } = Block::find(text);
+impl IgnoreFile {
+    /// Returns the file's content with our lines.
+    pub(crate) fn with_our_lines(&self, text: &[u8], extra_paths: &[&str]) -> Vec<u8> {
+        let OurBlock { before, lines, after } = OurBlock::parse(text);
         let mut lines = lines;
-        for path in RUN_FILES.iter().chain(extra) {
-            let line = self.line(path).into_bytes();
+        for path in RUN_FILES.iter().chain(extra_paths) {
+            let line = self.pattern_for_path(path).into_bytes();
             if !lines.contains(&line) {
                 lines.push(line);
             }
         }
-        Block { before, lines, after }.render()
+        OurBlock { before, lines, after }.render()
     }
 
-    /// The file without our lines for these paths.
-    pub(crate) fn without_lines(&self, text: &[u8], paths: &[&str]) -> Vec<u8> {
-        let mut block = Block::find(text);
-        let lines: Vec<Vec<u8>> = paths.iter().map(|path| self.line(path).into_bytes()).collect();
+    /// Returns the file's content without our lines for these paths.
+    pub(crate) fn without_lines_for_paths(&self, text: &[u8], paths: &[&str]) -> Vec<u8> {
+        let mut block = OurBlock::parse(text);
+        let lines: Vec<Vec<u8>> = paths.iter().map(|path| self.pattern_for_path(path).into_bytes()).collect();
         block.lines.retain(|line| !lines.contains(line));
         block.render()
     }
 
-    /// The file without the lines of this project: at the root of the working tree, without any of ours.
-    pub(crate) fn without_ours(&self, text: &[u8]) -> Vec<u8> {
-        let mut block = Block::find(text);
-        let own = format!("/{}", self.prefix);
-        block.lines.retain(|line| !self.prefix.is_empty() && !line.starts_with(own.as_bytes()));
+    /// Returns the file's content without this project's lines; at the root of the working tree, without any
+    /// of ours.
+    pub(crate) fn without_project_lines(&self, text: &[u8]) -> Vec<u8> {
+        let mut block = OurBlock::parse(text);
+        let own_prefix = format!("/{}", self.project_prefix);
+        block
+            .lines
+            .retain(|line| !self.project_prefix.is_empty() && !line.starts_with(own_prefix.as_bytes()));
         block.render()
     }
 
-    /// A pattern without a slash before its end would match in every folder: it gets one in front.
-    fn line(&self, path: &str) -> String {
-        let anchored = path.trim_end_matches('/').contains('/');
-        if self.prefix.is_empty() && anchored { path.to_owned() } else { format!("/{}{path}", self.prefix) }
+    /// Returns the pattern for a path. A pattern without an inner slash would match in every folder, so it
+    /// gets a leading one.
+    fn pattern_for_path(&self, path: &str) -> String {
+        let has_inner_slash = path.trim_end_matches('/').contains('/');
+        if self.project_prefix.is_empty() && has_inner_slash {
+            path.to_owned()
+        } else {
+            format!("/{}{path}", self.project_prefix)
+        }
     }
 }
 
-/// The file cut at our block, which is empty and at the head where there is none.
-struct Block<'t> {
+/// The file split at our block. Without a block, `lines` and `before` are empty.
+struct OurBlock<'t> {
     before: &'t [u8],
     lines: Vec<Vec<u8>>,
     after: &'t [u8],
 }
 
-impl<'t> Block<'t> {
-    fn find(text: &'t [u8]) -> Block<'t> {
-        let mut start = None;
-        let mut at = 0;
+impl<'t> OurBlock<'t> {
+    fn parse(text: &'t [u8]) -> OurBlock<'t> {
+        let mut block_position = None;
+        let mut offset = 0;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let (from, word) = (at, line.trim_ascii_end());
-            at += line.len();
-            match start {
-                _ if word == OPENING => start = Some((from, at)),
-                Some((opening, inside)) if word == CLOSING => {
-                    let lines = text[inside..from].split(|byte| *byte == b'\n');
+            let (line_start, trimmed_line) = (offset, line.trim_ascii_end());
+            offset += line.len();
+            match block_position {
+                _ if trimmed_line == BLOCK_START => block_position = Some((line_start, offset)),
+                Some((block_start, lines_start)) if trimmed_line == BLOCK_END => {
+                    let lines = text[lines_start..line_start].split(|byte| *byte == b'\n');
                     let lines =
                         lines.map(|line| line.trim_ascii_end().to_vec()).filter(|line| !line.is_empty());
-                    return Block { before: &text[..opening], lines: lines.collect(), after: &text[at..] };
+                    return OurBlock {
+                        before: &text[..block_start],
+                        lines: lines.collect(),
+                        after: &text[offset..],
+                    };
                 }
                 _ => {}
             }
         }
-        Block { before: &[], lines: Vec::new(), after: text }
+        OurBlock { before: &[], lines: Vec::new(), after: text }
     }
 
     fn render(&self) -> Vec<u8> {
         let mut text = self.before.to_vec();
         if !self.lines.is_empty() {
             let lines = self.lines.iter().map(Vec::as_slice);
-            for line in std::iter::once(OPENING).chain(lines).chain([CLOSING]) {
+            for line in std::iter::once(BLOCK_START).chain(lines).chain([BLOCK_END]) {
                 text.extend_from_slice(line);
                 text.push(b'\n');
             }
@@ -166,8 +181,8 @@ impl<'t> Block<'t> {
 mod tests {
     use super::*;
 
-    fn place(prefix: &str) -> ExcludeFile {
-        ExcludeFile { file: PathBuf::new(), prefix: prefix.to_owned() }
+    fn file_with_prefix(prefix: &str) -> IgnoreFile {
+        IgnoreFile { path: PathBuf::new(), project_prefix: prefix.to_owned() }
     }
 
     #[test]
@@ -175,45 +190,63 @@ mod tests {
         for text in
             ["", "*.log", "*.log\n", "# git\r\n\r\n*.log\r\n", "a\n\n\nb", "\u{e9}\n# plimsoll\nstray\n"]
         {
-            for place in [place(""), place("sub/")] {
-                let with = place.with_ours(text.as_bytes(), &["PROMPT.md"]);
-                assert_eq!(place.with_ours(&with, &[]), with, "twice is a no-op");
-                assert_eq!(place.without_ours(&with), text.as_bytes(), "{text:?}");
-                assert_eq!(place.without_ours(text.as_bytes()), text.as_bytes());
+            for exclude_file in [file_with_prefix(""), file_with_prefix("sub/")] {
+                let with_lines = exclude_file.with_our_lines(text.as_bytes(), &["PROMPT.md"]);
+                assert_eq!(exclude_file.with_our_lines(&with_lines, &[]), with_lines, "twice is a no-op");
+                assert_eq!(exclude_file.without_project_lines(&with_lines), text.as_bytes(), "{text:?}");
+                assert_eq!(exclude_file.without_project_lines(text.as_bytes()), text.as_bytes());
             }
         }
         let not_utf8 = b"\xff\xfe*\n";
-        assert_eq!(place("").without_ours(&place("").with_ours(not_utf8, &[])), not_utf8);
+        assert_eq!(
+            file_with_prefix("").without_project_lines(&file_with_prefix("").with_our_lines(not_utf8, &[])),
+            not_utf8
+        );
     }
 
     #[test]
-    fn a_block_that_was_moved_is_kept_where_it_is() {
+    fn a_moved_block_stays_where_it_is() {
         let text = b"mine\n# plimsoll\n.claude/plimsoll/\n# plimsoll end\ntheirs";
-        let with = String::from_utf8(place("").with_ours(text, &["PROMPT.md"])).unwrap();
-        assert!(with.starts_with("mine\n# plimsoll\n.claude/plimsoll/\n"), "{with}");
-        assert!(with.ends_with("\n/PROMPT.md\n# plimsoll end\ntheirs"), "{with}");
-        assert_eq!(place("").without_ours(with.as_bytes()), b"mine\ntheirs");
+        let with_lines =
+            String::from_utf8(file_with_prefix("").with_our_lines(text, &["PROMPT.md"])).unwrap();
+        assert!(with_lines.starts_with("mine\n# plimsoll\n.claude/plimsoll/\n"), "{with_lines}");
+        assert!(with_lines.ends_with("\n/PROMPT.md\n# plimsoll end\ntheirs"), "{with_lines}");
+        assert_eq!(file_with_prefix("").without_project_lines(with_lines.as_bytes()), b"mine\ntheirs");
     }
 
     #[test]
-    fn single_lines_of_ours_are_removed_and_no_others() {
-        let both = [place(""), place("sub/")]
+    fn only_our_lines_for_the_given_paths_are_removed() {
+        let shared_text = [file_with_prefix(""), file_with_prefix("sub/")]
             .iter()
-            .fold(b"x\n".to_vec(), |text, place| place.with_ours(&text, &SLASH_COMMANDS));
-        let rest = String::from_utf8(place("sub/").without_lines(&both, &SLASH_COMMANDS)).unwrap();
-        assert!(!rest.contains("sub/.claude/commands") && rest.contains("sub/.claude/plimsoll/"), "{rest}");
-        assert!(rest.contains("\n.claude/commands/ralph.md\n") && rest.ends_with("\nx\n"), "{rest}");
+            .fold(b"x\n".to_vec(), |text, exclude_file| exclude_file.with_our_lines(&text, &SLASH_COMMANDS));
+        let remaining_text = String::from_utf8(
+            file_with_prefix("sub/").without_lines_for_paths(&shared_text, &SLASH_COMMANDS),
+        )
+        .unwrap();
+        assert!(
+            !remaining_text.contains("sub/.claude/commands")
+                && remaining_text.contains("sub/.claude/plimsoll/"),
+            "{remaining_text}"
+        );
+        assert!(
+            remaining_text.contains("\n.claude/commands/ralph.md\n") && remaining_text.ends_with("\nx\n"),
+            "{remaining_text}"
+        );
     }
 
     #[test]
     fn projects_of_one_repository_share_the_block() {
-        let both = place("b[1]/").with_ours(&place("a/").with_ours(b"x\n", &[]), &[]);
-        assert_eq!(place("b[1]/").without_ours(&both), place("a/").with_ours(b"x\n", &[]));
-        assert_eq!(place("").without_ours(&both), b"x\n");
+        let shared_text = file_with_prefix("b[1]/")
+            .with_our_lines(&file_with_prefix("a/").with_our_lines(b"x\n", &[]), &[]);
+        assert_eq!(
+            file_with_prefix("b[1]/").without_project_lines(&shared_text),
+            file_with_prefix("a/").with_our_lines(b"x\n", &[])
+        );
+        assert_eq!(file_with_prefix("").without_project_lines(&shared_text), b"x\n");
     }
 
     #[test]
-    fn a_folder_name_is_never_taken_for_a_pattern() {
-        assert_eq!(escaped("a[b]*?\\"), "a\\[b]\\*\\?\\\\");
+    fn folder_names_are_escaped_in_patterns() {
+        assert_eq!(escape_for_git_pattern("a[b]*?\\"), "a\\[b]\\*\\?\\\\");
     }
 }

@@ -1,26 +1,28 @@
-//! The names of the hook programs. They are one file; whoever unpacks an archive or runs the installer has all its names,
-//! but `cargo install` brings the file alone.
+//! The names of the hook programs, which are all one file. An archive or the installer has all its names, but
+//! `cargo install` installs only the file.
 
-use plimsoll_protocol::settings::PROGRAMS;
+use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_store::{StoreError, disk};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The file that all hook programs are.
-pub(super) const FILE: &str = "plimsoll-hook";
+/// The file behind all hook programs.
+pub(super) const HOOK_PROGRAM_FILE: &str = "plimsoll-hook";
 
-/// Makes the names that are missing in a folder of our programs. A link by the file's name alone follows the next
-/// `cargo install`, which replaces the file.
-pub(super) fn link_hook_programs(folder: &Path) -> Result<(), StoreError> {
-    if !disk::exists(&folder.join(FILE)) {
+/// Creates the missing names of the hook programs as links in a folder of our programs. The relative link
+/// follows the next `cargo install`, which replaces the file.
+pub(super) fn create_missing_hook_links(folder: &Path) -> Result<(), StoreError> {
+    if !disk::exists(&folder.join(HOOK_PROGRAM_FILE)) {
         return Ok(());
     }
-    let paths = PROGRAMS.iter().map(|name| folder.join(name));
-    paths.filter(|path| !disk::exists(path)).try_for_each(|path| disk::link(FILE, &path))
+    let paths = PROGRAM_NAMES.iter().map(|name| folder.join(name));
+    paths
+        .filter(|path| !disk::exists(path))
+        .try_for_each(|path| disk::create_link_if_missing(HOOK_PROGRAM_FILE, &path))
 }
 
-/// True for a name that a link gets.
-pub(super) fn is_name(path: &Path) -> bool {
-    let is_hook = |name: &str| PROGRAMS.contains(&name);
+/// Returns true for the name of a hook program.
+pub(super) fn is_hook_program_name(path: &Path) -> bool {
+    let is_hook = |name: &str| PROGRAM_NAMES.contains(&name);
     path.file_name().and_then(OsStr::to_str).is_some_and(is_hook)
 }

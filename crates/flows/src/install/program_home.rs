@@ -1,164 +1,180 @@
-//! The folder in which our programs stay, and the paths by which settings name them. npm keeps programs where it empties and moves
-//! folders (`node_modules`, the cache of npx), and a plugin's folder goes with its next version, but a hook's entry in a settings file
-//! outlives both. From there they are copied into a folder of the user's, under their version, and a link leads to the version that was
-//! set up last.
+//! The permanent folder of our programs, and the paths by which settings name them. npm keeps programs in
+//! folders that it empties and moves (`node_modules`, the cache of npx), and a plugin's folder is replaced by
+//! its next version, but a hook's entry in a settings file outlives both. From such folders the programs are
+//! copied into a folder of the user, under their version, and a link leads to the version that was set up
+//! last.
 
 use super::hook_links;
 use crate::optional_program;
-use plimsoll_domain::build::Build;
-use plimsoll_protocol::settings::PROGRAMS;
+use plimsoll_domain::build::BuildInfo;
+use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_store::{Project, StoreError, disk, environment};
 use std::path::{Path, PathBuf};
 
-/// The programs that have a name of their own: all but the hooks.
-pub(super) const NAMED_PROGRAMS: [&str; 5] =
+/// The programs with a file of their own: all but the hooks.
+pub(super) const COMMAND_PROGRAMS: [&str; 5] =
     ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel"];
 
-/// The folder that contains our programs: the one of this program, or the one into which it is copied.
+/// Returns the folder of our programs: this program's folder, or the one into which it is copied.
 pub fn program_home() -> Option<PathBuf> {
-    let own = environment::own_directory()?;
-    if is_passing(&own, &disk::exists) { version_folder().or(Some(own)) } else { Some(own) }
+    let own_folder = environment::executable_folder()?;
+    if is_temporary_folder(&own_folder, &disk::exists) {
+        own_version_folder().or(Some(own_folder))
+    } else {
+        Some(own_folder)
+    }
 }
 
-/// True where our programs are copied before hooks are set up.
-pub(crate) fn is_copied() -> bool {
-    environment::own_directory()
-        .is_some_and(|own| is_passing(&own, &disk::exists) && version_folder().is_some())
+/// Returns true if our programs are copied before hooks are set up.
+pub(crate) fn are_programs_copied() -> bool {
+    environment::executable_folder()
+        .is_some_and(|own| is_temporary_folder(&own, &disk::exists) && own_version_folder().is_some())
 }
 
-/// The folder into which the programs will be copied, if they will be.
-pub fn planned_copy() -> Option<PathBuf> {
-    program_home().filter(|_| is_copied())
+/// Returns the folder into which the programs will be copied, if they will be.
+pub fn planned_copy_folder() -> Option<PathBuf> {
+    program_home().filter(|_| are_programs_copied())
 }
 
-/// Returns the absolute path by which a new entry of a settings file names one of our programs: a client that an editor, the desktop
-/// or cron starts has another PATH than the user's shell.
-pub(super) fn settings_path(program: &str) -> Option<PathBuf> {
-    // In a dry run nothing is there yet.
-    let copied = stable_link().filter(|_| is_copied()).filter(|link| is_free_for_link(link));
-    copied.map_or_else(|| lasting_path(program), |folder| Some(folder.join(program)))
+/// Returns the absolute path by which a new entry of a settings file names one of our programs. A path is
+/// needed because a client that an editor, the desktop or cron starts has another PATH than the user's shell.
+pub(super) fn program_path_for_settings(program: &str) -> Option<PathBuf> {
+    // In a dry run the link does not exist yet, so its path is computed.
+    let version_link =
+        current_version_link().filter(|_| are_programs_copied()).filter(|link| is_free_for_link(link));
+    version_link.map_or_else(|| path_that_survives_upgrades(program), |folder| Some(folder.join(program)))
 }
 
-/// Returns the path of one of our programs that an upgrade keeps, where there is one: package managers replace the folder of a version
-/// and keep the folder of links (`/opt/homebrew/bin`, `~/.nix-profile/bin`, `~/.local/bin`).
-pub(crate) fn lasting_path(program: &str) -> Option<PathBuf> {
+/// Returns the path of one of our programs that stays valid after an upgrade, if there is one: package
+/// managers replace the folder of a version and keep the folder of links (`/opt/homebrew/bin`,
+/// `~/.nix-profile/bin`, `~/.local/bin`).
+pub(crate) fn path_that_survives_upgrades(program: &str) -> Option<PathBuf> {
     let home = program_home()?;
-    let own = home.join(program);
+    let own_program = home.join(program);
     let leads_to = |folder: &Path, name: &str| {
-        let (own, found) = (home.join(name), folder.join(name));
-        disk::exists(&found) && disk::canonical(&found) == disk::canonical(&own)
+        let (own_file, linked_file) = (home.join(name), folder.join(name));
+        disk::exists(&linked_file)
+            && disk::canonicalize_or_keep(&linked_file) == disk::canonicalize_or_keep(&own_file)
     };
-    // One folder for all programs: the user's commands alone are linked from other folders, too.
-    let has_hooks = |folder: &Path| leads_to(folder, PROGRAMS[0]) || leads_to(folder, hook_links::FILE);
-    let lasting = lasting_folders().into_iter().find(|folder| has_hooks(folder));
-    let in_it = lasting.filter(|folder| leads_to(folder, program)).map(|folder| folder.join(program));
-    Some(in_it.unwrap_or(own))
+    // One folder for all programs: other folders may contain links to the user's commands alone.
+    let has_hooks =
+        |folder: &Path| leads_to(folder, PROGRAM_NAMES[0]) || leads_to(folder, hook_links::HOOK_PROGRAM_FILE);
+    let lasting_folder = folders_that_survive_upgrades().into_iter().find(|folder| has_hooks(folder));
+    let lasting_program =
+        lasting_folder.filter(|folder| leads_to(folder, program)).map(|folder| folder.join(program));
+    Some(lasting_program.unwrap_or(own_program))
 }
 
-/// The folders in which links to our programs may stay, the best first.
-fn lasting_folders() -> Vec<PathBuf> {
-    let others = environment::invoked_directory().into_iter().chain(stable_link());
-    command_folders()
+/// Returns the folders in which links to our programs may stay, the best first.
+fn folders_that_survive_upgrades() -> Vec<PathBuf> {
+    let other_folders = environment::invocation_folder().into_iter().chain(current_version_link());
+    lasting_path_folders()
         .into_iter()
-        .chain(others.filter(|folder| may_stay(folder, &projects_places())))
+        .chain(other_folders.filter(|folder| is_lasting_folder(folder, &project_folders())))
         .collect()
 }
 
-/// The folders of the PATH in which programs stay.
-pub(super) fn command_folders() -> Vec<PathBuf> {
-    let places = projects_places();
-    environment::search_folders().into_iter().filter(|folder| may_stay(folder, &places)).collect()
+/// Returns the folders of the PATH that are permanent.
+pub(super) fn lasting_path_folders() -> Vec<PathBuf> {
+    let project_folders = project_folders();
+    environment::absolute_search_folders()
+        .into_iter()
+        .filter(|folder| is_lasting_folder(folder, &project_folders))
+        .collect()
 }
 
-/// True for a folder in which programs stay, and which no clone can have brought.
-fn may_stay(folder: &Path, places: &[PathBuf]) -> bool {
-    !is_passing(folder, &disk::exists)
-        && optional_program::why_ignored(&folder.join("plimsoll"), places).is_none()
+/// Returns true for a permanent folder that no clone can have created.
+fn is_lasting_folder(folder: &Path, project_folders: &[PathBuf]) -> bool {
+    !is_temporary_folder(folder, &disk::exists)
+        && optional_program::reason_to_ignore(&folder.join("plimsoll"), project_folders).is_none()
 }
 
-/// The folders of the project here. In the home folder, and where it is a repository, the user's own folders lie in the project, and
-/// no folder is the project's.
-fn projects_places() -> Vec<PathBuf> {
-    let home = environment::home().map(disk::canonical);
-    let mut places = optional_program::places_of(&Project::of_command());
-    places.retain(|place| !home.as_ref().is_some_and(|home| home.starts_with(place)));
-    places
+/// Returns the project's folders. If the home folder lies in the project, the user's own folders do, too, so
+/// no folder counts as the project's.
+fn project_folders() -> Vec<PathBuf> {
+    let home = environment::home_folder().map(disk::canonicalize_or_keep);
+    let mut folders = optional_program::project_folders(&Project::find_for_command());
+    folders.retain(|place| !home.as_ref().is_some_and(|home| home.starts_with(place)));
+    folders
 }
 
-/// True for a folder in which programs do not stay.
-fn is_passing(folder: &Path, is_there: &dyn Fn(&Path) -> bool) -> bool {
-    let is_npms = folder.components().any(|part| part.as_os_str() == "node_modules");
-    // A plugin with our programs has them in `programs/SYSTEM`, and what starts them in `bin`.
-    let is_plugins = || {
-        let mut above = folder.ancestors().skip(1).take(2);
-        above.any(|plugin| is_there(&plugin.join(".claude-plugin/plugin.json")))
+/// Returns true for a folder whose programs will be removed or moved.
+fn is_temporary_folder(folder: &Path, exists: &dyn Fn(&Path) -> bool) -> bool {
+    let is_in_node_modules = folder.components().any(|part| part.as_os_str() == "node_modules");
+    // A plugin with our programs has them in `programs/SYSTEM`, and their launcher in `bin`.
+    let is_in_plugin = || {
+        let mut plugin_folders = folder.ancestors().skip(1).take(2);
+        plugin_folders.any(|plugin| exists(&plugin.join(".claude-plugin/plugin.json")))
     };
-    is_npms || is_plugins()
+    is_in_node_modules || is_in_plugin()
 }
 
-/// Returns the folder of every version that was copied, and of the link to the one set up last.
+/// Returns the folder of every copied version, and of the link to the one set up last.
 fn data_folder() -> Option<PathBuf> {
     Some(environment::data_home()?.join("plimsoll"))
 }
 
-fn version_folder() -> Option<PathBuf> {
-    Some(data_folder()?.join("versions").join(Build::own("plimsoll").version).join("bin"))
+fn own_version_folder() -> Option<PathBuf> {
+    Some(data_folder()?.join("versions").join(BuildInfo::for_current_program("plimsoll").version).join("bin"))
 }
 
-/// The link to the folder of the version that was set up last.
-pub(super) fn stable_link() -> Option<PathBuf> {
+/// Returns the link to the folder of the version that was set up last.
+pub(super) fn current_version_link() -> Option<PathBuf> {
     Some(data_folder()?.join("bin"))
 }
 
-/// True if nothing but a link is at the path.
+/// Returns true if there is nothing at the path, or a link.
 pub(super) fn is_free_for_link(path: &Path) -> bool {
     disk::is_link(path) || !disk::exists(path)
 }
 
-/// Copies the programs where they do not stay where they are, and makes the names of the hooks that are missing. Returns the folder into
-/// which they were copied, if they were.
+/// Copies the programs out of a temporary folder, and creates the missing names of the hooks. Returns the
+/// folder into which they were copied, if they were.
 ///
 /// # Errors
-/// If the folder takes no file.
-pub(crate) fn ready_programs() -> Result<Option<PathBuf>, StoreError> {
+/// If the folder cannot be written.
+pub(crate) fn copy_and_link_programs() -> Result<Option<PathBuf>, StoreError> {
     let Some(home) = program_home() else { return Ok(None) };
-    let own = environment::own_directory().filter(|own| *own != home);
-    if let Some(own) = &own {
-        // The names of the hook programs are links that are made there: npm's packages keep none.
-        let files = NAMED_PROGRAMS.iter().chain([&hook_links::FILE]);
-        let files = files.map(|name| (own.join(name), home.join(name)));
+    let own_folder = environment::executable_folder().filter(|own| *own != home);
+    if let Some(own_folder) = &own_folder {
+        // The hook programs' names are links, created there: npm's packages contain no links.
+        let files = COMMAND_PROGRAMS.iter().chain([&hook_links::HOOK_PROGRAM_FILE]);
+        let files = files.map(|name| (own_folder.join(name), home.join(name)));
         files
             .filter(|(from, _)| disk::exists(from))
             .try_for_each(|(from, to)| disk::copy_program(&from, &to))?;
     }
-    hook_links::link_hook_programs(&home)?;
-    Ok(own.map(|_| home))
+    hook_links::create_missing_hook_links(&home)?;
+    Ok(own_folder.map(|_| home))
 }
 
-/// Does what [`ready_programs`] does, and lets the link lead to the copied version. `plimsoll run` does not: an older version that is
-/// tried once must not become the one of all sessions.
+/// Does the same as [`ready_programs`], and points the link at the copied version. `plimsoll run` does not:
+/// an older version that is tried once must not be used by all sessions.
 ///
 /// # Errors
-/// If a folder takes no file.
-pub fn set_up_programs() -> Result<Option<PathBuf>, StoreError> {
-    let copied = ready_programs()?;
-    if let (Some(folder), Some(link)) = (&copied, stable_link())
+/// If a folder cannot be written.
+pub fn set_up_programs_and_version_link() -> Result<Option<PathBuf>, StoreError> {
+    let copied_folder = copy_and_link_programs()?;
+    if let (Some(folder), Some(link)) = (&copied_folder, current_version_link())
         && is_free_for_link(&link)
-        && disk::link_target(&link).as_ref() != Some(folder)
+        && disk::read_link_target(&link).as_ref() != Some(folder)
     {
         disk::replace_link(folder, &link)?;
     }
-    Ok(copied)
+    Ok(copied_folder)
 }
 
-/// True for a program that [`ready_programs`] will make.
-pub(super) fn will_be_made(path: &Path) -> bool {
-    let from = |path: &Path| {
-        let own = environment::own_directory()?;
-        Some(own.join(path.file_name()?))
+/// Returns true for a program that exists, or that [`ready_programs`] will create.
+pub(super) fn will_exist_after_setup(path: &Path) -> bool {
+    let source_path = |path: &Path| {
+        let own_folder = environment::executable_folder()?;
+        Some(own_folder.join(path.file_name()?))
     };
-    let is_there = |path: &Path| disk::exists(path) || from(path).is_some_and(|from| disk::exists(&from));
-    is_there(path) || hook_links::is_name(path) && is_there(&path.with_file_name(hook_links::FILE))
+    let exists =
+        |path: &Path| disk::exists(path) || source_path(path).is_some_and(|from| disk::exists(&from));
+    exists(path)
+        || hook_links::is_hook_program_name(path)
+            && exists(&path.with_file_name(hook_links::HOOK_PROGRAM_FILE))
 }
 
 #[cfg(test)]
@@ -166,10 +182,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn npms_folders_and_a_plugins_are_passing_and_no_others() {
+    fn only_npms_folders_and_a_plugins_are_temporary() {
         let plugin = Path::new("/home/dev/.claude/plugins/cache/plimsoll/plimsoll/0.1.0");
-        let is_there = |path: &Path| path == plugin.join(".claude-plugin/plugin.json");
-        for (folder, passing) in [
+        let exists = |path: &Path| path == plugin.join(".claude-plugin/plugin.json");
+        for (folder, expected) in [
             ("/home/dev/.local/bin", false),
             ("/home/dev/.cargo/bin", false),
             ("/home/dev/node_modules_of_mine/bin", false),
@@ -182,7 +198,7 @@ mod tests {
             ("/home/dev/.claude/plugins/cache/plimsoll/plimsoll/0.1.0", false),
             ("/", false),
         ] {
-            assert_eq!(is_passing(Path::new(folder), &is_there), passing, "{folder}");
+            assert_eq!(is_temporary_folder(Path::new(folder), &exists), expected, "{folder}");
         }
     }
 }

@@ -1,136 +1,157 @@
-//! Everything that an installation wrote, taken out again.
+//! Plans the removal of everything that an installation wrote.
 
 use super::command_links::plan_link_removal;
-use super::files::{OwnFile, plan_include, remove_own};
+use super::files::{OwnFileOutcome, plan_exclude_removal, plan_own_file_removal};
+use super::install_paths::{InstallPaths, has_memory_hooks, has_our_hooks};
 use super::memory::plan_server_removal;
-use super::places::{Places, holds_memory, holds_ours};
-use super::returned::{Returned, drop_left_over};
-use super::slash_commands::is_unchanged;
+use super::restored_file::{RestoredFile, plan_stale_backup_removal};
+use super::slash_commands::is_unchanged_command;
 use super::team;
-use super::{COMMANDS, Change, InstallError, Plan, Scope, decoded};
-use plimsoll_protocol::settings::{self, OurHook};
+use super::{COMMANDS, FileChange, InstallError, InstallPlan, InstallScope, decode_settings};
+use plimsoll_protocol::settings::{self, OurHookEntry};
 use plimsoll_store::disk;
 use std::path::{Path, PathBuf};
 
-/// What an uninstallation found and decided.
+/// The result of planning an uninstallation.
 #[derive(Debug)]
-pub struct Removal {
-    /// The settings file.
-    pub settings: PathBuf,
-    /// The entries that go.
-    pub removed: Vec<OurHook>,
-    /// Our status line goes.
-    pub status_line: bool,
-    /// The working memory's variable goes.
-    pub variable: bool,
-    /// The settings file without ours; none if nothing was in it.
-    pub returned: Option<Returned>,
-    /// The slash commands.
-    pub commands: Vec<(PathBuf, OwnFile)>,
-    /// The project's list of MCP servers without ours, if it was there.
-    pub servers: Option<Returned>,
-    /// The agent of a frame, where no other settings file needs it.
-    pub agent: Option<(PathBuf, OwnFile)>,
-    /// The exclude file, if our lines go.
-    pub exclude: Option<PathBuf>,
+pub struct Uninstallation {
+    pub settings_file: PathBuf,
+    pub removed_hooks: Vec<OurHookEntry>,
+    /// True if our status line is removed.
+    pub status_line_removed: bool,
+    /// True if the working memory's variable is removed.
+    pub variable_removed: bool,
+    /// The settings file without our entries; `None` if it had none.
+    pub restored_settings: Option<RestoredFile>,
+    pub command_files: Vec<(PathBuf, OwnFileOutcome)>,
+    /// The project's list of MCP servers without our server, if it had one.
+    pub restored_server_list: Option<RestoredFile>,
+    /// The agent of a frame, if no other settings file needs it.
+    pub agent_file: Option<(PathBuf, OwnFileOutcome)>,
+    /// The exclude file, if our lines are removed from it.
+    pub changed_exclude_file: Option<PathBuf>,
     /// Another settings file of the project that still needs the commands and the exclude lines.
-    pub still_in: Option<PathBuf>,
+    pub still_installed_in: Option<PathBuf>,
     /// Another settings file of the project that still needs the working memory.
-    pub memory_still_in: Option<PathBuf>,
-    /// What sessions and runs have recorded in the project, and is the user's to keep or to delete.
-    pub left: Vec<PathBuf>,
-    /// What the user may have added to the user's own list of servers is left there.
-    pub by_hand: bool,
-    /// Our links in the user's folder of programs that go.
-    pub links: Vec<PathBuf>,
-    /// The preferences and ignore rules for everybody that go.
-    pub team_files: Vec<PathBuf>,
-    /// Other settings files that the client reads here and that hold entries of ours.
-    pub also_in: Vec<(Scope, PathBuf)>,
+    pub memory_still_used_in: Option<PathBuf>,
+    /// Records of sessions and runs in the project, which the user may keep or delete.
+    pub kept_records: Vec<PathBuf>,
+    /// True if the user may have added our server to the user's own list, which is not changed.
+    pub may_have_manual_server: bool,
+    /// Our links in the user's folder of programs that are removed.
+    pub removed_links: Vec<PathBuf>,
+    /// The shared preferences and ignore rules that are removed.
+    pub removed_team_files: Vec<PathBuf>,
+    /// Other settings files that the client reads here and that have entries of ours.
+    pub other_settings: Vec<(InstallScope, PathBuf)>,
 }
 
-/// Plans the removal of everything an installation wrote.
-pub fn plan_removal(scope: Scope, project: &Path) -> Result<Plan<Removal>, InstallError> {
-    let places = Places::of(scope, project)?;
-    let mut report = Removal {
-        settings: places.settings.clone(),
-        removed: Vec::new(),
-        status_line: false,
-        variable: false,
-        returned: None,
-        commands: Vec::new(),
-        servers: None,
-        agent: None,
-        exclude: None,
-        still_in: places.sibling.clone().filter(|path| holds_ours(path)),
-        memory_still_in: places.sibling.clone().filter(|path| holds_memory(path)),
-        left: Vec::new(),
-        by_hand: false,
-        links: Vec::new(),
-        team_files: Vec::new(),
-        also_in: places.others.iter().filter(|(_, path)| holds_ours(path)).cloned().collect(),
+/// Plans the removal of everything that an installation wrote.
+pub fn plan_removal(
+    scope: InstallScope,
+    project: &Path,
+) -> Result<InstallPlan<Uninstallation>, InstallError> {
+    let paths = InstallPaths::for_scope(scope, project)?;
+    let mut report = Uninstallation {
+        settings_file: paths.settings_file.clone(),
+        removed_hooks: Vec::new(),
+        status_line_removed: false,
+        variable_removed: false,
+        restored_settings: None,
+        command_files: Vec::new(),
+        restored_server_list: None,
+        agent_file: None,
+        changed_exclude_file: None,
+        still_installed_in: paths.sibling_settings.clone().filter(|path| has_our_hooks(path)),
+        memory_still_used_in: paths.sibling_settings.clone().filter(|path| has_memory_hooks(path)),
+        kept_records: Vec::new(),
+        may_have_manual_server: false,
+        removed_links: Vec::new(),
+        removed_team_files: Vec::new(),
+        other_settings: paths
+            .other_settings
+            .iter()
+            .filter(|(_, path)| has_our_hooks(path))
+            .cloned()
+            .collect(),
     };
     let mut changes = Vec::new();
-    if let Some(now) = disk::read(&places.settings)? {
-        remove_from_settings(&places, &now, &mut report, &mut changes)?;
+    if let Some(current_bytes) = disk::read(&paths.settings_file)? {
+        remove_from_settings(&paths, &current_bytes, &mut report, &mut changes)?;
     }
-    if report.memory_still_in.is_none() {
-        if let Some((list, backup)) = &places.servers {
-            report.servers = plan_server_removal(list, backup, &mut changes)?;
+    if report.memory_still_used_in.is_none() {
+        if let Some((list_path, backup)) = &paths.server_list {
+            report.restored_server_list = plan_server_removal(list_path, backup, &mut changes)?;
         }
-        report.agent = Some(remove_own(&places.agent, |text| text == settings::agent::FILE, &mut changes)?);
+        report.agent_file = Some(plan_own_file_removal(
+            &paths.agent_file,
+            |text| text == settings::agent::FRAME_AGENT_FILE,
+            &mut changes,
+        )?);
     }
-    if scope == Scope::Project {
-        report.team_files = team::plan_removal(&places, project, &mut changes)?;
+    if scope == InstallScope::Project {
+        report.removed_team_files = team::plan_shared_files_removal(&paths, project, &mut changes)?;
     }
-    report.by_hand = scope == Scope::User && report.removed.iter().any(OurHook::is_memorys);
-    if report.still_in.is_none() {
+    report.may_have_manual_server =
+        scope == InstallScope::User && report.removed_hooks.iter().any(OurHookEntry::is_for_memory);
+    if report.still_installed_in.is_none() {
         for (name, file) in COMMANDS {
-            let path = places.commands.join(name);
-            report.commands.push(remove_own(&path, |text| is_unchanged(text, file), &mut changes)?);
+            let path = paths.command_folder.join(name);
+            report.command_files.push(plan_own_file_removal(
+                &path,
+                |text| is_unchanged_command(text, file),
+                &mut changes,
+            )?);
         }
-        if scope != Scope::User {
-            report.exclude = plan_include(project, &mut changes)?;
-            report.left = recorded(project);
+        if scope != InstallScope::User {
+            report.changed_exclude_file = plan_exclude_removal(project, &mut changes)?;
+            report.kept_records = existing_run_files(project);
         }
     }
     let mut links = Vec::new();
-    if scope == Scope::User {
-        report.links = plan_link_removal(&mut links);
+    if scope == InstallScope::User {
+        report.removed_links = plan_link_removal(&mut links);
     }
-    Ok(Plan { changes, links, report, files: places.files(scope, project) })
+    Ok(InstallPlan { changes, links, report, files: paths.all_files(scope, project) })
 }
 
-/// Files of sessions and runs in a project. (Names with a `*`, of backups and drafts, are left out.)
-fn recorded(project: &Path) -> Vec<PathBuf> {
+/// Returns the existing files of sessions and runs in a project. Names with a `*` stand for backups and
+/// drafts and are skipped.
+fn existing_run_files(project: &Path) -> Vec<PathBuf> {
     let names = crate::install::git_exclude::RUN_FILES.iter().filter(|name| !name.contains('*'));
     names.map(|name| project.join(name.trim_end_matches('/'))).filter(|path| disk::exists(path)).collect()
 }
 
 fn remove_from_settings(
-    places: &Places,
-    now: &[u8],
-    report: &mut Removal,
-    changes: &mut Vec<Change>,
+    paths: &InstallPaths,
+    current_bytes: &[u8],
+    report: &mut Uninstallation,
+    changes: &mut Vec<FileChange>,
 ) -> Result<(), InstallError> {
-    let text = decoded(&places.settings, now)?;
-    let backup = disk::read(&places.backup)?;
-    let before = backup.as_deref().and_then(|bytes| settings::decode(bytes).ok());
-    let cleared = settings::uninstall(text, before)
-        .map_err(|place| InstallError::Unreadable { path: places.settings.clone(), place })?;
-    if cleared.removed.is_empty() && !cleared.status_line {
-        drop_left_over(&places.backup, backup, now, changes);
+    let text = decode_settings(&paths.settings_file, current_bytes)?;
+    let backup = disk::read(&paths.backup_file)?;
+    let original_text = backup.as_deref().and_then(|bytes| settings::decode_utf8(bytes).ok());
+    let uninstalled = settings::uninstall(text, original_text)
+        .map_err(|error| InstallError::InvalidSettings { path: paths.settings_file.clone(), error })?;
+    if uninstalled.removed_hooks.is_empty() && !uninstalled.status_line_removed {
+        plan_stale_backup_removal(&paths.backup_file, backup, current_bytes, changes);
         return Ok(());
     }
-    let untouched = before.is_some_and(|before| settings::is_untouched_since(before, text));
-    let after = match before {
-        Some(before) if untouched => Some(before.to_owned()),
-        None if cleared.empty && backup.is_none() => None,
-        _ => Some(cleared.text),
+    let is_untouched =
+        original_text.is_some_and(|original| settings::is_unchanged_since_install(original, text));
+    let after = match original_text {
+        Some(original) if is_untouched => Some(original.to_owned()),
+        None if uninstalled.is_empty && backup.is_none() => None,
+        _ => Some(uninstalled.text),
     };
-    report.removed = cleared.removed;
-    report.status_line = cleared.status_line;
-    report.variable = cleared.variable;
-    report.returned = Some(Returned::plan((&places.settings, now), after, (&places.backup, backup), changes));
+    report.removed_hooks = uninstalled.removed_hooks;
+    report.status_line_removed = uninstalled.status_line_removed;
+    report.variable_removed = uninstalled.variable_removed;
+    report.restored_settings = Some(RestoredFile::plan_restore(
+        (&paths.settings_file, current_bytes),
+        after,
+        (&paths.backup_file, backup),
+        changes,
+    ));
     Ok(())
 }

@@ -1,54 +1,59 @@
-//! What a project holds for everybody who works in it: preferences and ignore rules. Hooks are each user's own.
+//! Files that a project shares with everybody who works in it: preferences and ignore rules. Hooks are each
+//! user's own.
 
-use super::files::{OwnFile, remove_own, write_own};
-use super::git_exclude::Excluded;
-use super::places::Places;
-use super::{Change, InstallError, Plan, Scope, files};
+use super::files::{OwnFileOutcome, plan_own_file, plan_own_file_removal};
+use super::git_exclude::ExcludeOutcome;
+use super::install_paths::InstallPaths;
+use super::{FileChange, InstallError, InstallPlan, InstallScope, files};
 use std::path::{Path, PathBuf};
 
-/// No preference, and the place for them.
+/// An empty file, as a place for preferences.
 const NO_PREFERENCES: &str = "{}\n";
 
 /// The files that are to be committed.
 #[derive(Debug)]
 pub struct TeamFiles {
-    /// The project's preferences.
-    pub preferences: (PathBuf, OwnFile),
-    /// The project's `.gitignore`.
-    pub ignored: Excluded,
+    pub preferences: (PathBuf, OwnFileOutcome),
+    pub gitignore: ExcludeOutcome,
 }
 
-/// Plans the files for everybody, without hooks.
+/// Plans the shared files, without hooks.
 ///
 /// # Errors
-/// Where the project's settings are the user's own, and where a file cannot be read.
-pub fn plan_team_files(project: &Path) -> Result<Plan<TeamFiles>, InstallError> {
-    let places = Places::of(Scope::Project, project)?;
+/// If the project's settings are the user's own, or a file cannot be read.
+pub fn plan_team_files(project: &Path) -> Result<InstallPlan<TeamFiles>, InstallError> {
+    let paths = InstallPaths::for_scope(InstallScope::Project, project)?;
     let mut changes = Vec::new();
-    let report = plan(&places, project, &mut changes)?;
-    Ok(Plan { changes, links: Vec::new(), report, files: places.files(Scope::Project, project) })
-}
-
-pub(super) fn plan(
-    places: &Places,
-    project: &Path,
-    changes: &mut Vec<Change>,
-) -> Result<TeamFiles, InstallError> {
-    files::refuse_link(&places.preferences)?;
-    Ok(TeamFiles {
-        preferences: write_own(&places.preferences, NO_PREFERENCES, changes)?,
-        ignored: files::plan_gitignore(project, changes)?,
+    let report = plan_shared_files(&paths, project, &mut changes)?;
+    Ok(InstallPlan {
+        changes,
+        links: Vec::new(),
+        report,
+        files: paths.all_files(InstallScope::Project, project),
     })
 }
 
-/// What of them is ours alone goes.
-pub(super) fn plan_removal(
-    places: &Places,
+pub(super) fn plan_shared_files(
+    paths: &InstallPaths,
     project: &Path,
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<FileChange>,
+) -> Result<TeamFiles, InstallError> {
+    files::reject_link(&paths.preferences_file)?;
+    Ok(TeamFiles {
+        preferences: plan_own_file(&paths.preferences_file, NO_PREFERENCES, changes)?,
+        gitignore: files::plan_gitignore_lines(project, changes)?,
+    })
+}
+
+/// Plans the removal of the shared files' parts that are only ours.
+pub(super) fn plan_shared_files_removal(
+    paths: &InstallPaths,
+    project: &Path,
+    changes: &mut Vec<FileChange>,
 ) -> Result<Vec<PathBuf>, InstallError> {
-    files::refuse_link(&places.preferences)?;
-    let (preferences, outcome) = remove_own(&places.preferences, |text| text == NO_PREFERENCES, changes)?;
-    let removed = (outcome == OwnFile::Removed).then_some(preferences);
+    files::reject_link(&paths.preferences_file)?;
+    let (preferences, outcome) =
+        plan_own_file_removal(&paths.preferences_file, |text| text == NO_PREFERENCES, changes)?;
+    let removed = (outcome == OwnFileOutcome::Removed).then_some(preferences);
     Ok(removed.into_iter().chain(files::plan_gitignore_removal(project, changes)?).collect())
 }

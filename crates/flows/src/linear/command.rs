@@ -1,29 +1,30 @@
-//! What `plimsoll-linear` is asked to do, as its command line says it: written by `plimsoll`, read by `plimsoll-linear`.
+//! The command line of `plimsoll-linear`: written by `plimsoll`, parsed by `plimsoll-linear`.
 
 use super::key::KeySource;
 use std::time::Duration;
 
-/// What `plimsoll-linear` is asked to do.
+/// A command for `plimsoll-linear`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinearCommand {
-    /// Checks each part of the way to Linear.
+    /// Checks each part of the connection to Linear.
     Check,
     /// Delivers the notes in the outbox, at the user's request.
     Sync {
         /// True to print what would be sent, and send nothing.
         dry_run: bool,
     },
-    /// For `plimsoll run`: says whether address, key and certificates can be used, without asking Linear.
+    /// For `plimsoll run`: checks whether address, key and certificates can be used, without a request to
+    /// Linear.
     Ready {
         /// Where the key in the environment comes from.
         source: KeySource,
     },
-    /// For `plimsoll run`: delivers what waits for an issue, with the key in the environment.
+    /// For `plimsoll run`: delivers the waiting notes of an issue, with the key in the environment.
     Deliver {
         /// The issue of the user's settings.
         issue: String,
-        /// The time for all of it.
-        within: Duration,
+        /// The time for the whole delivery.
+        time_limit: Duration,
     },
 }
 
@@ -34,31 +35,31 @@ const READY: &str = "ready";
 const DELIVER: &str = "deliver";
 
 impl LinearCommand {
-    /// The words of its command line.
-    pub fn arguments(&self) -> Vec<String> {
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    /// Returns the arguments of its command line.
+    pub fn to_arguments(&self) -> Vec<String> {
+        let to_strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match self {
-            LinearCommand::Check => words(&[CHECK]),
-            LinearCommand::Sync { dry_run: false } => words(&[SYNC]),
-            LinearCommand::Sync { dry_run: true } => words(&[SYNC, DRY_RUN]),
-            LinearCommand::Ready { source } => words(&[READY, source.name()]),
-            LinearCommand::Deliver { issue, within } => {
-                words(&[DELIVER, issue, &within.as_millis().to_string()])
+            LinearCommand::Check => to_strings(&[CHECK]),
+            LinearCommand::Sync { dry_run: false } => to_strings(&[SYNC]),
+            LinearCommand::Sync { dry_run: true } => to_strings(&[SYNC, DRY_RUN]),
+            LinearCommand::Ready { source } => to_strings(&[READY, source.name()]),
+            LinearCommand::Deliver { issue, time_limit } => {
+                to_strings(&[DELIVER, issue, &time_limit.as_millis().to_string()])
             }
         }
     }
 
-    /// What these words ask for; none if they are no command of ours.
-    pub fn of(arguments: &[String]) -> Option<LinearCommand> {
+    /// Parses the arguments. Returns `None` if they are not a valid command.
+    pub fn parse(arguments: &[String]) -> Option<LinearCommand> {
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         match words.as_slice() {
             [CHECK] => Some(LinearCommand::Check),
             [SYNC] => Some(LinearCommand::Sync { dry_run: false }),
             [SYNC, DRY_RUN] => Some(LinearCommand::Sync { dry_run: true }),
-            [READY, source] => Some(LinearCommand::Ready { source: KeySource::named(source)? }),
+            [READY, source] => Some(LinearCommand::Ready { source: KeySource::from_name(source)? }),
             [DELIVER, issue, milliseconds] => {
-                let within = Duration::from_millis(milliseconds.parse().ok()?);
-                Some(LinearCommand::Deliver { issue: (*issue).to_owned(), within })
+                let time_limit = Duration::from_millis(milliseconds.parse().ok()?);
+                Some(LinearCommand::Deliver { issue: (*issue).to_owned(), time_limit })
             }
             _ => None,
         }
@@ -70,22 +71,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_command_is_read_as_it_was_written() {
+    fn each_command_is_parsed_as_it_was_written() {
         for command in [
             LinearCommand::Check,
             LinearCommand::Sync { dry_run: false },
             LinearCommand::Sync { dry_run: true },
             LinearCommand::Ready { source: KeySource::Variable },
             LinearCommand::Ready { source: KeySource::Command },
-            LinearCommand::Deliver { issue: "ENG-1".to_owned(), within: Duration::from_millis(4_500) },
+            LinearCommand::Deliver { issue: "ENG-1".to_owned(), time_limit: Duration::from_millis(4_500) },
         ] {
-            assert_eq!(LinearCommand::of(&command.arguments()), Some(command));
+            assert_eq!(LinearCommand::parse(&command.to_arguments()), Some(command));
         }
     }
 
     #[test]
-    fn what_is_no_command_is_refused() {
-        for words in [
+    fn invalid_arguments_are_rejected() {
+        for command_line in [
             "",
             "sync --dry",
             "check check",
@@ -94,8 +95,8 @@ mod tests {
             "deliver ENG-1",
             "deliver ENG-1 soon",
         ] {
-            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            assert_eq!(LinearCommand::of(&words), None, "{words:?}");
+            let arguments: Vec<String> = command_line.split(' ').map(str::to_owned).collect();
+            assert_eq!(LinearCommand::parse(&arguments), None, "{arguments:?}");
         }
     }
 }

@@ -1,26 +1,27 @@
-//! `plimsoll run` and `plimsoll-linear`: each delivery is a process of its own, with an end to its time and its output.
-//! Whatever becomes of it, the notes stay in the outbox until Linear has answered.
+//! Delivery of notes for `plimsoll run` by `plimsoll-linear`. Each delivery is a separate process with
+//! limited time and output. Notes stay in the outbox until Linear has confirmed them, whatever happens to the
+//! process.
 
 use super::command::LinearCommand;
-use super::key::{KeyText, NoKey, VARIABLE};
+use super::key::{KEY_VARIABLE, KeyError, KeyText};
 use super::{failure, key};
-use crate::optional_program::{self, LINEAR as PROGRAM, NoProgram};
-use plimsoll_domain::linear::Wait;
-use plimsoll_domain::text::one_line;
+use crate::optional_program::{self, LINEAR as PROGRAM, ProgramNotFound};
+use plimsoll_domain::linear::LinearBackoff;
+use plimsoll_domain::text::to_single_line;
 use plimsoll_domain::{RunId, Settings};
-use plimsoll_launcher::{Assistance, Outcome};
+use plimsoll_launcher::{CommandOutcome, HelperCommand};
 use plimsoll_store::{Project, StoreError, clock, outbox};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The program looks at address, key and certificates, and asks nobody.
+/// The program only checks address, key and certificates, without a request.
 const READY_TIMEOUT: Duration = Duration::from_secs(5);
-/// It is told to be ready this much before the time is over, so that mostly it says itself what went wrong.
-const TO_REPORT: Duration = Duration::from_millis(500);
-/// It is ended this much before the time is over, so that the run is not held up longer than the time.
-const TO_END: Duration = Duration::from_millis(250);
+/// The program's time limit ends this much earlier, so that it can mostly report the error itself.
+const REPORT_MARGIN: Duration = Duration::from_millis(500);
+/// The program is ended this much before the time is over, so that it does not delay the run any longer.
+const END_MARGIN: Duration = Duration::from_millis(250);
 /// Its report is one line.
-const MOST_OUTPUT: usize = 16 * 1024;
+const MAX_OUTPUT_BYTES: usize = 16 * 1024;
 
 /// `plimsoll-linear`, ready to deliver a run's notes.
 #[derive(Debug)]
@@ -30,175 +31,185 @@ pub struct Delivery {
     issue: String,
 }
 
-/// Why notes cannot be delivered. What another program said has no key in it. No time is in it either: a trouble that is worded
-/// anew would count as a new one.
+/// Why notes cannot be delivered. Text of another program contains no key. Messages contain no times either,
+/// because a message that changes would count as a new error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeliveryError {
-    /// The program is missing.
+    #[error("{missing}; {hint}", missing = .0, hint = .0.install_hint())]
+    NoProgram(#[from] ProgramNotFound),
     #[error("{missing}; {hint}", missing = .0, hint = .0.hint())]
-    NoProgram(#[from] NoProgram),
-    /// The key is missing.
-    #[error("{missing}; {hint}", missing = .0, hint = .0.hint())]
-    NoKey(#[from] NoKey),
+    NoKey(#[from] KeyError),
     /// The system did not start the program.
     #[error("{PROGRAM} cannot be started: {0}")]
     NotStarted(String),
-    /// It was ended at its deadline.
+    /// The program was ended at its timeout.
     #[error("{PROGRAM} did not finish in time")]
     TimedOut,
-    /// It exited with another code than its own two.
+    /// The program exited with an unexpected code.
     #[error("{PROGRAM} exited with {code}{why}")]
     Exited {
-        /// The code.
         code: i32,
-        /// Its words after a colon; empty if it said nothing.
+        /// Its message after a colon; empty if it printed nothing.
         why: String,
     },
-    /// A signal ended it.
     #[error("{PROGRAM} was ended by a signal")]
-    Signalled,
-    /// What it reported itself.
+    KilledBySignal,
+    /// The error that the program reported itself.
     #[error("{0}")]
     Reported(String),
 }
 
 impl DeliveryError {
-    /// The same, with this done to what another program said.
-    fn with_words(self, clean: impl Fn(&str) -> String) -> DeliveryError {
+    /// Returns the error with another program's text changed by this function.
+    fn map_message(self, change_text: impl Fn(&str) -> String) -> DeliveryError {
         match self {
-            DeliveryError::NotStarted(words) => DeliveryError::NotStarted(clean(&words)),
-            DeliveryError::Exited { code, why } => DeliveryError::Exited { code, why: clean(&why) },
-            DeliveryError::Reported(words) => DeliveryError::Reported(clean(&words)),
+            DeliveryError::NotStarted(message) => DeliveryError::NotStarted(change_text(&message)),
+            DeliveryError::Exited { code, why } => DeliveryError::Exited { code, why: change_text(&why) },
+            DeliveryError::Reported(message) => DeliveryError::Reported(change_text(&message)),
             error @ (DeliveryError::NoProgram(_)
             | DeliveryError::NoKey(_)
             | DeliveryError::TimedOut
-            | DeliveryError::Signalled) => error,
+            | DeliveryError::KilledBySignal) => error,
         }
     }
 }
 
-/// Finds program and key.
+/// Finds the program and the key, and checks that the program can deliver.
 ///
 /// # Errors
-/// If one is missing, or the program says that it cannot deliver.
-pub fn ready(project: &Project, settings: &Settings, issue: &str) -> Result<Delivery, DeliveryError> {
-    let program = optional_program::find(project, PROGRAM)?;
-    let (key, source) = key::find(project, settings)?;
+/// If one is missing, or the program reports that it cannot deliver.
+pub fn prepare_delivery(
+    project: &Project,
+    settings: &Settings,
+    issue: &str,
+) -> Result<Delivery, DeliveryError> {
+    let program = optional_program::find_program(project, PROGRAM)?;
+    let (key, source) = key::find_key(project, settings)?;
     let delivery = Delivery { program, key, issue: issue.to_owned() };
-    match delivery.start(project, &LinearCommand::Ready { source }, READY_TIMEOUT)? {
+    match delivery.run_program(project, &LinearCommand::Ready { source }, READY_TIMEOUT)? {
         None => Ok(delivery),
-        Some(words) => Err(DeliveryError::Reported(words)),
+        Some(message) => Err(DeliveryError::Reported(message)),
     }
 }
 
 impl Delivery {
-    /// Delivers what waits, in no more than this time. Answers with what the user should hear, which is nothing where all
-    /// is well, or the trouble is known, or it is not the time to try.
-    pub fn deliver(
+    /// Delivers the waiting notes within this time. Returns a message for the user, or `None` if all is well,
+    /// the error is already known, or it is too early to retry.
+    pub fn deliver_waiting_notes(
         &self,
         project: &Project,
         run_id: &RunId,
-        time: Duration,
+        time_limit: Duration,
     ) -> Result<Option<String>, StoreError> {
-        // Looked at here, too: a program that hangs cannot say that it is not the time.
-        if outbox::all_undelivered(project) == 0
-            || outbox::wait(project).is_some_and(|wait| failure::lasts(&wait))
+        // Checked here as well, because a program that hangs cannot report that it is too early.
+        if outbox::undelivered_note_count_of_all_runs(project) == 0
+            || outbox::load_backoff(project).is_some_and(|wait| failure::is_backoff_active(&wait))
         {
             return Ok(None);
         }
-        let within = time.saturating_sub(TO_REPORT);
-        let command = LinearCommand::Deliver { issue: self.issue.clone(), within };
-        match self.start(project, &command, time.saturating_sub(TO_END)) {
-            Ok(words) => Ok(words),
-            Err(error) => note_trouble(project, run_id, &error.to_string()),
+        let program_time_limit = time_limit.saturating_sub(REPORT_MARGIN);
+        let command = LinearCommand::Deliver { issue: self.issue.clone(), time_limit: program_time_limit };
+        match self.run_program(project, &command, time_limit.saturating_sub(END_MARGIN)) {
+            Ok(message) => Ok(message),
+            Err(error) => record_failure(project, run_id, &error.to_string()),
         }
     }
 
-    /// Starts the program; answers with what it has to say.
-    fn start(
+    /// Runs the program and returns its message.
+    fn run_program(
         &self,
         project: &Project,
         command: &LinearCommand,
-        deadline: Duration,
+        timeout: Duration,
     ) -> Result<Option<String>, DeliveryError> {
-        let outcome = plimsoll_launcher::assist(&Assistance {
+        let outcome = plimsoll_launcher::run_helper(&HelperCommand {
             program: &self.program,
-            arguments: &command.arguments(),
+            arguments: &command.to_arguments(),
             folder: project.root(),
             input: None,
-            environment: &[(VARIABLE, self.key.as_str())],
-            deadline,
-            most_output: MOST_OUTPUT,
+            environment: &[(KEY_VARIABLE, self.key.as_str())],
+            timeout,
+            max_output_bytes: MAX_OUTPUT_BYTES,
         });
-        // It is whatever has this name on the PATH: what it says of the key is not passed on.
-        let clean = |words: &str| self.key.taken_out_of(words);
-        match reported(&outcome) {
-            Ok(words) => Ok(words.as_deref().map(clean)),
-            Err(error) => Err(error.with_words(clean)),
+        // Any program of this name on the PATH may run here, so the key is removed from its output.
+        let redact_key = |text: &str| self.key.redact_from(text);
+        match parse_outcome(&outcome) {
+            Ok(message) => Ok(message.as_deref().map(redact_key)),
+            Err(error) => Err(error.map_message(redact_key)),
         }
     }
 }
 
-/// The program's own trouble counts like one of the network: it is said once, and tried again later and later.
-fn note_trouble(project: &Project, run_id: &RunId, trouble: &str) -> Result<Option<String>, StoreError> {
-    let before = outbox::wait(project);
-    let failures = before.as_ref().map_or(0, |wait| wait.failures) + 1;
-    let until = clock::stamp(failure::backoff(failures));
-    let wait = Wait { until, is_limit: false, failures, trouble: trouble.to_owned() };
-    let is_new = failure::note(project, run_id, before.as_ref(), &wait)?;
-    Ok(is_new.then(|| format!("{trouble}; {RETRIES}")))
+/// The program's own failure is treated like a network error: reported once, and retried with growing delays.
+fn record_failure(project: &Project, run_id: &RunId, error: &str) -> Result<Option<String>, StoreError> {
+    let previous = outbox::load_backoff(project);
+    let failures = previous.as_ref().map_or(0, |backoff| backoff.failure_count) + 1;
+    let until = clock::to_timestamp(failure::retry_time_after_failures(failures));
+    let backoff = LinearBackoff {
+        retry_at: until,
+        is_rate_limited: false,
+        failure_count: failures,
+        last_error: error.to_owned(),
+    };
+    let is_new = failure::record_failure(project, run_id, previous.as_ref(), &backoff)?;
+    Ok(is_new.then(|| format!("{error}; {RETRY_HINT}")))
 }
 
-/// What comes next, for the end of a sentence.
-pub const RETRIES: &str = "Plimsoll retries by itself, or run `plimsoll linear sync`";
+/// Tells the user what happens next; the end of a sentence.
+pub const RETRY_HINT: &str = "Plimsoll retries by itself, or run `plimsoll linear sync`";
 
-/// What the program has to say, or what became of it instead.
-fn reported(outcome: &Outcome) -> Result<Option<String>, DeliveryError> {
-    match (&outcome.trouble, outcome.timed_out, outcome.code) {
-        (Some(trouble), ..) => Err(DeliveryError::NotStarted(trouble.clone())),
+/// Returns the program's message, or why there is none.
+fn parse_outcome(outcome: &CommandOutcome) -> Result<Option<String>, DeliveryError> {
+    match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
+        (Some(error), ..) => Err(DeliveryError::NotStarted(error.clone())),
         (None, true, _) => Err(DeliveryError::TimedOut),
-        (None, false, Some(0)) => Ok(words_of(&outcome.stdout)),
+        (None, false, Some(0)) => Ok(first_line(&outcome.stdout)),
         (None, false, Some(1)) if !outcome.stdout.is_empty() => {
-            Err(DeliveryError::Reported(words_of(&outcome.stdout).unwrap_or_default()))
+            Err(DeliveryError::Reported(first_line(&outcome.stdout).unwrap_or_default()))
         }
         (None, false, Some(code)) => {
-            let why = words_of(&outcome.stderr).map(|words| format!(": {words}")).unwrap_or_default();
+            let why = first_line(&outcome.stderr).map(|line| format!(": {line}")).unwrap_or_default();
             Err(DeliveryError::Exited { code, why })
         }
-        (None, false, None) => Err(DeliveryError::Signalled),
+        (None, false, None) => Err(DeliveryError::KilledBySignal),
     }
 }
 
-/// The first line; none if there is nothing in it.
-fn words_of(output: &[u8]) -> Option<String> {
+/// Returns the first line; `None` if it is empty.
+fn first_line(output: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(output);
-    text.lines().next().map(one_line).filter(|line| !line.is_empty())
+    text.lines().next().map(to_single_line).filter(|line| !line.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::linear::Note;
+    use plimsoll_domain::linear::LinearNote;
     use std::os::unix::fs::PermissionsExt;
     use std::time::Instant;
 
-    /// A project with a note, and a program that does this.
+    /// Creates a project with a note, and a program that runs this script.
     fn delivery(folder: &std::path::Path, script: &str) -> (Project, Delivery) {
-        let project = Project::at(folder);
-        let note = Note { run_id: "r1".into(), words: "one".into(), iteration: 7, ..Note::default() };
-        outbox::add(&project, &note).unwrap();
+        let project = Project::with_local_files(folder);
+        let note = LinearNote {
+            run_id: "r1".into(),
+            text: "one".into(),
+            iteration_or_item_number: 7,
+            ..LinearNote::default()
+        };
+        outbox::append_note(&project, &note).unwrap();
         let program = folder.join("plimsoll-linear");
         let text = format!("#!/bin/sh\n{script}\n");
         plimsoll_store::disk::replace(&program, text.as_bytes(), plimsoll_store::Durability::Lazy).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let key = key::text_of("lin_api_secret");
+        let key = key::key_with_text("lin_api_secret");
         (project, Delivery { program, key, issue: "ENG-1".to_owned() })
     }
 
-    const TIME: Duration = Duration::from_millis(700);
+    const TIME_LIMIT: Duration = Duration::from_millis(700);
 
-    fn said(project: &Project, delivery: &Delivery) -> Option<String> {
-        delivery.deliver(project, &"r1".into(), TIME).unwrap()
+    fn deliver(project: &Project, delivery: &Delivery) -> Option<String> {
+        delivery.deliver_waiting_notes(project, &"r1".into(), TIME_LIMIT).unwrap()
     }
 
     #[test]
@@ -206,20 +217,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (project, delivery) =
             delivery(folder.path(), "echo \"$* with $LINEAR_API_KEY in $PWD\" | tee recorded");
-        let said = said(&project, &delivery);
-        let here = plimsoll_store::disk::canonical(folder.path());
-        let expected = format!("deliver ENG-1 200 with lin_api_secret in {}", here.display());
+        let delivered = deliver(&project, &delivery);
+        let project_folder = plimsoll_store::disk::canonicalize_or_keep(folder.path());
+        let expected = format!("deliver ENG-1 200 with lin_api_secret in {}", project_folder.display());
         let recorded = plimsoll_store::disk::read_text(&folder.path().join("recorded")).unwrap().unwrap();
         assert_eq!(
-            (said, recorded.trim_end()),
+            (delivered, recorded.trim_end()),
             (Some(expected.replace("lin_api_secret", "(key)")), &*expected)
         );
         assert!(!format!("{delivery:?}").contains("secret"), "nor is it shown");
     }
 
     #[test]
-    fn a_program_that_fails_is_named_once_and_left_alone_for_a_while() {
-        for (script, words) in [
+    fn a_failing_program_is_reported_once_and_retried_later() {
+        for (script, message) in [
             ("exec sleep 60", "plimsoll-linear did not finish in time"),
             ("trap '' TERM; sleep 60", "plimsoll-linear did not finish in time"),
             ("kill -9 $$", "plimsoll-linear was ended by a signal"),
@@ -233,45 +244,53 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let (project, delivery) = delivery(folder.path(), &format!("echo x >> started\n{script}"));
             let started = Instant::now();
-            assert_eq!(said(&project, &delivery), Some(format!("{words}; {RETRIES}")), "{script}");
+            assert_eq!(deliver(&project, &delivery), Some(format!("{message}; {RETRY_HINT}")), "{script}");
             assert!(started.elapsed() < Duration::from_secs(30), "{script}: {:?}", started.elapsed());
-            assert_eq!(said(&project, &delivery), None, "it is not the time");
-            let wait = outbox::wait(&project).unwrap();
-            assert!(failure::lasts(&wait) && wait.trouble == words && !wait.is_limit, "{wait:?}");
-            // Its time has come, and the trouble is the same.
-            let over = Wait { until: "2026-01-07T11:45:00Z".into(), ..wait };
-            outbox::save_wait(&project, Some(&over)).unwrap();
-            assert_eq!(said(&project, &delivery), None);
-            assert_eq!(outbox::wait(&project).unwrap().failures, 2);
-            let times = plimsoll_store::disk::read_text(&folder.path().join("started")).unwrap().unwrap();
-            assert_eq!((times.as_str(), outbox::all_undelivered(&project)), ("x\nx\n", 1), "{script}");
+            assert_eq!(deliver(&project, &delivery), None, "it is not the time");
+            let wait = outbox::load_backoff(&project).unwrap();
+            assert!(
+                failure::is_backoff_active(&wait) && wait.last_error == message && !wait.is_rate_limited,
+                "{wait:?}"
+            );
+            // The delay is over, and the error is the same.
+            let expired = LinearBackoff { retry_at: "2026-01-07T11:45:00Z".into(), ..wait };
+            outbox::save_backoff(&project, Some(&expired)).unwrap();
+            assert_eq!(deliver(&project, &delivery), None);
+            assert_eq!(outbox::load_backoff(&project).unwrap().failure_count, 2);
+            let start_marks =
+                plimsoll_store::disk::read_text(&folder.path().join("started")).unwrap().unwrap();
+            assert_eq!(
+                (start_marks.as_str(), outbox::undelivered_note_count_of_all_runs(&project)),
+                ("x\nx\n", 1),
+                "{script}"
+            );
         }
     }
 
     #[test]
-    fn endless_output_ends_with_the_time() {
+    fn endless_output_ends_at_the_time_limit() {
         let folder = tempfile::tempdir().unwrap();
         let (project, delivery) = delivery(folder.path(), "yes | tr -d '\\n'");
         assert_eq!(
-            said(&project, &delivery),
-            Some(format!("plimsoll-linear did not finish in time; {RETRIES}"))
+            deliver(&project, &delivery),
+            Some(format!("plimsoll-linear did not finish in time; {RETRY_HINT}"))
         );
         let (project, delivery) = self::delivery(folder.path(), "head -c 1000000 /dev/zero | tr '\\0' y");
-        outbox::save_wait(&project, None).unwrap();
-        assert_eq!(said(&project, &delivery).map(|words| words.len()), Some(MOST_OUTPUT));
+        outbox::save_backoff(&project, None).unwrap();
+        assert_eq!(deliver(&project, &delivery).map(|message| message.len()), Some(MAX_OUTPUT_BYTES));
     }
 
     #[test]
-    fn nothing_is_started_where_nothing_waits() {
+    fn no_program_is_started_without_waiting_notes() {
         let folder = tempfile::tempdir().unwrap();
         let (project, delivery) = delivery(folder.path(), "exit 3");
         outbox::save_comment(
             &project,
             &"r1".into(),
-            &plimsoll_domain::linear::Comment { delivered: 1, ..Default::default() },
+            &plimsoll_domain::linear::LinearComment { delivered_note_count: 1, ..Default::default() },
         )
         .unwrap();
-        assert_eq!(said(&project, &delivery), None);
-        assert_eq!(outbox::wait(&project), None);
+        assert_eq!(deliver(&project, &delivery), None);
+        assert_eq!(outbox::load_backoff(&project), None);
     }
 }

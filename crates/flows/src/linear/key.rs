@@ -1,53 +1,51 @@
-//! Where the key for Linear comes from: a variable, or a command that prints it. It stays in memory.
+//! The source of the key for Linear: a variable, or a command that prints it. The key stays in memory.
 
 use plimsoll_domain::Settings;
 use plimsoll_store::{Project, environment};
 use std::time::Duration;
 
-/// The variable that holds the key, also for `plimsoll-linear` when `plimsoll run` starts it.
-pub const VARIABLE: &str = "LINEAR_API_KEY";
-/// A password manager may ask its owner first.
-const DEADLINE: Duration = Duration::from_secs(20);
+/// The variable with the key, also for `plimsoll-linear` when `plimsoll run` starts it.
+pub const KEY_VARIABLE: &str = "LINEAR_API_KEY";
+/// Long enough for a password manager that asks the user first.
+const KEY_COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Where a key comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeySource {
-    /// `LINEAR_API_KEY`.
     Variable,
-    /// What `linear.key_command` prints.
+    /// The command in `linear.key_command`.
     Command,
 }
 
 impl KeySource {
-    /// The variable or the setting, as the user knows it.
+    /// Returns the name of the variable or the setting.
     pub fn name(self) -> &'static str {
         match self {
-            KeySource::Variable => VARIABLE,
+            KeySource::Variable => KEY_VARIABLE,
             KeySource::Command => "linear.key_command",
         }
     }
 
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<KeySource> {
+    pub fn from_name(name: &str) -> Option<KeySource> {
         [KeySource::Variable, KeySource::Command].into_iter().find(|source| source.name() == name)
     }
 }
 
-/// The text of a key, not checked yet. It has no `Display`, and its `Debug` says nothing.
+/// The text of a key, not validated yet. It has no `Display`, and its `Debug` output hides the key.
 #[derive(Clone)]
 pub struct KeyText(String);
 
 impl KeyText {
-    /// The text, for an environment or a header.
+    /// Returns the key, for an environment variable or a header.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Words of another program, without the key.
-    pub(super) fn taken_out_of(&self, words: &str) -> String {
+    /// Replaces the key in another program's text.
+    pub(super) fn redact_from(&self, text: &str) -> String {
         match self.0.trim() {
-            "" => words.to_owned(),
-            key => words.replace(key, "(key)"),
+            "" => text.to_owned(),
+            key => text.replace(key, "(key)"),
         }
     }
 }
@@ -58,10 +56,10 @@ impl std::fmt::Debug for KeyText {
     }
 }
 
-/// Why there is no key. What the command printed is not shown: it may be a key.
+/// Why there is no key. The command's output is not shown, because it may be a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoKey {
-    /// Nobody says where it is.
+pub enum KeyError {
+    /// Neither the variable nor the command is set.
     #[error("there is no key for Linear: neither LINEAR_API_KEY nor linear.key_command is set")]
     Missing,
     /// The command failed.
@@ -69,35 +67,34 @@ pub enum NoKey {
     Command(String),
 }
 
-impl NoKey {
-    /// What the user can do about it.
+impl KeyError {
     pub fn hint(&self) -> &'static str {
         match self {
-            NoKey::Missing => {
+            KeyError::Missing => {
                 "make a key in Linear (Settings, Security & access, Personal API keys) and export LINEAR_API_KEY"
             }
-            NoKey::Command(_) => "run the command yourself in the project, and fix it",
+            KeyError::Command(_) => "run the command yourself in the project, and fix it",
         }
     }
 }
 
-/// The key's text, and where it comes from.
-pub fn find(project: &Project, settings: &Settings) -> Result<(KeyText, KeySource), NoKey> {
-    if let Some(text) = environment::variable(VARIABLE) {
+/// Returns the key's text and its source.
+pub fn find_key(project: &Project, settings: &Settings) -> Result<(KeyText, KeySource), KeyError> {
+    if let Some(text) = environment::variable(KEY_VARIABLE) {
         return Ok((KeyText(text), KeySource::Variable));
     }
-    let command = settings.linear.key_command.as_deref().ok_or(NoKey::Missing)?;
-    let outcome = plimsoll_launcher::shell(command, project.root(), DEADLINE);
-    let failure = match (&outcome.trouble, outcome.timed_out, outcome.code) {
+    let command = settings.linear.key_command.as_deref().ok_or(KeyError::Missing)?;
+    let outcome = plimsoll_launcher::run_user_shell_command(command, project.root(), KEY_COMMAND_TIMEOUT);
+    let failure = match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
         (None, false, Some(0)) => None,
         (Some(trouble), ..) => Some(format!("could not be started: {trouble}")),
-        (None, true, _) => Some(format!("took longer than {} s", DEADLINE.as_secs())),
+        (None, true, _) => Some(format!("took longer than {} s", KEY_COMMAND_TIMEOUT.as_secs())),
         (None, false, Some(code)) => Some(format!("exited with {code}")),
         (None, false, None) => Some("was ended by a signal".to_owned()),
     };
     match failure {
-        Some(failure) => Err(NoKey::Command(failure)),
-        // No environment holds a NUL. What contains one is no key in this form either.
+        Some(failure) => Err(KeyError::Command(failure)),
+        // An environment variable cannot contain a NUL, and neither can a valid key.
         None => Ok((
             KeyText(String::from_utf8_lossy(&outcome.stdout).replace('\0', "\u{fffd}")),
             KeySource::Command,
@@ -106,6 +103,6 @@ pub fn find(project: &Project, settings: &Settings) -> Result<(KeyText, KeySourc
 }
 
 #[cfg(test)]
-pub(super) fn text_of(text: &str) -> KeyText {
+pub(super) fn key_with_text(text: &str) -> KeyText {
     KeyText(text.to_owned())
 }

@@ -1,85 +1,94 @@
-//! Notes for Linear: put into the outbox where an issue is set. Nothing is sent here; `plimsoll run` and
+//! Notes for Linear: written to the outbox if an issue is set. Nothing is sent here; `plimsoll run` and
 //! `plimsoll linear sync` do that.
 
 use crate::run_context::RunContext;
 use plimsoll_domain::Settings;
 use plimsoll_domain::journal::JournalEvent;
-use plimsoll_domain::linear::{Note, NoteKind};
+use plimsoll_domain::linear::{LinearNote, LinearNoteKind};
 use plimsoll_domain::state::RunState;
-use plimsoll_policy::linear::ItemNews;
+use plimsoll_policy::linear::ItemEvent;
 use plimsoll_store::{Project, clock, config, outbox};
 
-/// Notes a checkpoint of a run. A note that cannot be written must not cost the checkpoint.
-pub(crate) fn note_checkpoint(context: &RunContext<'_>, state: &RunState) {
-    let words = || plimsoll_policy::linear::checkpoint(state, &plimsoll_secrets::without);
-    note(context, state, NoteKind::Checkpoint, words);
+/// Queues a note about a checkpoint of a run. A note that cannot be written must not prevent the checkpoint.
+pub(crate) fn queue_checkpoint_note(context: &RunContext<'_>, state: &RunState) {
+    let text = || plimsoll_policy::linear::render_checkpoint_note(state, &plimsoll_secrets::redact);
+    queue_iteration_note(context, state, LinearNoteKind::Checkpoint, text);
 }
 
-/// Notes the questions that the current iteration asked.
-pub(crate) fn note_questions(project: &Project, state: &RunState) {
-    if state.asked_now().next().is_none() {
+/// Queues the questions that the current iteration asked.
+pub(crate) fn queue_question_notes(project: &Project, state: &RunState) {
+    if state.questions_of_current_iteration().next().is_none() {
         return;
     }
-    let (settings, _) = config::load(project);
+    let (settings, _) = config::load_settings(project);
     let context = RunContext { project, settings: &settings, run_id: &state.run_id };
-    note(&context, state, NoteKind::Question, || {
-        plimsoll_policy::linear::questions(state, &plimsoll_secrets::without)
+    queue_iteration_note(&context, state, LinearNoteKind::Question, || {
+        plimsoll_policy::linear::render_questions_note(state, &plimsoll_secrets::redact)
     });
 }
 
-/// Notes the end of a run.
-pub(crate) fn note_end(project: &Project, state: &RunState) {
-    let (settings, _) = config::load(project);
+pub(crate) fn queue_run_end_note(project: &Project, state: &RunState) {
+    let (settings, _) = config::load_settings(project);
     let context = RunContext { project, settings: &settings, run_id: &state.run_id };
-    note(&context, state, NoteKind::End, || plimsoll_policy::linear::end(state, &plimsoll_secrets::without));
+    queue_iteration_note(&context, state, LinearNoteKind::End, || {
+        plimsoll_policy::linear::render_end_note(state, &plimsoll_secrets::redact)
+    });
 }
 
-/// Notes what has become of an item of a parallel run, by its number in the plan. The runs of its items tell nothing by themselves.
-pub(crate) fn note_item(
+/// Queues a note about an item of a parallel run, by its number in the plan. The runs of the items queue no
+/// notes of their own.
+pub(crate) fn queue_item_note(
     project: &Project,
     settings: &Settings,
     run: &RunState,
-    number: u32,
+    item_number: u32,
     item: &str,
-    news: ItemNews<'_>,
+    event: ItemEvent<'_>,
 ) {
     let context = RunContext { project, settings, run_id: &run.run_id };
-    note_of(&context, run, (NoteKind::Item, number), || {
-        plimsoll_policy::linear::item_news(item, news, &plimsoll_secrets::without)
+    queue_note_if_new(&context, run, (LinearNoteKind::Item, item_number), || {
+        plimsoll_policy::linear::render_item_note(item, event, &plimsoll_secrets::redact)
     });
 }
 
-fn note(context: &RunContext<'_>, state: &RunState, kind: NoteKind, words: impl Fn() -> String) {
-    note_of(context, state, (kind, state.iteration), words);
-}
-
-fn note_of(
+fn queue_iteration_note(
     context: &RunContext<'_>,
     state: &RunState,
-    (kind, iteration): (NoteKind, u32),
-    words: impl Fn() -> String,
+    kind: LinearNoteKind,
+    text: impl Fn() -> String,
+) {
+    queue_note_if_new(context, state, (kind, state.iteration), text);
+}
+
+fn queue_note_if_new(
+    context: &RunContext<'_>,
+    state: &RunState,
+    (kind, iteration): (LinearNoteKind, u32),
+    text: impl Fn() -> String,
 ) {
     let Some(issue) = &context.settings.linear.issue else { return };
-    let note = Note {
-        at: clock::stamp(clock::now()),
+    let note = LinearNote {
+        recorded_at: clock::to_timestamp(clock::now()),
         run_id: context.run_id.clone(),
-        task: plimsoll_secrets::without(&state.options.task_name),
-        issue: issue.clone(),
-        iteration,
+        task_name: plimsoll_secrets::redact(&state.options.task_name),
+        issue_name: issue.clone(),
+        iteration_or_item_number: iteration,
         kind,
-        words: words(),
+        text: text(),
     };
-    // The process that judges after a kill comes here again.
-    let is_told = outbox::notes(context.project, context.run_id).is_ok_and(|notes| {
-        let of_it = notes.iter().rev().find(|known| known.iteration == note.iteration && known.kind == kind);
-        of_it.is_some_and(|known| known.words == note.words)
+    // The process that judges after a kill runs this again.
+    let is_queued = outbox::read_notes(context.project, context.run_id).is_ok_and(|notes| {
+        let last_note = notes.iter().rev().find(|queued| {
+            queued.iteration_or_item_number == note.iteration_or_item_number && queued.kind == kind
+        });
+        last_note.is_some_and(|queued| queued.text == note.text)
     });
-    if is_told {
+    if is_queued {
         return;
     }
-    if let Err(error) = outbox::add(context.project, &note) {
-        let trouble = format!("{error}; {}", error.hint());
-        let _ = context.note_of_run(state, JournalEvent::LinearFailed { trouble, until: None });
+    if let Err(error) = outbox::append_note(context.project, &note) {
+        let error = format!("{error}; {}", error.hint());
+        let _ = context.record_run_event(state, JournalEvent::LinearFailed { error, retry_at: None });
     }
 }
 
@@ -89,9 +98,9 @@ mod tests {
     use plimsoll_domain::state::RunOptions;
 
     #[test]
-    fn what_looks_like_a_secret_is_left_out_of_a_note() {
+    fn secrets_are_left_out_of_a_note() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
+        let project = Project::with_local_files(folder.path());
         let token = format!("{}{}", "ghp_", "a1".repeat(18));
         let task_name = format!("the key {token} and postgres://me:hunter2hunter2@db/x");
         let state = RunState {
@@ -102,29 +111,33 @@ mod tests {
         let mut settings = Settings::default();
         settings.linear.issue = Some("ENG-1".to_owned());
         let context = RunContext { project: &project, settings: &settings, run_id: &state.run_id };
-        note_checkpoint(&context, &state);
-        let note = outbox::notes(&project, &"r1".into()).unwrap().remove(0);
+        queue_checkpoint_note(&context, &state);
+        let note = outbox::read_notes(&project, &"r1".into()).unwrap().remove(0);
         assert_eq!(
-            note.task,
+            note.task_name,
             "the key [redacted:github-token] and postgres://me:[redacted:url-password]@db/x"
         );
         assert!(!format!("{note:?}").contains(&token), "{note:?}");
     }
 
     #[test]
-    fn without_an_issue_nothing_is_written() {
+    fn without_an_issue_no_note_is_queued() {
         let folder = tempfile::tempdir().unwrap();
-        let project = Project::at(folder.path());
+        let project = Project::with_local_files(folder.path());
         let state = RunState { run_id: "r1".into(), ..RunState::default() };
-        let note_with = |settings: &Settings| {
-            note_checkpoint(&RunContext { project: &project, settings, run_id: &state.run_id }, &state);
+        let queue_with = |settings: &Settings| {
+            queue_checkpoint_note(&RunContext { project: &project, settings, run_id: &state.run_id }, &state);
         };
-        note_with(&Settings::default());
-        assert!(!plimsoll_store::disk::exists(&outbox::folder(&project)));
+        queue_with(&Settings::default());
+        assert!(!plimsoll_store::disk::exists(&outbox::outbox_folder(&project)));
         let mut settings = Settings::default();
         settings.linear.issue = Some("ENG-1".to_owned());
-        note_with(&settings);
-        note_with(&settings);
-        assert_eq!(outbox::notes(&project, &"r1".into()).unwrap().len(), 1, "the same words are told once");
+        queue_with(&settings);
+        queue_with(&settings);
+        assert_eq!(
+            outbox::read_notes(&project, &"r1".into()).unwrap().len(),
+            1,
+            "the same words are told once"
+        );
     }
 }

@@ -1,139 +1,152 @@
-//! What a verdict means for the program: an exit code, a pause, or another round.
+//! Translates a verdict into an exit code, a pause, or another round.
 
-use super::{Progress, RunError, Runner};
-use crate::run::archive::archive;
-use crate::run::notify::notify;
+use super::{RunError, RunEvent, Runner};
+use crate::run::archive::archive_run;
+use crate::run::notify::notify_of_verdict;
 use crate::run::observer::Interrupt;
 use crate::run_context::RunContext;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
-use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
+use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
 use plimsoll_store::{StoreError, clock};
 use std::time::Duration;
 
-/// How often a waiting run looks at the clock and at the state. The clock, not a count of naps: a computer that
-/// sleeps through the reset must not wait for it twice.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// How often a waiting run checks the clock and the state. It compares the clock instead of counting
+/// intervals: a computer that sleeps through the reset must not wait for it twice.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Runner<'_> {
-    /// Applies a verdict. Returns the exit code; none to continue with another round.
-    pub(super) fn apply(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
-        let interrupted = self.watcher.interrupts().has_asked(Interrupt::Once);
+    /// Applies a verdict. Returns the exit code; `None` to continue with another round.
+    pub(super) fn apply_verdict(&mut self, verdict: &Verdict) -> Result<Option<u8>, RunError> {
+        let is_interrupted = self.observer.interrupts().has_requested(Interrupt::AfterSession);
         match verdict {
             Verdict::Stop { status, .. } => {
-                self.tell_last_questions();
-                self.notify(verdict);
+                self.report_last_questions();
+                self.notify_user(verdict);
                 Ok(Some(status.exit_code()))
             }
-            // The verdict comes first: a Ctrl-C does not hide that the run is done.
-            Verdict::Continue { .. } if interrupted => self.pause_for_person().map(Some),
+            // The verdict comes first: a Ctrl-C must not hide that the run is done.
+            Verdict::Continue { .. } if is_interrupted => self.pause_after_interrupt().map(Some),
             Verdict::Continue { .. } => Ok(None),
-            Verdict::Pause { .. } if interrupted => Ok(Some(ExitStatus::Interrupted.code())),
-            Verdict::Pause { kind, .. } if !self.options.wait || !kind.passes() => {
-                self.notify(verdict);
-                Ok(Some(Status::Paused.exit_code()))
+            Verdict::Pause { .. } if is_interrupted => Ok(Some(ExitStatus::Interrupted.code())),
+            Verdict::Pause { kind, .. } if !self.options.should_wait || !kind.resolves_by_waiting() => {
+                self.notify_user(verdict);
+                Ok(Some(RunStatus::Paused.exit_code()))
             }
-            Verdict::Pause { until, reason, .. } => self.wait(verdict, until.as_ref(), reason),
+            Verdict::Pause { until, reason, .. } => self.wait_for_pause(verdict, until.as_ref(), reason),
         }
     }
 
-    /// Those of the session that ended the run. That they cannot be marked as told must not keep the end from being told.
-    fn tell_last_questions(&mut self) {
-        if let Ok(Some(state)) = self.context.load_state() {
-            let _ = self.tell_questions(&state);
+    /// Reports the questions of the session that ended the run. A failure to mark them as reported must not
+    /// prevent the report of the end.
+    fn report_last_questions(&mut self) {
+        if let Ok(Some(state)) = self.context.load_newest_state() {
+            let _ = self.report_new_questions(&state);
         }
     }
 
-    /// One Ctrl-C: the session has ended, and no other begins.
-    fn pause_for_person(&mut self) -> Result<u8, RunError> {
-        let status = self.context.update(|state| {
-            // It may have been cancelled since: then it stays so.
-            state.lifecycle.wait(None);
+    /// Pauses the run after one Ctrl-C: the session has ended, and no other begins.
+    fn pause_after_interrupt(&mut self) -> Result<u8, RunError> {
+        let status = self.context.update_state(|state| {
+            // If the run was canceled meanwhile, it stays canceled.
+            state.lifecycle.pause_if_open(None);
             state.lifecycle.status()
         })?;
-        let over = status.filter(|status| status.is_over());
-        if over.is_none() {
-            self.watcher
-                .tell(&Progress::Note("stopped after this session, as requested with Ctrl-C".to_owned()));
+        let ended_status = status.filter(|status| status.has_ended());
+        if ended_status.is_none() {
+            self.observer.on_event(&RunEvent::Notice(
+                "stopped after this session, as requested with Ctrl-C".to_owned(),
+            ));
         }
-        Ok(over.map_or(ExitStatus::Interrupted.code(), Status::exit_code))
+        Ok(ended_status.map_or(ExitStatus::Interrupted.code(), RunStatus::exit_code))
     }
 
     /// Waits during a pause: until the reset if it is known, else with increasing backoff.
-    fn wait(
+    fn wait_for_pause(
         &mut self,
         verdict: &Verdict,
         until: Option<&Timestamp>,
         reason: &str,
     ) -> Result<Option<u8>, RunError> {
         let now = clock::now();
-        let tries = self.context.load_state()?.map_or(1, |state| state.lifecycle.pauses_in_a_row());
-        let chance = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
-        let milliseconds = match until.and_then(clock::moment) {
-            Some(reset) => plimsoll_policy::pause::until_reset_ms((reset - now).num_seconds(), chance),
-            None => plimsoll_policy::pause::backoff_ms(tries, chance),
+        let pause_count =
+            self.context.load_newest_state()?.map_or(1, |state| state.lifecycle.consecutive_pauses());
+        let random_fraction = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
+        let wait_ms = match until.and_then(clock::parse_timestamp) {
+            Some(reset) => {
+                plimsoll_policy::pause::reset_wait_ms((reset - now).num_seconds(), random_fraction)
+            }
+            None => plimsoll_policy::pause::backoff_ms(pause_count, random_fraction),
         };
-        // The moment goes into the state before the wait begins, so that `status` and the status line can show it.
-        let end = now + Duration::from_millis(milliseconds);
-        self.context.update(|state| {
-            state.lifecycle.wait(Some(clock::stamp(end)));
+        // The time is written to the state before the wait begins, so that `status` and the status line can
+        // show it.
+        let wait_end = now + Duration::from_millis(wait_ms);
+        self.context.update_state(|state| {
+            state.lifecycle.pause_if_open(Some(clock::to_timestamp(wait_end)));
         })?;
-        // One message a pause, not one a try.
-        if tries <= 1 {
-            self.notify(verdict);
+        // One message per pause, not one per attempt.
+        if pause_count <= 1 {
+            self.notify_user(verdict);
         }
-        self.watcher.tell(&Progress::Pause { until: end, seconds: milliseconds.div_ceil(1_000), reason });
-        while clock::now() < end {
-            if self.watcher.interrupts().has_asked(Interrupt::Once) {
+        self.observer.on_event(&RunEvent::PauseStarted {
+            pause_end: wait_end,
+            seconds: wait_ms.div_ceil(1_000),
+            reason,
+        });
+        while clock::now() < wait_end {
+            if self.observer.interrupts().has_requested(Interrupt::AfterSession) {
                 return Ok(Some(ExitStatus::Interrupted.code()));
             }
-            if let Some(code) = self.over_meanwhile()? {
+            if let Some(code) = self.exit_code_if_ended()? {
                 return Ok(Some(code));
             }
-            self.watcher.tell(&Progress::Waiting { until: end });
-            std::thread::sleep(LOOK_INTERVAL);
+            self.observer.on_event(&RunEvent::PauseContinues { pause_end: wait_end });
+            std::thread::sleep(POLL_INTERVAL);
         }
         Ok(None)
     }
 
-    /// A pause ends early where the run is cancelled, or its deadline comes.
-    pub(super) fn over_meanwhile(&mut self) -> Result<Option<u8>, RunError> {
-        let Some(state) = self.context.load_state()? else { return Ok(None) };
-        if state.lifecycle.status() == Status::Cancelled {
-            return Ok(Some(Status::Cancelled.exit_code()));
+    /// Returns the exit code if the run was canceled meanwhile or its deadline has passed; a pause ends early
+    /// then.
+    pub(super) fn exit_code_if_ended(&mut self) -> Result<Option<u8>, RunError> {
+        let Some(state) = self.context.load_newest_state()? else { return Ok(None) };
+        if state.lifecycle.status() == RunStatus::Canceled {
+            return Ok(Some(RunStatus::Canceled.exit_code()));
         }
-        let Some(deadline) = plimsoll_policy::bounds::passed(&state, &clock::stamp(clock::now())) else {
+        let Some(deadline) =
+            plimsoll_policy::bounds::passed_deadline(&state, &clock::to_timestamp(clock::now()))
+        else {
             return Ok(None);
         };
         let verdict =
-            Verdict::Stop { status: Status::Deadline, reason: format!("the deadline was {deadline}") };
-        let Some(state) = take_deadline(&self.context, &verdict)? else { return Ok(None) };
-        if state.lifecycle.status() != Status::Deadline {
+            Verdict::Stop { status: RunStatus::Deadline, reason: format!("the deadline was {deadline}") };
+        let Some(state) = stop_at_deadline(&self.context, &verdict)? else { return Ok(None) };
+        if state.lifecycle.status() != RunStatus::Deadline {
             return Ok(Some(state.lifecycle.status().exit_code()));
         }
-        let event = JournalEvent::Verdict(Box::new(VerdictReached::of(&verdict)));
-        self.context.note_of_run(&state, event)?;
-        archive(self.context.project, &state)?;
-        self.watcher.tell(&Progress::Judged { state: &state, verdict: &verdict });
-        self.notify(&verdict);
-        Ok(Some(Status::Deadline.exit_code()))
+        let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict(&verdict)));
+        self.context.record_run_event(&state, event)?;
+        archive_run(self.context.project, &state)?;
+        self.observer.on_event(&RunEvent::Judged { state: &state, verdict: &verdict });
+        self.notify_user(&verdict);
+        Ok(Some(RunStatus::Deadline.exit_code()))
     }
 
-    /// The user is notified with what is known, even if the state cannot be read now.
-    fn notify(&self, verdict: &Verdict) {
-        let now = self.context.load_state().ok().flatten();
-        notify(self.context.project, now.as_ref().unwrap_or(&self.last), verdict);
+    /// Notifies the user with what is known, even if the state cannot be read now.
+    fn notify_user(&self, verdict: &Verdict) {
+        let newest_state = self.context.load_newest_state().ok().flatten();
+        notify_of_verdict(self.context.project, newest_state.as_ref().unwrap_or(&self.last_state), verdict);
     }
 }
 
-/// Ends the run at its deadline, unless it was ended meanwhile: a cancelled run stays cancelled. Returns the resulting
-/// state.
-pub(super) fn take_deadline(
+/// Ends the run at its deadline, unless it has ended meanwhile: a canceled run stays canceled. Returns the
+/// resulting state.
+pub(super) fn stop_at_deadline(
     context: &RunContext<'_>,
     verdict: &Verdict,
 ) -> Result<Option<RunState>, StoreError> {
-    context.update(|state| {
-        state.lifecycle.stop(Status::Deadline, verdict, clock::stamp(clock::now()));
+    context.update_state(|state| {
+        state.lifecycle.stop_if_open(RunStatus::Deadline, verdict, clock::to_timestamp(clock::now()));
         state.clone()
     })
 }
@@ -146,24 +159,30 @@ mod tests {
     use plimsoll_store::{Project, state_file};
 
     #[test]
-    fn a_run_that_was_cancelled_as_its_deadline_came_stays_cancelled() {
-        let deadline = Verdict::Stop { status: Status::Deadline, reason: "the deadline was noon".into() };
-        for (before, after) in [(Status::Paused, Status::Deadline), (Status::Cancelled, Status::Cancelled)] {
+    fn a_run_canceled_at_its_deadline_stays_canceled() {
+        let deadline = Verdict::Stop { status: RunStatus::Deadline, reason: "the deadline was noon".into() };
+        for (before, after) in
+            [(RunStatus::Paused, RunStatus::Deadline), (RunStatus::Canceled, RunStatus::Canceled)]
+        {
             let folder = tempfile::tempdir().unwrap();
-            let project = Project::at(folder.path()).with_runs_in(&folder.path().join("runs"));
-            plimsoll_store::ledger::keep();
-            let state =
-                RunState { run_id: "r1".into(), lifecycle: Lifecycle::of(before), ..RunState::default() };
-            state_file::create(&project, &state).unwrap();
+            let project =
+                Project::with_local_files(folder.path()).with_runs_folder(&folder.path().join("runs"));
+            plimsoll_store::ledger::enable_ledger_writes();
+            let state = RunState {
+                run_id: "r1".into(),
+                lifecycle: Lifecycle::with_status(before),
+                ..RunState::default()
+            };
+            state_file::create_state(&project, &state).unwrap();
             let context =
                 RunContext { project: &project, settings: &Settings::default(), run_id: &state.run_id };
-            let state = take_deadline(&context, &deadline).unwrap().unwrap();
+            let state = stop_at_deadline(&context, &deadline).unwrap().unwrap();
             assert_eq!(
                 (state.lifecycle.status(), state.lifecycle.ended_at().is_some()),
-                (after, after == Status::Deadline)
+                (after, after == RunStatus::Deadline)
             );
             assert_eq!(
-                state_file::load(&project, Some(&"r1".into())).unwrap().unwrap().lifecycle.status(),
+                state_file::load_state(&project, Some(&"r1".into())).unwrap().unwrap().lifecycle.status(),
                 after
             );
         }

@@ -1,79 +1,86 @@
-//! Which commands pass before a session: what fails already is not held against it.
+//! Runs commands before a session to learn which of them pass, so that a session is not blamed for what
+//! already failed.
 
 use crate::checkpoint::facts;
-use crate::run::finish::checks::pause;
+use crate::run::finish::checks::pause_before_verdict;
 use crate::run::lifecycle::StartError;
 use crate::run::protect;
-use crate::run::verify::{verified_tree, verify};
+use crate::run::verify::{read_verified_tree, run_verify_commands};
 use crate::run_context::RunContext;
-use plimsoll_domain::journal::{JournalEvent, Verified};
-use plimsoll_domain::text::one_line;
+use plimsoll_domain::journal::{JournalEvent, VerifyCommandsRan};
+use plimsoll_domain::text::to_single_line;
 use plimsoll_domain::{RunState, Verdict};
 use plimsoll_policy::completion::VerifyOutcome;
 use plimsoll_policy::ticks;
 use plimsoll_store::Project;
 
-/// What came of running the commands before a session.
+/// The result of running the commands before a session.
 #[derive(Debug)]
-pub enum Known {
-    /// What they said.
-    Said(Vec<VerifyOutcome>),
-    /// They were given up, and the run is paused.
+pub enum BaselineResult {
+    /// The outcomes of the commands.
+    Outcomes(Vec<VerifyOutcome>),
+    /// The commands were given up, and the run is paused.
     Paused(Verdict),
 }
 
-/// The commands of which the run does not know whether they pass, if a session comes next: none if everything waits for an
-/// answer, or if the run is over.
-pub fn unknown(project: &Project, run: &RunState) -> Vec<String> {
+/// Returns the commands whose result is not known before the next session; none if every item waits for an
+/// answer, or if the run has ended.
+pub fn commands_to_check(project: &Project, run: &RunState) -> Vec<String> {
     let commands = match run.lifecycle.is_over() {
         true => Vec::new(),
-        // Whatever they say: they must leave the protected files as they are.
-        false if protect::has_unchecked_verify(project, run) => run.options.verify.clone(),
-        false => ticks::unknown(run),
+        // Run regardless of their result: they must not change the protected files.
+        false if protect::has_unchecked_verify_command(project, run) => run.options.verify_commands.clone(),
+        false => ticks::commands_without_known_outcome(run),
     };
-    // The plan is read only if there is something to learn.
+    // The plan is read only if there is a command to run.
     let has_work = !commands.is_empty()
         && (run.options.todo_file.is_none()
-            || facts::todo(project, run).is_some_and(|todo| !todo.free().is_empty()));
+            || facts::load_plan(project, run).is_some_and(|todo| !todo.unparked_open_items().is_empty()));
     if has_work { commands } else { Vec::new() }
 }
 
-/// What the user is told before they run.
-pub fn words(run: &RunState, commands: &[String]) -> String {
-    let commands: Vec<String> = commands.iter().map(|command| format!("`{}`", one_line(command))).collect();
-    let tip = if run.options.protect.is_empty() { " (--verify-each promise skips this)" } else { "" };
-    format!("checking what passes before the first session: {}{tip}", commands.join(", "))
+/// Renders the notice that the user sees before the commands run.
+pub fn render_notice(run: &RunState, commands: &[String]) -> String {
+    let commands: Vec<String> =
+        commands.iter().map(|command| format!("`{}`", to_single_line(command))).collect();
+    let hint =
+        if run.options.protected_paths.is_empty() { " (--verify-each promise skips this)" } else { "" };
+    format!("checking what passes before the first session: {}{hint}", commands.join(", "))
 }
 
-/// Runs commands of which the run does not know whether they pass, before its next session. Given up, or after a kill,
-/// nothing is noted, and the next `plimsoll run` runs them again. Fails if they change protected files: then no session could complete
-/// the run.
-pub fn learn(
+/// Runs the commands whose result is not known before the next session of the run. If they are given up, or
+/// after a kill, nothing is recorded, and the next `plimsoll run` runs them again. Fails if they change
+/// protected files: then no session could complete the run.
+pub fn run_baseline(
     context: &RunContext<'_>,
     run: &RunState,
     commands: &[String],
-    give_up: &dyn Fn() -> bool,
-) -> Result<Known, StartError> {
-    let must_leave_protected = protect::has_unchecked_verify(context.project, run);
-    let said = verify(context.project, context.settings, run, commands, give_up);
-    if said.len() < commands.len() {
-        // A run that is over, because it was cancelled meanwhile, has nothing to learn for.
-        let paused = pause(context)?;
-        return Ok(paused.map_or_else(|| Known::Said(Vec::new()), Known::Paused));
+    should_give_up: &dyn Fn() -> bool,
+) -> Result<BaselineResult, StartError> {
+    let checks_protected = protect::has_unchecked_verify_command(context.project, run);
+    let outcomes = run_verify_commands(context.project, context.settings, run, commands, should_give_up);
+    if outcomes.len() < commands.len() {
+        // A run that was canceled meanwhile needs no result.
+        let paused = pause_before_verdict(context)?;
+        return Ok(paused.map_or_else(|| BaselineResult::Outcomes(Vec::new()), BaselineResult::Paused));
     }
-    // git is asked before the lock is taken.
-    let tree = verified_tree(context.project);
-    context.update(|state| {
-        ticks::note(state, &said);
-        ticks::record_verify_runs(state, &said, &tree);
+    // Before the state's lock is taken: no lock is held while git runs.
+    let tree = read_verified_tree(context.project);
+    context.update_state(|state| {
+        ticks::record_verify_outcomes(state, &outcomes);
+        ticks::record_verify_runs(state, &outcomes, &tree);
     })?;
-    let verify = said.iter().map(VerifyOutcome::fact).collect();
-    context.note_of_run(run, JournalEvent::Verified(Verified { verify }))?;
-    if must_leave_protected {
-        protect::changes_left(context.project, run)?;
-        // One that was not begun, or ended too early, may change them the next time.
-        let ended = said.iter().filter(|outcome| !outcome.is_undecided);
-        protect::mark_verify_harmless(context, run, ended.map(|outcome| outcome.command.clone()))?;
+    let verify = outcomes.iter().map(VerifyOutcome::to_verification).collect();
+    context.record_run_event(run, JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verify }))?;
+    if checks_protected {
+        protect::changes_for_next_session(context.project, run)?;
+        // A command that did not start, or ended too early, may still change them the next time.
+        let finished = outcomes.iter().filter(|outcome| !outcome.is_undecided);
+        protect::record_harmless_verify_commands(
+            context,
+            run,
+            finished.map(|outcome| outcome.command.clone()),
+        )?;
     }
-    Ok(Known::Said(said))
+    Ok(BaselineResult::Outcomes(outcomes))
 }

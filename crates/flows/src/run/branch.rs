@@ -1,121 +1,132 @@
-//! A run's own branch (`--branch`): switched to when the run begins, looked for when it is resumed. Without the option a run
-//! works on whichever branch is checked out.
+//! A run's own branch (`--branch`): switched to when the run begins, and checked when it is resumed. Without
+//! the option a run works on whichever branch is checked out.
 
-use crate::our_files::is_ours;
+use crate::our_files::is_plimsoll_file;
 use plimsoll_domain::RunState;
 use plimsoll_launcher::branch::{
-    BranchError, Head, check_worktrees, commit_of_no_branch, exists, has_changes, head, parse_name, switch,
+    BranchError, HeadState, branch_exists, check_not_checked_out_elsewhere, has_tracked_changes,
+    head_commit_without_branch, parse_branch_name, read_head_state, switch_to_branch,
 };
 use plimsoll_launcher::git::AllowedPrograms;
 use plimsoll_store::{Project, layout};
 
 /// Why a run cannot be resumed on its branch.
 #[derive(Debug, thiserror::Error)]
-pub enum OtherBranch {
-    /// Git.
+pub enum BranchMismatch {
     #[error(transparent)]
     Branch(#[from] BranchError),
-    /// Work that the run did not do would come along.
+    /// Uncommitted changes that the run did not make would be carried along.
     #[error(
-        "this run works on the branch `{branch}`, and {now} is checked out with uncommitted changes: commit or stash them, then: git switch {branch} && plimsoll run --resume"
+        "this run works on the branch `{branch}`, and {checked_out} is checked out with uncommitted changes: commit or stash them, then: git switch {branch} && plimsoll run --resume"
     )]
     Dirty {
-        /// The run's branch.
         branch: String,
-        /// What is checked out.
-        now: String,
+        /// The branch or commit that is checked out.
+        checked_out: String,
     },
-    /// Commits that nothing would name any more.
+    /// Commits that no branch would reach any more.
     #[error(
         "this run works on the branch `{branch}`, and a commit is checked out that is on no branch: keep it, then go on: git branch NAME {commit} && git switch {branch} && plimsoll run --resume"
     )]
-    Unnamed {
-        /// The run's branch.
+    UnreachableCommit {
         branch: String,
-        /// What is checked out.
+        /// The commit that is checked out.
         commit: String,
     },
-    /// The filters that a switch starts are not the user's.
+    /// The repository is another one, so the filters that a switch would start may not be the user's.
     #[error(
         "this run works on the branch `{0}`, and the repository is not the one in which it began: nothing in it is started; if it is yours: git switch {0} && plimsoll run --resume"
     )]
     OtherRepository(String),
 }
 
-/// What git may run in a repository that was there before the run.
+/// Returns which hooks and filters git may run in a repository that existed before the run.
 pub(crate) fn allowed_programs(commit_hooks: bool) -> AllowedPrograms {
-    if commit_hooks { AllowedPrograms::All } else { AllowedPrograms::TrustedDrivers }
+    if commit_hooks { AllowedPrograms::AllPrograms } else { AllowedPrograms::TrustedDrivers }
 }
 
-/// Could a run begin on this branch? Answers with the branch that is checked out.
-pub fn check(project: &Project, name: &str) -> Result<String, BranchError> {
+/// Checks that a run could begin on this branch, and returns the branch that is checked out.
+pub fn check_run_branch(project: &Project, name: &str) -> Result<String, BranchError> {
     let root = project.root();
-    let now = match head(root)? {
-        Head::NoRepository => return Err(BranchError::NoRepository),
-        Head::NoCommit => return Err(BranchError::NoCommit),
-        Head::Detached => return Err(BranchError::Detached),
-        Head::Branch(now) => now,
+    let current = match read_head_state(root)? {
+        HeadState::NoRepository => return Err(BranchError::NoRepository),
+        HeadState::NoCommit => return Err(BranchError::NoCommit),
+        HeadState::Detached => return Err(BranchError::DetachedHead),
+        HeadState::Branch(current) => current,
     };
-    let branch = parse_name(name)?;
-    if now != name {
-        check_worktrees(root, &branch)?;
+    let branch = parse_branch_name(name)?;
+    if current != name {
+        check_not_checked_out_elsewhere(root, &branch)?;
     }
-    Ok(now)
+    Ok(current)
 }
 
-/// Switches to the branch of a new run. Answers with the branch before, unless it is the same.
-pub fn enter(project: &Project, name: &str, commit_hooks: bool) -> Result<Option<String>, BranchError> {
-    let before = check(project, name)?;
-    if before == name {
+/// Switches to the branch of a new run. Returns the previous branch unless it is the same.
+pub fn switch_to_run_branch(
+    project: &Project,
+    name: &str,
+    commit_hooks: bool,
+) -> Result<Option<String>, BranchError> {
+    let previous = check_run_branch(project, name)?;
+    if previous == name {
         return Ok(None);
     }
-    switch(project.root(), &parse_name(name)?, allowed_programs(commit_hooks))?;
-    Ok(Some(before))
+    switch_to_branch(project.root(), &parse_branch_name(name)?, allowed_programs(commit_hooks))?;
+    Ok(Some(previous))
 }
 
-/// Switches back to the branch of a run that is resumed, if another one is checked out and nothing is uncommitted there.
-/// Answers with what to tell the user.
-pub fn return_to(project: &Project, run: &RunState) -> Result<Option<String>, OtherBranch> {
+/// Switches back to the branch of a run that is resumed, if another one is checked out and nothing is
+/// uncommitted there. Returns a message for the user.
+pub fn switch_back_to_run_branch(
+    project: &Project,
+    run: &RunState,
+) -> Result<Option<String>, BranchMismatch> {
     let Some(name) = &run.options.branch else { return Ok(None) };
     let root = project.root();
-    let checked_out = head(root)?;
-    let is_detached = checked_out == Head::Detached;
-    let now = match checked_out {
-        Head::NoRepository => return Err(BranchError::NoRepository.into()),
-        Head::NoCommit => return Err(BranchError::Gone(name.clone()).into()),
-        Head::Detached => "a commit without a branch".to_owned(),
-        Head::Branch(now) if now == *name => return Ok(None),
-        Head::Branch(now) => format!("`{now}`"),
+    let current_head = read_head_state(root)?;
+    let is_detached = current_head == HeadState::Detached;
+    let current = match current_head {
+        HeadState::NoRepository => return Err(BranchError::NoRepository.into()),
+        HeadState::NoCommit => return Err(BranchError::BranchMissing(name.clone()).into()),
+        HeadState::Detached => "a commit without a branch".to_owned(),
+        HeadState::Branch(current_branch) if current_branch == *name => return Ok(None),
+        HeadState::Branch(current_branch) => format!("`{current_branch}`"),
     };
-    if run.at_start.repository_at_start.as_ref().is_some_and(|id| *id != layout::repository_identity(root)) {
-        return Err(OtherBranch::OtherRepository(name.clone()));
+    if run
+        .project_at_start
+        .git_folder_id_at_start
+        .as_ref()
+        .is_some_and(|id| *id != layout::repository_identity(root))
+    {
+        return Err(BranchMismatch::OtherRepository(name.clone()));
     }
-    let branch = parse_name(name)?;
-    if !exists(root, &branch) {
-        return Err(BranchError::Gone(name.clone()).into());
+    let branch = parse_branch_name(name)?;
+    if !branch_exists(root, &branch) {
+        return Err(BranchError::BranchMissing(name.clone()).into());
     }
-    check_worktrees(root, &branch)?;
-    if has_changes(root, &is_ours)? {
-        return Err(OtherBranch::Dirty { branch: name.clone(), now });
+    check_not_checked_out_elsewhere(root, &branch)?;
+    if has_tracked_changes(root, &is_plimsoll_file)? {
+        return Err(BranchMismatch::Dirty { branch: name.clone(), checked_out: current });
     }
-    if let (true, Some(commit)) = (is_detached, commit_of_no_branch(root)) {
-        return Err(OtherBranch::Unnamed { branch: name.clone(), commit: commit.into() });
+    if let (true, Some(commit)) = (is_detached, head_commit_without_branch(root)) {
+        return Err(BranchMismatch::UnreachableCommit { branch: name.clone(), commit: commit.into() });
     }
-    switch(root, &branch, allowed_programs(run.options.commit_hooks))?;
-    Ok(Some(format!("switched to the branch `{name}`, on which this run works ({now} was checked out)")))
+    switch_to_branch(root, &branch, allowed_programs(run.options.runs_commit_hooks))?;
+    Ok(Some(format!("switched to the branch `{name}`, on which this run works ({current} was checked out)")))
 }
 
-/// Why work in progress must not be committed now: the run has a branch of its own, and another one is checked out.
-pub(crate) fn refusal(project: &Project, run: &RunState) -> Option<String> {
+/// Returns the reason not to commit work in progress now, if there is one: the run has its own branch, and
+/// another one is checked out.
+pub(crate) fn commit_refusal(project: &Project, run: &RunState) -> Option<String> {
     let name = run.options.branch.as_ref()?;
-    match head(project.root()) {
-        Ok(Head::Branch(now)) if now == *name => None,
-        // Then there is nothing to commit to, and the commit says so itself.
-        Ok(Head::NoRepository) => None,
-        Ok(Head::Branch(now)) => {
-            Some(format!("`{now}` is checked out, and this run commits only to `{name}`"))
+    match read_head_state(project.root()) {
+        Ok(HeadState::Branch(current)) if current == *name => None,
+        // There is nothing to commit to, and the commit itself reports that.
+        Ok(HeadState::NoRepository) => None,
+        Ok(HeadState::Branch(current)) => {
+            Some(format!("`{current}` is checked out, and this run commits only to `{name}`"))
         }
-        Ok(Head::NoCommit | Head::Detached) => {
+        Ok(HeadState::NoCommit | HeadState::Detached) => {
             Some(format!("`{name}` is not checked out, and this run commits only to it"))
         }
         Err(error) => Some(error.to_string()),

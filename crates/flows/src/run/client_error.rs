@@ -1,74 +1,72 @@
-//! Why a client cannot work for a run.
+//! Reasons why a client cannot be used for a run.
 
-use plimsoll_policy::client::{UPDATE, dotted};
-use plimsoll_policy::read_only::FIRST_CONFINED;
-use plimsoll_protocol::settings::{FIRST_MODERN, Unreadable};
+use plimsoll_policy::client::{UPDATE_ADVICE, format_version};
+use plimsoll_policy::read_only::FIRST_RESTRICTED_VERSION;
+use plimsoll_protocol::settings::{FIRST_MODERN_VERSION, InvalidSettings};
 use plimsoll_store::StoreError;
 use std::path::PathBuf;
 
-/// Why a client cannot work for a run, as it is or with the arguments that the user passes on to it.
+/// Why a client cannot be used for a run, as it is or with the arguments that the user passes on to it.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// It does not tell its version.
+    /// The program prints no version.
     #[error("{0} does not answer `--version`: is it Claude Code?")]
-    Silent(PathBuf),
-    /// It is another program.
-    #[error("{program} answers `--version` with \"{answer}\": is it Claude Code?")]
+    NoVersionOutput(PathBuf),
+    /// The program is not Claude Code.
+    #[error("{program} answers `--version` with \"{version_output}\": is it Claude Code?")]
     OtherProgram {
-        /// The program.
         program: PathBuf,
-        /// What it answered, in short.
-        answer: String,
+        /// Its output for `--version`, shortened.
+        version_output: String,
     },
-    /// It does not know the events of our hooks; in the words of [`plimsoll_policy::client::too_old`].
-    #[error("{0}: {UPDATE}")]
+    /// The client does not know the events of our hooks. The text is that of
+    /// [`plimsoll_policy::client::too_old`].
+    #[error("{0}: {UPDATE_ADVICE}")]
     TooOld(String),
-    /// It has no events that show the working memory.
-    #[error("--memory needs Claude Code {} or newer, and {program} says {answer}", dotted(FIRST_MODERN))]
-    TooOldForMemory {
-        /// The program.
-        program: PathBuf,
-        /// What it says of its version.
-        answer: String,
-    },
-    /// It cannot confine a session that only reads to the project.
+    /// The client lacks the events that show the working memory.
     #[error(
-        "{what} needs Claude Code {} or newer, whose `--restricted` keeps a session inside the project, and {program} says {answer}: update Claude Code",
-        dotted(FIRST_CONFINED)
+        "--memory needs Claude Code {} or newer, and {program} says {version_output}",
+        format_version(FIRST_MODERN_VERSION)
+    )]
+    TooOldForMemory {
+        program: PathBuf,
+        /// Its output for `--version`.
+        version_output: String,
+    },
+    /// The client cannot confine a read-only session to the project.
+    #[error(
+        "{feature} needs Claude Code {} or newer, whose `--restricted` keeps a session inside the project, and {program} says {version_output}: update Claude Code",
+        format_version(FIRST_RESTRICTED_VERSION)
     )]
     TooOldToConfine {
-        /// What needs it.
-        what: &'static str,
-        /// The program.
+        /// The option that needs it.
+        feature: &'static str,
         program: PathBuf,
-        /// What it says of its version.
-        answer: String,
+        /// Its output for `--version`.
+        version_output: String,
     },
-    /// The user's own `--settings`, with which ours are put together.
+    /// The user's own `--settings`, which are merged with ours, are invalid.
     #[error("the client's --settings {given}: {fault}")]
     Settings {
-        /// What was given: a file, or JSON.
+        /// The argument: a file or JSON.
         given: String,
-        /// What is wrong with it.
-        fault: SettingsFault,
+        fault: ClientSettingsError,
     },
-    /// A flag that the client takes once, and the working memory needs.
+    /// A flag that the client accepts once and that the working memory needs.
     #[error(
         "--memory passes {0} to the client itself: run `plimsoll init --local --memory` once in this project, then give your own after `--`"
     )]
     FlagInUse(&'static str),
 }
 
-/// What is wrong with settings that the user gives the client.
+/// The error in settings that the user passes to the client.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingsFault {
-    /// There is no such file.
+pub enum ClientSettingsError {
     #[error("there is no such file")]
     Missing,
-    /// The file cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// They do not parse.
+    /// The text is not valid JSON settings.
     #[error(transparent)]
-    Unreadable(#[from] Unreadable),
+    Invalid(#[from] InvalidSettings),
 }

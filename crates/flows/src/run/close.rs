@@ -1,248 +1,277 @@
-//! Closing an iteration: its peak into the history, the session's notes into the state, the handoff brought up
-//! to date, one paragraph into the progress file. SessionEnd does it; the process that judges does it again if a kill
-//! came first, and doing it twice changes nothing.
+//! Closes an iteration: writes its peak into the history, the session's notes into the state, an up-to-date
+//! handoff, and one paragraph into the progress file. SessionEnd does it; the process that judges does it
+//! again if a kill came first, and doing it twice changes nothing.
 //!
-//! The notes are three labelled lines of the session's last message, and we copy them into the handoff: the client
-//! refuses edits below `.claude/` in most permission modes.
+//! The notes are three labeled lines of the session's last message. We copy them into the handoff because the
+//! client refuses edits below `.claude/` in most permission modes.
 
+use crate::checkpoint::add_run_and_memory;
 use crate::checkpoint::facts;
-use crate::checkpoint::facts::Asked;
+use crate::checkpoint::facts::FactsInput;
 use crate::checkpoint::handoff;
-use crate::checkpoint::with_run;
 use crate::context::item_cost;
 use crate::context::item_cost::MeasuredSession;
-use crate::context::measure::{Measurement, Question, measure};
+use crate::context::measure::{MeasureInput, Measurement, measure_usage};
 use crate::linear::notes;
 use crate::run::backup;
 use crate::run::ended_session::EndedSession;
 use crate::run_context::RunContext;
-use crate::session_result::WORDS_KEPT;
-use plimsoll_domain::handoff::{Handoff, Notes};
+use crate::session_result::MAX_MESSAGE_CHARS;
+use plimsoll_domain::handoff::{Handoff, HandoffNotes};
 use plimsoll_domain::journal::{IterationClosed, JournalEntry, JournalEvent};
 use plimsoll_domain::promise;
-use plimsoll_domain::state::Phase;
+use plimsoll_domain::state::IterationPhase;
 use plimsoll_domain::state::checkpoint::NOT_BEGUN;
-use plimsoll_domain::text::{clip, clip_start, one_line};
-use plimsoll_domain::verdict::Ending;
+use plimsoll_domain::text::{to_single_line, truncate_end, truncate_start};
+use plimsoll_domain::verdict::SessionEnding;
 use plimsoll_domain::{RunState, SessionId, SessionRecord};
 use plimsoll_store::{Durability, StoreError, clock, disk, journal, sessions, state_file};
 use std::path::Path;
 
-/// Closes the iteration of a session, once. After a crash the state says that it is closed, and the next process adds what the
-/// journal and the progress file lack. Returns none if the run is gone.
-pub(super) fn close(
+/// Closes the iteration of a session, once. If the state says after a crash that it is closed, the next
+/// process adds what the journal and the progress file lack. Returns `None` if the run is gone.
+pub(super) fn close_iteration(
     context: &RunContext<'_>,
     session: EndedSession,
 ) -> Result<Option<EndedSession>, StoreError> {
     let EndedSession { iteration, state, measurement, .. } = &session;
-    if state.iteration == *iteration && !is_closed(context, state) {
-        // A hook that outlives its client writes the record, too: it may have kept the last words since.
-        close_open(context, state, context.session_record(state), measurement)?;
+    if state.iteration == *iteration && !is_iteration_closed(context, state) {
+        // A hook that outlives its client also writes the record: it may have stored the last message since.
+        write_closing(context, state, context.load_session_record(state), measurement)?;
     }
-    // Hooks and commands have written it meanwhile, too: `plimsoll stop` ends a run at any time.
-    Ok(context.load_state()?.map(|state| EndedSession { state, ..session }))
+    // Hooks and commands may have written the state meanwhile: `plimsoll stop` ends a run at any time.
+    Ok(context.load_newest_state()?.map(|state| EndedSession { state, ..session }))
 }
 
-/// Closes the iteration of a session that a hook has just read; the history may be missing from the state.
-pub(crate) fn close_as_read(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
-    if is_closed(context, state) {
+/// Closes the iteration of a session that a hook has just read. The history may be missing from the state.
+pub(crate) fn close_iteration_after_hook(
+    context: &RunContext<'_>,
+    state: &RunState,
+) -> Result<(), StoreError> {
+    if is_iteration_closed(context, state) {
         return Ok(());
     }
-    let record = context.session_record(state);
-    let measurement = last_measurement(context, &record);
-    close_open(context, state, record, &measurement)
+    let record = context.load_session_record(state);
+    let measurement = measure_last_response(context, &record);
+    write_closing(context, state, record, &measurement)
 }
 
-/// True if nothing is left to write. What comes after the state is made up for where a kill came between them.
-fn is_closed(context: &RunContext<'_>, state: &RunState) -> bool {
+/// Returns true if nothing is left to write: the state says so, and the journal line that follows it was also
+/// written.
+fn is_iteration_closed(context: &RunContext<'_>, state: &RunState) -> bool {
     let record = &state.iteration_record;
-    record.phase == Phase::Judged || record.closed && journal::tells(context.project, &closing_line(state))
+    record.phase == IterationPhase::Judged
+        || record.is_closed && journal::has_matching_entry(context.project, &closing_entry(state))
 }
 
-/// The line of the journal by which a later process knows that the iteration is closed.
-fn closing_line(state: &RunState) -> JournalEntry {
-    JournalEntry::of_run_session(state, JournalEvent::IterationClosed(IterationClosed::default()))
+/// Returns the journal line that shows a later process that the iteration is closed.
+fn closing_entry(state: &RunState) -> JournalEntry {
+    JournalEntry::for_run_session(state, JournalEvent::IterationClosed(IterationClosed::default()))
 }
 
-fn close_open(
+fn write_closing(
     context: &RunContext<'_>,
     state: &RunState,
     mut record: SessionRecord,
     measurement: &Measurement,
 ) -> Result<(), StoreError> {
     let (project, iteration) = (context.project, state.iteration);
-    let line = closing_line(state);
-    if !state.iteration_record.closed {
-        note_override(context, state, &record)?;
+    let entry = closing_entry(state);
+    if !state.iteration_record.is_closed {
+        record_client_cutoff(context, state, &record)?;
     }
-    take_last_words(&mut record);
-    let percent = measurement.reading.as_ref().and_then(plimsoll_domain::Reading::percent).unwrap_or(0);
-    record.usage.peak_percent = record.usage.peak_percent.max(percent);
-    let renewed = refresh_handoff(context, state, &record)?;
-    let notes = renewed.as_ref().map(|renewed| &renewed.notes);
-    let todo = backup::todo(project, state)?;
-    let paragraph = context.update(|state| {
+    fill_last_message(&mut record);
+    let percent =
+        measurement.reading.as_ref().and_then(plimsoll_domain::UsageReading::projected_percent).unwrap_or(0);
+    record.usage.peak_projected_percent = record.usage.peak_projected_percent.max(percent);
+    let refreshed = refresh_handoff(context, state, &record)?;
+    let notes = refreshed.as_ref().map(|refreshed| &refreshed.notes);
+    let todo = backup::sync_plan(project, state)?;
+    let paragraph = context.update_state(|state| {
         if state.iteration != iteration {
             return None;
         }
-        if let Some(renewed) = &renewed {
-            renewed.note(state);
+        if let Some(refreshed) = &refreshed {
+            refreshed.write_to_state(state);
         }
-        if state.iteration_record.closed {
-            return Some(paragraph(state, &record));
+        if state.iteration_record.is_closed {
+            return Some(render_progress_paragraph(state, &record));
         }
-        state.iteration_record.closed = true;
-        let checkpointed = state.context_checkpoint.active && state.context_checkpoint.iteration == iteration;
-        if checkpointed && let Some(notes) = notes {
-            take_notes(state, notes, &record);
+        state.iteration_record.is_closed = true;
+        let has_checkpoint =
+            state.context_checkpoint.active && state.context_checkpoint.iteration == iteration;
+        if has_checkpoint && let Some(notes) = notes {
+            store_notes(state, notes, &record);
         }
         if let Some(todo) = &todo {
             let transcript = record.start.transcript_path.as_ref().map(Path::new);
-            let session = MeasuredSession { project, record: &record, transcript };
-            state.take_items(todo);
-            item_cost::record_costs(state, &session, todo, true);
+            let session = MeasuredSession { project, record: &record, transcript_path: transcript };
+            state.update_items_from_plan(todo);
+            item_cost::record_item_costs(state, &session, todo, true);
         }
-        let entry = state.history_of(iteration);
-        entry.peak_percent = entry.peak_percent.max(record.usage.peak_percent);
-        Some(paragraph(state, &record))
+        let history_entry = state.history_entry_or_insert(iteration);
+        history_entry.peak_percent = history_entry.peak_percent.max(record.usage.peak_projected_percent);
+        Some(render_progress_paragraph(state, &record))
     })?;
     let Some(paragraph) = paragraph.flatten() else { return Ok(()) };
     if context.settings.linear.issue.is_some() && notes.is_some() {
-        tell_linear(context, iteration)?;
+        update_linear_checkpoint_note(context, iteration)?;
     }
-    let closed = IterationClosed {
-        peak_percent: record.usage.peak_percent,
-        notes: Some(notes.is_some_and(|notes| !notes.is_empty())),
+    let closed_facts = IterationClosed {
+        peak_percent: record.usage.peak_projected_percent,
+        has_notes: Some(notes.is_some_and(|notes| !notes.is_empty())),
         ..IterationClosed::default()
     };
-    let line = JournalEntry { event: JournalEvent::IterationClosed(closed), ..line };
-    tell_once(context, &record.session_id, &paragraph, line)
+    let entry = JournalEntry { event: JournalEvent::IterationClosed(closed_facts), ..entry };
+    write_paragraph_and_entry_once(context, &record.session_id, &paragraph, entry)
 }
 
-/// Updates the checkpoint's note for Linear with what the session said about it afterwards.
-fn tell_linear(context: &RunContext<'_>, iteration: u32) -> Result<(), StoreError> {
-    // Read again: the notes of the last message are in the state only since the write that closed the iteration.
-    let state = context.load_state()?.filter(|state| state.iteration == iteration);
+/// Updates the checkpoint's note for Linear with the notes that the session gave afterwards.
+fn update_linear_checkpoint_note(context: &RunContext<'_>, iteration: u32) -> Result<(), StoreError> {
+    // Read again: the notes of the last message are in the state only after the write that closed the
+    // iteration.
+    let state = context.load_newest_state()?.filter(|state| state.iteration == iteration);
     if let Some(state) = state.filter(|state| state.context_checkpoint.iteration == iteration) {
-        notes::note_checkpoint(context, &state);
+        notes::queue_checkpoint_note(context, &state);
     }
     Ok(())
 }
 
-/// The session's own hook and the process that judges may do so at the same time: under the session's lock one of them does.
-fn tell_once(
+/// Writes the paragraph and the journal line unless the line is there. The session's own hook and the process
+/// that judges may do so at the same time: the session's lock lets only one of them write.
+fn write_paragraph_and_entry_once(
     context: &RunContext<'_>,
     session_id: &SessionId,
     paragraph: &str,
-    line: JournalEntry,
+    entry: JournalEntry,
 ) -> Result<(), StoreError> {
     let project = context.project;
-    let _lock = sessions::lock(project, session_id, state_file::TIMEOUT)?;
-    if journal::tells(project, &line) {
+    let _lock = sessions::lock_session(project, session_id, state_file::LOCK_TIMEOUT)?;
+    if journal::has_matching_entry(project, &entry) {
         return Ok(());
     }
-    // The line says that the paragraph is there, so it comes second. A kill between them repeats the paragraph,
-    // which `append_progress` recognizes.
-    backup::append_progress(project, paragraph)?;
-    journal::note(project, line)
+    // The line asserts that the paragraph was written, so it comes second. A kill between them repeats the
+    // paragraph, which `append_progress` recognizes.
+    backup::append_progress_paragraph(project, paragraph)?;
+    journal::append_entry(project, entry)
 }
 
-/// The client ends a turn after this many blocks of a Stop hook, without notifying it. Then our last word was "go
-/// on", and the session ended with the very message it had stopped with.
-fn note_override(
+/// Records that the client ended the turn by itself. It does so after a number of blocks by a Stop hook,
+/// without notifying the hook. Our last reply was then "go on", and the session ended with the very message
+/// with which it had stopped.
+fn record_client_cutoff(
     context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
 ) -> Result<(), StoreError> {
-    let Some(offer) = record.continuation.as_ref().filter(|offer| offer.open) else { return Ok(()) };
-    let last = record.start.transcript_path.as_ref().and_then(|path| facts::last_message(Path::new(path)));
-    // The record keeps the end of long words.
-    let last = last.map(|words| clip_start(&words, WORDS_KEPT));
-    let stopped_with = record.end.stop.as_ref().map(|stop| stop.last_words.as_str());
-    if last.is_none() || last.as_deref() != stopped_with || record.end.ended_by_us.is_some() {
+    let Some(notice) = record.continuation.as_ref().filter(|offer| offer.is_open) else { return Ok(()) };
+    let last_message =
+        record.start.transcript_path.as_ref().and_then(|path| facts::final_message_text(Path::new(path)));
+    // The record keeps the end of a long message.
+    let last_message = last_message.map(|message| truncate_start(&message, MAX_MESSAGE_CHARS));
+    let message_at_stop = record.end.stop.as_ref().map(|stop| stop.end_of_last_message.as_str());
+    if last_message.is_none()
+        || last_message.as_deref() != message_at_stop
+        || record.end.hook_end_reason.is_some()
+    {
         return Ok(());
     }
-    let event = JournalEvent::CutOffByClient { item: offer.item.clone(), continuations: offer.count };
-    journal::note(context.project, JournalEntry::of_run(state, event).session(Some(&record.session_id)))
+    let event = JournalEvent::CutOffByClient { item: notice.item.clone(), continuations: notice.sent_count };
+    journal::append_entry(
+        context.project,
+        JournalEntry::for_run(state, event).with_session(Some(&record.session_id)),
+    )
 }
 
-/// Brings the handoff up to date once more: a commit has come after its session. Returns the state with what it says.
-pub(super) fn renew_handoff(context: &RunContext<'_>, state: RunState) -> Result<RunState, StoreError> {
-    let mut record = context.session_record(&state);
-    take_last_words(&mut record);
-    let Some(renewed) = refresh_handoff(context, &state, &record)? else { return Ok(state) };
-    let noted = context.update_lazily(|state| {
-        renewed.note(state);
+/// Updates the handoff once more after a commit that came after its session. Returns the state with its
+/// content.
+pub(super) fn refresh_handoff_after_commit(
+    context: &RunContext<'_>,
+    state: RunState,
+) -> Result<RunState, StoreError> {
+    let mut record = context.load_session_record(&state);
+    fill_last_message(&mut record);
+    let Some(refreshed) = refresh_handoff(context, &state, &record)? else { return Ok(state) };
+    let updated = context.update_state_without_sync(|state| {
+        refreshed.write_to_state(state);
         state.clone()
     })?;
-    Ok(noted.unwrap_or(state))
+    Ok(updated.unwrap_or(state))
 }
 
-/// A client before 2.1 does not pass the last message to its Stop hook; by now it is in the transcript.
-fn take_last_words(record: &mut SessionRecord) {
+/// Fills in the last message from the transcript: a client before 2.1 does not pass it to its Stop hook.
+fn fill_last_message(record: &mut SessionRecord) {
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    if let Some(stop) = record.end.stop.as_mut().filter(|stop| stop.last_words.is_empty())
-        && let Some(words) = transcript.and_then(facts::last_message)
+    if let Some(stop) = record.end.stop.as_mut().filter(|stop| stop.end_of_last_message.is_empty())
+        && let Some(message) = transcript.and_then(facts::final_message_text)
     {
-        stop.last_words = clip_start(&words, WORDS_KEPT);
+        stop.end_of_last_message = truncate_start(&message, MAX_MESSAGE_CHARS);
     }
 }
 
-/// The last answer comes after the last batch of tools: only now is it measured.
-fn last_measurement(context: &RunContext<'_>, record: &SessionRecord) -> Measurement {
+/// Measures the last response, which comes after the last batch of tools.
+fn measure_last_response(context: &RunContext<'_>, record: &SessionRecord) -> Measurement {
     let (project, settings) = (context.project, context.settings);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    measure(&Question { project, settings, record, transcript, calls: &[] })
+    measure_usage(&MeasureInput {
+        project,
+        settings,
+        record,
+        transcript_path: transcript,
+        pending_calls: &[],
+    })
 }
 
-/// What the session said last, without secrets and without a promise, which a later session might repeat. The record keeps the
-/// end of long words: where they were cut in the middle of a long one, that may be the second half of a secret, and it is left
-/// out.
-pub(crate) fn last_words(record: &SessionRecord) -> String {
-    const HALF: usize = 12;
-    let words = record.end.stop.as_ref().map_or("", |stop| stop.last_words.as_str());
-    let first = words.strip_prefix('…').and_then(|rest| rest.split(char::is_whitespace).next());
-    let skipped = first.filter(|first| first.len() > HALF).map_or(0, |first| '…'.len_utf8() + first.len());
-    promise::without_lines(&plimsoll_secrets::without(&words[skipped..]))
+/// Returns the session's last message without secrets and without a promise, which a later session might
+/// repeat. The record keeps the end of a long message. If it was cut inside a long word, that word may be the
+/// second half of a secret, and it is left out.
+pub(crate) fn sanitized_last_message(record: &SessionRecord) -> String {
+    const MAX_HARMLESS_FRAGMENT_BYTES: usize = 12;
+    let message = record.end.stop.as_ref().map_or("", |stop| stop.end_of_last_message.as_str());
+    let first_word = message.strip_prefix('…').and_then(|rest| rest.split(char::is_whitespace).next());
+    let skipped_bytes = first_word
+        .filter(|first| first.len() > MAX_HARMLESS_FRAGMENT_BYTES)
+        .map_or(0, |first| '…'.len_utf8() + first.len());
+    promise::strip_promise_lines(&plimsoll_secrets::redact(&message[skipped_bytes..]))
 }
 
-fn take_notes(state: &mut RunState, notes: &Notes, record: &SessionRecord) {
+fn store_notes(state: &mut RunState, notes: &HandoffNotes, record: &SessionRecord) {
     let checkpoint = &mut state.context_checkpoint;
-    // Of a finished item only what was meant for later sessions is handed on.
-    let words = last_words(record);
-    if notes.summary.is_empty() && checkpoint.item_work.is_begun && !words.is_empty() {
-        checkpoint.resume_summary = clip(&one_line(&words), 600);
+    // After a finished item only the notes for later sessions are handed on.
+    let message = sanitized_last_message(record);
+    if notes.summary.is_empty() && checkpoint.item_work.is_begun && !message.is_empty() {
+        checkpoint.resume_summary = truncate_end(&to_single_line(&message), 600);
     }
     if !notes.summary.is_empty() {
         checkpoint.resume_summary.clone_from(&notes.summary);
     }
-    // What is said of an item that is done is no word on the next one.
+    // Notes about a finished item do not apply to the next one.
     if checkpoint.item_work.is_begun {
         if !notes.progress.is_empty() {
             checkpoint.progress_on_item.clone_from(&notes.progress);
         }
-        checkpoint.next_step.clone_from(&notes.next);
-        if checkpoint.has_notes() {
+        checkpoint.next_step.clone_from(&notes.next_step);
+        if checkpoint.has_progress_or_next_step() {
             checkpoint.earlier_notes = None;
         }
     }
 }
 
-/// What a handoff says since it was renewed.
-struct Renewed {
-    notes: Notes,
+/// The notes and facts of a handoff that was updated.
+struct RefreshedHandoff {
+    notes: HandoffNotes,
     handoff: Handoff,
 }
 
-impl Renewed {
-    /// Notes it in the state. The handoff comes before the state, as at a checkpoint: the state never names facts that the file
-    /// does not have.
-    fn note(&self, state: &mut RunState) {
+impl RefreshedHandoff {
+    /// Writes it into the state. The handoff file comes before the state, as at a checkpoint: the state never
+    /// names facts that the file lacks.
+    fn write_to_state(&self, state: &mut RunState) {
         let (checkpoint, handoff) = (&mut state.context_checkpoint, &self.handoff);
-        checkpoint.files_in_progress.clone_from(&handoff.files);
+        checkpoint.files_in_progress.clone_from(&handoff.changed_files);
         checkpoint.current_todo_item = handoff.current_item.clone().unwrap_or_default();
-        checkpoint.item_work.clone_from(&handoff.work);
-        checkpoint.head = handoff.git.as_ref().and_then(|git| git.head.clone());
+        checkpoint.item_work.clone_from(&handoff.item_work);
+        checkpoint.head = handoff.git.as_ref().and_then(|git| git.head_commit.clone());
         if !checkpoint.item_work.is_begun {
             checkpoint.progress_on_item = NOT_BEGUN.to_owned();
             checkpoint.next_step.clear();
@@ -250,68 +279,87 @@ impl Renewed {
     }
 }
 
-/// The generated part is renewed (a commit may have come since), the session's notes are read back. The caller notes both in the
-/// state.
+/// Updates the generated part of the handoff, because a commit may have come since, and reads back the
+/// session's notes. The caller writes both into the state.
 fn refresh_handoff(
     context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
-) -> Result<Option<Renewed>, StoreError> {
+) -> Result<Option<RefreshedHandoff>, StoreError> {
     let (project, checkpoint) = (context.project, &state.context_checkpoint);
     if checkpoint.iteration != state.iteration || checkpoint.handoff_file.is_empty() || !checkpoint.active {
         return Ok(None);
     }
-    let Some(path) = project.handoff_path(&checkpoint.handoff_file) else { return Ok(None) };
-    let old = disk::read_text(&path)?.unwrap_or_default();
+    let Some(path) = project.resolve_handoff(&checkpoint.handoff_file) else { return Ok(None) };
+    let old_text = disk::read_text(&path)?.unwrap_or_default();
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    let asked = Asked { project, transcript, record, run: Some(state), cause: checkpoint.cause, calls: &[] };
-    let found = Handoff {
-        level: checkpoint.level,
-        percent: checkpoint.percent_at_checkpoint,
-        percent_used: checkpoint.percent_used,
-        transcript: record.start.transcript_path.clone(),
-        ..facts::of_session(&asked)
+    let facts_input = FactsInput {
+        project,
+        transcript_path: transcript,
+        record,
+        run: Some(state),
+        cause: checkpoint.cause,
+        pending_calls: &[],
     };
-    let mut fresh = with_run(project, Some(state), &record.session_id, found);
-    if let Some(git) = &mut fresh.git {
-        git.work.clone_from(&checkpoint.work);
+    let handoff = Handoff {
+        level: checkpoint.level,
+        usage_percent: checkpoint.percent_at_checkpoint,
+        client_usage_percent: checkpoint.percent_used,
+        transcript_path: record.start.transcript_path.clone(),
+        ..facts::gather_facts(&facts_input)
+    };
+    let mut new_handoff = add_run_and_memory(project, Some(state), &record.session_id, handoff);
+    if let Some(git) = &mut new_handoff.git {
+        git.wip_outcome.clone_from(&checkpoint.work_outcome);
     }
-    let notes = Notes::in_message(&last_words(record));
-    // The last message is the session's last word: it comes after whatever was noted before.
-    let text = handoff::renewed(&fresh, &notes, &old, context.settings.handoff_bytes);
+    let notes = HandoffNotes::from_message(&sanitized_last_message(record));
+    // The last message comes after all notes that were written before.
+    let text =
+        handoff::refresh_without_secrets(&new_handoff, &notes, &old_text, context.settings.handoff_bytes);
     disk::replace(&path, text.as_bytes(), Durability::Durable)?;
-    Ok(Some(Renewed { notes: Notes::parse(&text), handoff: fresh }))
+    Ok(Some(RefreshedHandoff { notes: HandoffNotes::parse(&text), handoff: new_handoff }))
 }
 
-/// What the user reads in the morning, and the next session in its prompt if this one ticked nothing.
-fn paragraph(state: &RunState, record: &SessionRecord) -> String {
-    let ticked: Vec<String> =
-        state.ticked_now().iter().map(|item| format!("\"{}\"", clip(item, 80))).collect();
-    let ticked =
-        if ticked.is_empty() { "no item ticked".to_owned() } else { format!("ticked {}", ticked.join(", ")) };
+/// Renders the paragraph that the user reads in the morning, and the next session in its prompt if this one
+/// ticked nothing.
+fn render_progress_paragraph(state: &RunState, record: &SessionRecord) -> String {
+    let ticked_items: Vec<String> = state
+        .items_ticked_in_iteration()
+        .iter()
+        .map(|item| format!("\"{}\"", truncate_end(item, 80)))
+        .collect();
+    let ticked_text = if ticked_items.is_empty() {
+        "no item ticked".to_owned()
+    } else {
+        format!("ticked {}", ticked_items.join(", "))
+    };
     let checkpoint = &state.context_checkpoint;
-    let checkpoint = if checkpoint.active && checkpoint.iteration == state.iteration {
+    let checkpoint_text = if checkpoint.active && checkpoint.iteration == state.iteration {
         format!(
             " Checkpoint ({}, {}): {}.",
-            checkpoint.cause.shown_word(),
+            checkpoint.cause.display_text(),
             checkpoint.level,
             checkpoint.handoff_file
         )
     } else {
         String::new()
     };
-    let words = one_line(&last_words(record));
-    let words = if words.is_empty() { String::new() } else { format!(" Last words: {}", clip(&words, 300)) };
-    let ended = match (&record.end.ended_by_us, &state.iteration_record.ending) {
+    let message = to_single_line(&sanitized_last_message(record));
+    let message_text = if message.is_empty() {
+        String::new()
+    } else {
+        format!(" Last words: {}", truncate_end(&message, 300))
+    };
+    let ending_text = match (&record.end.hook_end_reason, &state.iteration_record.ending) {
         (Some(why), _) => format!(" Ended by Plimsoll: {why}."),
-        (None, Some(Ending::Crashed(why))) => format!(" The client {why}."),
+        (None, Some(SessionEnding::Crashed(why))) => format!(" The client {why}."),
         _ => String::new(),
     };
     format!(
-        "[{}] Iteration {}: {ticked}; peak {}%; {} open.{checkpoint}{ended}{words}\n\n",
-        clock::stamp(clock::now()),
+        "[{}] Iteration {}: {ticked_text}; peak {}%; {} open.{checkpoint_text}{ending_text}{message_text}\n\n",
+        clock::to_timestamp(clock::now()),
         state.iteration,
-        record.usage.peak_percent,
-        state.items.todo_items.len()
+        record.usage.peak_projected_percent,
+        state.plan_items.todo_items.len()
     )
 }

@@ -1,98 +1,110 @@
-//! A session that has ended: the record of its end, and the value in which what it left goes on to the later steps.
+//! A session that has ended: records its end, and passes what it left on to the later steps.
 
-use crate::context::measure::{Measurement, Question, measure};
-use crate::run::day;
-use crate::run::footing::footing;
+use crate::context::measure::{MeasureInput, Measurement, measure_usage};
+use crate::run::daily_spending;
+use crate::run::fingerprint::read_fingerprint;
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use crate::turns::capture;
-use crate::turns::catch_up::own_transcript;
-use plimsoll_domain::state::{Phase, WorktreeFingerprint};
-use plimsoll_domain::{Ending, RunState, SessionRecord, Timestamp};
+use crate::turns::catch_up::verified_transcript_path;
+use plimsoll_domain::state::{IterationPhase, WorktreeFingerprint};
+use plimsoll_domain::{RunState, SessionEnding, SessionRecord, Timestamp};
 use plimsoll_store::{StoreError, clock};
 use std::path::Path;
 
-/// What a session has left. Each step takes it from the one before and hands it on with the state as that is now.
+/// The data that an ended session has left. Each step takes it from the previous one and passes it on with
+/// the newest state.
 pub(super) struct EndedSession {
-    /// The number of its iteration. A newer state may be about another one.
+    /// The number of its iteration. A newer state may belong to another one.
     pub(super) iteration: u32,
     pub(super) state: RunState,
-    /// Its record as its hooks left it.
+    /// The session's record as its hooks left it.
     pub(super) record: SessionRecord,
-    pub(super) ending: Ending,
-    /// The worktree before our own commit, which is not the session's work.
+    pub(super) ending: SessionEnding,
+    /// The fingerprint of the worktree before our own commit, which is not the session's work.
     pub(super) fingerprint: WorktreeFingerprint,
-    /// Its usage after its last answer.
+    /// The usage after its last response.
     pub(super) measurement: Measurement,
 }
 
 impl EndedSession {
-    /// Its transcript.
     pub(super) fn transcript(&self) -> Option<&Path> {
         self.record.start.transcript_path.as_ref().map(Path::new)
     }
 }
 
-/// Records how the session ended and what it used, once: the phase says whether that was done. From here on a kill
-/// leaves an iteration that has ended and waits to be judged.
-pub(super) fn record_end(
+/// Records once how the session ended and what it used; the phase shows whether that was done. After this a
+/// kill leaves an iteration that has ended and waits to be judged.
+pub(super) fn record_session_end(
     context: &RunContext<'_>,
-    ended: &SessionResult,
+    result: &SessionResult,
 ) -> Result<Option<RunState>, StoreError> {
-    context.update(|state| {
+    context.update_state(|state| {
         let record = &mut state.iteration_record;
-        if matches!(record.phase, Phase::Planned | Phase::Spawned) {
-            record.phase = Phase::Ended;
-            record.ended_at = Some(clock::stamp(ended.at.unwrap_or_else(clock::now)));
-            record.ending = Some(ended.ending.clone());
-            record.resets_at.clone_from(&ended.resets_at);
-            record.denied_tool = ended.denied_tools.first().cloned();
-            record.api_trouble = None;
-            record.tokens = ended.tokens;
-            // In the same write as the phase: after a kill nothing of the money, the tokens or the quota counts twice.
-            state.iteration_record.cost_usd = day::add_session(context, state, ended);
-            state.iteration_record.is_cost_unknown = ended.cost.is_none();
-            for tool in &ended.denied_tools {
+        if matches!(record.phase, IterationPhase::Planned | IterationPhase::Spawned) {
+            record.phase = IterationPhase::Ended;
+            record.ended_at = Some(clock::to_timestamp(result.ended_at.unwrap_or_else(clock::now)));
+            record.ending = Some(result.ending.clone());
+            record.resets_at.clone_from(&result.limit_resets_at);
+            record.denied_tool = result.denied_tools.first().cloned();
+            record.api_retry = None;
+            record.tokens = result.tokens;
+            // In the same write as the phase, so that after a kill no cost, tokens or quota count twice.
+            state.iteration_record.cost_usd = daily_spending::add_session_cost(context, state, result);
+            state.iteration_record.is_cost_unknown = result.cost.is_none();
+            for tool in &result.denied_tools {
                 if !state.outcomes.denied_tools.contains(tool) {
                     state.outcomes.denied_tools.push(tool.clone());
                 }
             }
-            if let Some(quota) = &ended.quota {
-                state.spent.quota.merge(quota);
+            if let Some(quota) = &result.quota {
+                state.spending.quota.update_from(quota);
             }
-            note_history(state);
+            update_history(state);
         }
         state.clone()
     })
 }
 
-fn note_history(state: &mut RunState) {
+fn update_history(state: &mut RunState) {
     let record = state.iteration_record.clone();
-    let at = |moment: &Option<Timestamp>| moment.as_ref().and_then(clock::moment);
-    let seconds =
-        at(&record.ended_at).zip(at(&record.started_at)).map(|(end, start)| (end - start).num_seconds());
-    let entry = state.history_of(record.iteration);
-    // A limit may bring several sessions under one number.
-    entry.cost_usd += record.cost_usd;
-    entry.seconds += seconds.unwrap_or(0).max(0).unsigned_abs();
-    entry.ending = record.ending.map(|ending| ending.word().to_owned()).unwrap_or_default();
+    let parse_time = |moment: &Option<Timestamp>| moment.as_ref().and_then(clock::parse_timestamp);
+    let seconds = parse_time(&record.ended_at)
+        .zip(parse_time(&record.started_at))
+        .map(|(end, start)| (end - start).num_seconds());
+    let history_entry = state.history_entry_or_insert(record.iteration);
+    // A limit may cause several sessions under one number.
+    history_entry.cost_usd += record.cost_usd;
+    history_entry.duration_seconds += seconds.unwrap_or(0).max(0).unsigned_abs();
+    history_entry.ending = record.ending.map(|ending| ending.as_str().to_owned()).unwrap_or_default();
 }
 
-/// Looks at what the session left. It writes copies alone (working memory, turn log), and their troubles must not end
-/// the run. After a crash the next process looks again, and finds the same.
-pub(super) fn observe_end(context: &RunContext<'_>, state: RunState) -> EndedSession {
+/// Observes what the session left. It writes only copies (working memory, turn log), whose failure must not
+/// end the run. After a crash the next process observes the same again.
+pub(super) fn observe_session_end(context: &RunContext<'_>, state: RunState) -> EndedSession {
     let (project, settings) = (context.project, context.settings);
-    if state.options.memory {
-        let _ = plimsoll_store::memory::keep(project);
+    if state.options.uses_working_memory {
+        let _ = plimsoll_store::memory::create_copy(project);
     }
-    let record = context.session_record(&state);
+    let record = context.load_session_record(&state);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
-    // What a killed session has not recorded itself.
-    if let Some(own) = transcript.and_then(|named| own_transcript(project, named)) {
-        let _ = capture::at_end(project, &record.session_id, &own, capture::CaptureLimits::USER);
+    // Captures what a killed session has not recorded itself.
+    if let Some(own_path) = transcript.and_then(|named| verified_transcript_path(project, named)) {
+        let _ = capture::capture_ended_session(
+            project,
+            &record.session_id,
+            &own_path,
+            capture::CaptureLimits::USER,
+        );
     }
-    let measurement = measure(&Question { project, settings, record: &record, transcript, calls: &[] });
+    let measurement = measure_usage(&MeasureInput {
+        project,
+        settings,
+        record: &record,
+        transcript_path: transcript,
+        pending_calls: &[],
+    });
     let ending = state.iteration_record.ending.clone().unwrap_or_default();
-    let (iteration, fingerprint) = (state.iteration, footing(project));
+    let (iteration, fingerprint) = (state.iteration, read_fingerprint(project));
     EndedSession { iteration, state, record, ending, fingerprint, measurement }
 }

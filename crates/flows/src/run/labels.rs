@@ -4,35 +4,49 @@ use plimsoll_domain::{RunState, SessionId};
 use plimsoll_policy::telemetry;
 use plimsoll_store::environment;
 
-/// Labels for the client's own telemetry, where the user has it; a name or an item may hold a secret, and labels leave the
-/// machine.
-pub(super) fn of_session(state: &RunState, session_id: &SessionId, has_spans: bool) -> Vec<(String, String)> {
-    let name = plimsoll_secrets::without(&state.options.task_name);
-    let item = state.iteration_record.item.as_deref().map(plimsoll_secrets::without);
-    let session = telemetry::Labelled {
+/// Returns the labels of a session for the client's own telemetry, if the user has it on. Secrets are removed
+/// from the name and the item, because labels leave the machine.
+pub(super) fn session_labels(
+    state: &RunState,
+    session_id: &SessionId,
+    has_spans: bool,
+) -> Vec<(String, String)> {
+    let run_name = plimsoll_secrets::redact(&state.options.task_name);
+    let item = state.iteration_record.item.as_deref().map(plimsoll_secrets::redact);
+    let labeled_session = telemetry::LabeledSession {
         run_id: &state.run_id,
-        run_name: &name,
+        run_name: &run_name,
         iteration: state.iteration,
         session_id,
         item: item.as_deref(),
     };
-    owned(telemetry::variables(&users(has_spans), session))
+    to_owned_pairs(telemetry::telemetry_variables_for_session(&user_environment(has_spans), labeled_session))
 }
 
-/// The same for the run of an item of a parallel run, whose sessions add their own.
-pub(crate) fn of_worker(run: &RunState, item: usize, attempt: u64, has_spans: bool) -> Vec<(String, String)> {
-    owned(telemetry::of_worker(&users(has_spans), &run.run_id, item, attempt))
+/// Returns the labels of the run of one item of a parallel run; its sessions add their own.
+pub(crate) fn worker_labels(
+    run: &RunState,
+    item_number: usize,
+    attempt: u64,
+    has_spans: bool,
+) -> Vec<(String, String)> {
+    to_owned_pairs(telemetry::telemetry_variables_for_worker(
+        &user_environment(has_spans),
+        &run.run_id,
+        item_number,
+        attempt,
+    ))
 }
 
-fn users(has_spans: bool) -> telemetry::Environment {
-    telemetry::Environment {
-        enabled: environment::variable(telemetry::ENABLED),
-        attributes: environment::variable(telemetry::ATTRIBUTES),
-        parent: environment::variable(telemetry::PARENT),
-        has_spans,
+fn user_environment(has_spans: bool) -> telemetry::TelemetryEnvironment {
+    telemetry::TelemetryEnvironment {
+        enable_telemetry: environment::variable(telemetry::ENABLE_VARIABLE),
+        resource_attributes: environment::variable(telemetry::RESOURCE_ATTRIBUTES_VARIABLE),
+        traceparent: environment::variable(telemetry::TRACEPARENT_VARIABLE),
+        exports_run_spans: has_spans,
     }
 }
 
-fn owned(variables: Vec<(&'static str, String)>) -> Vec<(String, String)> {
+fn to_owned_pairs(variables: Vec<(&'static str, String)>) -> Vec<(String, String)> {
     variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

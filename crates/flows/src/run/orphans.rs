@@ -1,39 +1,41 @@
-//! What a run that died, or was killed, leaves working: its client, and the tools that the client started.
+//! Processes that a killed run leaves running: its client, and the tools that the client started.
 
 use crate::hook_invocation::{RUN_VARIABLE, SESSION_VARIABLE};
 use plimsoll_domain::RunState;
 use plimsoll_launcher::process;
 use std::time::Duration;
 
-/// The client of the current iteration, if it lives: known by pid and start, or found by its session and run
-/// where its `plimsoll run` died before it could note them.
-pub(crate) fn orphan(run: &RunState) -> Option<process::Identity> {
+/// Returns the client of the current iteration if it is alive: known by pid and start time, or found by its
+/// session and run if its `plimsoll run` died before it could record them.
+pub(crate) fn find_orphaned_client(run: &RunState) -> Option<process::ProcessIdentity> {
     let record = &run.iteration_record;
     let session_id = run.session_id.as_deref().filter(|id| !id.is_empty())?;
-    let known =
-        record.pid.zip(record.process_started).map(|(pid, started)| process::Identity { pid, started });
-    // By pid and start time, for pids come back. The search by ids is for a kill between the client's start and the
-    // state, when no pid has been written.
-    known
-        .filter(|known| process::is_alive(*known))
-        .or_else(|| process::find(session_id, &format!("{RUN_VARIABLE}={}", run.run_id)))
+    let recorded = record
+        .pid
+        .zip(record.process_start_ticks)
+        .map(|(pid, started)| process::ProcessIdentity { pid, start_time: started });
+    // By pid and start time, because pids are reused. The search by ids covers a kill between the client's
+    // start and the write of the state, when no pid has been recorded.
+    recorded.filter(|recorded| process::is_alive(*recorded)).or_else(|| {
+        process::find_by_argument_and_variable(session_id, &format!("{RUN_VARIABLE}={}", run.run_id))
+    })
 }
 
-/// A client that was killed leaves its tools working: they would work into the next session.
-pub(crate) fn end_left_behind(run: &RunState) {
-    // SIGKILL to the client leaves its running Bash tool finishing its work; SIGTERM and SIGINT stop it (2.1.329).
-    if let Some(settings) = settings_of(run) {
-        end_started_with(&settings);
+/// Ends the tools that a killed client left running: they would continue into the next session.
+pub(crate) fn end_surviving_processes(run: &RunState) {
+    // SIGKILL to the client leaves its running Bash tool alive; SIGTERM and SIGINT stop it (2.1.329).
+    if let Some(markers) = session_environment_markers(run) {
+        end_processes_with_environment(&markers);
     }
 }
 
-/// Ends the processes that carry these settings of a session in their environment.
-pub(crate) fn end_started_with([run, session]: &[String; 2]) {
-    process::end_left_behind([run, session], Duration::from_secs(1));
+/// Ends the processes that have these variables of a session in their environment.
+pub(crate) fn end_processes_with_environment([run, session]: &[String; 2]) {
+    process::end_surviving_processes([run, session], Duration::from_secs(1));
 }
 
-/// What is in the environment of everything that is started inside the current session.
-pub(crate) fn settings_of(run: &RunState) -> Option<[String; 2]> {
+/// Returns the variables that every process started inside the current session has in its environment.
+pub(crate) fn session_environment_markers(run: &RunState) -> Option<[String; 2]> {
     let session_id = run.session_id.as_ref().filter(|id| !id.is_empty())?;
     Some([format!("{RUN_VARIABLE}={}", run.run_id), format!("{SESSION_VARIABLE}={session_id}")])
 }

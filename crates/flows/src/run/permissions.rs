@@ -1,30 +1,32 @@
-//! Whether the client will let a session run commands: in a run nobody is there to ask.
+//! Checks whether the client will let a session run commands: in a run nobody is there to approve them.
 
-use crate::install::places::settings_files;
-use plimsoll_policy::allow;
-use plimsoll_policy::models::without_option;
-use plimsoll_protocol::client_settings::PermissionKeys;
+use crate::install::install_paths::settings_files;
+use plimsoll_policy::models::split_off_option;
+use plimsoll_policy::tool_permissions;
+use plimsoll_protocol::client_settings::PermissionSettings;
 use plimsoll_store::{Project, disk};
 
-/// False if neither the client's arguments nor its settings seem to allow Bash. It may be allowed in ways that are not seen, such
-/// as by a hook.
-pub fn seem_to_allow_bash(project: &Project, client_arguments: &[String]) -> bool {
+/// Returns false if neither the client's arguments nor its settings seem to allow Bash. It may be allowed in
+/// ways that cannot be detected, such as by a hook.
+pub fn is_bash_probably_allowed(project: &Project, client_arguments: &[String]) -> bool {
     let texts = client_settings_texts(project, client_arguments);
-    let keys: Vec<PermissionKeys> = texts.map(|text| PermissionKeys::parse(text.as_bytes())).collect();
-    allow::arguments_allow_bash(client_arguments) || allow::settings_allow_bash(&keys)
+    let permission_settings: Vec<PermissionSettings> =
+        texts.map(|text| PermissionSettings::parse(text.as_bytes())).collect();
+    tool_permissions::arguments_allow_bash(client_arguments)
+        || tool_permissions::settings_allow_bash(&permission_settings)
 }
 
-/// Returns the texts of the client's settings, the deciding one first: what the user gives with `--settings`, then the files. Texts
-/// that cannot be read are left out.
+/// Returns the texts of the client's settings, the one with the highest precedence first: `--settings` from
+/// the user, then the files. Texts that cannot be read are left out.
 pub(super) fn client_settings_texts(
     project: &Project,
     client_arguments: &[String],
 ) -> impl Iterator<Item = String> {
-    let (_, given) = without_option(client_arguments, "--settings");
-    let given = given.map(|given| match given.trim_start().starts_with('{') {
+    let (_, settings_argument) = split_off_option(client_arguments, "--settings");
+    let settings_argument = settings_argument.map(|given| match given.trim_start().starts_with('{') {
         true => given,
         false => disk::read_text(&project.root().join(given)).ok().flatten().unwrap_or_default(),
     });
     let files = settings_files(project.root()).filter_map(|file| disk::read_text(&file).ok().flatten());
-    given.into_iter().chain(files)
+    settings_argument.into_iter().chain(files)
 }

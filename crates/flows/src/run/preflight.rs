@@ -1,18 +1,19 @@
-//! What must be so before a run begins: arguments, client, hook programs, and the lock of the one `plimsoll run`.
+//! Checks the preconditions of a run: arguments, client, hook programs, and the lock that allows only one
+//! `plimsoll run`.
 
-use super::{ClientError, Options, RunError, SettingsFault};
-use crate::install::places::{hooks_in, settings_files};
-use crate::install::{command_for, is_copied, program_home, ready_programs};
-use plimsoll_policy::models::{OPTION, without_option};
-use plimsoll_policy::read_only::can_confine;
-use plimsoll_protocol::settings::{self, HookSupport, OurHook, Parts, agent, servers};
+use super::{ClientError, ClientSettingsError, LaunchOptions, RunError};
+use crate::install::install_paths::{our_hooks_in_file, settings_files};
+use crate::install::{are_programs_copied, copy_and_link_programs, program_home, session_command};
+use plimsoll_policy::models::{MODEL_OPTION, split_off_option};
+use plimsoll_policy::read_only::supports_restricted_mode;
+use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, OurHookEntry, agent, servers};
 use plimsoll_store::{Project, StoreError, disk, environment, lock, state_file};
 use std::path::Path;
 use std::time::Duration;
 
-/// Arguments that would take the session out of our hands.
-// Each iteration is a fresh session under an id of ours, and its output is read as stream-json.
-const OURS: [&str; 10] = [
+/// Arguments that only `plimsoll run` itself may set.
+// Each iteration is a fresh session under an id that we choose, and its output is read as stream-json.
+const RESERVED_ARGUMENTS: [&str; 10] = [
     "-p",
     "--print",
     "--output-format",
@@ -25,171 +26,207 @@ const OURS: [&str; 10] = [
     "--fork-session",
 ];
 
-/// A killed `run` takes a moment to let go of its lock.
+/// How long to wait for the run lock: a killed `run` takes a moment to release it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What must be so before a run is created or changed: a start that fails leaves no run behind.
+/// The results of the checks before a run is created or changed: a start that fails leaves no run behind.
 #[derive(Debug)]
 pub struct Preflight {
-    /// Our hooks, with the user's own `--settings`, as `--settings` takes them.
-    pub(super) hooks: String,
-    /// The working memory's server and agent, as the client takes them; nothing without it.
+    /// The value for `--settings`: our hooks, merged with the user's own `--settings`.
+    pub(super) hook_settings: String,
+    /// The client's arguments for the working memory's server and agent; empty without the memory.
     pub(super) memory_arguments: Vec<String>,
-    /// What the user passes on to the client beside that.
+    /// The other arguments that the user passes on to the client.
     pub(super) client_arguments: Vec<String>,
-    /// The model that the user passes on to it.
-    pub(super) model: Option<String>,
-    /// The client's era.
-    pub(super) era: HookSupport,
-    /// Which of our entries each session is given.
-    pub(super) hook_parts: Parts,
-    /// The client's version, as it says it when it is asked.
-    pub(super) version: String,
-    /// Held as long as the run is at work.
-    pub(super) _only: lock::RunLock,
+    /// The model that the user passes on to the client.
+    pub(super) user_model: Option<String>,
+    /// Which hook events the client supports.
+    pub(super) hook_support: HookSupport,
+    /// Which of our hook entries each session gets.
+    pub(super) entry_options: EntryOptions,
+    /// The client's version, as it reports it.
+    pub(super) client_version: String,
+    /// Held for as long as the run is active.
+    pub(super) _run_lock: lock::RunLock,
 }
 
-/// Refuses arguments that would take a session out of our hands.
-pub(crate) fn check_arguments(arguments: &[String]) -> Result<(), RunError> {
-    let is_ours = |argument: &&String| OURS.contains(&argument.split('=').next().unwrap_or_default());
-    match arguments.iter().find(is_ours) {
-        Some(argument) => Err(RunError::Argument(argument.clone())),
+/// Rejects arguments that only `plimsoll run` itself may set.
+pub(crate) fn check_reserved_arguments(arguments: &[String]) -> Result<(), RunError> {
+    let is_reserved =
+        |argument: &&String| RESERVED_ARGUMENTS.contains(&argument.split('=').next().unwrap_or_default());
+    match arguments.iter().find(is_reserved) {
+        Some(argument) => Err(RunError::ReservedArgument(argument.clone())),
         None => Ok(()),
     }
 }
 
-/// The client's version as it says it; an error for another program, and for a client that is too old for our hooks.
-pub(crate) fn check_client(client: &Path) -> Result<String, ClientError> {
-    let version =
-        plimsoll_launcher::client_version(client).ok_or_else(|| ClientError::Silent(client.to_owned()))?;
+/// Returns the version that the client reports. Fails for another program, and for a client that is too old
+/// for our hooks.
+pub(crate) fn check_client_version(client: &Path) -> Result<String, ClientError> {
+    let version = plimsoll_launcher::query_client_version(client)
+        .ok_or_else(|| ClientError::NoVersionOutput(client.to_owned()))?;
     if !version.contains("Claude Code") {
-        let answer = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(&version), 80);
-        return Err(ClientError::OtherProgram { program: client.to_owned(), answer });
+        let version_output =
+            plimsoll_domain::text::truncate_end(&plimsoll_domain::text::to_single_line(&version), 80);
+        return Err(ClientError::OtherProgram { program: client.to_owned(), version_output });
     }
-    match plimsoll_policy::client::too_old(&version) {
-        Some(words) => Err(ClientError::TooOld(words)),
+    match plimsoll_policy::client::too_old_reason(&version) {
+        Some(message) => Err(ClientError::TooOld(message)),
         None => Ok(version),
     }
 }
 
-/// Refuses a client of this version for a session that must stay inside the project.
-pub(crate) fn check_can_confine(what: &'static str, client: &Path, version: &str) -> Result<(), ClientError> {
-    if can_confine(version) {
+/// Rejects a client whose version cannot confine a session to the project.
+pub(crate) fn check_client_can_confine(
+    feature: &'static str,
+    client: &Path,
+    version: &str,
+) -> Result<(), ClientError> {
+    if supports_restricted_mode(version) {
         return Ok(());
     }
-    let answer = plimsoll_domain::text::clip(&plimsoll_domain::text::one_line(version), 80);
-    Err(ClientError::TooOldToConfine { what, program: client.to_owned(), answer })
+    let version_output =
+        plimsoll_domain::text::truncate_end(&plimsoll_domain::text::to_single_line(version), 80);
+    Err(ClientError::TooOldToConfine { feature, program: client.to_owned(), version_output })
 }
 
 impl Preflight {
-    /// Refuses reviews, one after so many items (0 for none), by a client that cannot keep them inside the project.
-    pub fn check_review(&self, options: &Options, review_every: u32) -> Result<(), RunError> {
+    /// Rejects reviews, one after this many items (0 for none), by a client that cannot confine them to the
+    /// project.
+    pub fn check_review_support(&self, options: &LaunchOptions, review_every: u32) -> Result<(), RunError> {
         match review_every {
             0 => Ok(()),
-            _ => Ok(check_can_confine("--review", &options.client, &self.version)?),
+            _ => Ok(check_client_can_confine("--review", &options.client, &self.client_version)?),
         }
     }
 }
 
-/// Looks at the arguments, the client and the hook programs, and takes the lock of the one `plimsoll run`.
-pub fn prepare(project: &Project, options: &Options) -> Result<Preflight, RunError> {
-    check_arguments(&options.client_arguments)?;
-    let (client_arguments, users) = without_option(&options.client_arguments, SETTINGS);
-    let (client_arguments, model) = without_option(&client_arguments, OPTION);
-    let (parts, version) = parts(options)?;
-    let installed: Vec<OurHook> = settings_files(project.root()).flat_map(|file| hooks_in(&file)).collect();
-    // With the memory where it is installed: only an entry with the same words runs once.
-    let memory = parts.memory || installed.iter().any(OurHook::is_memorys);
-    let hook_parts = Parts { memory: memory && parts.era == HookSupport::Modern, ..parts };
-    let hooks = match users {
-        Some(users) => with_users(project, &users, hook_parts, &installed)
-            .map_err(|fault| ClientError::Settings { given: users, fault })?,
-        None => settings::hooks_only(hook_parts, &spelling(&installed)).to_string(),
+/// Checks the arguments, the client and the hook programs, and acquires the lock that allows only one
+/// `plimsoll run`.
+pub fn check_and_lock_run(project: &Project, options: &LaunchOptions) -> Result<Preflight, RunError> {
+    check_reserved_arguments(&options.client_arguments)?;
+    let (client_arguments, user_settings) = split_off_option(&options.client_arguments, SETTINGS_FLAG);
+    let (client_arguments, user_model) = split_off_option(&client_arguments, MODEL_OPTION);
+    let (base_options, version) = entry_options_and_version(options)?;
+    let installed_hooks: Vec<OurHookEntry> =
+        settings_files(project.root()).flat_map(|file| our_hooks_in_file(&file)).collect();
+    // With the memory if the project has it installed: only an entry with the same command text runs once.
+    let has_memory = base_options.include_memory || installed_hooks.iter().any(OurHookEntry::is_for_memory);
+    let entry_options = EntryOptions {
+        include_memory: has_memory && base_options.hook_support == HookSupport::Modern,
+        ..base_options
     };
-    let memory_arguments = if parts.memory { memory_arguments(project, options)? } else { Vec::new() };
-    let _only = lock::acquire_run(project, LOCK_TIMEOUT).map_err(|error| match error {
-        StoreError::Busy { .. } => RunError::Busy(named(project)),
+    let hook_settings = match user_settings {
+        Some(user_settings) => {
+            merge_hooks_into_settings(project, &user_settings, entry_options, &installed_hooks)
+                .map_err(|fault| ClientError::Settings { given: user_settings, fault })?
+        }
+        None => settings::hooks_settings(entry_options, &hook_command_spelling(&installed_hooks)).to_string(),
+    };
+    let memory_arguments =
+        if base_options.include_memory { memory_arguments(project, options)? } else { Vec::new() };
+    let _run_lock = lock::acquire_run_lock(project, LOCK_TIMEOUT).map_err(|error| match error {
+        StoreError::Locked { .. } => RunError::Busy(describe_active_run(project)),
         error => RunError::Store(error),
     })?;
-    let era = parts.era;
-    Ok(Preflight { hooks, memory_arguments, client_arguments, model, era, hook_parts, version, _only })
+    let hook_support = base_options.hook_support;
+    Ok(Preflight {
+        hook_settings,
+        memory_arguments,
+        client_arguments,
+        user_model,
+        hook_support,
+        entry_options,
+        client_version: version,
+        _run_lock,
+    })
 }
 
-/// The client uses only the last one, and a user's own would switch our hooks off.
-const SETTINGS: &str = "--settings";
+// The client uses only the last `--settings`, so the user's own would turn our hooks off.
+const SETTINGS_FLAG: &str = "--settings";
 
-/// The user's settings (JSON, or a file with it) with our hooks in them.
-fn with_users(
+/// Returns the user's settings (JSON, or a file with it) with our hooks merged in.
+fn merge_hooks_into_settings(
     project: &Project,
-    users: &str,
-    parts: Parts,
-    installed: &[OurHook],
-) -> Result<String, SettingsFault> {
-    let text = if users.trim_start().starts_with('{') {
-        users.to_owned()
+    user_settings: &str,
+    entry_options: EntryOptions,
+    installed_hooks: &[OurHookEntry],
+) -> Result<String, ClientSettingsError> {
+    let settings_text = if user_settings.trim_start().starts_with('{') {
+        user_settings.to_owned()
     } else {
-        disk::read_text(&project.root().join(users))?.ok_or(SettingsFault::Missing)?
+        disk::read_text(&project.root().join(user_settings))?.ok_or(ClientSettingsError::Missing)?
     };
-    Ok(settings::install(&text, parts, &spelling(installed))?.text)
+    Ok(settings::install(&settings_text, entry_options, &hook_command_spelling(installed_hooks))?.text)
 }
 
-/// The run that another `plimsoll run` works for, as far as the state shows.
-fn named(project: &Project) -> String {
-    let state = state_file::load(project, None).ok().flatten();
+/// Describes the run of the other `plimsoll run`, as far as the state shows it.
+fn describe_active_run(project: &Project) -> String {
+    let state = state_file::load_state(project, None).ok().flatten();
     state.map_or(String::new(), |state| {
         format!(
             ": the run \"{}\" ({}), iteration {}",
-            plimsoll_domain::text::one_line(&state.options.task_name),
+            plimsoll_domain::text::to_single_line(&state.options.task_name),
             state.run_id,
             state.iteration
         )
     })
 }
 
-/// Which of our hooks the client's version knows. They are passed along always: identical entries of the project's
-/// settings run once, and an agent's `git clean` cannot take these away.
-fn parts(options: &Options) -> Result<(Parts, String), RunError> {
+/// Returns which of our hooks the client's version supports, and the version. The hooks are always passed to
+/// the client: identical entries in the project's settings run only once, and an agent's `git clean` cannot
+/// remove the passed ones.
+fn entry_options_and_version(options: &LaunchOptions) -> Result<(EntryOptions, String), RunError> {
     let client = &options.client;
-    let version = check_client(client)?;
-    let answer = || plimsoll_domain::text::one_line(&version);
-    let era = HookSupport::of_client(&version);
-    if options.memory && era != HookSupport::Modern {
-        return Err(ClientError::TooOldForMemory { program: client.clone(), answer: answer() }.into());
+    let version = check_client_version(client)?;
+    let version_output = || plimsoll_domain::text::to_single_line(&version);
+    let hook_support = HookSupport::from_client_version(&version);
+    if options.uses_working_memory && hook_support != HookSupport::Modern {
+        return Err(ClientError::TooOldForMemory {
+            program: client.clone(),
+            version_output: version_output(),
+        }
+        .into());
     }
-    let parts = if options.memory { era.with_memory() } else { era.into() };
-    let server = options.memory.then(|| servers::PROGRAM.to_owned());
-    let named: Vec<String> = settings::programs_of(parts).into_iter().chain(server).collect();
-    if is_copied() || missing(&named).is_some() {
-        ready_programs()?;
+    let entry_options =
+        if options.uses_working_memory { hook_support.with_memory() } else { hook_support.into() };
+    let server_program = options.uses_working_memory.then(|| servers::SERVER_PROGRAM.to_owned());
+    let programs: Vec<String> =
+        settings::program_names(entry_options).into_iter().chain(server_program).collect();
+    if are_programs_copied() || first_missing_program(&programs).is_some() {
+        copy_and_link_programs()?;
     }
-    let missing = missing(&named).cloned();
+    let missing_program = first_missing_program(&programs).cloned();
     let version = version.split_whitespace().next().unwrap_or_default().to_owned();
-    missing.map_or(Ok((parts, version)), |program| Err(RunError::NoHooks(program)))
+    missing_program.map_or(Ok((entry_options, version)), |program| Err(RunError::HookProgramMissing(program)))
 }
 
-/// The first of these programs that is neither beside this one nor on the PATH.
-fn missing(programs: &[String]) -> Option<&String> {
+/// Returns the first of these programs that is neither next to this one nor on the PATH.
+fn first_missing_program(programs: &[String]) -> Option<&String> {
     programs.iter().find(|program| {
-        let beside = program_home().map(|folder| folder.join(program));
-        !beside.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
+        let sibling_path = program_home().map(|folder| folder.join(program));
+        !sibling_path.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
     })
 }
 
-/// The server and the agent, where the project has not its own of our names. The client uses one of each flag, so
-/// a user's own beside ours would switch one of them off.
-fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>, RunError> {
-    let listed = disk::read_text(&project.root().join(".mcp.json"))?.unwrap_or_default();
-    let has_server = servers::entry(&listed).ok().flatten().is_some();
-    let has_agent = disk::exists(&project.root().join(".claude/agents").join(format!("{}.md", agent::NAME)));
-    let ours =
-        [("--mcp-config", has_server, servers::config(&command_for)), ("--agents", has_agent, agent::flag())];
+/// Returns the arguments for the server and the agent, unless the project has its own of these names. The
+/// client uses one of each flag, so a user's own flag next to ours would turn one of them off.
+fn memory_arguments(project: &Project, options: &LaunchOptions) -> Result<Vec<String>, RunError> {
+    let mcp_config_text = disk::read_text(&project.root().join(".mcp.json"))?.unwrap_or_default();
+    let has_server = servers::find_server_entry(&mcp_config_text).ok().flatten().is_some();
+    let has_agent =
+        disk::exists(&project.root().join(".claude/agents").join(format!("{}.md", agent::FRAME_AGENT_NAME)));
+    let definitions = [
+        ("--mcp-config", has_server, servers::mcp_config(&session_command)),
+        ("--agents", has_agent, agent::agents_flag_value()),
+    ];
     let mut arguments = Vec::new();
-    for (flag, is_installed, value) in ours {
-        let is_users = |argument: &String| argument.split('=').next() == Some(flag);
+    for (flag, is_installed, value) in definitions {
+        let is_user_flag = |argument: &String| argument.split('=').next() == Some(flag);
         if is_installed {
             continue;
         }
-        if options.client_arguments.iter().any(is_users) {
+        if options.client_arguments.iter().any(is_user_flag) {
             return Err(ClientError::FlagInUse(flag).into());
         }
         arguments.extend([flag.to_owned(), value.to_string()]);
@@ -197,12 +234,13 @@ fn memory_arguments(project: &Project, options: &Options) -> Result<Vec<String>,
     Ok(arguments)
 }
 
-/// How a hook program is named: as the settings that the client reads here name it, for only an identical entry
-/// runs once; else where it is. (A guarded entry is never identical; it yields to what a run gives.)
-fn spelling(installed: &[OurHook]) -> impl Fn(&str) -> String + '_ {
+/// Returns how a hook program is named in our settings: as in the settings that the client reads here,
+/// because only an identical entry runs once; otherwise by its path. (A guarded entry is never identical; it
+/// yields to the entries that a run passes.)
+fn hook_command_spelling(installed: &[OurHookEntry]) -> impl Fn(&str) -> String + '_ {
     move |program| {
-        let same = installed.iter().find(|hook| hook.program == program && !hook.guarded);
-        let works = same.filter(|hook| environment::find_program(&hook.command).is_some());
-        works.map_or_else(|| command_for(program), |hook| hook.command.clone())
+        let unguarded_hook = installed.iter().find(|hook| hook.program == program && !hook.guarded);
+        let working_hook = unguarded_hook.filter(|hook| environment::find_program(&hook.command).is_some());
+        working_hook.map_or_else(|| session_command(program), |hook| hook.command.clone())
     }
 }

@@ -1,139 +1,154 @@
-//! Writing PROMPT.md: only `run`, `start`, `gate` and `prompt` do, never a hook.
+//! Writes PROMPT.md. Only `run`, `start`, `gate` and `prompt` do so, never a hook.
 
 use crate::checkpoint::facts;
-use crate::checkpoint::work;
+use crate::checkpoint::item_work;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
-use plimsoll_domain::prompt::{self, Surroundings};
+use plimsoll_domain::prompt::{self, PromptContext};
 use plimsoll_domain::resume::Staleness;
 use plimsoll_domain::state::{Checkpoint, CommitRef};
 use plimsoll_domain::{RunState, TodoList};
 use plimsoll_launcher::git;
-use plimsoll_policy::item_in_hand::item_in_hand;
+use plimsoll_policy::current_item::current_open_item;
 use plimsoll_store::{Durability, Project, StoreError, disk, journal};
 
-/// How many commits of others are named at most.
-const COMMITS: usize = 8;
+/// How many commits since the checkpoint are listed at most.
+const MAX_LISTED_COMMITS: usize = 8;
 
 /// Why PROMPT.md could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The block has no end.
+    /// The block has no end mark.
     #[error(
         "PROMPT.md begins with Plimsoll's block, and its end mark `<!-- plimsoll:end -->` is missing: put it back above your own text, or remove the whole block"
     )]
-    NoEndMark,
+    MissingEndMark,
 }
 
-/// The user's own text, byte for byte: of PROMPT.md, or of the copy where an agent has taken that away.
-pub fn task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
-    match disk::read(&project.prompt())? {
-        Some(file) => Ok(Some(prompt::task_text(&file).map_err(|_| PromptError::NoEndMark)?.to_vec())),
-        None => Ok(disk::read(&copy_path(project))?),
+/// Returns the user's own text, byte for byte: from PROMPT.md, or from the copy if an agent has deleted that
+/// file.
+pub fn read_task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
+    match disk::read(&project.prompt_path())? {
+        Some(file) => {
+            Ok(Some(prompt::extract_task_text(&file).map_err(|_| PromptError::MissingEndMark)?.to_vec()))
+        }
+        None => Ok(disk::read(&task_copy_path(project))?),
     }
 }
 
-/// Writes PROMPT.md for the current iteration; answers with its bytes.
-pub fn write(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
-    write_with(project, state, facts::todo(project, state).as_ref())
+/// Writes PROMPT.md for the current iteration, and returns its content.
+pub fn write_prompt(project: &Project, state: &RunState) -> Result<Vec<u8>, PromptError> {
+    write_prompt_with_plan(project, state, facts::load_plan(project, state).as_ref())
 }
 
-/// The same for a caller that has just read the plan.
-pub fn write_with(
+/// Writes PROMPT.md like [`write`], for a caller that has just read the plan.
+pub fn write_prompt_with_plan(
     project: &Project,
     state: &RunState,
     todo: Option<&TodoList>,
 ) -> Result<Vec<u8>, PromptError> {
-    let task = whole_task(project, state)?.unwrap_or_else(|| state.options.objective.clone().into_bytes());
-    keep_copy(project, &task)?;
-    let resume = resumed(project, state, todo);
-    // A resume and the reasons of a refusal say the same in other words.
-    let is_told = resume.is_some() || !state.outcomes.refusals.is_empty();
-    let item = item_in_hand(state);
-    let around = Surroundings {
+    let task_bytes =
+        task_text_or_copy(project, state)?.unwrap_or_else(|| state.options.objective.clone().into_bytes());
+    save_task_copy(project, &task_bytes)?;
+    let resumed_checkpoint = checkpoint_to_resume(project, state, todo);
+    // A resumed checkpoint and the reasons of a refusal already contain this information.
+    let is_covered = resumed_checkpoint.is_some() || !state.outcomes.refusals.is_empty();
+    let item = current_open_item(state);
+    let context = PromptContext {
         item: item.cloned(),
-        fruitless: if is_told { None } else { fruitless(project, state)? },
-        resume,
-        noted: todo.map(|todo| ItemNotes::of(todo, item)).unwrap_or_default(),
+        no_progress_note: if is_covered { None } else { last_fruitless_paragraph(project, state)? },
+        checkpoint_to_resume: resumed_checkpoint,
+        item_notes: todo.map(|todo| ItemNotes::from_todo_list(todo, item)).unwrap_or_default(),
     };
-    let file = prompt::assemble(&prompt::block(state, &around), &task);
-    disk::replace(&project.prompt(), &file, Durability::Durable)?;
+    let file = prompt::assemble_prompt_file(&prompt::render_prompt_block(state, &context), &task_bytes);
+    disk::replace(&project.prompt_path(), &file, Durability::Durable)?;
     Ok(file)
 }
 
-/// Takes our block out of a PROMPT.md of the user's own, which may be tracked: an agent's `git add -A` would commit the
-/// block, and a run that is over would leave the file dirty. `run` pipes a copy with the block into the client, so the
-/// file has it only until then; a shell loop pipes the file itself, which keeps it until the run ends or pauses.
-pub fn put_back(project: &Project, state: &RunState) -> Result<(), PromptError> {
-    if state.options.prompt_made {
+/// Removes our block from the user's own PROMPT.md, which may be tracked: an agent's `git add -A` would
+/// commit the block, and a run that has ended would leave the file dirty. `run` pipes a copy with the block
+/// into the client, so the file contains it only until then; a shell loop pipes the file itself, which keeps
+/// the block until the run ends or pauses.
+pub fn remove_block_from_prompt(project: &Project, state: &RunState) -> Result<(), PromptError> {
+    if state.options.is_prompt_generated {
         return Ok(());
     }
-    let Some(file) = disk::read(&project.prompt())? else { return Ok(()) };
-    let task = prompt::task_text(&file).map_err(|_| PromptError::NoEndMark)?;
-    if task.len() < file.len() {
-        disk::replace(&project.prompt(), task, Durability::Durable)?;
+    let Some(file) = disk::read(&project.prompt_path())? else { return Ok(()) };
+    let task_bytes = prompt::extract_task_text(&file).map_err(|_| PromptError::MissingEndMark)?;
+    if task_bytes.len() < file.len() {
+        disk::replace(&project.prompt_path(), task_bytes, Durability::Durable)?;
     }
     Ok(())
 }
 
-/// The checkpoint that the iteration resumes, or that is ready for the next one, with what has happened since.
-fn resumed(project: &Project, state: &RunState, todo: Option<&TodoList>) -> Option<(Checkpoint, Staleness)> {
-    let waits = plimsoll_policy::resume::due(&state.context_checkpoint, todo, &state.items.set_aside);
-    let carried = || state.iteration_record.resuming.then(|| state.context_checkpoint.clone());
-    let checkpoint = waits.or_else(carried)?;
-    let since = staleness(project, &checkpoint);
-    Some((checkpoint, since))
+/// Returns the checkpoint that the iteration resumes, or that is due for the next one, and how stale it is.
+fn checkpoint_to_resume(
+    project: &Project,
+    state: &RunState,
+    todo: Option<&TodoList>,
+) -> Option<(Checkpoint, Staleness)> {
+    let due_checkpoint = plimsoll_policy::resume::checkpoint_to_resume(
+        &state.context_checkpoint,
+        todo,
+        &state.plan_items.set_aside_items,
+    );
+    let current_checkpoint =
+        || state.iteration_record.resumes_checkpoint.then(|| state.context_checkpoint.clone());
+    let checkpoint = due_checkpoint.or_else(current_checkpoint)?;
+    let staleness = measure_staleness(project, &checkpoint);
+    Some((checkpoint, staleness))
 }
 
-/// What has happened to the work since the checkpoint: the session that left it has ended by now.
-fn staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
+/// Determines what has happened to the work since the checkpoint. The session that left it has ended.
+fn measure_staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
     let root = project.root();
-    let mut since = Staleness::default();
-    let head = git::head(root);
-    // A text that is no commit was written by somebody else.
-    let before = checkpoint.head.as_deref().and_then(|id| CommitId::parse(id).ok());
-    if let Some(before) = before.as_ref().filter(|before| Some(*before) != head.as_ref()) {
-        if git::is_below_head(root, before) {
-            let commits = git::commits_since(root, before);
-            since.commit_count = commits.len();
-            since.commits = commits
+    let mut staleness = Staleness::default();
+    let head = git::head_commit(root);
+    // A text that is no commit id was not written by us.
+    let checkpoint_head = checkpoint.head.as_deref().and_then(|id| CommitId::parse(id).ok());
+    if let Some(checkpoint_head) = checkpoint_head.as_ref().filter(|before| Some(*before) != head.as_ref()) {
+        if git::is_head_or_ancestor(root, checkpoint_head) {
+            let commits = git::commits_since(root, checkpoint_head);
+            staleness.new_commit_count = commits.len();
+            staleness.new_commits = commits
                 .into_iter()
-                .take(COMMITS)
+                .take(MAX_LISTED_COMMITS)
                 .map(|commit| CommitRef { id: commit.id.into(), subject: commit.subject })
                 .collect();
         } else {
-            // Reset, rebased or another branch: what is between the two commits says nothing about the work.
-            since.left_behind = Some(before.to_string());
+            // Reset, rebased or another branch: the commits between the two say nothing about the work.
+            staleness.lost_commit = Some(checkpoint_head.to_string());
         }
     }
     for file in &checkpoint.files_in_progress {
         let Some(digest) = &file.digest else { continue };
-        match work::digest(&root.join(&file.path)) {
-            Some(now) if now == *digest => {}
-            Some(_) => since.changed.push(file.path.clone()),
-            None => since.gone.push(file.path.clone()),
+        match item_work::content_digest(&root.join(&file.path)) {
+            Some(current_digest) if current_digest == *digest => {}
+            Some(_) => staleness.changed_files.push(file.path.clone()),
+            None => staleness.missing_files.push(file.path.clone()),
         }
     }
-    since
+    staleness
 }
 
-/// The user's text; where an agent has emptied the file or torn our block, the copy, and what was there is kept.
-fn whole_task(project: &Project, state: &RunState) -> Result<Option<Vec<u8>>, PromptError> {
-    let copy = disk::read(&copy_path(project))?.filter(|copy| !is_blank(copy));
-    let copy = match (task_text(project), copy) {
-        (Err(PromptError::NoEndMark), Some(copy)) => copy,
+/// Returns the user's text. If an agent has emptied the file or damaged our block, returns the copy and saves
+/// the damaged file.
+fn task_text_or_copy(project: &Project, state: &RunState) -> Result<Option<Vec<u8>>, PromptError> {
+    let copy = disk::read(&task_copy_path(project))?.filter(|copy| !is_blank(copy));
+    let copy = match (read_task_text(project), copy) {
+        (Err(PromptError::MissingEndMark), Some(copy)) => copy,
         (Ok(Some(text)), Some(copy)) if is_blank(&text) => copy,
         (text, _) => return text,
     };
-    // Kept before `write` replaces it. A kill between the two comes here again, and writes the same bytes aside.
-    let aside = project.copies().join("PROMPT.md.damaged");
-    disk::replace(&aside, &disk::read(&project.prompt())?.unwrap_or_default(), Durability::Lazy)?;
-    let event = JournalEvent::PromptMended { old_file: aside.to_string_lossy().into_owned() };
-    journal::note(project, JournalEntry::of_run(state, event))?;
+    // Saved before `write_prompt` replaces it. A kill between the two comes here again and saves the same
+    // bytes.
+    let damaged_copy = project.copies_folder().join("PROMPT.md.damaged");
+    disk::replace(&damaged_copy, &disk::read(&project.prompt_path())?.unwrap_or_default(), Durability::Lazy)?;
+    let event = JournalEvent::PromptRestored { old_file: damaged_copy.to_string_lossy().into_owned() };
+    journal::append_entry(project, JournalEntry::for_run(state, event))?;
     Ok(Some(copy))
 }
 
@@ -141,34 +156,37 @@ fn is_blank(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_whitespace)
 }
 
-/// A new run takes the user's text afresh.
-pub fn keep_copy(project: &Project, task: &[u8]) -> Result<(), StoreError> {
-    let copy = copy_path(project);
+/// Saves a copy of the task; a new run replaces the copy of an earlier one.
+pub fn save_task_copy(project: &Project, task: &[u8]) -> Result<(), StoreError> {
+    let copy = task_copy_path(project);
     if disk::read(&copy)?.as_deref() == Some(task) {
         return Ok(());
     }
     disk::replace(&copy, task, Durability::Lazy)
 }
 
-/// True if that text has been kept.
-pub(crate) fn is_kept(project: &Project, task: Option<&[u8]>) -> Result<bool, StoreError> {
-    Ok(task.is_some() && disk::read(&copy_path(project))?.as_deref() == task)
+/// Returns true if the copy contains exactly this text.
+pub(crate) fn is_saved_task(project: &Project, task: Option<&[u8]>) -> Result<bool, StoreError> {
+    Ok(task.is_some() && disk::read(&task_copy_path(project))?.as_deref() == task)
 }
 
-fn copy_path(project: &Project) -> std::path::PathBuf {
-    project.copies().join("task.md")
+fn task_copy_path(project: &Project) -> std::path::PathBuf {
+    project.copies_folder().join("task.md")
 }
 
-/// The progress file's paragraph about the session before, if that ticked no item: what it tried need not be tried again.
-fn fruitless(project: &Project, state: &RunState) -> Result<Option<String>, StoreError> {
-    let before = state.context_history.iter().rfind(|entry| !entry.ending.is_empty());
-    // One that asked the user has left its question below its item.
-    let has_asked = |iteration| state.items.parked.iter().any(|question| question.iteration == iteration);
-    if before.is_none_or(|entry| entry.items > 0 || has_asked(entry.iteration)) {
+/// Returns the progress file's paragraph about the previous session if that session ticked no item, so that
+/// its attempts are not repeated.
+fn last_fruitless_paragraph(project: &Project, state: &RunState) -> Result<Option<String>, StoreError> {
+    let last_entry = state.context_history.iter().rfind(|entry| !entry.ending.is_empty());
+    // A session that asked the user has left its question below its item.
+    let has_asked =
+        |iteration| state.plan_items.parked_questions.iter().any(|question| question.iteration == iteration);
+    if last_entry.is_none_or(|entry| entry.ticked_item_count > 0 || has_asked(entry.iteration)) {
         return Ok(None);
     }
-    let text = disk::read_text(&project.progress())?.unwrap_or_default();
-    let last = text.rsplit("\n\n").map(str::trim).find(|part| !part.is_empty());
-    // Behind the number of open items stands how it ended and what it said; without that there is nothing to learn from it.
-    Ok(last.filter(|paragraph| paragraph.contains(" open. ")).map(str::to_owned))
+    let text = disk::read_text(&project.progress_path())?.unwrap_or_default();
+    let last_paragraph = text.rsplit("\n\n").map(str::trim).find(|part| !part.is_empty());
+    // After the number of open items the paragraph says how the session ended and its last message; without
+    // these there is nothing to learn from it.
+    Ok(last_paragraph.filter(|paragraph| paragraph.contains(" open. ")).map(str::to_owned))
 }

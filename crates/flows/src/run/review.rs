@@ -1,253 +1,272 @@
-//! The review of ticked items: a session that only reads, after the verify commands and before the ticks count.
+//! The review of ticked items: a read-only session after the verify commands and before the ticks count.
 //!
-//! Each step is in the state before the next one begins: the reviewing session, its process, its answer with what becomes of the
-//! ticks. So after a kill a session at work is waited for, the answer of one that has ended counts, and none is paid twice.
-//! A first review without a verdict is in the state, too, before the second one begins: a resume does not begin to count anew.
+//! Each step is in the state before the next one begins: the reviewing session, its process, its answer with
+//! the decision on the ticks. After a kill a running session is waited for, the answer of one that has ended
+//! counts, and none is paid for twice. A first review without a verdict is also recorded before the second
+//! one begins, so a resume does not start counting again.
 
 mod session;
 
-use crate::read_only::failure;
-use crate::run::day;
-use crate::run::observer::{Progress, RunObserver};
+use crate::read_only::describe_failure;
+use crate::run::daily_spending;
+use crate::run::observer::{RunEvent, RunObserver};
 use crate::run::watchdog::Watchdog;
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
-use plimsoll_domain::review::{ReviewSession, named};
-use plimsoll_domain::{Ending, RunState, Verdict};
-use plimsoll_policy::gate::{Evidence, verdict_of_its_ending};
-use plimsoll_policy::review::{AfterReview, Answer};
+use plimsoll_domain::review::{ReviewSession, quote_first_items};
+use plimsoll_domain::{RunState, SessionEnding, Verdict};
+use plimsoll_policy::gate::{SessionEvidence, verdict_for_ending};
+use plimsoll_policy::review::{ReviewAnswer, ReviewProgress};
 use plimsoll_policy::{bounds, review};
 use plimsoll_protocol::settings::HookSupport;
 use plimsoll_store::{StoreError, clock};
 use std::path::Path;
 use std::time::Duration;
 
-/// Names to an item's own run the repository in which results are merged: its reviews read there.
+/// Tells an item's own run the repository in which results are merged; its reviews read there.
 pub(crate) const MERGE_REPOSITORY_VARIABLE: &str = "PLIMSOLL_MERGE_REPOSITORY";
-/// How the names of folders begin in which reviews read, beside the worktrees.
-pub(crate) const EXPORTED: &str = "review-";
+/// The name prefix of the folders that reviews read, next to the worktrees.
+pub(crate) const EXPORT_FOLDER_PREFIX: &str = "review-";
 
-/// What `plimsoll run` lends to a review.
+/// The parts of `plimsoll run` that a review uses.
 pub(super) struct Reviewer<'a> {
-    pub(super) client: &'a Path,
-    /// What the user passes on to it.
+    pub(super) client_program: &'a Path,
+    /// The arguments that the user passes on to the client.
     pub(super) client_arguments: &'a [String],
     /// The model of the sessions, which also reviews unless the user names another one.
-    pub(super) model: Option<&'a str>,
-    pub(super) version: &'a str,
-    pub(super) era: HookSupport,
-    /// How long a client may live on after its result.
-    pub(super) linger: Duration,
+    pub(super) session_model: Option<&'a str>,
+    pub(super) client_version: &'a str,
+    pub(super) hook_support: HookSupport,
+    /// How long a client may stay alive after its result.
+    pub(super) linger_timeout: Duration,
     pub(super) watchdog: &'a Watchdog,
     pub(super) observer: &'a mut dyn RunObserver,
 }
 
-/// What came of looking for something to review.
-pub(super) enum Outcome {
-    /// The state after it: with an answer, or as it was because nothing is due.
-    State(Box<RunState>),
-    /// The review met a limit, and the run waits. The iteration is judged after it.
+/// The outcome of reviewing what is due.
+pub(super) enum ReviewTicksOutcome {
+    /// The resulting state: with an answer, or unchanged because nothing is due.
+    Finished(Box<RunState>),
+    /// The review hit a limit, and the run waits. The iteration is judged afterwards.
     Paused(Verdict),
-    /// The user ended it.
+    /// The user ended the review.
     GivenUp,
 }
 
-/// How a reviewing session ended.
-struct Ended {
+/// A reviewing session that has ended.
+struct EndedReview {
     result: SessionResult,
-    cause: EndCause,
+    end_cause: ReviewEndCause,
 }
 
-enum EndCause {
-    /// By itself.
-    Itself,
-    /// We ended it, or it could not be asked.
-    Trouble(String),
-    /// We ended it at the run's deadline: that says nothing of the reviewer, and the items wait for their review.
+enum ReviewEndCause {
+    ByItself,
+    /// We ended it because of a problem, or it could not be started.
+    Failed(String),
+    /// We ended it at the run's deadline. That is no fault of the reviewer, and the items wait for their
+    /// review.
     OutOfTime,
-    /// The user ended it.
-    GivenUp,
+    ByUser,
 }
 
-/// Reviews what is due. The answer is in the state then, with the decision on the ticks, which are still in the plan.
-pub(super) fn review_ticks(
+/// Reviews the items that are due. Afterwards the state contains the answer with the decision on the ticks,
+/// which are still in the plan.
+pub(super) fn review_due_items(
     context: &RunContext<'_>,
     state: &RunState,
-    evidence: &Evidence,
+    evidence: &SessionEvidence,
     reviewer: &mut Reviewer<'_>,
-    give_up: &dyn Fn() -> bool,
-) -> Result<Outcome, StoreError> {
-    let mut current = state.clone();
+    should_give_up: &dyn Fn() -> bool,
+) -> Result<ReviewTicksOutcome, StoreError> {
+    let mut current_state = state.clone();
     loop {
-        match review_once(context, &current, evidence, reviewer, give_up)? {
-            Attempt::Repeat(state) => current = *state,
-            Attempt::Over(outcome) => return Ok(outcome),
+        match run_or_recover_review(context, &current_state, evidence, reviewer, should_give_up)? {
+            ReviewAttempt::Repeat(new_state) => current_state = *new_state,
+            ReviewAttempt::Finished(outcome) => return Ok(outcome),
         }
     }
 }
 
-/// What came of one reviewing session.
-enum Attempt {
+/// The outcome of one reviewing session.
+enum ReviewAttempt {
     /// It gave no verdict, and another one follows.
     Repeat(Box<RunState>),
-    Over(Outcome),
+    Finished(ReviewTicksOutcome),
 }
 
-fn review_once(
+fn run_or_recover_review(
     context: &RunContext<'_>,
     state: &RunState,
-    evidence: &Evidence,
+    evidence: &SessionEvidence,
     reviewer: &mut Reviewer<'_>,
-    give_up: &dyn Fn() -> bool,
-) -> Result<Attempt, StoreError> {
-    let items = review::due(state, evidence.todo.as_ref());
-    // Without money or time nothing is reviewed: the items wait, for a resume that has more.
-    if items.is_empty() || bounds::spent(state, &clock::stamp(clock::now())).is_some() {
-        return Ok(Attempt::Over(Outcome::State(Box::new(state.clone()))));
+    should_give_up: &dyn Fn() -> bool,
+) -> Result<ReviewAttempt, StoreError> {
+    let items = review::items_to_review_now(state, evidence.todo.as_ref());
+    // Without budget or time nothing is reviewed: the items wait for a resume that has more.
+    if items.is_empty()
+        || bounds::budget_or_deadline_verdict(state, &clock::to_timestamp(clock::now())).is_some()
+    {
+        return Ok(ReviewAttempt::Finished(ReviewTicksOutcome::Finished(Box::new(state.clone()))));
     }
-    if give_up() {
-        return Ok(Attempt::Over(Outcome::GivenUp));
+    if should_give_up() {
+        return Ok(ReviewAttempt::Finished(ReviewTicksOutcome::GivenUp));
     }
-    let mut reviewing = Reviewing { context, state, reviewer, give_up };
-    let begun = format!("reviewing {}, in a session that can only read", named(&items));
-    reviewing.reviewer.observer.tell(&Progress::Note(begun));
-    let (session, ended) = match reviewing.left_by_a_kill(&items)? {
-        Some(found) => found,
+    let mut due_review = DueReview { context, state, reviewer, should_give_up };
+    let message = format!("reviewing {}, in a session that can only read", quote_first_items(&items));
+    due_review.reviewer.observer.on_event(&RunEvent::Notice(message));
+    let (session, ended) = match due_review.recover_session(&items)? {
+        Some(recovered) => recovered,
         None => {
-            let session = reviewing.note_new(items)?;
-            let ended = reviewing.ask(&session, evidence)?;
+            let session = due_review.record_new_session(items)?;
+            let ended = due_review.run_session(&session, evidence)?;
             (session, ended)
         }
     };
-    reviewing.settle(&session, ended)
+    due_review.record_result(&session, ended)
 }
 
-/// A review that is due.
-struct Reviewing<'a, 'b> {
+/// A review that is due, with everything needed to run it.
+struct DueReview<'a, 'b> {
     context: &'a RunContext<'a>,
     state: &'a RunState,
     reviewer: &'a mut Reviewer<'b>,
-    give_up: &'a dyn Fn() -> bool,
+    should_give_up: &'a dyn Fn() -> bool,
 }
 
-impl Reviewing<'_, '_> {
-    /// Writes what came of it: the price, and the answer with what becomes of the ticks, in one step.
-    fn settle(&mut self, session: &ReviewSession, ended: Ended) -> Result<Attempt, StoreError> {
-        let Ended { result, cause } = ended;
+impl DueReview<'_, '_> {
+    /// Records the cost and the answer with the decision on the ticks, in one step.
+    fn record_result(
+        &mut self,
+        session: &ReviewSession,
+        ended: EndedReview,
+    ) -> Result<ReviewAttempt, StoreError> {
+        let EndedReview { result, end_cause: cause } = ended;
         let answer = match cause {
-            EndCause::GivenUp => {
-                self.count_without_answer(&result)?;
-                return Ok(Attempt::Over(Outcome::GivenUp));
+            ReviewEndCause::ByUser => {
+                self.count_unanswered_session(&result)?;
+                return Ok(ReviewAttempt::Finished(ReviewTicksOutcome::GivenUp));
             }
-            EndCause::OutOfTime => {
-                let state = self.count_without_answer(&result)?;
-                let outcome = state.map_or(Outcome::GivenUp, |state| Outcome::State(Box::new(state)));
-                return Ok(Attempt::Over(outcome));
+            ReviewEndCause::OutOfTime => {
+                let state = self.count_unanswered_session(&result)?;
+                let outcome = state.map_or(ReviewTicksOutcome::GivenUp, |state| {
+                    ReviewTicksOutcome::Finished(Box::new(state))
+                });
+                return Ok(ReviewAttempt::Finished(outcome));
             }
-            EndCause::Trouble(words) => Answer::Missing(words),
-            EndCause::Itself => match pause_of(self.state, &result) {
-                Some(paused) => return self.pause(&result, paused).map(Attempt::Over),
-                None => answer_of(&result),
+            ReviewEndCause::Failed(message) => ReviewAnswer::Missing(message),
+            ReviewEndCause::ByItself => match pause_for_ending(self.state, &result) {
+                Some(paused) => return self.pause_run(&result, paused).map(ReviewAttempt::Finished),
+                None => answer_from_result(&result),
             },
         };
-        let seconds = clock::moment(&session.started_at)
+        let seconds = clock::parse_timestamp(&session.started_at)
             .map_or(0, |begun| (clock::now() - begun).num_seconds().max(0).unsigned_abs());
-        let mut review = review::review(session, &answer);
-        let facts = &mut review.facts;
+        let mut review = review::build_review(session, &answer);
+        let facts = &mut review.outcome;
         (facts.model, facts.seconds, facts.tokens) =
-            (self.model().map(str::to_owned), seconds, result.tokens);
-        let after = self.update(|state| {
-            review.facts.cost_usd = count(self.context, state, &result);
-            let next = review::take(state, review);
-            (next, Box::new(state.clone()))
+            (self.review_model().map(str::to_owned), seconds, result.tokens);
+        let decision = self.update_state(|state| {
+            review.outcome.cost_usd = count_review_usage(self.context, state, &result);
+            let progress = review::apply_review(state, review);
+            (progress, Box::new(state.clone()))
         })?;
-        Ok(match after {
-            None => Attempt::Over(Outcome::GivenUp),
-            Some((AfterReview::Decided, state)) => Attempt::Over(Outcome::State(state)),
-            Some((AfterReview::Repeat, state)) => {
-                self.report_repeat(&state)?;
-                Attempt::Repeat(state)
+        Ok(match decision {
+            None => ReviewAttempt::Finished(ReviewTicksOutcome::GivenUp),
+            Some((ReviewProgress::Decided, state)) => {
+                ReviewAttempt::Finished(ReviewTicksOutcome::Finished(state))
+            }
+            Some((ReviewProgress::Repeat, state)) => {
+                self.report_repeated_review(&state)?;
+                ReviewAttempt::Repeat(state)
             }
         })
     }
 
-    /// Counts what a session used that ended without an answer of its own accord.
-    fn count_without_answer(&self, result: &SessionResult) -> Result<Option<RunState>, StoreError> {
-        self.update(|state| {
-            count(self.context, state, result);
-            state.outcomes.reviews.session = None;
+    /// Counts the usage of a session that did not end by itself with an answer.
+    fn count_unanswered_session(&self, result: &SessionResult) -> Result<Option<RunState>, StoreError> {
+        self.update_state(|state| {
+            count_review_usage(self.context, state, result);
+            state.outcomes.reviews.open_session = None;
             state.clone()
         })
     }
 
-    /// Tells that the same items are reviewed once more. A kill before the line in the journal costs only that line.
-    fn report_repeat(&mut self, state: &RunState) -> Result<(), StoreError> {
-        let Some(attempt) = &state.outcomes.reviews.failed_attempt else { return Ok(()) };
-        let words = format!("{}; it is repeated once", attempt.facts.words());
-        self.reviewer.observer.tell(&Progress::Note(words.clone()));
-        self.context.note(state, JournalEvent::Note { words })
+    /// Reports that the same items are reviewed once more. A kill before the journal line loses only that
+    /// line.
+    fn report_repeated_review(&mut self, state: &RunState) -> Result<(), StoreError> {
+        let Some(attempt) = &state.outcomes.reviews.attempt_without_verdict else { return Ok(()) };
+        let message = format!("{}; it is repeated once", attempt.outcome.describe());
+        self.reviewer.observer.on_event(&RunEvent::Notice(message.clone()));
+        self.context.record_session_event(state, JournalEvent::Note { text: message })
     }
 
-    /// The run waits as for a session that met a limit; then the same ticks are reviewed.
-    fn pause(&self, result: &SessionResult, paused: Verdict) -> Result<Outcome, StoreError> {
-        let is_open = self.update(|state| {
-            count(self.context, state, result);
-            state.outcomes.reviews.session = None;
+    /// Pauses the run as after a session that hit a limit; afterwards the same ticks are reviewed.
+    fn pause_run(&self, result: &SessionResult, paused: Verdict) -> Result<ReviewTicksOutcome, StoreError> {
+        let is_open = self.update_state(|state| {
+            count_review_usage(self.context, state, result);
+            state.outcomes.reviews.open_session = None;
             let is_open = !state.lifecycle.is_over();
             if is_open {
-                state.lifecycle.take(&paused);
+                state.lifecycle.apply_verdict(&paused);
             }
             is_open
         })?;
-        Ok(if is_open == Some(true) { Outcome::Paused(paused) } else { Outcome::GivenUp })
+        Ok(if is_open == Some(true) {
+            ReviewTicksOutcome::Paused(paused)
+        } else {
+            ReviewTicksOutcome::GivenUp
+        })
     }
 
-    fn update<T>(&self, change: impl FnOnce(&mut RunState) -> T) -> Result<Option<T>, StoreError> {
-        self.context.update(change)
+    fn update_state<T>(&self, change: impl FnOnce(&mut RunState) -> T) -> Result<Option<T>, StoreError> {
+        self.context.update_state(change)
     }
 }
 
-/// Counts what a reviewing session used in the run's limits, and apart; answers with its price.
-fn count(context: &RunContext<'_>, state: &mut RunState, result: &SessionResult) -> f64 {
-    let cost_usd = day::add_session(context, state, result);
-    let spent = &mut state.spent;
+/// Counts the usage of a reviewing session in the run's limits, and separately; returns its cost.
+fn count_review_usage(context: &RunContext<'_>, state: &mut RunState, result: &SessionResult) -> f64 {
+    let cost_usd = daily_spending::add_session_cost(context, state, result);
+    let spent = &mut state.spending;
     spent.review_cost_usd += cost_usd;
     spent.review_tokens += result.tokens;
     if let Some(quota) = &result.quota {
-        spent.quota.merge(quota);
+        spent.quota.update_from(quota);
     }
     cost_usd
 }
 
-/// The pause that a session's end in a limit means for the run. A limit beyond the deadline is not waited for.
-fn pause_of(state: &RunState, result: &SessionResult) -> Option<Verdict> {
-    let evidence = Evidence {
+/// Returns the pause of the run if the session ended at a limit. A limit beyond the deadline is not waited
+/// for.
+fn pause_for_ending(state: &RunState, result: &SessionResult) -> Option<Verdict> {
+    let evidence = SessionEvidence {
         ending: result.ending.clone(),
-        resets_at: result.resets_at.clone(),
-        now: clock::stamp(clock::now()),
-        ..Evidence::default()
+        limit_resets_at: result.limit_resets_at.clone(),
+        now: clock::to_timestamp(clock::now()),
+        ..SessionEvidence::default()
     };
-    let verdict = verdict_of_its_ending(state, &evidence);
-    verdict.filter(|verdict| matches!(verdict, Verdict::Pause { kind, .. } if kind.passes()))
+    let verdict = verdict_for_ending(state, &evidence);
+    verdict.filter(|verdict| matches!(verdict, Verdict::Pause { kind, .. } if kind.resolves_by_waiting()))
 }
 
-/// What it answered, without what looks like a secret; else why it did not.
-fn answer_of(result: &SessionResult) -> Answer {
+/// Returns the answer with secrets removed, or the reason why there is none.
+fn answer_from_result(result: &SessionResult) -> ReviewAnswer {
     match &result.ending {
-        Ending::Completed => {
-            Answer::Text(plimsoll_secrets::without(result.result_text.as_deref().unwrap_or_default()))
+        SessionEnding::Completed => {
+            ReviewAnswer::Text(plimsoll_secrets::redact(result.result_text.as_deref().unwrap_or_default()))
         }
-        ending => Answer::Missing(failure(ending)),
+        ending => ReviewAnswer::Missing(describe_failure(ending)),
     }
 }
 
-/// Journals the review of the current session; nothing if that was done, or if there was none.
-pub(super) fn note(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
-    let last = state.outcomes.reviews.last.as_ref();
-    let Some(review) = last.filter(|review| review.is_of(state.iteration, state.session_id.as_ref())) else {
+/// Journals the review of the current session. Does nothing if that was done, or if there was none.
+pub(super) fn journal_review(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    let last = state.outcomes.reviews.last_review.as_ref();
+    let Some(review) =
+        last.filter(|review| review.is_after_session(state.iteration, state.session_id.as_ref()))
+    else {
         return Ok(());
     };
-    let reviewed = JournalEvent::Reviewed(Box::new(review.facts.clone()));
-    context.note_once(JournalEntry::of_run_session(state, reviewed))
+    let event = JournalEvent::Reviewed(Box::new(review.outcome.clone()));
+    context.record_once(JournalEntry::for_run_session(state, event))
 }

@@ -1,54 +1,55 @@
-//! The sandbox of `--verify-sandbox`: the verify commands and the one that prepares worktrees run in it.
+//! The sandbox of `--verify-sandbox`, in which the verify commands and the command that prepares worktrees
+//! run.
 
 use crate::optional_program::{self, IgnoredPrograms};
 use crate::run::permissions::client_settings_texts;
 use plimsoll_domain::state::RunOptions;
-use plimsoll_domain::text::{clip, one_line};
+use plimsoll_domain::text::{to_single_line, truncate_end};
 use plimsoll_domain::{RunId, RunState};
-use plimsoll_launcher::{Outcome, Sandbox};
-use plimsoll_policy::sandbox::{self, HIDDEN, HIDDEN_BY_VARIABLE, Layout, PROTECTED, ReadablePath};
+use plimsoll_launcher::{CommandOutcome, Sandbox};
+use plimsoll_policy::sandbox::{
+    self, HIDDEN_FOLDER_VARIABLES, HIDDEN_FOLDERS, READ_ONLY_PROJECT_PATHS, ReadablePath, SandboxLayout,
+};
 use plimsoll_protocol::client_settings::is_sandbox_enabled;
 use plimsoll_store::{Project, StoreError, disk, environment, layout, ledger, state_file};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The program that makes the sandbox.
-const BUBBLEWRAP: &str = "bwrap";
+/// The program that creates the sandbox.
+const BUBBLEWRAP_PROGRAM: &str = "bwrap";
 
-/// How long an empty command may take: it takes 20 ms.
+/// How long the trial command may take; it normally takes 20 ms.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Why there is no sandbox.
+/// Why no sandbox can be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     /// The system has no user namespaces.
     #[error("--verify-sandbox works only on Linux: leave it out, and run Plimsoll in a container instead")]
-    OtherSystem,
-    /// It is not installed, or only in the project.
+    UnsupportedSystem,
+    /// Bubblewrap is not installed, or only in the project.
     #[error("--verify-sandbox needs bubblewrap (bwrap), which is not on your PATH{0}")]
-    NoProgram(IgnoredPrograms),
-    /// There is no home to hide.
+    BubblewrapMissing(IgnoredPrograms),
     #[error("--verify-sandbox cannot hide your home: HOME is not set")]
     NoHome,
-    /// Hiding the home would hide the whole system.
+    /// Hiding the home folder would hide the whole system.
     #[error("--verify-sandbox cannot hide your home: it is the root of the file system")]
     HomeIsRoot,
-    /// Hiding the home would hide a part of the project.
+    /// Hiding the home folder would hide a part of the project.
     #[error("--verify-sandbox cannot hide your home: the project {} is or contains it", .0.display())]
     HomeInProject(PathBuf),
-    /// The system does not let it work.
+    /// The system does not allow bubblewrap to work.
     #[error("--verify-sandbox: bubblewrap cannot make a sandbox here: {0}")]
     Refused(String),
-    /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl SandboxError {
-    /// What the user can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// Returns how the user can fix the problem, if there is a way.
+    pub fn fix_hint(&self) -> Option<&'static str> {
         match self {
-            SandboxError::NoProgram(_) => {
+            SandboxError::BubblewrapMissing(_) => {
                 Some("install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)")
             }
             SandboxError::Refused(_) => Some(
@@ -56,14 +57,14 @@ impl SandboxError {
             ),
             SandboxError::HomeInProject(_) => Some("move the project into a folder of its own"),
             SandboxError::HomeIsRoot
-            | SandboxError::OtherSystem
+            | SandboxError::UnsupportedSystem
             | SandboxError::NoHome
             | SandboxError::Store(_) => None,
         }
     }
 }
 
-/// What the sandbox depends on of a run.
+/// The properties of a run on which the sandbox of its commands depends.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandScope {
     run_id: RunId,
@@ -72,170 +73,210 @@ pub(crate) struct CommandScope {
 }
 
 impl CommandScope {
-    /// The scope of a run's commands.
-    pub(crate) fn of_run(run: &RunState) -> CommandScope {
+    pub(crate) fn for_run(run: &RunState) -> CommandScope {
         CommandScope {
             run_id: run.run_id.clone(),
             is_sandboxed: run.options.verify_sandbox,
-            repository_at_start: run.at_start.repository_at_start.clone(),
+            repository_at_start: run.project_at_start.git_folder_id_at_start.clone(),
         }
     }
 
-    /// True if commands run in the sandbox.
     pub(crate) fn is_sandboxed(&self) -> bool {
         self.is_sandboxed
     }
 }
 
-/// Runs a command line of the user's in the project's folder: in the sandbox if the run has one. Without one that was asked for,
-/// the command is not started.
-pub(crate) fn run_command(
+/// Runs a command line of the user in the project's folder, in the sandbox if the run has one. If the
+/// requested sandbox cannot be created, the command is not started.
+pub(crate) fn run_user_command(
     project: &Project,
     scope: &CommandScope,
     command: &str,
     environment: &[(&str, String)],
-    deadline: Duration,
-    give_up: &dyn Fn() -> bool,
-) -> Outcome {
+    timeout: Duration,
+    should_give_up: &dyn Fn() -> bool,
+) -> CommandOutcome {
     if !scope.is_sandboxed {
-        return plimsoll_launcher::shell_with(command, project.root(), environment, deadline, give_up);
+        return plimsoll_launcher::run_project_shell_command_with_env(
+            command,
+            project.root(),
+            environment,
+            timeout,
+            should_give_up,
+        );
     }
-    let not_started =
-        |error: SandboxError| Outcome { trouble: Some(error.to_string()), ..Outcome::default() };
-    let sandbox = match prepare(project, Some(scope)) {
-        Ok(sandbox) => sandbox,
-        Err(error) => return not_started(error),
+    let not_started_outcome = |error: SandboxError| CommandOutcome {
+        start_error: Some(error.to_string()),
+        ..CommandOutcome::default()
     };
-    let outcome = plimsoll_launcher::shell_in_sandbox(command, &sandbox, environment, deadline, give_up);
-    // The command did not fail if it was never started.
-    let may_be_bubblewraps = outcome.code == Some(1) && outcome.stderr.starts_with(b"bwrap: ");
-    match may_be_bubblewraps.then(|| try_out(&sandbox)) {
-        Some(Err(error)) => not_started(error),
+    let sandbox = match prepare_sandbox(project, Some(scope)) {
+        Ok(sandbox) => sandbox,
+        Err(error) => return not_started_outcome(error),
+    };
+    let outcome = plimsoll_launcher::run_shell_command_in_sandbox(
+        command,
+        &sandbox,
+        environment,
+        timeout,
+        should_give_up,
+    );
+    // An error of bubblewrap itself means that the command was never started, and so did not fail.
+    let may_be_bubblewrap_error = outcome.exit_code == Some(1) && outcome.stderr.starts_with(b"bwrap: ");
+    match may_be_bubblewrap_error.then(|| test_sandbox(&sandbox)) {
+        Some(Err(error)) => not_started_outcome(error),
         _ => outcome,
     }
 }
 
-/// Refuses `--verify-sandbox` where there can be no sandbox. Called before a run begins or continues.
-pub fn check(project: &Project) -> Result<(), SandboxError> {
-    try_out(&prepare(project, None)?)
+/// Fails if `--verify-sandbox` cannot work here. Called before a run begins or continues.
+pub fn check_sandbox_available(project: &Project) -> Result<(), SandboxError> {
+    test_sandbox(&prepare_sandbox(project, None)?)
 }
 
-/// Refuses to continue a run whose commands run in a sandbox, by this command line or by an earlier one, where there can be none.
-pub fn check_for_resume(project: &Project, is_given: bool) -> Result<(), SandboxError> {
-    let known = state_file::load(project, None)?;
-    let was_given = known.is_some_and(|known| known.options.verify_sandbox);
-    if is_given || was_given { check(project) } else { Ok(()) }
+/// Fails if a run whose commands run in a sandbox, by this command line or an earlier one, cannot have one
+/// here.
+pub fn check_sandbox_for_resume(project: &Project, is_requested: bool) -> Result<(), SandboxError> {
+    let state = state_file::load_state(project, None)?;
+    let was_requested = state.is_some_and(|known| known.options.verify_sandbox);
+    if is_requested || was_requested { check_sandbox_available(project) } else { Ok(()) }
 }
 
-/// Makes the sandbox once, for a command that does nothing.
-fn try_out(sandbox: &Sandbox) -> Result<(), SandboxError> {
-    let outcome = plimsoll_launcher::shell_in_sandbox(":", sandbox, &[], TRIAL_TIMEOUT, &|| false);
+/// Creates the sandbox once, for a command that does nothing.
+fn test_sandbox(sandbox: &Sandbox) -> Result<(), SandboxError> {
+    let outcome =
+        plimsoll_launcher::run_shell_command_in_sandbox(":", sandbox, &[], TRIAL_TIMEOUT, &|| false);
     if outcome.succeeded() {
         return Ok(());
     }
-    let printed = String::from_utf8_lossy(&outcome.stderr).trim().to_owned();
-    let printed = if printed.is_empty() { "it printed nothing".to_owned() } else { printed };
-    Err(SandboxError::Refused(clip(&one_line(&outcome.trouble.unwrap_or(printed)), 300)))
+    let error_text = String::from_utf8_lossy(&outcome.stderr).trim().to_owned();
+    let error_text = if error_text.is_empty() { "it printed nothing".to_owned() } else { error_text };
+    Err(SandboxError::Refused(truncate_end(&to_single_line(&outcome.start_error.unwrap_or(error_text)), 300)))
 }
 
-/// The sandbox for commands of a run; without a run it has no cache folder.
-fn prepare(project: &Project, scope: Option<&CommandScope>) -> Result<Sandbox, SandboxError> {
+/// Prepares the sandbox for commands of a run; without a run it has no cache folder.
+fn prepare_sandbox(project: &Project, scope: Option<&CommandScope>) -> Result<Sandbox, SandboxError> {
     if !cfg!(target_os = "linux") {
-        return Err(SandboxError::OtherSystem);
+        return Err(SandboxError::UnsupportedSystem);
     }
-    let program = optional_program::find_on_path(project, BUBBLEWRAP).map_err(SandboxError::NoProgram)?;
-    let layout = look(project, scope)?;
-    let kept =
-        environment::all().filter(|(name, value)| sandbox::is_kept_variable(name, value, &layout.project));
-    let own = [("HOME", layout.home.clone()), ("XDG_CACHE_HOME", layout.home.join(".cache"))];
-    let own = own.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
-    Ok(Sandbox { program, arguments: layout.bwrap_arguments(), environment: kept.chain(own).collect() })
+    let program = optional_program::find_trusted_on_path(project, BUBBLEWRAP_PROGRAM)
+        .map_err(SandboxError::BubblewrapMissing)?;
+    let layout = gather_layout(project, scope)?;
+    let kept_variables = environment::all_variables()
+        .filter(|(name, value)| sandbox::should_keep_variable(name, value, &layout.project));
+    let own_variables = [("HOME", layout.home.clone()), ("XDG_CACHE_HOME", layout.home.join(".cache"))];
+    let own_variables =
+        own_variables.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
+    Ok(Sandbox {
+        program,
+        arguments: layout.bubblewrap_arguments(),
+        environment: kept_variables.chain(own_variables).collect(),
+    })
 }
 
-/// Looks at what the sandbox is made of.
-fn look(project: &Project, scope: Option<&CommandScope>) -> Result<Layout, SandboxError> {
-    let root = disk::canonical(project.root());
-    let spelled_home = environment::home().ok_or(SandboxError::NoHome)?;
-    let home = disk::canonical(spelled_home);
+/// Gathers the paths of which the sandbox consists.
+fn gather_layout(project: &Project, scope: Option<&CommandScope>) -> Result<SandboxLayout, SandboxError> {
+    let root = disk::canonicalize_or_keep(project.root());
+    let spelled_home = environment::home_folder().ok_or(SandboxError::NoHome)?;
+    let home = disk::canonicalize_or_keep(spelled_home);
     if home.parent().is_none() {
         return Err(SandboxError::HomeIsRoot);
     }
     if home.starts_with(&root) {
         return Err(SandboxError::HomeInProject(root));
     }
-    let by_variable = HIDDEN_BY_VARIABLE.into_iter().filter_map(environment::variable).map(PathBuf::from);
-    let records = ledger::all_records(project).and_then(|records| Some(records.parent()?.to_owned()));
-    let hidden = HIDDEN.into_iter().map(PathBuf::from).chain(by_variable).chain(records);
-    let hidden = hidden.filter(|folder| folder.is_absolute() && disk::is_folder(folder));
-    let path = environment::variable("PATH").unwrap_or_default();
-    let tools = sandbox::tool_paths(&path, spelled_home, environment::variable);
-    let sockets = disk::read_text(Path::new("/proc/net/unix")).ok().flatten().unwrap_or_default();
-    let repository = scope.map(|scope| repository_folders(&root, &home, scope)).unwrap_or_default();
-    Ok(Layout {
-        spelled: Some(project.root().to_owned()).filter(|spelled| *spelled != root && spelled.is_absolute()),
-        hidden: hidden.map(|folder| disk::canonical(&folder)).collect(),
-        readable: tools.into_iter().filter(|path| disk::exists(path)).flat_map(readable).collect(),
-        repository,
-        protected: protected(&root)?,
-        sockets: sandbox::socket_paths(&sockets).into_iter().filter(|path| disk::exists(path)).collect(),
-        cache: scope.map(|scope| cache_folder(project, scope)).transpose()?.flatten(),
+    let hidden_by_variable =
+        HIDDEN_FOLDER_VARIABLES.into_iter().filter_map(environment::variable).map(PathBuf::from);
+    let records_folder =
+        ledger::records_folder(project).and_then(|records| Some(records.parent()?.to_owned()));
+    let hidden_folders =
+        HIDDEN_FOLDERS.into_iter().map(PathBuf::from).chain(hidden_by_variable).chain(records_folder);
+    let hidden_folders = hidden_folders.filter(|folder| folder.is_absolute() && disk::is_folder(folder));
+    let path_variable = environment::variable("PATH").unwrap_or_default();
+    let tool_paths = sandbox::paths_needed_by_programs(&path_variable, spelled_home, environment::variable);
+    let socket_table = disk::read_text(Path::new("/proc/net/unix")).ok().flatten().unwrap_or_default();
+    let repository_folders =
+        scope.map(|scope| outside_repository_folders(&root, &home, scope)).unwrap_or_default();
+    Ok(SandboxLayout {
+        project_link: Some(project.root().to_owned())
+            .filter(|spelled| *spelled != root && spelled.is_absolute()),
+        hidden_folders: hidden_folders.map(|folder| disk::canonicalize_or_keep(&folder)).collect(),
+        readable_paths: tool_paths
+            .into_iter()
+            .filter(|path| disk::exists(path))
+            .flat_map(readable_paths)
+            .collect(),
+        repository_folders,
+        read_only_paths: write_protected_paths(&root)?,
+        socket_paths: sandbox::parse_socket_paths(&socket_table)
+            .into_iter()
+            .filter(|path| disk::exists(path))
+            .collect(),
+        cache_folder: scope.map(|scope| create_cache_folder(project, scope)).transpose()?.flatten(),
         project: root,
         home,
     })
 }
 
-/// A path where it is, and where the user's links lead to it.
-fn readable(place: PathBuf) -> Vec<ReadablePath> {
-    let source = disk::canonical(&place);
-    let by_link = (source != place).then(|| ReadablePath { source: source.clone(), place });
-    by_link.into_iter().chain([ReadablePath { place: source.clone(), source }]).collect()
+/// Returns a path at its real location, and also where the user's links lead to it.
+fn readable_paths(path: PathBuf) -> Vec<ReadablePath> {
+    let source = disk::canonicalize_or_keep(&path);
+    let linked_path = (source != path).then(|| ReadablePath { source: source.clone(), target: path });
+    linked_path.into_iter().chain([ReadablePath { target: source.clone(), source }]).collect()
 }
 
-/// The run's cache folder, made if it is missing. `prune` removes it with the other records of the run.
-fn cache_folder(project: &Project, scope: &CommandScope) -> Result<Option<PathBuf>, StoreError> {
-    let Some(cache) = ledger::command_cache(project, &scope.run_id) else { return Ok(None) };
+/// Returns the run's cache folder, and creates it if it is missing. `prune` removes it with the other records
+/// of the run.
+fn create_cache_folder(project: &Project, scope: &CommandScope) -> Result<Option<PathBuf>, StoreError> {
+    let Some(cache) = ledger::command_cache_folder(project, &scope.run_id) else { return Ok(None) };
     disk::create_folder(&cache)?;
-    Ok(Some(disk::canonical(&cache)))
+    Ok(Some(disk::canonicalize_or_keep(&cache)))
 }
 
-/// What of the project a command must not write, without links.
-fn protected(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
-    // An empty mount point would be left behind; git does not list an empty folder.
+/// Returns the paths of the project that a command must not write, with links resolved.
+fn write_protected_paths(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    // Otherwise an empty mount point would be left behind; git does not list an empty folder.
     disk::create_folder(&root.join(".claude"))?;
-    let there = PROTECTED.map(|name| root.join(name)).into_iter().filter(|path| disk::exists(path));
-    Ok(there.map(|path| disk::canonical(&path)).filter(|path| path.starts_with(root)).collect())
+    let existing_paths =
+        READ_ONLY_PROJECT_PATHS.map(|name| root.join(name)).into_iter().filter(|path| disk::exists(path));
+    Ok(existing_paths
+        .map(|path| disk::canonicalize_or_keep(&path))
+        .filter(|path| path.starts_with(root))
+        .collect())
 }
 
-/// The folders of the project's repository outside the project: the working tree that it is a part of, and the git folder of a
-/// worktree. An agent can write the `.git` file that names the latter, so only the run's own repository counts, or one whose own
-/// files say that the project is a worktree of it.
-fn repository_folders(root: &Path, home: &Path, scope: &CommandScope) -> Vec<PathBuf> {
-    let Some((tree, git)) = layout::repository(root) else { return Vec::new() };
+/// Returns the folders of the project's repository outside the project: the working tree that contains it,
+/// and the git folder of a worktree. An agent can write the `.git` file that names the latter, so it must be
+/// the run's own repository, or one whose own files say that the project is a worktree of it.
+fn outside_repository_folders(root: &Path, home: &Path, scope: &CommandScope) -> Vec<PathBuf> {
+    let Some((working_tree, git_folder)) = layout::find_repository(root) else { return Vec::new() };
     let mut folders = Vec::new();
     // A home that is a repository stays hidden.
-    if tree != root && !home.starts_with(tree) {
-        folders.push(tree.to_owned());
+    if working_tree != root && !home.starts_with(working_tree) {
+        folders.push(working_tree.to_owned());
     }
-    let git = disk::canonical(&git);
-    let Some(common) = layout::common_folder(&git).map(|common| disk::canonical(&common)) else {
+    let git_folder = disk::canonicalize_or_keep(&git_folder);
+    let Some(common_folder) =
+        layout::shared_git_folder(&git_folder).map(|common| disk::canonicalize_or_keep(&common))
+    else {
         return folders;
     };
     let identity = layout::repository_identity(root);
-    let is_runs_own = !identity.is_empty() && scope.repository_at_start.as_ref() == Some(&identity);
-    let back = disk::read_text(&git.join("gitdir")).ok().flatten().unwrap_or_default();
-    let is_worktree = !git.starts_with(root)
-        && git.starts_with(&common)
-        && disk::canonical(Path::new(back.trim())) == disk::canonical(&tree.join(".git"));
-    if !common.starts_with(tree) && (is_runs_own || is_worktree) {
-        folders.push(common);
+    let is_run_repository = !identity.is_empty() && scope.repository_at_start.as_ref() == Some(&identity);
+    let gitdir_text = disk::read_text(&git_folder.join("gitdir")).ok().flatten().unwrap_or_default();
+    let is_worktree = !git_folder.starts_with(root)
+        && git_folder.starts_with(&common_folder)
+        && disk::canonicalize_or_keep(Path::new(gitdir_text.trim()))
+            == disk::canonicalize_or_keep(&working_tree.join(".git"));
+    if !common_folder.starts_with(working_tree) && (is_run_repository || is_worktree) {
+        folders.push(common_folder);
     }
     folders
 }
 
-/// A line for a user whose sessions are in the client's sandbox, and whose verify commands are not.
-pub fn recommendation(project: &Project, options: &RunOptions) -> Option<&'static str> {
-    let has_setup = options.workers.as_ref().is_some_and(|workers| workers.setup.is_some());
-    let has_commands = !options.commands().is_empty() || has_setup;
+/// Returns a hint for a user whose sessions are in the client's sandbox, but whose verify commands are not.
+pub fn verify_sandbox_hint(project: &Project, options: &RunOptions) -> Option<&'static str> {
+    let has_setup = options.workers.as_ref().is_some_and(|workers| workers.setup_command.is_some());
+    let has_commands = !options.all_verify_commands().is_empty() || has_setup;
     if options.verify_sandbox || !has_commands || !cfg!(target_os = "linux") {
         return None;
     }

@@ -1,140 +1,150 @@
-//! What a session leaves unfinished is kept: a handoff where it has none, and a commit of its work.
+//! Saves what a session leaves unfinished: writes a handoff if there is none, and commits its work.
 
 use crate::checkpoint::facts;
-use crate::checkpoint::{self, Request};
+use crate::checkpoint::{self, CheckpointRequest};
 use crate::our_files;
 use crate::run::ended_session::EndedSession;
 use crate::run::{branch, close};
 use crate::run_context::RunContext;
-use plimsoll_domain::handoff::Notes;
+use plimsoll_domain::handoff::HandoffNotes;
 use plimsoll_domain::journal::{JournalEvent, WipCommit};
 use plimsoll_domain::level::Level;
-use plimsoll_domain::receipt::{trailers, with_trailers};
-use plimsoll_domain::state::{Cause, Checkpoint, Commit};
-use plimsoll_domain::text::counted;
-use plimsoll_domain::{Ending, RunState, SessionRecord};
+use plimsoll_domain::receipt::{append_missing_trailers, render_commit_trailers};
+use plimsoll_domain::state::{Checkpoint, CheckpointCause, CheckpointCommitMode};
+use plimsoll_domain::text::count_with_noun;
+use plimsoll_domain::{RunState, SessionEnding, SessionRecord};
 use plimsoll_launcher::git::AllowedPrograms;
-use plimsoll_launcher::wip::{Wip, commit_wip};
+use plimsoll_launcher::wip::{WipCommitOutcome, commit_wip};
 use plimsoll_launcher::worktree;
 use plimsoll_store::{Project, StoreError, clock};
 use std::path::PathBuf;
 
-/// Saves unfinished work: its handoff first, then the commit. After a crash between them the work is uncommitted, and the handoff
-/// names it; the next process renews the handoff and commits what is there. Returns none if the run is gone.
-pub(super) fn save(
+/// Saves unfinished work: its handoff first, then the commit. After a crash between them the work is
+/// uncommitted, and the handoff lists it; the next process updates the handoff and commits what is there.
+/// Returns `None` if the run is gone.
+pub(super) fn save_unfinished_work(
     context: &RunContext<'_>,
     session: EndedSession,
 ) -> Result<Option<EndedSession>, StoreError> {
     let EndedSession { state, record, fingerprint, .. } = &session;
-    // A run that the user has stopped, and a session that could not begin, leave the files as they are.
+    // After a run that the user has stopped, or a session that could not begin, the files are not changed.
     if state.lifecycle.is_over() {
         // SessionEnd may have closed the iteration since.
-        return Ok(context.load_state()?.map(|state| EndedSession { state, ..session }));
+        return Ok(context.load_newest_state()?.map(|state| EndedSession { state, ..session }));
     }
-    set_repository_free(context, state)?;
-    let before = state.iteration_record.footing.as_ref();
-    let is_untouched = before == Some(fingerprint);
-    let has_changed_files = before.is_some_and(|before| fingerprint.files_changed(before) == Some(true));
-    if !is_untouched || record.checkpoint.claim.is_some() {
-        handoff_of_unfinished_work(context, &session, has_changed_files)?;
+    remove_stale_git_locks(context, state)?;
+    let fingerprint_before = state.iteration_record.fingerprint_before.as_ref();
+    let is_untouched = fingerprint_before == Some(fingerprint);
+    let has_changed_files = fingerprint_before
+        .is_some_and(|fingerprint_before| fingerprint.files_changed_since(fingerprint_before) == Some(true));
+    if !is_untouched || record.checkpoint_progress.open_claim.is_some() {
+        write_missing_handoff(context, &session, has_changed_files)?;
     }
-    let is_where_it_began = fingerprint.head.is_some() && fingerprint.head == state.context_checkpoint.head;
-    // A checkpoint that nothing was done about would be lost here: planning has marked it as consumed.
-    if is_untouched || is_where_it_began || !has_changed_files {
-        keep_what_it_resumed(context, state, record)?;
+    let is_at_checkpoint_head =
+        fingerprint.head.is_some() && fingerprint.head == state.context_checkpoint.head;
+    // A resumed checkpoint on which no work was done would be lost here, because planning has marked it as
+    // consumed.
+    if is_untouched || is_at_checkpoint_head || !has_changed_files {
+        keep_resumed_checkpoint(context, state, record)?;
     }
-    let Some(state) = context.load_state()? else { return Ok(None) };
-    let state = match commit(context, &state)? {
-        // SessionEnd may have closed the iteration already: the handoff must name the new HEAD.
-        Some(committed) => close::renew_handoff(context, committed)?,
+    let Some(state) = context.load_newest_state()? else { return Ok(None) };
+    let state = match commit_at_checkpoint(context, &state)? {
+        // SessionEnd may already have closed the iteration, and the handoff must name the new HEAD.
+        Some(committed_state) => close::refresh_handoff_after_commit(context, committed_state)?,
         None => state,
     };
     Ok(Some(EndedSession { state, ..session }))
 }
 
-/// A git that was ended with its session leaves the repository locked: no later session could commit anything.
-fn set_repository_free(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
-    let began = state.iteration_record.started_at.as_ref().and_then(clock::moment);
-    let Some(began) = began else { return Ok(()) };
-    for lock in worktree::clear_locks_since(context.project.root(), began.into()) {
-        let words = format!("removed {}, which a git of the session had left", lock.display());
-        context.note(state, JournalEvent::Note { words })?;
+/// Removes git locks that were created during the session: a git that was ended with its session leaves the
+/// repository locked, and no later session could commit.
+fn remove_stale_git_locks(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    let session_start = state.iteration_record.started_at.as_ref().and_then(clock::parse_timestamp);
+    let Some(session_start) = session_start else { return Ok(()) };
+    for lock in worktree::remove_locks_since(context.project.root(), session_start.into()) {
+        let message = format!("removed {}, which a git of the session had left", lock.display());
+        context.record_session_event(state, JournalEvent::Note { text: message })?;
     }
     Ok(())
 }
 
-/// A session that ended in the middle of its work, with no checkpoint, leaves one all the same: the files it
-/// was changing must not be forgotten.
-fn handoff_of_unfinished_work(
+/// Writes a checkpoint for a session that ended in the middle of its work without one, so that the files it
+/// was changing are not forgotten.
+fn write_missing_handoff(
     context: &RunContext<'_>,
     session: &EndedSession,
     has_changed_files: bool,
 ) -> Result<(), StoreError> {
     let (project, settings) = (context.project, context.settings);
     let EndedSession { state, record, ending, .. } = session;
-    let orderly = matches!(ending, Ending::Completed | Ending::HookStopped);
-    // A session that stopped at a commit as told is not unfinished, even if it left changes uncommitted.
-    if has_checkpoint(state, |cause| cause == Cause::Level || cause == Cause::Step && orderly) {
+    let ended_orderly = matches!(ending, SessionEnding::Completed | SessionEnding::HookStopped);
+    // A session that stopped at a commit as instructed is not unfinished, even if it left uncommitted
+    // changes.
+    if has_checkpoint_of_iteration(state, |cause| {
+        cause == CheckpointCause::Level || cause == CheckpointCause::Step && ended_orderly
+    }) {
         return Ok(());
     }
-    // A claim that is still there: its hook was killed, and no event came after it.
-    let claim = record.checkpoint.claim.as_ref();
+    // A remaining claim means that its hook was killed and no event came after it.
+    let claim = record.checkpoint_progress.open_claim.as_ref();
     let cause = match claim {
-        // In a run L1 claims nothing else.
-        Some(claim) if claim.level == Level::L1 => Cause::Step,
-        Some(_) => Cause::Level,
-        None if !orderly => Cause::Crash,
-        // What was dirty before it began is not its own, except for what it took over.
-        None if (has_changed_files || state.iteration_record.resuming) && has_more_to_do(context, state) => {
-            Cause::Unfinished
+        // In a run L1 claims only a step checkpoint.
+        Some(claim) if claim.level == Level::L1 => CheckpointCause::Step,
+        Some(_) => CheckpointCause::Level,
+        None if !ended_orderly => CheckpointCause::Crash,
+        // Changes from before the session are not its own, unless it resumed them.
+        None if (has_changed_files || state.iteration_record.resumes_checkpoint)
+            && has_open_work(context, state) =>
+        {
+            CheckpointCause::Unfinished
         }
         None => return Ok(()),
     };
-    let request = Request {
+    let request = CheckpointRequest {
         project,
         settings,
         session_id: &record.session_id,
-        transcript: record.start.transcript_path.as_ref().map(PathBuf::from),
+        transcript_path: record.start.transcript_path.as_ref().map(PathBuf::from),
         run: Some(state),
         cause,
-        level: claim.map_or(Level::L0, |claim| claim.level).max(record.announced.level),
-        reading: record.usage.reading.as_ref(),
+        level: claim.map_or(Level::L0, |claim| claim.level).max(record.highest_announcement.level),
+        reading: record.usage.last_reading.as_ref(),
         thresholds: None,
-        waited: None,
-        calls: &[],
-        notes: notes(record),
+        transcript_wait: None,
+        pending_calls: &[],
+        notes: notes_in_last_message(record),
     };
-    let facts = checkpoint::gather_facts(&request, record);
+    let facts = checkpoint::gather_session_facts(&request, record);
     // Nothing was begun, or nothing of it is left.
-    if facts.files.is_empty() || !facts.work.is_begun {
+    if facts.changed_files.is_empty() || !facts.item_work.is_begun {
         return Ok(());
     }
-    checkpoint::write_facts(&request, record, facts).map(|_| ())
+    checkpoint::write_checkpoint_from_facts(&request, record, facts).map(|_| ())
 }
 
-/// Keeps a checkpoint that the session should have resumed, if the session did nothing: the next one resumes it, with this
-/// one's notes.
-fn keep_what_it_resumed(
+/// Keeps a checkpoint that the session should have resumed, if the session did nothing: the next one resumes
+/// it, with the notes of this one.
+fn keep_resumed_checkpoint(
     context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
 ) -> Result<(), StoreError> {
-    if !state.iteration_record.resuming || !has_open_item(context, state) {
+    if !state.iteration_record.resumes_checkpoint || !is_own_item_open(context, state) {
         return Ok(());
     }
-    // Repeated after a kill this changes nothing: the checkpoint is active by then.
-    let said = notes(record);
-    context.update_lazily(|state| {
-        let kept = &mut state.context_checkpoint;
-        // Where it has left one of its own, that is the one, and active already.
-        if !kept.active {
-            kept.active = true;
-            let words = [
-                (said.summary, &mut kept.resume_summary),
-                (said.progress, &mut kept.progress_on_item),
-                (said.next, &mut kept.next_step),
+    // Repeating this after a kill changes nothing, because the checkpoint is then active.
+    let session_notes = notes_in_last_message(record);
+    context.update_state_without_sync(|state| {
+        let checkpoint = &mut state.context_checkpoint;
+        // If the session has left its own checkpoint, that one is already active.
+        if !checkpoint.active {
+            checkpoint.active = true;
+            let updates = [
+                (session_notes.summary, &mut checkpoint.resume_summary),
+                (session_notes.progress, &mut checkpoint.progress_on_item),
+                (session_notes.next_step, &mut checkpoint.next_step),
             ];
-            for (new, old) in words.into_iter().filter(|(new, _)| !new.is_empty()) {
+            for (new, old) in updates.into_iter().filter(|(new, _)| !new.is_empty()) {
                 *old = new;
             }
         }
@@ -142,105 +152,119 @@ fn keep_what_it_resumed(
     Ok(())
 }
 
-/// The progress that a session stated in its last message, requested or not.
-fn notes(record: &SessionRecord) -> Notes {
-    Notes::in_message(&close::last_words(record))
+/// Returns the notes in the session's last message, requested or not.
+fn notes_in_last_message(record: &SessionRecord) -> HandoffNotes {
+    HandoffNotes::from_message(&close::sanitized_last_message(record))
 }
 
-/// True if an item is open: the session's own, or the next one, which it may have begun.
-fn has_more_to_do(context: &RunContext<'_>, state: &RunState) -> bool {
-    let was_given_one = state.iteration_record.item.is_some();
-    was_given_one && facts::todo(context.project, state).is_some_and(|todo| !todo.open().is_empty())
+/// Returns true if an item is open: the session's own, or the next one, which it may have begun.
+fn has_open_work(context: &RunContext<'_>, state: &RunState) -> bool {
+    let had_item = state.iteration_record.item.is_some();
+    had_item && facts::load_plan(context.project, state).is_some_and(|todo| !todo.open_items().is_empty())
 }
 
-/// Whether the item that it was given is still open. In a run without a plan that is unknown, and an orderly end
-/// is believed.
-fn has_open_item(context: &RunContext<'_>, state: &RunState) -> bool {
+/// Returns true if the session's item is still open. In a run without a plan this is unknown, and an orderly
+/// end counts as finished.
+fn is_own_item_open(context: &RunContext<'_>, state: &RunState) -> bool {
     let item = state.iteration_record.item.as_ref();
-    item.zip(facts::todo(context.project, state)).is_some_and(|(item, todo)| todo.open().contains(item))
+    item.zip(facts::load_plan(context.project, state))
+        .is_some_and(|(item, todo)| todo.open_items().contains(item))
 }
 
-fn has_checkpoint(state: &RunState, is_meant: impl Fn(Cause) -> bool) -> bool {
-    let there = &state.context_checkpoint;
-    there.active && there.iteration == state.iteration && is_meant(there.cause)
+fn has_checkpoint_of_iteration(state: &RunState, matches_cause: impl Fn(CheckpointCause) -> bool) -> bool {
+    let checkpoint = &state.context_checkpoint;
+    checkpoint.active && checkpoint.iteration == state.iteration && matches_cause(checkpoint.cause)
 }
 
-/// At a checkpoint, after the model had its chance, what is dirty is committed, so that the next session's
-/// `git reset` or `git clean` cannot take it. A failed commit is reported in the handoff, and the run continues.
-/// Returns the state if there is something to report.
-fn commit(context: &RunContext<'_>, state: &RunState) -> Result<Option<RunState>, StoreError> {
+/// Commits uncommitted changes at a checkpoint, after the model had its chance, so that the next session's
+/// `git reset` or `git clean` cannot remove them. A failed commit is reported in the handoff, and the run
+/// continues. Returns the state if there is something to report.
+fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Option<RunState>, StoreError> {
     let project = context.project;
-    if state.options.commit == Commit::Off || !has_checkpoint(state, |_| true) {
+    if state.options.commit_mode == CheckpointCommitMode::Off || !has_checkpoint_of_iteration(state, |_| true)
+    {
         return Ok(None);
     }
-    let message = message(state.iteration, &state.context_checkpoint);
-    // Work in progress of a run with a branch lands on no other, whatever a session has checked out.
-    let made = match branch::refusal(project, state) {
-        Some(why) => Wip::Refused { why },
+    let message = commit_message(state.iteration, &state.context_checkpoint);
+    // Work in progress of a run with a branch is never committed to another one, whatever a session has
+    // checked out.
+    let commit_result = match branch::commit_refusal(project, state) {
+        Some(why) => WipCommitOutcome::Refused { reason: why },
         None => {
             let item = state.iteration_record.item.as_deref();
             let items: Vec<&str> = item.into_iter().collect();
-            let message = with_trailers(&message, &trailers(&state.run_id, &items, None));
-            commit_wip(project.root(), &message, &our_files::is_ours, allowed_programs(project, state))
+            let message =
+                append_missing_trailers(&message, &render_commit_trailers(&state.run_id, &items, None));
+            commit_wip(
+                project.root(),
+                &message,
+                &our_files::is_plimsoll_file,
+                allowed_commit_programs(project, state),
+            )
         }
     };
-    let (words, made) = match made {
-        Wip::Nothing => return Ok(None),
-        Wip::Committed { id, files, left_out, forbidden_filters } => {
-            let words = format!(
+    let (report, facts) = match commit_result {
+        WipCommitOutcome::NothingToCommit => return Ok(None),
+        WipCommitOutcome::Committed {
+            id,
+            file_count: files,
+            excluded_files: left_out,
+            forbidden_filters,
+        } => {
+            let report = format!(
                 "{} committed as `{message}`{}{}",
-                counted(files, "file"),
-                named(&left_out),
-                forbidden(&forbidden_filters)
+                count_with_noun(files, "file"),
+                describe_left_out_files(&left_out),
+                describe_forbidden_filters(&forbidden_filters)
             );
-            let made = WipCommit {
+            let facts = WipCommit {
                 commit: Some(id.into()),
-                files: Some(files),
-                left_out: Some(left_out),
+                file_count: Some(files),
+                omitted_files: Some(left_out),
                 ..WipCommit::default()
             };
-            (words, made)
+            (report, facts)
         }
-        Wip::Refused { why } => {
-            let words = format!("the uncommitted work could not be committed: {why}");
-            (words, WipCommit { trouble: Some(why), ..WipCommit::default() })
+        WipCommitOutcome::Refused { reason: why } => {
+            let report = format!("the uncommitted work could not be committed: {why}");
+            (report, WipCommit { error: Some(why), ..WipCommit::default() })
         }
     };
-    // A kill after the commit costs this line and the handoff's words on it; the work is safe, and a repeat finds
-    // nothing left to commit.
-    let made = JournalEvent::WipCommit(WipCommit { message: Some(message), ..made });
-    context.note(state, made)?;
-    context.update_lazily(|state| {
-        state.context_checkpoint.work = words;
+    // A kill after the commit loses this line and the handoff's report about it. The work is safe, and a
+    // repeat finds nothing left to commit.
+    let event = JournalEvent::WipCommit(WipCommit { message: Some(message), ..facts });
+    context.record_session_event(state, event)?;
+    context.update_state_without_sync(|state| {
+        state.context_checkpoint.work_outcome = report;
         state.clone()
     })
 }
 
-/// Which hooks and filters a commit may run. None of a repository that was created during the run: a session may have written
-/// its settings.
-pub(super) fn allowed_programs(project: &Project, state: &RunState) -> AllowedPrograms {
-    let now = || plimsoll_store::layout::repository_identity(project.root());
-    match &state.at_start.repository_at_start {
-        Some(at_start) if *at_start != now() => AllowedPrograms::Nothing,
-        _ => branch::allowed_programs(state.options.commit_hooks),
+/// Returns which hooks and filters a commit may run. None in a repository that was created during the run,
+/// because a session may have written its settings.
+pub(super) fn allowed_commit_programs(project: &Project, state: &RunState) -> AllowedPrograms {
+    let current_identity = || plimsoll_store::layout::repository_identity(project.root());
+    match &state.project_at_start.git_folder_id_at_start {
+        Some(at_start) if *at_start != current_identity() => AllowedPrograms::NoPrograms,
+        _ => branch::allowed_programs(state.options.runs_commit_hooks),
     }
 }
 
-/// `ralph: checkpoint iter 5 (L2 at 85%)`
-fn message(iteration: u32, checkpoint: &Checkpoint) -> String {
+/// Renders the commit message: `ralph: checkpoint iter 5 (L2 at 85%)`.
+fn commit_message(iteration: u32, checkpoint: &Checkpoint) -> String {
     let percent =
         checkpoint.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
-    let what = match checkpoint.cause {
-        Cause::Level => checkpoint.level.to_string(),
-        // By a crash, an error of the API, a limit of the client.
-        Cause::Crash => Cause::Unfinished.word().to_owned(),
-        cause => cause.word().to_owned(),
+    let cause_text = match checkpoint.cause {
+        CheckpointCause::Level => checkpoint.level.to_string(),
+        // A crash, an error of the API, or a limit of the client.
+        CheckpointCause::Crash => CheckpointCause::Unfinished.as_str().to_owned(),
+        cause => cause.as_str().to_owned(),
     };
-    format!("ralph: checkpoint iter {iteration} ({what}{percent})")
+    format!("ralph: checkpoint iter {iteration} ({cause_text}{percent})")
 }
 
-/// Why the files of these filters are not committed.
-fn forbidden(filters: &[String]) -> String {
+/// Describes why the files of these filters are not committed.
+fn describe_forbidden_filters(filters: &[String]) -> String {
     if filters.is_empty() {
         return String::new();
     }
@@ -251,6 +275,6 @@ fn forbidden(filters: &[String]) -> String {
     )
 }
 
-fn named(left_out: &[String]) -> String {
+fn describe_left_out_files(left_out: &[String]) -> String {
     if left_out.is_empty() { String::new() } else { format!("; left uncommitted: {}", left_out.join(", ")) }
 }

@@ -1,10 +1,10 @@
-//! Why a run cannot begin.
+//! Reasons why a run cannot start.
 
-use crate::run::branch::OtherBranch;
+use crate::run::branch::BranchMismatch;
 use crate::run::prompt::PromptError;
 use plimsoll_domain::RunId;
-use plimsoll_domain::status::Status;
-use plimsoll_domain::text::one_line;
+use plimsoll_domain::status::RunStatus;
+use plimsoll_domain::text::to_single_line;
 use plimsoll_launcher::branch::BranchError;
 use plimsoll_policy::protected::ProtectError;
 use plimsoll_store::StoreError;
@@ -12,75 +12,64 @@ use plimsoll_store::StoreError;
 /// Why a run could not be started or resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The disk.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// PROMPT.md.
+    /// PROMPT.md cannot be read or written.
     #[error(transparent)]
     Prompt(#[from] PromptError),
-    /// Two texts: it is not clear which one is meant.
+    /// There are two texts, and it is unclear which one is the task.
     #[error(
         "there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)"
     )]
     TwoTasks,
-    /// No text at all.
+    /// There is no text that could be the task.
     #[error(
         "there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE"
     )]
     NoTask,
-    /// The plan file that was named is not there.
+    /// The plan file that was named does not exist.
     #[error("the plan {0} is missing: write it, or leave out --todo")]
-    NoTodo(String),
-    /// The plan file has no open item.
+    PlanMissing(String),
+    /// The plan file cannot be used, for example because it has no open item.
     #[error("{0}")]
-    UnfitTodo(String),
-    /// Without a plan nothing is ticked.
+    UnusablePlan(String),
+    /// Reviews need a plan, because without one nothing is ticked.
     #[error(
         "--review needs a plan, whose ticked items it reviews: write fix_plan.md, or name one with --todo"
     )]
     NoPlanToReview,
-    /// Without a plan there is nothing to share.
+    /// Workers need a plan to share.
     #[error("workers need a plan, whose items they share: write fix_plan.md, or name one with --todo")]
     NoPlanToShare,
-    /// Without a repository there is no diff.
+    /// Reviews need a repository, because without one there is no diff.
     #[error(
         "--review needs a git repository, whose diff it reviews, and {0} is in none: run `git init`, or leave out --review"
     )]
     NoRepositoryToReview(String),
-    /// The branch.
+    /// The run's branch cannot be created or checked out.
     #[error(transparent)]
     Branch(#[from] BranchError),
-    /// Another branch is checked out than the run's.
+    /// Another branch than the run's is checked out.
     #[error(transparent)]
-    OtherBranch(#[from] OtherBranch),
-    /// A run is there already.
+    BranchMismatch(#[from] BranchMismatch),
+    /// The project already has an open run.
     #[error(
         "the run \"{}\" ({run_id}) is {status} at iteration {iteration}: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`",
-        one_line(name)
+        to_single_line(name)
     )]
-    RunThere {
-        /// Its name.
-        name: String,
-        /// Its id.
-        run_id: RunId,
-        /// Its status.
-        status: Status,
-        /// Its current iteration.
-        iteration: u32,
-    },
-    /// A file to protect cannot be protected.
+    RunExists { name: String, run_id: RunId, status: RunStatus, iteration: u32 },
     #[error(transparent)]
     Protect(#[from] ProtectError),
-    /// The client cannot work there.
+    /// The client cannot work in a folder whose path is not UTF-8.
     #[error("the path {0:?} is not valid UTF-8, and Claude Code does not work in such a folder: rename it")]
     NotUtf8(std::path::PathBuf),
-    /// The records of a run would be where its sessions may write.
+    /// The records of the run would be in a location that its sessions may write.
     #[error("{0}")]
-    UnfitRecords(String),
-    /// There is none.
+    UnsafeRecordsLocation(String),
+    /// The project has no run.
     #[error("there is no run in {0}: start one with `plimsoll run`")]
     NoRun(String),
-    /// No run of this user wrote the state there.
+    /// The state was not written by one of this user's runs.
     #[error("{0}")]
-    Foreign(String),
+    ForeignState(String),
 }

@@ -1,132 +1,167 @@
-//! Attending to a client that works: what it says, and the reasons to end it that do not come from itself.
+//! Supervises a running client: reads its output, and ends it for external reasons.
 
-use super::{Progress, RunError, Runner};
+use super::{RunError, RunEvent, Runner};
 use crate::run::observer::Interrupt;
 use crate::run::stream_reader::StreamReader;
 use crate::run::{backup, orphans};
-use crate::session_result::{SessionResult, ends_interrupted};
-use plimsoll_domain::fatal::{Fatal, FatalKind};
+use crate::session_result::{SessionResult, ends_with_interruption};
+use plimsoll_domain::fatal_error::{FatalError, FatalErrorKind};
 use plimsoll_domain::journal::JournalEvent;
-use plimsoll_domain::state::ApiTrouble;
-use plimsoll_domain::{Ending, Exit, RunState, SessionRecord, Status, Verdict};
-use plimsoll_launcher::client::Client;
+use plimsoll_domain::state::ApiRetryState;
+use plimsoll_domain::{ProcessExit, RunState, RunStatus, SessionEnding, SessionRecord, Verdict};
+use plimsoll_launcher::client::LaunchedClient;
 use plimsoll_launcher::process;
-use plimsoll_policy::silence::{Silence, Timeouts};
+use plimsoll_policy::silence::{ExceededTimeout, SilenceTimeouts};
 use plimsoll_store::{clock, disk};
 use std::path::Path;
 use std::time::Duration;
 
 /// How long a client that is asked to end may take.
 const LONG_GRACE_PERIOD: Duration = Duration::from_secs(10);
-/// One that lingers after its result, or is interrupted twice, has nothing more to save.
-pub(super) const GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// The shorter limit for a client that lingers after its result or is interrupted twice: it has nothing more
+/// to save.
+pub(super) const SHORT_GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 impl Runner<'_> {
-    /// Follows the client's output until it has ended, or has to be.
-    pub(super) fn follow(&mut self, state: &RunState, mut client: Client) -> Result<Verdict, RunError> {
-        let output = self.output(state, "jsonl");
-        let mut follower = match &client {
-            Client::Adopted(orphan) => {
-                StreamReader::of_adopted(output, &self.version, process::output_of(orphan.pid).as_deref())
-            }
-            Client::Started(..) => StreamReader::new(output, &self.version),
-        };
-        let ended = loop {
-            // Asked before the output is read: what the client wrote up to its end is then read, too.
-            let exit = client.ended();
-            for progress in follower.read_on() {
-                self.watcher.tell(&progress);
-            }
-            if let Some(exit) = exit {
-                break self.checked_end(state, &mut follower, exit)?;
-            }
-            if let Some(reason) = self.reason_to_end(state, &mut follower)? {
-                break self.end(state, &mut follower, &mut client, reason)?;
-            }
-            // Twenty times a second: `Awake` takes a much longer gap for a rest of the whole computer.
-            std::thread::sleep(Duration::from_millis(50));
-        };
-        self.watchdog.rest();
-        for (model, tokens) in follower.windows() {
-            let _ = plimsoll_store::windows::learn(self.context.project, model, tokens);
-        }
-        if !ended.denied_tools.is_empty() {
-            self.watcher.tell(&Progress::Denied { state, tools: &ended.denied_tools });
-        }
-        // It ended just now, however long it had been silent.
-        self.finish(state, &SessionResult { at: None, ..ended })
-    }
-
-    /// Why the client must end, if it must: the user, the run, or its own silence.
-    fn reason_to_end(
+    /// Follows the client's output until it has ended or must be ended, then finishes the iteration.
+    pub(super) fn follow_client(
         &mut self,
         state: &RunState,
-        follower: &mut StreamReader,
-    ) -> Result<Option<Reason>, RunError> {
-        if self.watcher.interrupts().has_asked(Interrupt::Twice) {
-            return Ok(Some(Reason::Interrupted));
+        mut client: LaunchedClient,
+    ) -> Result<Verdict, RunError> {
+        let output_path = self.output_path(state, "jsonl");
+        let mut reader = match &client {
+            LaunchedClient::Adopted(orphan) => StreamReader::for_adopted_client(
+                output_path,
+                &self.client_version,
+                process::standard_output_path(orphan.pid).as_deref(),
+            ),
+            LaunchedClient::Started(..) => StreamReader::new(output_path, &self.client_version),
+        };
+        let result = loop {
+            // Checked before the output is read, so that everything the client wrote until its end is also
+            // read.
+            let exit = client.exit_if_ended();
+            for event in reader.read_new_events() {
+                self.observer.on_event(&event);
+            }
+            if let Some(exit) = exit {
+                break self.check_ended_client(state, &mut reader, exit)?;
+            }
+            if let Some(reason) = self.reason_to_end_client(state, &mut reader)? {
+                break self.end_client(state, &mut reader, &mut client, reason)?;
+            }
+            // Twenty times a second: `ActiveTime` treats a much longer gap as a suspended computer.
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        self.watchdog.clear_client();
+        for (model, tokens) in reader.context_windows() {
+            let _ = plimsoll_store::context_windows::save_context_window(self.context.project, model, tokens);
         }
-        if !follower.time_to_look() {
+        if !result.denied_tools.is_empty() {
+            self.observer.on_event(&RunEvent::ToolsDenied { state, tools: &result.denied_tools });
+        }
+        // Counts as ended now, however long it had been silent before.
+        self.finish_iteration(state, &SessionResult { ended_at: None, ..result })
+    }
+
+    /// Returns the reason to end the client, if there is one: the user, the run, or the client's silence.
+    fn reason_to_end_client(
+        &mut self,
+        state: &RunState,
+        reader: &mut StreamReader,
+    ) -> Result<Option<ClientEndReason>, RunError> {
+        if self.observer.interrupts().has_requested(Interrupt::EndSession) {
+            return Ok(Some(ClientEndReason::Interrupted));
+        }
+        if !reader.is_state_check_due() {
             return Ok(None);
         }
-        let now = self.context.load_state()?;
-        // The state may be gone for a moment (an agent's `git clean`): the client is followed with what was known.
-        let now = now.as_ref().unwrap_or(state);
-        let record = self.context.session_record(state);
-        follower.sees_hooks(self.have_hooks_spoken(now, &record));
-        // What keeps copies must not end the run.
-        let _ = backup::todo(self.context.project, now);
-        self.note_for_others(now, follower)?;
-        if now.lifecycle.status() != Status::Cancelled && !follower.is_unguarded() {
-            let figures = self.figures.read_sessions(self.context.project, now);
-            self.watcher.tell(&Progress::Load { state: now, record: &record, figures: &figures });
+        let current_state = self.context.load_newest_state()?;
+        // The state may be gone for a moment (an agent's `git clean`): the client is then followed with the
+        // last known state.
+        let current_state = current_state.as_ref().unwrap_or(state);
+        let record = self.context.load_session_record(state);
+        reader.record_hooks_running(self.have_hooks_started(current_state, &record));
+        // A failed copy must not end the run.
+        let _ = backup::sync_plan(self.context.project, current_state);
+        self.publish_client_status(current_state, reader)?;
+        if current_state.lifecycle.status() != RunStatus::Canceled && !reader.runs_without_hooks() {
+            let figures = self.figures.read_sequential_run(self.context.project, current_state);
+            self.observer.on_event(&RunEvent::UsageUpdated {
+                state: current_state,
+                record: &record,
+                figures: &figures,
+            });
         }
-        let timeouts = Timeouts {
-            idle: now.options.idle_timeout_seconds.unwrap_or(self.context.settings.idle_timeout_seconds),
-            tool: now.options.tool_timeout_seconds.unwrap_or(self.context.settings.tool_timeout_seconds),
+        let timeouts = SilenceTimeouts {
+            idle_seconds: current_state
+                .options
+                .idle_timeout_seconds
+                .unwrap_or(self.context.settings.idle_timeout_seconds),
+            tool_seconds: current_state
+                .options
+                .tool_timeout_seconds
+                .unwrap_or(self.context.settings.tool_timeout_seconds),
         };
-        let lingers = self.may_linger(&record, follower);
+        let linger_timeout = self.linger_timeout(&record, reader);
         Ok(match () {
-            () if now.lifecycle.status() == Status::Cancelled => Some(Reason::Cancelled),
-            () if follower.is_unguarded() => Some(Reason::Unguarded),
-            () if plimsoll_policy::bounds::passed(now, &clock::stamp(clock::now())).is_some() => {
-                Some(Reason::OutOfTime)
+            () if current_state.lifecycle.status() == RunStatus::Canceled => Some(ClientEndReason::Cancelled),
+            () if reader.runs_without_hooks() => Some(ClientEndReason::HooksNotRunning),
+            () if plimsoll_policy::bounds::passed_deadline(
+                current_state,
+                &clock::to_timestamp(clock::now()),
+            )
+            .is_some() =>
+            {
+                Some(ClientEndReason::OutOfTime)
             }
-            () if follower.lingers(lingers) => Some(Reason::Lingers(lingers)),
-            () => follower.too_silent(timeouts).map(Reason::Silent),
+            () if reader.lingers_after_result(linger_timeout) => {
+                Some(ClientEndReason::LingersAfterResult(linger_timeout))
+            }
+            () => reader.exceeded_timeout(timeouts).map(ClientEndReason::TimeoutExceeded),
         })
     }
 
-    /// What `plimsoll status` cannot see by itself: that the client retries, and that Ctrl-C was pressed once. Written
-    /// only when it changes.
-    fn note_for_others(&mut self, now: &RunState, follower: &StreamReader) -> Result<(), RunError> {
-        let known = &now.iteration_record;
-        let stops_after = self.watcher.interrupts().has_asked(Interrupt::Once);
-        let trouble = follower.api_trouble().map(|trouble| ApiTrouble {
-            // A `plimsoll run` before this one has seen it begin.
-            since: known.api_trouble.as_ref().map_or(&trouble.since, |known| &known.since).clone(),
+    /// Writes into the state what `plimsoll status` cannot detect by itself: that the client retries, and
+    /// that Ctrl-C was pressed once. Writes only changes.
+    fn publish_client_status(
+        &mut self,
+        current_state: &RunState,
+        reader: &StreamReader,
+    ) -> Result<(), RunError> {
+        let record = &current_state.iteration_record;
+        let stops_after = self.observer.interrupts().has_requested(Interrupt::AfterSession);
+        let api_retry = reader.api_retry().map(|trouble| ApiRetryState {
+            // An earlier `plimsoll run` may have recorded its start.
+            failing_since: record
+                .api_retry
+                .as_ref()
+                .map_or(&trouble.failing_since, |known| &known.failing_since)
+                .clone(),
             ..trouble.clone()
         });
-        if known.api_trouble == trouble && known.stops_after == stops_after {
+        if record.api_retry == api_retry && record.stops_run_after_session == stops_after {
             return Ok(());
         }
-        if stops_after && !known.stops_after {
-            self.watcher.tell(&Progress::StopRequested);
+        if stops_after && !record.stops_run_after_session {
+            self.observer.on_event(&RunEvent::StopRequested);
         }
-        self.context.update_lazily(|state| {
-            state.iteration_record.api_trouble = trouble;
-            state.iteration_record.stops_after = stops_after;
+        self.context.update_state_without_sync(|state| {
+            state.iteration_record.api_retry = api_retry;
+            state.iteration_record.stops_run_after_session = stops_after;
         })?;
         Ok(())
     }
 
-    /// After its result a client waits only for what it has running in the background.
-    fn may_linger(&self, record: &SessionRecord, follower: &StreamReader) -> Duration {
-        // With a background task or a wakeup pending, `-p` lives on after a stop and takes another turn (2.1.329).
-        let is_stopped = record.end.ended_by_us.is_some() || follower.was_stopped_by_hook();
-        let has_work =
+    /// Returns how long the client may stay alive after its result: longer if it has background work.
+    fn linger_timeout(&self, record: &SessionRecord, reader: &StreamReader) -> Duration {
+        // With a background task or a wakeup pending, `-p` stays alive after a stop and takes another turn
+        // (2.1.329).
+        let is_stopped = record.end.hook_end_reason.is_some() || reader.was_stopped_by_hook();
+        let has_background_work =
             record.end.stop.as_ref().is_none_or(|stop| stop.background_tasks > 0 || stop.session_crons > 0);
-        let seconds = if has_work && !is_stopped {
+        let seconds = if has_background_work && !is_stopped {
             self.context.settings.background_wait_seconds
         } else {
             self.context.settings.end_wait_seconds
@@ -134,137 +169,159 @@ impl Runner<'_> {
         Duration::from_secs(seconds)
     }
 
-    /// Asks the client to end, then ends it, with the tools it would leave working; only ours.
-    fn end(
+    /// Asks the client to end, then ends it and the tools it would leave running. Only processes of this
+    /// session are ended.
+    fn end_client(
         &self,
         state: &RunState,
-        follower: &mut StreamReader,
-        client: &mut Client,
-        reason: Reason,
+        reader: &mut StreamReader,
+        client: &mut LaunchedClient,
+        reason: ClientEndReason,
     ) -> Result<SessionResult, RunError> {
-        if let Some(words) = reason.words() {
-            self.context.note(state, JournalEvent::ClientEnded { reason: words })?;
+        if let Some(reason_text) = reason.journal_text() {
+            self.context.record_session_event(state, JournalEvent::ClientEnded { reason: reason_text })?;
         }
-        client.end(reason.grace_period());
-        orphans::end_left_behind(state);
-        follower.read_on();
-        // Without the exit status: it reports our own signal (on 2.1.329 SIGINT ends `-p` with 0, SIGTERM with 143).
-        let ended = follower.ended(Exit::default());
+        client.terminate(reason.grace_period());
+        orphans::end_surviving_processes(state);
+        reader.read_new_events();
+        // Without the exit status, which reports our own signal (on 2.1.329 SIGINT ends `-p` with 0, SIGTERM
+        // with 143).
+        let result = reader.session_result(ProcessExit::default());
         Ok(match reason {
-            // Its result came before it lingered, and stands.
-            Reason::Lingers(_) => ended,
-            Reason::Cancelled => SessionResult { ending: Ending::Cancelled, ..ended },
-            Reason::Interrupted => SessionResult { ending: Ending::Interrupted, ..ended },
-            Reason::OutOfTime => SessionResult { ending: Ending::OutOfTime, ..ended },
-            Reason::Silent(silence) => SessionResult { ending: Ending::Silent(silence.words()), ..ended },
-            Reason::Unguarded => self.unguarded(state, follower, ended)?,
+            // The result that came before it lingered is kept.
+            ClientEndReason::LingersAfterResult(_) => result,
+            ClientEndReason::Cancelled => SessionResult { ending: SessionEnding::Canceled, ..result },
+            ClientEndReason::Interrupted => SessionResult { ending: SessionEnding::Interrupted, ..result },
+            ClientEndReason::OutOfTime => SessionResult { ending: SessionEnding::DeadlineReached, ..result },
+            ClientEndReason::TimeoutExceeded(silence) => {
+                SessionResult { ending: SessionEnding::IdleTimeout(silence.describe()), ..result }
+            }
+            ClientEndReason::HooksNotRunning => self.unguarded_result(state, reader, result)?,
         })
     }
 
-    /// A client that came and went before we looked was guarded, or the night ends here.
-    fn checked_end(
+    /// Returns the result of a client that has ended by itself. Also checks a client that ended before it was
+    /// ever checked: if it ran without our hooks, the run stops.
+    fn check_ended_client(
         &self,
         state: &RunState,
-        follower: &mut StreamReader,
-        exit: Exit,
+        reader: &mut StreamReader,
+        exit: ProcessExit,
     ) -> Result<SessionResult, RunError> {
-        let now = self.context.load_state()?;
-        let now = now.as_ref().unwrap_or(state);
-        let record = self.context.session_record(state);
-        let hooks_seen = follower.sees_hooks(self.have_hooks_spoken(now, &record));
-        let mut ended = follower.ended(exit);
-        // A client that is interrupted in a tool can exit before it has written its result (2.1.329, on a busy computer). Its
-        // transcript is complete by then.
+        let current_state = self.context.load_newest_state()?;
+        let current_state = current_state.as_ref().unwrap_or(state);
+        let record = self.context.load_session_record(state);
+        let has_hooks_running = reader.record_hooks_running(self.have_hooks_started(current_state, &record));
+        let mut result = reader.session_result(exit);
+        // A client that is interrupted in a tool can exit before it has written its result (2.1.329, on a
+        // busy computer). Its transcript is complete by then.
         let transcript = record.start.transcript_path.as_deref().map(Path::new);
-        if matches!(ended.ending, Ending::Crashed(_))
+        if matches!(result.ending, SessionEnding::Crashed(_))
             && exit.code == Some(0)
-            && transcript.is_some_and(ends_interrupted)
+            && transcript.is_some_and(ends_with_interruption)
         {
-            ended.ending = Ending::Interrupted;
+            result.ending = SessionEnding::Interrupted;
         }
-        if follower.has_begun() && !hooks_seen {
-            return self.unguarded(state, follower, ended);
+        if reader.has_started() && !has_hooks_running {
+            return self.unguarded_result(state, reader, result);
         }
         match exit.code {
-            Some(code) if !follower.has_spoken() && !hooks_seen => {
-                Ok(SessionResult { ending: self.never_began(state, code), ..ended })
+            Some(code) if !reader.has_reported_session() && !has_hooks_running => {
+                Ok(SessionResult { ending: self.ending_without_session(state, code), ..result })
             }
-            _ => Ok(ended),
+            _ => Ok(result),
         }
     }
 
-    /// Whether our SessionStart hook has spoken. An agent may have replaced the state before we have looked once: the session's
-    /// record says it, too.
-    fn have_hooks_spoken(&self, now: &RunState, record: &SessionRecord) -> bool {
+    /// Returns true if our SessionStart hook has run. An agent may have replaced the state before it was read
+    /// once, so the session's record is also checked.
+    fn have_hooks_started(&self, current_state: &RunState, record: &SessionRecord) -> bool {
         let start = &record.start;
         let is_recorded = start.started_at.is_some() && start.run_id.as_ref() == Some(self.context.run_id);
-        now.iteration_record.hooks_seen || is_recorded
+        current_state.iteration_record.has_hooks_running || is_recorded
     }
 
-    fn unguarded(
+    fn unguarded_result(
         &self,
         state: &RunState,
-        follower: &StreamReader,
-        ended: SessionResult,
+        reader: &StreamReader,
+        result: SessionResult,
     ) -> Result<SessionResult, RunError> {
-        let version = follower.version();
-        self.context.note(state, JournalEvent::Unguarded { client_version: version.clone() })?;
-        let words = format!(
-            " (client {version}), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings"
+        let client_version = reader.client_version();
+        self.context.record_session_event(
+            state,
+            JournalEvent::HooksDidNotRun { client_version: client_version.clone() },
+        )?;
+        let message = format!(
+            " (client {client_version}), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings"
         );
-        Ok(SessionResult { ending: Ending::Fatal(Fatal::new(FatalKind::Hooks, &words)), ..ended })
+        Ok(SessionResult {
+            ending: SessionEnding::Fatal(FatalError::new(FatalErrorKind::Hooks, &message)),
+            ..result
+        })
     }
 
-    /// In a run's first session the next one would fare no better: a wrong option, a broken installation. Later
-    /// it may pass (a client that is being updated), and the breaker counts.
-    fn never_began(&self, state: &RunState, code: i32) -> Ending {
-        let complaint = disk::read_text(&self.output(state, "err")).ok().flatten().unwrap_or_default();
-        let complaint =
-            plimsoll_domain::text::one_line(&plimsoll_domain::text::clip_start(complaint.trim(), 200));
-        let said =
-            if complaint.is_empty() { "said nothing".to_owned() } else { format!("said: {complaint}") };
-        let words = format!("ended with exit code {code} before its session began, and {said}");
+    /// Returns the ending of a client that exited before its session began. In a run's first session this is
+    /// fatal, because the next one would fail in the same way: a wrong option, a broken installation. Later
+    /// it may be temporary (a client that is being updated), and the breaker counts it.
+    fn ending_without_session(&self, state: &RunState, exit_code: i32) -> SessionEnding {
+        let error_output =
+            disk::read_text(&self.output_path(state, "err")).ok().flatten().unwrap_or_default();
+        let error_output = plimsoll_domain::text::to_single_line(&plimsoll_domain::text::truncate_start(
+            error_output.trim(),
+            200,
+        ));
+        let output_text =
+            if error_output.is_empty() { "said nothing".to_owned() } else { format!("said: {error_output}") };
+        let message = format!("ended with exit code {exit_code} before its session began, and {output_text}");
         if state.iteration <= 1 {
-            Ending::Fatal(Fatal::from(format!("the client {words}")))
+            SessionEnding::Fatal(FatalError::from(format!("the client {message}")))
         } else {
-            Ending::Crashed(words)
+            SessionEnding::Crashed(message)
         }
     }
 }
 
 /// Why a client is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Reason {
-    /// The person pressed Ctrl-C twice.
+enum ClientEndReason {
+    /// The user pressed Ctrl-C twice.
     Interrupted,
-    /// `plimsoll stop`: its next hook ends it, but one that waits for something else has none.
+    /// `plimsoll stop`. The next hook would end the client, but a client that waits for something runs no
+    /// hook.
     Cancelled,
     /// Our hooks do not run in it.
-    Unguarded,
-    /// The run's deadline has come.
+    HooksNotRunning,
+    /// The run's deadline has passed.
     OutOfTime,
-    /// How long it lives on after its result.
-    Lingers(Duration),
-    /// It has said nothing for too long.
-    Silent(Silence),
+    /// It has stayed alive for this long after its result.
+    LingersAfterResult(Duration),
+    /// It has printed nothing for too long.
+    TimeoutExceeded(ExceededTimeout),
 }
 
-impl Reason {
+impl ClientEndReason {
     fn grace_period(&self) -> Duration {
         match self {
-            Reason::Interrupted | Reason::Unguarded | Reason::Lingers(_) => GRACE_PERIOD,
-            Reason::Cancelled | Reason::OutOfTime | Reason::Silent(_) => LONG_GRACE_PERIOD,
+            ClientEndReason::Interrupted
+            | ClientEndReason::HooksNotRunning
+            | ClientEndReason::LingersAfterResult(_) => SHORT_GRACE_PERIOD,
+            ClientEndReason::Cancelled | ClientEndReason::OutOfTime | ClientEndReason::TimeoutExceeded(_) => {
+                LONG_GRACE_PERIOD
+            }
         }
     }
 
-    /// For the journal; none if another line tells it.
-    fn words(&self) -> Option<String> {
+    /// Returns the text for the journal; `None` if another line reports the reason.
+    fn journal_text(&self) -> Option<String> {
         match self {
-            Reason::Interrupted | Reason::Unguarded => None,
-            Reason::Cancelled => Some("the run was cancelled".to_owned()),
-            Reason::OutOfTime => Some("the deadline has passed".to_owned()),
-            Reason::Lingers(limit) => Some(format!("alive {} s after its result", limit.as_secs())),
-            Reason::Silent(silence) => Some(silence.words()),
+            ClientEndReason::Interrupted | ClientEndReason::HooksNotRunning => None,
+            ClientEndReason::Cancelled => Some("the run was cancelled".to_owned()),
+            ClientEndReason::OutOfTime => Some("the deadline has passed".to_owned()),
+            ClientEndReason::LingersAfterResult(limit) => {
+                Some(format!("alive {} s after its result", limit.as_secs()))
+            }
+            ClientEndReason::TimeoutExceeded(silence) => Some(silence.describe()),
         }
     }
 }

@@ -1,73 +1,87 @@
-//! Takes ticks back that do not hold: in the plan, in the state, and in what is told of the session.
+//! Reverts ticks that failed a check: in the plan, in the state, and in the reports on the session.
 
 use crate::checkpoint::facts;
 use crate::run::backup;
 use crate::run_context::RunContext;
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, TicksTakenBack};
-use plimsoll_domain::taken_back::TakenBack;
+use plimsoll_domain::journal::{JournalEntry, JournalEvent, TicksReverted};
+use plimsoll_domain::reverted_ticks::RevertedTicks;
 use plimsoll_domain::{RunState, plan_edit};
-use plimsoll_policy::gate::Evidence;
+use plimsoll_policy::gate::SessionEvidence;
 use plimsoll_policy::ticks;
 use plimsoll_store::{Durability, StoreError, clock, disk};
 
-/// Takes ticks back. The decision is written first, so a process that comes after a kill carries it out without running the
-/// commands once more; what it finds done it does not do again. Returns the state after it; none if the run is gone.
-pub(super) fn take_back(
+/// Reverts ticks. The decision is written first, so that a process after a kill carries it out without
+/// running the commands again; steps that are already done are skipped. Returns the resulting state; `None`
+/// if the run is gone.
+pub(super) fn revert_ticks(
     context: &RunContext<'_>,
-    taken: &TakenBack,
-    evidence: &mut Evidence,
+    reverted: &RevertedTicks,
+    evidence: &mut SessionEvidence,
 ) -> Result<Option<RunState>, StoreError> {
-    let decided = context.update(|state| {
-        state.outcomes.taken_back = Some(taken.clone());
+    let updated = context.update_state(|state| {
+        state.outcomes.reverted_ticks = Some(reverted.clone());
         state.clone()
     })?;
-    let Some(state) = decided else { return Ok(None) };
-    // The command itself may have removed the plan.
-    backup::mend_todo(context.project, &state)?;
-    // Before the state forgets the ticks: until then it is known that there is something to do.
-    take_out_of_plan(context, &state, taken)?;
-    let Some(todo) = facts::todo(context.project, &state) else { return Ok(Some(state)) };
-    let state = context.update(|state| {
-        ticks::take_back(state, taken, &todo);
+    let Some(state) = updated else { return Ok(None) };
+    // The verify command itself may have removed the plan.
+    backup::load_or_restore_plan(context.project, &state)?;
+    // Before the ticks are removed from the state, which until then shows that there is something to do.
+    untick_in_plan(context, &state, reverted)?;
+    let Some(todo) = facts::load_plan(context.project, &state) else { return Ok(Some(state)) };
+    let state = context.update_state(|state| {
+        ticks::revoke_ticks(state, reverted, &todo);
         state.clone()
     })?;
     evidence.todo = Some(todo);
     let Some(state) = state else { return Ok(None) };
-    // The copy must agree with the state, or it is not used. The paragraph is recognized if it is there already.
-    backup::todo(context.project, &state)?;
-    let words = taken.words();
-    let at = clock::stamp(clock::now());
-    backup::append_progress(context.project, &format!("[{at}] Iteration {}: {words}.\n\n", taken.iteration))?;
+    // The copy must agree with the state, or it is not used. The paragraph is not repeated if it is already
+    // there.
+    backup::sync_plan(context.project, &state)?;
+    let message = reverted.describe_revert();
+    let timestamp = clock::to_timestamp(clock::now());
+    backup::append_progress_paragraph(
+        context.project,
+        &format!("[{timestamp}] Iteration {}: {message}.\n\n", reverted.iteration),
+    )?;
     Ok(Some(state))
 }
 
-fn take_out_of_plan(context: &RunContext<'_>, state: &RunState, taken: &TakenBack) -> Result<(), StoreError> {
+fn untick_in_plan(
+    context: &RunContext<'_>,
+    state: &RunState,
+    reverted: &RevertedTicks,
+) -> Result<(), StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(()) };
     let path = context.project.root().join(file);
-    let Some(plan) = disk::read(&path)? else { return Ok(()) };
-    let changed = match &taken.question {
+    let Some(plan_text) = disk::read(&path)? else { return Ok(()) };
+    let changed = match &reverted.question {
         // A later session may commit the plan, so it must not contain a secret.
-        Some(question) => {
-            plan_edit::with_questions_for_ticks(&plan, &taken.items, &plimsoll_secrets::without(question))
-        }
-        None => plan_edit::without_ticks(&plan, &taken.items),
+        Some(question) => plan_edit::untick_items_and_add_question(
+            &plan_text,
+            &reverted.items,
+            &plimsoll_secrets::redact(question),
+        ),
+        None => plan_edit::untick_items(&plan_text, &reverted.items),
     };
     match changed {
-        Some(plan) => disk::replace(&path, &plan, Durability::Durable),
+        Some(new_plan_text) => disk::replace(&path, &new_plan_text, Durability::Durable),
         None => Ok(()),
     }
 }
 
-/// Journals that ticks of the current session were taken back; nothing if that was done, or if none were.
-pub(super) fn note(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
-    let is_of_session =
-        |taken: &&TakenBack| taken.iteration == state.iteration && taken.session_id == state.session_id;
-    let Some(taken) = state.outcomes.taken_back.as_ref().filter(is_of_session) else { return Ok(()) };
-    let event = TicksTakenBack {
-        items: taken.items.clone(),
-        failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
-        findings: taken.findings.clone(),
-        protected: taken.protected.clone(),
+/// Journals that ticks of the current session were reverted. Does nothing if that was done, or if none were.
+pub(super) fn journal_reverted_ticks(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    let is_from_session = |reverted: &&RevertedTicks| {
+        reverted.iteration == state.iteration && reverted.session_id == state.session_id
     };
-    context.note_once(JournalEntry::of_run_session(state, JournalEvent::TicksTakenBack(event)))
+    let Some(reverted) = state.outcomes.reverted_ticks.as_ref().filter(is_from_session) else {
+        return Ok(());
+    };
+    let facts = TicksReverted {
+        items: reverted.items.clone(),
+        failed_commands: reverted.failed_commands.iter().map(|failed| failed.command.clone()).collect(),
+        review_findings: reverted.findings.clone(),
+        protected_file_changes: reverted.protected_changes.clone(),
+    };
+    context.record_once(JournalEntry::for_run_session(state, JournalEvent::TicksReverted(facts)))
 }

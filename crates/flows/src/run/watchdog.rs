@@ -1,139 +1,143 @@
-//! The last resort: a thread that waits for nothing ends the client where the run's loop does not.
+//! The last resort: a thread that waits for nothing else ends the client if the run's loop does not.
 //!
-//! The loop ends its client itself; but a disk that does not answer, or a reader that takes none of its output, may hold
-//! it up. A second Ctrl-C, SIGTERM and the deadline hold all the same, and whichever way a run is left, no client of its
-//! works on.
+//! The loop normally ends its client itself, but a disk that does not respond, or a reader that does not take
+//! its output, may block it. A second Ctrl-C, SIGTERM and the deadline work all the same, and however a run
+//! is left, none of its clients keeps running.
 
-use crate::run::observer::{Interrupt, Interrupts};
+use crate::run::observer::{Interrupt, InterruptCounter};
 use crate::run::orphans;
-use crate::run::supervise::GRACE_PERIOD;
+use crate::run::supervise::SHORT_GRACE_PERIOD;
 use chrono::{DateTime, Utc};
-use plimsoll_launcher::client::Client;
-use plimsoll_launcher::process::{self, Identity};
+use plimsoll_launcher::client::LaunchedClient;
+use plimsoll_launcher::process::{self, ProcessIdentity};
 use plimsoll_store::clock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The client at work, as the loop and the thread both know it.
+/// Watches the running client; shared by the loop and the thread.
 #[derive(Debug)]
-pub(super) struct Watchdog(Arc<Shared>);
+pub(super) struct Watchdog(Arc<WatchdogState>);
 
 #[derive(Debug, Default)]
-struct Shared {
-    client: Mutex<Option<Worker>>,
-    has_seen_client: AtomicBool,
-    is_off: AtomicBool,
+struct WatchdogState {
+    watched_client: Mutex<Option<WatchedClient>>,
+    had_client: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
-/// A client, and what is in the environment of all that is started inside its session.
+/// A client, and the variables that every process started inside its session has in its environment.
 #[derive(Debug, Clone)]
-struct Worker {
-    client: Identity,
-    settings: Option<[String; 2]>,
+struct WatchedClient {
+    identity: ProcessIdentity,
+    environment_markers: Option<[String; 2]>,
 }
 
-/// When a run must have ended by itself.
+/// The limits after which the watchdog acts because the run has not ended by itself.
 #[derive(Debug, Clone)]
-pub(super) struct Terms {
-    /// Counts Ctrl-C; two mean at once.
-    pub(super) interrupts: Interrupts,
-    /// The run's.
+pub(super) struct WatchdogTerms {
+    /// Counts the Ctrl-C; two request an immediate end.
+    pub(super) interrupts: InterruptCounter,
+    /// The run's deadline.
     pub(super) deadline: Option<DateTime<Utc>>,
-    /// How long the loop may take to see the second Ctrl-C.
-    pub(super) after_interrupt: Duration,
-    /// How long it may take to end its client at the deadline, politely.
-    pub(super) after_deadline: Duration,
-    /// How long the client may tidy up.
-    pub(super) grace_period: Duration,
-    /// How long after the second Ctrl-C the program may still be there.
-    pub(super) to_leave: Duration,
-    /// Leaves the program.
-    pub(super) leave: fn(),
+    /// How long the loop may take to react to the second Ctrl-C.
+    pub(super) interrupt_timeout: Duration,
+    /// How long after the deadline the loop may take to end its client.
+    pub(super) deadline_timeout: Duration,
+    /// How long the client may take to exit.
+    pub(super) client_grace_period: Duration,
+    /// How long after the second Ctrl-C the program may still run.
+    pub(super) exit_timeout: Duration,
+    /// Exits the program.
+    pub(super) exit_program: fn(),
 }
 
 impl Watchdog {
-    pub(super) fn start(terms: Terms) -> Watchdog {
-        let shared = Arc::new(Shared::default());
+    pub(super) fn start(terms: WatchdogTerms) -> Watchdog {
+        let state = Arc::new(WatchdogState::default());
         std::thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || shared.watch(&terms)
+            let state = Arc::clone(&state);
+            move || state.run(&terms)
         });
-        Watchdog(shared)
+        Watchdog(state)
     }
 
-    /// A client works from now on.
-    pub(super) fn watch(&self, client: Identity, settings: Option<[String; 2]>) {
-        self.0.has_seen_client.store(true, Ordering::SeqCst);
-        self.0.set(Some(Worker { client, settings }));
+    /// Watches this client from now on.
+    pub(super) fn watch_client(&self, identity: ProcessIdentity, environment_markers: Option<[String; 2]>) {
+        self.0.had_client.store(true, Ordering::SeqCst);
+        self.0.set_client(Some(WatchedClient { identity, environment_markers }));
     }
 
-    /// It has ended.
-    pub(super) fn rest(&self) {
-        self.0.set(None);
+    /// Stops watching, because the client has ended.
+    pub(super) fn clear_client(&self) {
+        self.0.set_client(None);
     }
 
-    pub(super) fn has_seen_client(&self) -> bool {
-        self.0.has_seen_client.load(Ordering::SeqCst)
+    pub(super) fn had_client(&self) -> bool {
+        self.0.had_client.load(Ordering::SeqCst)
     }
 
-    pub(super) fn has_client_at_work(&self) -> bool {
-        self.0.worker().is_some_and(|worker| process::is_alive(worker.client))
+    pub(super) fn has_running_client(&self) -> bool {
+        self.0.watched_client().is_some_and(|worker| process::is_alive(worker.identity))
     }
 
-    /// Ends the client, if one works.
+    /// Ends the client, if one is running.
     pub(super) fn end_client(&self) {
-        self.0.end_client(GRACE_PERIOD);
+        self.0.end_client(SHORT_GRACE_PERIOD);
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        self.0.is_off.store(true, Ordering::SeqCst);
+        self.0.is_stopped.store(true, Ordering::SeqCst);
         self.end_client();
     }
 }
 
-impl Shared {
-    fn worker(&self) -> Option<Worker> {
+impl WatchdogState {
+    fn watched_client(&self) -> Option<WatchedClient> {
         // A panic in the loop must not keep this thread from ending the client.
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.watched_client.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set(&self, worker: Option<Worker>) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = worker;
+    fn set_client(&self, watched_client: Option<WatchedClient>) {
+        *self.watched_client.lock().unwrap_or_else(PoisonError::into_inner) = watched_client;
     }
 
-    /// Ends it with what it would leave at work. No lock is held meanwhile.
+    /// Ends the client and the processes that it would leave running. Holds no lock meanwhile.
     fn end_client(&self, grace_period: Duration) {
-        let Some(Worker { client, settings }) = self.worker() else { return };
+        let Some(WatchedClient { identity: client, environment_markers: settings }) = self.watched_client()
+        else {
+            return;
+        };
         if !process::is_alive(client) {
             return;
         }
-        // As if adopted: the child's own handle belongs to the loop, which may be the one that is held up.
-        Client::Adopted(client).end(grace_period);
+        // Like an adopted client: the child's handle belongs to the loop, which may be blocked.
+        LaunchedClient::Adopted(client).terminate(grace_period);
         if let Some(settings) = &settings {
-            orphans::end_started_with(settings);
+            orphans::end_processes_with_environment(settings);
         }
     }
 
-    fn watch(&self, terms: &Terms) {
-        let mut asked: Option<Instant> = None;
-        while !self.is_off.load(Ordering::SeqCst) {
-            std::thread::sleep(LOOK_INTERVAL);
-            if terms.interrupts.has_asked(Interrupt::Twice) {
-                asked.get_or_insert_with(Instant::now);
+    fn run(&self, terms: &WatchdogTerms) {
+        let mut interrupted_at: Option<Instant> = None;
+        while !self.is_stopped.load(Ordering::SeqCst) {
+            std::thread::sleep(POLL_INTERVAL);
+            if terms.interrupts.has_requested(Interrupt::EndSession) {
+                interrupted_at.get_or_insert_with(Instant::now);
             }
-            let is_asked = asked.is_some_and(|asked| asked.elapsed() >= terms.after_interrupt);
-            if is_asked
-                || terms.deadline.is_some_and(|deadline| clock::now() >= deadline + terms.after_deadline)
+            let is_interrupt_overdue =
+                interrupted_at.is_some_and(|asked| asked.elapsed() >= terms.interrupt_timeout);
+            if is_interrupt_overdue
+                || terms.deadline.is_some_and(|deadline| clock::now() >= deadline + terms.deadline_timeout)
             {
-                self.end_client(terms.grace_period);
+                self.end_client(terms.client_grace_period);
             }
-            if asked.is_some_and(|asked| asked.elapsed() >= terms.to_leave) {
-                (terms.leave)();
+            if interrupted_at.is_some_and(|asked| asked.elapsed() >= terms.exit_timeout) {
+                (terms.exit_program)();
             }
         }
     }
@@ -146,25 +150,25 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Child, Command};
 
-    fn sleeper() -> (Child, Identity) {
+    fn start_sleep() -> (Child, ProcessIdentity) {
         let child = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
-        let identity = process::identity(child.id()).unwrap();
+        let identity = process::process_identity(child.id()).unwrap();
         (child, identity)
     }
 
-    fn terms() -> Terms {
-        Terms {
-            interrupts: Interrupts::default(),
+    fn default_terms() -> WatchdogTerms {
+        WatchdogTerms {
+            interrupts: InterruptCounter::default(),
             deadline: None,
-            after_interrupt: Duration::from_millis(200),
-            after_deadline: Duration::from_millis(200),
-            grace_period: Duration::from_secs(1),
-            to_leave: Duration::from_secs(3600),
-            leave: || {},
+            interrupt_timeout: Duration::from_millis(200),
+            deadline_timeout: Duration::from_millis(200),
+            client_grace_period: Duration::from_secs(1),
+            exit_timeout: Duration::from_secs(3600),
+            exit_program: || {},
         }
     }
 
-    fn ends_within(client: Identity, limit: Duration) -> bool {
+    fn ends_within(client: ProcessIdentity, limit: Duration) -> bool {
         let started = Instant::now();
         while process::is_alive(client) && started.elapsed() < limit {
             std::thread::sleep(Duration::from_millis(10));
@@ -172,52 +176,52 @@ mod tests {
         !process::is_alive(client)
     }
 
-    const SOON: Duration = Duration::from_secs(10);
+    const END_TIMEOUT: Duration = Duration::from_secs(10);
 
     #[test]
-    fn the_second_interrupt_and_the_deadline_end_a_client_whose_loop_does_nothing() {
-        let (mut child, client) = sleeper();
-        let terms_of_one = terms();
-        let interrupts = terms_of_one.interrupts.clone();
-        let watchdog = Watchdog::start(terms_of_one);
-        watchdog.watch(client, None);
-        interrupts.add(Interrupt::Once);
+    fn the_second_interrupt_and_the_deadline_end_a_client_of_a_blocked_loop() {
+        let (mut child, client) = start_sleep();
+        let terms = default_terms();
+        let interrupts = terms.interrupts.clone();
+        let watchdog = Watchdog::start(terms);
+        watchdog.watch_client(client, None);
+        interrupts.add_interrupt(Interrupt::AfterSession);
         assert!(!ends_within(client, Duration::from_millis(800)), "after one the session may finish");
-        interrupts.add(Interrupt::Once);
-        assert!(ends_within(client, SOON));
+        interrupts.add_interrupt(Interrupt::AfterSession);
+        assert!(ends_within(client, END_TIMEOUT));
         child.wait().unwrap();
 
-        let (mut child, client) = sleeper();
+        let (mut child, client) = start_sleep();
         let deadline = Some(clock::now() + Duration::from_millis(600));
-        let watchdog = Watchdog::start(Terms { deadline, ..terms() });
-        watchdog.watch(client, None);
+        let watchdog = Watchdog::start(WatchdogTerms { deadline, ..default_terms() });
+        watchdog.watch_client(client, None);
         assert!(!ends_within(client, Duration::from_millis(300)));
-        assert!(ends_within(client, SOON));
+        assert!(ends_within(client, END_TIMEOUT));
         child.wait().unwrap();
     }
 
     #[test]
-    fn whichever_way_a_run_is_left_no_client_works_on() {
-        let (mut child, client) = sleeper();
-        let watchdog = Watchdog::start(terms());
-        assert!(!watchdog.has_seen_client());
-        watchdog.watch(client, None);
-        assert!(watchdog.has_seen_client() && watchdog.has_client_at_work());
+    fn no_client_keeps_running_however_a_run_is_left() {
+        let (mut child, client) = start_sleep();
+        let watchdog = Watchdog::start(default_terms());
+        assert!(!watchdog.had_client());
+        watchdog.watch_client(client, None);
+        assert!(watchdog.had_client() && watchdog.has_running_client());
         drop(watchdog);
-        assert!(ends_within(client, SOON));
+        assert!(ends_within(client, END_TIMEOUT));
         child.wait().unwrap();
     }
 
     #[test]
-    fn what_has_been_ended_or_is_somebody_elses_is_left_alone() {
-        let (mut child, client) = sleeper();
-        let watchdog = Watchdog::start(terms());
-        watchdog.watch(client, None);
-        watchdog.rest();
-        assert!(watchdog.has_seen_client() && !watchdog.has_client_at_work());
+    fn an_ended_client_or_another_process_is_not_ended() {
+        let (mut child, client) = start_sleep();
+        let watchdog = Watchdog::start(default_terms());
+        watchdog.watch_client(client, None);
+        watchdog.clear_client();
+        assert!(watchdog.had_client() && !watchdog.has_running_client());
         drop(watchdog);
-        let watchdog = Watchdog::start(terms());
-        watchdog.watch(Identity { started: client.started + 1, ..client }, None);
+        let watchdog = Watchdog::start(default_terms());
+        watchdog.watch_client(ProcessIdentity { start_time: client.start_time + 1, ..client }, None);
         drop(watchdog);
         assert!(process::is_alive(client));
         child.kill().unwrap();
@@ -225,17 +229,21 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_end_after_two_interrupts_is_left() {
+    fn a_program_that_does_not_end_after_two_interrupts_is_exited() {
         static LEFT: AtomicBool = AtomicBool::new(false);
         let to_leave = Duration::from_millis(300);
-        let terms = Terms { to_leave, leave: || LEFT.store(true, Ordering::SeqCst), ..terms() };
+        let terms = WatchdogTerms {
+            exit_timeout: to_leave,
+            exit_program: || LEFT.store(true, Ordering::SeqCst),
+            ..default_terms()
+        };
         let interrupts = terms.interrupts.clone();
         let _watchdog = Watchdog::start(terms);
         std::thread::sleep(Duration::from_millis(600));
         assert!(!LEFT.load(Ordering::SeqCst));
-        interrupts.add(Interrupt::Twice);
+        interrupts.add_interrupt(Interrupt::EndSession);
         let started = Instant::now();
-        while !LEFT.load(Ordering::SeqCst) && started.elapsed() < SOON {
+        while !LEFT.load(Ordering::SeqCst) && started.elapsed() < END_TIMEOUT {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert!(LEFT.load(Ordering::SeqCst));

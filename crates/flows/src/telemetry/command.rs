@@ -1,16 +1,17 @@
 //! The command line of `plimsoll-otel`: written by `plimsoll`, read by `plimsoll-otel`.
 
-const FOLLOW: &str = "follow";
+const FOLLOW_SUBCOMMAND: &str = "follow";
 
-/// Returns the arguments with which `plimsoll run` starts it: it exports what standard input tells, and the journal from this byte on.
-pub(super) fn follow_arguments(from: u64) -> Vec<String> {
-    vec![FOLLOW.to_owned(), from.to_string()]
+/// Returns the arguments with which `plimsoll run` starts the program: it exports the events from standard
+/// input, and the journal from this byte on.
+pub(super) fn follow_arguments(journal_offset: u64) -> Vec<String> {
+    vec![FOLLOW_SUBCOMMAND.to_owned(), journal_offset.to_string()]
 }
 
-/// Reads the arguments that [`follow_arguments`] made; `None` if they are others.
+/// Parses the arguments of [`follow_arguments`] and returns the journal offset; `None` for other arguments.
 pub fn parse_follow_arguments(arguments: &[String]) -> Option<u64> {
     match arguments {
-        [follow, from] if follow == FOLLOW => from.parse().ok(),
+        [subcommand, journal_offset] if subcommand == FOLLOW_SUBCOMMAND => journal_offset.parse().ok(),
         _ => None,
     }
 }
@@ -20,11 +21,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_arguments_are_read_as_they_were_written_and_no_others_are() {
+    fn only_the_written_arguments_are_parsed() {
         assert_eq!(parse_follow_arguments(&follow_arguments(42)), Some(42));
-        for words in ["", "follow", "follow soon", "follow -1", "send 1"] {
-            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-            assert_eq!(parse_follow_arguments(&words), None, "{words:?}");
+        for command_line in ["", "follow", "follow soon", "follow -1", "send 1"] {
+            let arguments: Vec<String> = command_line.split(' ').map(str::to_owned).collect();
+            assert_eq!(parse_follow_arguments(&arguments), None, "{arguments:?}");
         }
     }
 }

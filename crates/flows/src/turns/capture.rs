@@ -1,442 +1,549 @@
-//! What the transcripts hold and the turn log does not yet: read on from where the log left off, and recorded.
+//! Reads what the transcripts have gained since the turn log was last written, and records it.
 //!
-//! The transcript itself is what waits when the log is locked or the disk in trouble: the next event reads on from
-//! the same place, so nothing is lost, and the session is never delayed.
+//! If the log is locked or cannot be written, nothing is lost and the session is not delayed: the transcript
+//! is still there, and the next event continues from the same offset.
 
-mod known;
+mod recorded_events;
 
 use crate::hook_invocation::HookInvocation;
-use known::AlreadyRecorded;
-use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordHeader, RecordKind};
 use plimsoll_domain::record::SessionRecord;
-use plimsoll_domain::turn::record::{PackedMemory, encode_fields, encode_new};
+use plimsoll_domain::turn::record::{PackedMemory, encode_fields, encode_turn_with_hints};
 use plimsoll_domain::{RunId, SessionId, Timestamp};
-use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered, TurnMemory};
-use plimsoll_protocol::event::Event;
-use plimsoll_protocol::recording::{AgentNote, TranscriptLine};
-use plimsoll_store::memory::{Past, Standing};
-use plimsoll_store::turn_log::{Forwards, Head, LineStart, NewRecord, NotedMemory, Stream, Writer};
+use plimsoll_policy::turns::{
+    AssembledRecord, EndOfInput, MemoryLookup, TurnAssembler, TurnLogRecord, TurnMemory,
+};
+use plimsoll_protocol::event::HookEvent;
+use plimsoll_protocol::transcript_content::{AgentMetadata, TranscriptLine};
+use plimsoll_store::memory::{MemoryHead, PastMemory};
+use plimsoll_store::turn_log::{
+    ForwardLines, LineStart, LogHead, LogWriter, NewRecord, RecordedMemory, StreamPosition,
+};
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, clock, disk};
+use recorded_events::AlreadyRecorded;
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A hook waits no longer for the log's lock than its reader would notice.
-const HOOK_TIMEOUT: Duration = Duration::from_millis(50);
-/// The user waits a little.
-const USERS_TIMEOUT: Duration = Duration::from_secs(5);
+/// A hook delays its session, so it waits for the log's lock only for a time that the user does not notice.
+const HOOK_LOCK_TIMEOUT: Duration = Duration::from_millis(50);
+/// A command of the user may wait longer for the lock.
+const USER_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One transcript of a session.
 #[derive(Debug, Clone)]
-pub struct Source {
+pub struct TranscriptSource {
     /// `main`, or the subagent's id.
-    pub stream: String,
-    /// Its file.
+    pub stream_name: String,
     pub path: PathBuf,
 }
 
-/// What is known of the session beside its transcript: it goes into every turn.
+/// Facts about the session that its transcript does not contain. They are written into every turn.
 #[derive(Debug, Clone, Default)]
-pub struct Setting {
-    /// The run and the iteration, where it belongs to one.
-    pub run: Option<(RunId, u32)>,
-    /// The kind of subagent, if the client's own record does not say.
+pub struct TurnSetting {
+    /// The run and the iteration, if the session belongs to a run.
+    pub run_and_iteration: Option<(RunId, u32)>,
+    /// The kind of subagent. The client's own metadata file takes precedence.
     pub agent_type: Option<String>,
     /// The call that started the subagent.
-    pub started_by: Option<String>,
-    /// The working memory that the turns keep.
-    pub memory: Option<Standing>,
+    pub starting_call_id: Option<String>,
+    /// The working memory whose content at that time is stored with each turn.
+    pub memory_head: Option<MemoryHead>,
 }
 
-impl Source {
+impl TranscriptSource {
     fn is_main(&self) -> bool {
-        self.stream == MAIN
+        self.stream_name == MAIN_STREAM
     }
 
-    /// The session's own transcript.
-    pub fn main(path: &Path) -> Source {
-        Source { stream: MAIN.to_owned(), path: path.to_owned() }
+    /// Returns the session's own transcript as a source.
+    pub fn for_session(transcript: &Path) -> TranscriptSource {
+        TranscriptSource { stream_name: MAIN_STREAM.to_owned(), path: transcript.to_owned() }
     }
 
-    /// A subagent's transcript.
-    pub fn agent(id: &str, path: &Path) -> Source {
-        Source { stream: id.to_owned(), path: path.to_owned() }
+    /// Returns a subagent's transcript as a source.
+    pub fn for_subagent(agent_id: &str, transcript: &Path) -> TranscriptSource {
+        TranscriptSource { stream_name: agent_id.to_owned(), path: transcript.to_owned() }
     }
 
-    /// A session's transcript and those of its subagents, which are in a folder beside it.
-    pub fn all(transcript: &Path) -> Vec<Source> {
-        let folder = subagents(transcript);
-        let agent = |name: String| {
-            let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
-            Some(Source { path: folder.join(&name), stream: id })
+    /// Returns a session's transcript and those of its subagents, which are in a folder beside it.
+    pub fn all_of_session(transcript: &Path) -> Vec<TranscriptSource> {
+        let folder = subagents_folder(transcript);
+        let source_of_agent_file = |name: String| {
+            let agent_id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+            Some(TranscriptSource { path: folder.join(&name), stream_name: agent_id })
         };
-        let agents = disk::names(&folder).into_iter().filter_map(agent);
-        std::iter::once(Source::main(transcript)).chain(agents).collect()
+        let agent_sources = disk::list_names(&folder).into_iter().filter_map(source_of_agent_file);
+        std::iter::once(TranscriptSource::for_session(transcript)).chain(agent_sources).collect()
     }
 }
 
-/// Records what a hook's event has brought; answers with the trouble, if there was some. A lock that is held is
-/// none: the next event reads on.
-pub fn at_hook(call: &HookInvocation) -> Option<String> {
-    let log = TurnLog::of(&call.project, &call.session_id)?;
-    let transcript = call.transcript()?;
-    let ids: Vec<&str> =
-        call.event().tool_calls().iter().filter_map(|call| call.tool_use_id.as_deref()).collect();
-    let (source, closing) = match (&call.hook.agent_id, call.event()) {
-        (Some(agent), Event::SubagentStop(stop)) => {
-            let own = stop.agent_transcript_path.as_ref().map(PathBuf::from);
-            (Source::agent(agent, &own.unwrap_or_else(|| agent_file(transcript, agent))), EndOfInput::Open)
+/// Records the new turns after a hook event. Returns a message if that failed. A lock that another process
+/// holds is no failure: the next event continues.
+pub fn capture_after_hook(invocation: &HookInvocation) -> Option<String> {
+    let turn_log = TurnLog::for_session(&invocation.project, &invocation.session_id)?;
+    let transcript = invocation.transcript_path()?;
+    let returned_call_ids: Vec<&str> = invocation
+        .event()
+        .tool_calls()
+        .iter()
+        .filter_map(|tool_call| tool_call.tool_use_id.as_deref())
+        .collect();
+    let (source, end_of_input) = match (&invocation.payload.agent_id, invocation.event()) {
+        (Some(agent_id), HookEvent::SubagentStop(stop)) => {
+            let named_transcript = stop.agent_transcript_path.as_ref().map(PathBuf::from);
+            (
+                TranscriptSource::for_subagent(
+                    agent_id,
+                    &named_transcript.unwrap_or_else(|| subagent_transcript_path(transcript, agent_id)),
+                ),
+                EndOfInput::MoreMayFollow,
+            )
         }
-        (Some(agent), _) => (Source::agent(agent, &agent_file(transcript, agent)), EndOfInput::Batch(&ids)),
-        (None, _) => (Source::main(transcript), EndOfInput::Batch(&ids)),
+        (Some(agent_id), _) => (
+            TranscriptSource::for_subagent(agent_id, &subagent_transcript_path(transcript, agent_id)),
+            EndOfInput::BatchReturned(&returned_call_ids),
+        ),
+        (None, _) => {
+            (TranscriptSource::for_session(transcript), EndOfInput::BatchReturned(&returned_call_ids))
+        }
     };
-    let setting = || {
-        let setting = Setting::of(call.memory().clone(), call.record());
-        Setting { agent_type: call.hook.agent_type.clone(), ..setting }
+    let load_setting = || {
+        let setting = TurnSetting::for_session(invocation.memory_head().clone(), invocation.record());
+        TurnSetting { agent_type: invocation.payload.agent_type.clone(), ..setting }
     };
-    let limits = match call.event() {
-        Event::PostToolBatch(_) | Event::PostToolUse(_) => CaptureLimits::BATCH,
+    let limits = match invocation.event() {
+        HookEvent::PostToolBatch(_) | HookEvent::PostToolUse(_) => CaptureLimits::BATCH,
         _ => CaptureLimits::HOOK,
     };
-    match capture(&log, &source, setting, closing, limits) {
-        Ok(_) | Err(StoreError::Busy { .. }) => None,
-        Err(error) => Some(complaint(&error)),
+    match capture_new_turns(&turn_log, &source, load_setting, end_of_input, limits) {
+        Ok(_) | Err(StoreError::Locked { .. }) => None,
+        Err(error) => Some(turn_log_failure_message(&error)),
     }
 }
 
-/// Records everything of a session that has ended.
-pub fn at_end(
+/// Records everything that is left in the transcripts of a session that has ended.
+pub fn capture_ended_session(
     project: &Project,
     session_id: &SessionId,
     transcript: &Path,
     limits: CaptureLimits,
 ) -> Result<(), StoreError> {
-    let Some(log) = TurnLog::of(project, session_id) else { return Ok(()) };
-    let setting = || Setting::of(Standing::of(project), &plimsoll_store::sessions::load(project, session_id));
-    for source in Source::all(transcript) {
-        capture(&log, &source, setting, EndOfInput::Over, limits)?;
+    let Some(turn_log) = TurnLog::for_session(project, session_id) else { return Ok(()) };
+    let load_setting = || {
+        TurnSetting::for_session(
+            MemoryHead::load(project),
+            &plimsoll_store::sessions::load_session_record(project, session_id),
+        )
+    };
+    for source in TranscriptSource::all_of_session(transcript) {
+        capture_new_turns(&turn_log, &source, load_setting, EndOfInput::Complete, limits)?;
     }
     Ok(())
 }
 
-/// Records everything of a transcript that is named by the user; answers how many turns that were.
-pub fn whole(log: &TurnLog, transcript: &Path) -> Result<u64, StoreError> {
-    let mut turns = 0;
-    for source in Source::all(transcript) {
-        turns += capture(log, &source, Setting::default, EndOfInput::Over, CaptureLimits::USER)?;
+/// Records everything in a transcript that the user names. Returns the number of turns.
+pub fn capture_full_transcript(turn_log: &TurnLog, transcript: &Path) -> Result<u64, StoreError> {
+    let mut turn_count = 0;
+    for source in TranscriptSource::all_of_session(transcript) {
+        turn_count += capture_new_turns(
+            turn_log,
+            &source,
+            TurnSetting::default,
+            EndOfInput::Complete,
+            CaptureLimits::USER,
+        )?;
     }
-    Ok(turns)
+    Ok(turn_count)
 }
 
-/// Where the client keeps the transcripts of a session's subagents.
-fn subagents(transcript: &Path) -> PathBuf {
+/// Returns the folder in which the client keeps the transcripts of a session's subagents.
+fn subagents_folder(transcript: &Path) -> PathBuf {
     transcript.with_extension("").join("subagents")
 }
 
-fn agent_file(transcript: &Path, agent: &str) -> PathBuf {
-    subagents(transcript).join(format!("agent-{agent}.jsonl"))
+fn subagent_transcript_path(transcript: &Path, agent_id: &str) -> PathBuf {
+    subagents_folder(transcript).join(format!("agent-{agent_id}.jsonl"))
 }
 
-/// What a hook says of a turn log in trouble.
-pub fn complaint(error: &StoreError) -> String {
+/// Returns the message of a hook about a turn log that cannot be read or written.
+pub fn turn_log_failure_message(error: &StoreError) -> String {
     format!("turn log: {error}; {}", error.hint())
 }
 
-/// This much is read before the lock is taken; a longer backlog is read under it, line by line.
-const GLANCE: u64 = 1024 * 1024;
-/// How much a hook reads at most, if that makes progress: the next event continues from there.
-const HOOK_BYTES: u64 = 8 * 1024 * 1024;
+/// A backlog up to this size is read before the lock is taken. A longer one is read under the lock, line by
+/// line, so that it need not be kept in memory.
+const MAX_UNLOCKED_READ_BYTES: u64 = 1024 * 1024;
+/// The number of bytes after which a hook stops, if it has recorded anything: the next event continues there.
+const MAX_HOOK_READ_BYTES: u64 = 8 * 1024 * 1024;
 
-/// How long a capture may take.
+/// How long a capture waits for the lock, and how much it reads.
 #[derive(Debug, Clone, Copy)]
 pub struct CaptureLimits {
-    /// For the lock.
-    pub lock: Duration,
-    /// For the transcript, in bytes.
-    pub bytes: u64,
-    /// Whether the disk is waited for. Until it was, the transcript holds what the log may lose.
+    /// How long to wait for the lock.
+    pub lock_timeout: Duration,
+    /// The number of transcript bytes after which reading may stop.
+    pub max_bytes: u64,
+    /// Whether to wait until the disk has the records. Without that, the transcript still has what the log
+    /// may lose.
     pub durability: Durability,
 }
 
 impl CaptureLimits {
-    /// A hook's: its session waits for it.
-    pub const HOOK: CaptureLimits =
-        CaptureLimits { lock: HOOK_TIMEOUT, bytes: HOOK_BYTES, durability: Durability::Durable };
-    /// That of a batch in the middle of the work, of which there are hundreds.
+    /// For a hook, for which its session waits.
+    pub const HOOK: CaptureLimits = CaptureLimits {
+        lock_timeout: HOOK_LOCK_TIMEOUT,
+        max_bytes: MAX_HOOK_READ_BYTES,
+        durability: Durability::Durable,
+    };
+    /// For a hook after a batch of tool calls, of which a session has hundreds: it does not wait for the
+    /// disk.
     pub const BATCH: CaptureLimits = CaptureLimits { durability: Durability::Lazy, ..CaptureLimits::HOOK };
-    /// A session's end: its client waits for the hook, and everything is read.
-    pub const END: CaptureLimits = CaptureLimits { bytes: u64::MAX, ..CaptureLimits::HOOK };
-    /// The user's, and that of a run between its sessions.
-    pub const USER: CaptureLimits = CaptureLimits { lock: USERS_TIMEOUT, ..CaptureLimits::END };
+    /// For the hook at a session's end, which reads everything.
+    pub const SESSION_END: CaptureLimits = CaptureLimits { max_bytes: u64::MAX, ..CaptureLimits::HOOK };
+    /// For commands of the user, and for a run between its sessions.
+    pub const USER: CaptureLimits =
+        CaptureLimits { lock_timeout: USER_LOCK_TIMEOUT, ..CaptureLimits::SESSION_END };
 }
 
-/// Records what is new; answers how many turns that were.
-pub fn capture(
-    log: &TurnLog,
-    source: &Source,
-    setting: impl Fn() -> Setting,
-    closing: EndOfInput<'_>,
+/// Records the new turns of a transcript. Returns their number.
+pub fn capture_new_turns(
+    turn_log: &TurnLog,
+    source: &TranscriptSource,
+    load_setting: impl Fn() -> TurnSetting,
+    end_of_input: EndOfInput<'_>,
     limits: CaptureLimits,
 ) -> Result<u64, StoreError> {
     if limits.durability == Durability::Lazy {
-        return capture_new(log, source, setting, closing, limits);
+        return capture_without_durability(turn_log, source, load_setting, end_of_input, limits);
     }
-    // Before it is looked at: what a power cut has taken is recorded again.
-    log.check_after_restart(limits.lock)?;
-    let turns = capture_new(log, source, setting, closing, limits)?;
-    // Once, for this and for what the batches before have left.
-    log.make_durable(limits.lock)?;
-    Ok(turns)
+    // Before the log's position is read, so that records lost in a power cut are recorded again.
+    turn_log.check_after_restart(limits.lock_timeout)?;
+    let turn_count = capture_without_durability(turn_log, source, load_setting, end_of_input, limits)?;
+    // One sync covers these records and those of the batches before, which did not wait for the disk.
+    turn_log.make_durable(limits.lock_timeout)?;
+    Ok(turn_count)
 }
 
-fn capture_new(
-    log: &TurnLog,
-    source: &Source,
-    setting: impl Fn() -> Setting,
-    closing: EndOfInput<'_>,
+fn capture_without_durability(
+    turn_log: &TurnLog,
+    source: &TranscriptSource,
+    load_setting: impl Fn() -> TurnSetting,
+    end_of_input: EndOfInput<'_>,
     limits: CaptureLimits,
 ) -> Result<u64, StoreError> {
-    let Some(size) = disk::size(&source.path) else { return Ok(0) };
-    let surroundings = Surroundings::new(source, &setting);
-    let memory_at = |at: &str| surroundings.memory_at(at);
-    // First without the lock: often nothing is complete yet, and then nothing is locked or written.
-    let head = log.head().unwrap_or_default();
-    // Whether the pieces that it names are still there is asked under the lock.
-    let memory_like_before = |at: &str| surroundings.memory_like_before(at, head.memory.as_ref());
-    let known = known(&head, source);
-    let backlog = size.checked_sub(known.read);
-    if backlog == Some(0) {
+    let Some(transcript_size) = disk::file_size(&source.path) else { return Ok(0) };
+    let turn_context = TurnContext::new(source, &load_setting);
+    let memory_at = |timestamp: &str| turn_context.memory_at(timestamp);
+    // The first look is without the lock: often no turn is complete yet, and then nothing is locked or
+    // written.
+    let log_head = turn_log.current_head().unwrap_or_default();
+    // Whether the memory pieces that the head names still exist is checked under the lock.
+    let memory_like_before =
+        |timestamp: &str| turn_context.memory_reusing_previous(timestamp, log_head.memory.as_ref());
+    let position = stream_position(&log_head, source);
+    let unread_bytes = transcript_size.checked_sub(position.transcript_offset);
+    if unread_bytes == Some(0) {
         return Ok(0);
     }
-    let mut seen = None;
-    if backlog.is_some_and(|bytes| bytes <= GLANCE) {
-        let mut made = Vec::new();
-        let reader = Reader { source, closing, bytes: GLANCE, recorded: &AlreadyRecorded::default() };
-        let memory = Remembered(&memory_like_before);
-        reader.read(assembler(&known, surroundings.facts(), memory), &mut |new| {
-            made.extend(new);
-            Ok(())
-        })?;
-        if made.is_empty() {
+    let mut records_read_unlocked = None;
+    if unread_bytes.is_some_and(|bytes| bytes <= MAX_UNLOCKED_READ_BYTES) {
+        let mut records = Vec::new();
+        let reader = TranscriptReader {
+            source,
+            end_of_input,
+            max_bytes: MAX_UNLOCKED_READ_BYTES,
+            already_recorded: &AlreadyRecorded::default(),
+        };
+        let memory_lookup = MemoryLookup(&memory_like_before);
+        reader.read_new_records(
+            resume_assembler(&position, turn_context.common_ext_fields(), memory_lookup),
+            &mut |new_records| {
+                records.extend(new_records);
+                Ok(())
+            },
+        )?;
+        if records.is_empty() {
             return Ok(0);
         }
-        seen = Some(made);
+        records_read_unlocked = Some(records);
     }
-    // The transcript holds what is read here until it is on the disk.
-    let mut writer = log.write_lazily(Some(&head), limits.lock)?;
-    let turns = match seen {
-        // Only if no other hook has recorded in between: otherwise these turns may be in the log already.
-        Some(made) if writer.goes_on_from(&head) => record(&mut writer, made, &surroundings)?,
-        _ => read_under_lock(log, &mut writer, &surroundings, Remembered(&memory_at), closing, limits.bytes)?,
+    // No sync here: until the disk has the records, the transcript still has what they contain.
+    let mut log_writer = turn_log.open_lazy_writer(Some(&log_head), limits.lock_timeout)?;
+    let turn_count = match records_read_unlocked {
+        // Only if no other hook has recorded in between. Otherwise these turns may be in the log already.
+        Some(records) if log_writer.is_unchanged_since(&log_head) => {
+            append_records(&mut log_writer, records, &turn_context)?
+        }
+        _ => read_under_lock(
+            turn_log,
+            &mut log_writer,
+            &turn_context,
+            MemoryLookup(&memory_at),
+            end_of_input,
+            limits.max_bytes,
+        )?,
     };
-    writer.close()?;
-    Ok(turns)
+    log_writer.close()?;
+    Ok(turn_count)
 }
 
-/// What goes into each turn beside what its transcript says; looked up once, when it is first needed.
-struct Surroundings<'a> {
-    source: &'a Source,
-    ask: &'a dyn Fn() -> Setting,
-    setting: OnceCell<Setting>,
-    past: OnceCell<Past>,
+/// Facts that go into each turn and are not in its transcript. They are loaded once, when they are first
+/// needed.
+struct TurnContext<'a> {
+    source: &'a TranscriptSource,
+    load_setting: &'a dyn Fn() -> TurnSetting,
+    setting: OnceCell<TurnSetting>,
+    past_memory: OnceCell<PastMemory>,
 }
 
-impl<'a> Surroundings<'a> {
-    fn new(source: &'a Source, ask: &'a dyn Fn() -> Setting) -> Surroundings<'a> {
-        Surroundings { source, ask, setting: OnceCell::new(), past: OnceCell::new() }
+impl<'a> TurnContext<'a> {
+    fn new(source: &'a TranscriptSource, load_setting: &'a dyn Fn() -> TurnSetting) -> TurnContext<'a> {
+        TurnContext { source, load_setting, setting: OnceCell::new(), past_memory: OnceCell::new() }
     }
 
-    fn setting(&self) -> &Setting {
-        self.setting.get_or_init(self.ask)
+    fn setting(&self) -> &TurnSetting {
+        self.setting.get_or_init(self.load_setting)
     }
 
-    fn facts(&self) -> Map<String, Value> {
-        self.setting().clone().beside(self.source).facts()
+    fn common_ext_fields(&self) -> Map<String, Value> {
+        self.setting().clone().with_agent_metadata(self.source).ext_fields()
     }
 
-    fn past(&self) -> &Past {
-        self.past.get_or_init(|| self.setting().memory.clone().map(Past::of).unwrap_or_default())
+    fn past_memory(&self) -> &PastMemory {
+        self.past_memory
+            .get_or_init(|| self.setting().memory_head.clone().map(PastMemory::from_head).unwrap_or_default())
     }
 
-    /// What the working memory held at a moment.
-    fn memory_at(&self, at: &str) -> TurnMemory {
-        let memory = self.past().at(&Timestamp::from(at));
-        TurnMemory::Whole(memory.map(|memory| memory.snapshot()).unwrap_or_default())
+    /// Returns the working memory as it was at this time.
+    fn memory_at(&self, timestamp: &str) -> TurnMemory {
+        let memory = self.past_memory().memory_at(&Timestamp::from(timestamp));
+        TurnMemory::Snapshot(memory.map(|memory| memory.to_snapshot_json()).unwrap_or_default())
     }
 
-    /// The same where the turn before may have had it.
-    fn memory_like_before(&self, at: &str, noted: Option<&NotedMemory>) -> TurnMemory {
-        let kept = noted.and_then(|noted| self.past().as_before(&Timestamp::from(at), noted));
-        kept.map_or_else(|| self.memory_at(at), TurnMemory::AsBefore)
+    /// Returns a reference to the memory of the previous turn if it has not changed since, and the full
+    /// memory otherwise.
+    fn memory_reusing_previous(
+        &self,
+        timestamp: &str,
+        recorded_memory: Option<&RecordedMemory>,
+    ) -> TurnMemory {
+        let reusable_memory = recorded_memory.and_then(|recorded_memory| {
+            self.past_memory().reuse_if_unchanged(&Timestamp::from(timestamp), recorded_memory)
+        });
+        reusable_memory.map_or_else(|| self.memory_at(timestamp), TurnMemory::SameAsPreviousTurn)
     }
 }
 
-/// What the log has of a transcript.
-fn known(head: &Head, source: &Source) -> Stream {
-    head.streams.get(&source.stream).cloned().unwrap_or_default()
+/// Returns the position up to which the log has recorded this stream.
+fn stream_position(log_head: &LogHead, source: &TranscriptSource) -> StreamPosition {
+    log_head.streams.get(&source.stream_name).cloned().unwrap_or_default()
 }
 
-fn assembler<'a>(known: &Stream, facts: Map<String, Value>, memory: Remembered<'a>) -> Assembler<'a> {
-    Assembler::after(known.number, &known.message, known.read, facts, memory)
+fn resume_assembler<'a>(
+    position: &StreamPosition,
+    common_ext_fields: Map<String, Value>,
+    memory_lookup: MemoryLookup<'a>,
+) -> TurnAssembler<'a> {
+    TurnAssembler::resume_after_turn(
+        position.turn_number,
+        &position.message_id,
+        position.transcript_offset,
+        common_ext_fields,
+        memory_lookup,
+    )
 }
 
 fn read_under_lock(
-    log: &TurnLog,
-    writer: &mut Writer,
-    surroundings: &Surroundings<'_>,
-    memory: Remembered<'_>,
-    closing: EndOfInput<'_>,
-    bytes: u64,
+    turn_log: &TurnLog,
+    log_writer: &mut LogWriter,
+    turn_context: &TurnContext<'_>,
+    memory_lookup: MemoryLookup<'_>,
+    end_of_input: EndOfInput<'_>,
+    max_bytes: u64,
 ) -> Result<u64, StoreError> {
-    let source = surroundings.source;
-    let mut known = known(writer.head(), source);
-    // Asked again under the lock: another process may have read on while the file grew.
-    let is_anew = disk::size(&source.path).is_some_and(|size| known.read > size);
-    // The file was rewritten: what the log has is left out, and the place is noted at the end.
-    let recorded =
-        if is_anew { AlreadyRecorded::of(log, &source.stream)? } else { AlreadyRecorded::default() };
-    if is_anew {
-        known.read = 0;
+    let source = turn_context.source;
+    let mut position = stream_position(log_writer.head(), source);
+    // Checked again under the lock, because another process may have recorded while the file grew.
+    let is_rewritten = disk::file_size(&source.path)
+        .is_some_and(|transcript_size| position.transcript_offset > transcript_size);
+    // A file that is shorter than the recorded offset was rewritten. It is read from the beginning without
+    // what the log has already, and the new offset is recorded at the end.
+    let already_recorded = if is_rewritten {
+        AlreadyRecorded::load_stream(turn_log, &source.stream_name)?
+    } else {
+        AlreadyRecorded::default()
+    };
+    if is_rewritten {
+        position.transcript_offset = 0;
     }
-    let mut turns = 0;
-    let reader = Reader { source, closing, bytes, recorded: &recorded };
-    let read = reader.read(assembler(&known, surroundings.facts(), memory), &mut |mut made| {
-        made.retain(|made| !recorded.has_event(made));
-        turns += record(writer, made, surroundings)?;
-        Ok(())
-    })?;
-    if is_anew {
-        let fields = json!({"transcript": source.path.to_string_lossy(), "read_anew_to": read});
+    let mut turn_count = 0;
+    let reader = TranscriptReader { source, end_of_input, max_bytes, already_recorded: &already_recorded };
+    let read_offset = reader.read_new_records(
+        resume_assembler(&position, turn_context.common_ext_fields(), memory_lookup),
+        &mut |mut records| {
+            records.retain(|record| !already_recorded.contains_event(record));
+            turn_count += append_records(log_writer, records, turn_context)?;
+            Ok(())
+        },
+    )?;
+    if is_rewritten {
+        let fields = json!({"transcript": source.path.to_string_lossy(), "read_anew_to": read_offset});
         let fields = fields.as_object().cloned().unwrap_or_default();
-        let what = Record::Event { kind: RecordKind::Repair, fields };
-        record(writer, vec![AssembledRecord { at: Timestamp::UNKNOWN, read, what }], surroundings)?;
+        let repair_record = TurnLogRecord::Event { kind: RecordKind::Repair, fields };
+        append_records(
+            log_writer,
+            vec![AssembledRecord { timestamp: Timestamp::UNKNOWN, read_offset, record: repair_record }],
+            turn_context,
+        )?;
     }
-    Ok(turns)
+    Ok(turn_count)
 }
 
-/// Reads a transcript on.
-struct Reader<'a> {
-    source: &'a Source,
-    closing: EndOfInput<'a>,
-    /// It stops after this many, if they made progress.
-    bytes: u64,
-    /// What is in the log, where the file was rewritten.
-    recorded: &'a AlreadyRecorded,
+/// Reads the lines of a transcript from an offset on.
+struct TranscriptReader<'a> {
+    source: &'a TranscriptSource,
+    end_of_input: EndOfInput<'a>,
+    /// Reading stops after this many bytes if at least one record was made.
+    max_bytes: u64,
+    /// The records that the log has already, if the file was rewritten; otherwise empty.
+    already_recorded: &'a AlreadyRecorded,
 }
 
-impl Reader<'_> {
-    /// Gives out what was made, in order; answers up to where the transcript need not be read again.
-    fn read(
+impl TranscriptReader<'_> {
+    /// Passes the finished records on in order. Returns the offset from which the transcript has to be read
+    /// next time.
+    fn read_new_records(
         &self,
-        mut assembler: Assembler<'_>,
-        take: &mut dyn FnMut(Vec<AssembledRecord>) -> Result<(), StoreError>,
+        mut assembler: TurnAssembler<'_>,
+        write_records: &mut dyn FnMut(Vec<AssembledRecord>) -> Result<(), StoreError>,
     ) -> Result<u64, StoreError> {
-        let from = assembler.read();
-        let mut has_made = false;
-        let mut give = |assembler: &mut Assembler<'_>| {
-            let made = assembler.take();
-            has_made |= !made.is_empty();
-            if made.is_empty() { Ok(has_made) } else { take(made).map(|()| true) }
+        let start_offset = assembler.read_offset();
+        let mut has_finished_records = false;
+        let mut hand_over_records = |assembler: &mut TurnAssembler<'_>| {
+            let records = assembler.take_finished_records();
+            has_finished_records |= !records.is_empty();
+            if records.is_empty() { Ok(has_finished_records) } else { write_records(records).map(|()| true) }
         };
-        let mut lines = Forwards::open(&self.source.path, LineStart { line: 0, offset: from })?;
-        let mut line = Forwards::buffer();
-        let mut passed = HashSet::new();
-        // A line without its end may still be growing: the next event reads it whole.
-        while lines.read_into(&mut line)? && line.is_ended {
-            let to = lines.offset();
-            let parsed = TranscriptLine::parse(&line.bytes).filter(|parsed| {
-                parsed.is_sidechain != self.source.is_main() && !self.recorded.has(&parsed.what, &mut passed)
+        let mut lines =
+            ForwardLines::open_at(&self.source.path, LineStart { line_number: 0, offset: start_offset })?;
+        let mut line = ForwardLines::empty_line();
+        let mut matched_call_ids = HashSet::new();
+        // A line without a line break may still be growing: the next event reads it when it is complete.
+        while lines.read_line_into(&mut line)? && line.has_newline {
+            let end_offset = lines.next_offset();
+            let parsed_line = TranscriptLine::parse(&line.bytes).filter(|parsed| {
+                parsed.is_sidechain != self.source.is_main()
+                    && !self.already_recorded.contains_line(&parsed.kind, &mut matched_call_ids)
             });
-            assembler.feed(parsed, to);
-            if give(&mut assembler)? && to - from >= self.bytes {
-                return Ok(assembler.safe());
+            assembler.feed_line(parsed_line, end_offset);
+            if hand_over_records(&mut assembler)? && end_offset - start_offset >= self.max_bytes {
+                return Ok(assembler.resume_offset());
             }
         }
-        assembler.settle(self.closing);
-        give(&mut assembler)?;
-        Ok(assembler.safe())
+        assembler.finish_input(self.end_of_input);
+        hand_over_records(&mut assembler)?;
+        Ok(assembler.resume_offset())
     }
 }
 
-fn record(
-    writer: &mut Writer,
-    made: Vec<AssembledRecord>,
-    surroundings: &Surroundings<'_>,
+fn append_records(
+    log_writer: &mut LogWriter,
+    records: Vec<AssembledRecord>,
+    turn_context: &TurnContext<'_>,
 ) -> Result<u64, StoreError> {
-    let turns = made.iter().filter(|made| matches!(made.what, Record::Turn { .. })).count();
-    let (entries, memories): (Vec<NewRecord>, Vec<Option<PackedMemory>>) =
-        made.into_iter().map(|made| entry(made, surroundings.source)).unzip();
-    writer.append(&entries)?;
-    // Only once its pieces are there.
-    if let Some(packed) = memories.into_iter().flatten().next_back() {
-        writer.note_memory(surroundings.past().to_note(packed));
+    let turn_count =
+        records.iter().filter(|record| matches!(record.record, TurnLogRecord::Turn { .. })).count();
+    let (new_records, packed_memories): (Vec<NewRecord>, Vec<Option<PackedMemory>>) =
+        records.into_iter().map(|record| to_new_record(record, turn_context.source)).unzip();
+    log_writer.append_records(&new_records)?;
+    // Only after the append: the noted memory refers to pieces in these records.
+    if let Some(last_memory) = packed_memories.into_iter().flatten().next_back() {
+        log_writer.set_memory(turn_context.past_memory().for_next_turn(last_memory));
     }
-    Ok(turns as u64)
+    Ok(turn_count as u64)
 }
 
-/// The record, and of a turn whose memory is another one than that of the turn before, that.
-fn entry(made: AssembledRecord, source: &Source) -> (NewRecord, Option<PackedMemory>) {
-    let at = if made.at.is_known() { made.at } else { clock::fine_stamp(clock::now()) };
-    match made.what {
-        Record::Turn { turn, message, tokens, reason, known } => {
-            let (encoded, memory) = encode_new(&turn, &known);
-            let entry = NewRecord::new(RecordKind::Turn, at).holding(encoded);
-            // The place that was read up to is in the record itself, so that no kill comes between the two.
-            let header = Header {
-                stream: source.stream.clone(),
-                number: Some(turn.number()),
-                message: Some(message),
-                success: Some(turn.is_success()),
-                reason,
-                usage: tokens,
-                read: Some(made.read),
-                ..entry.header
+/// Converts an assembled record for the log. Also returns the memory of a turn if it differs from that of the
+/// turn before.
+fn to_new_record(record: AssembledRecord, source: &TranscriptSource) -> (NewRecord, Option<PackedMemory>) {
+    let recorded_at =
+        if record.timestamp.is_known() { record.timestamp } else { clock::to_millis_timestamp(clock::now()) };
+    match record.record {
+        TurnLogRecord::Turn {
+            turn,
+            message_id,
+            tokens: token_usage,
+            failure_reason,
+            known_facts: encoding_hints,
+        } => {
+            let (encoded, packed_memory) = encode_turn_with_hints(&turn, &encoding_hints);
+            let new_record = NewRecord::new(RecordKind::Turn, recorded_at).with_content(encoded);
+            // The read offset is part of the record itself, so that a kill cannot separate the two.
+            let header = RecordHeader {
+                stream: source.stream_name.clone(),
+                turn_number: Some(turn.number()),
+                message_id: Some(message_id),
+                succeeded: Some(turn.is_success()),
+                failure_reason,
+                usage: token_usage,
+                transcript_offset: Some(record.read_offset),
+                ..new_record.header
             };
-            (NewRecord { header, ..entry }, memory)
+            (NewRecord { header, ..new_record }, packed_memory)
         }
-        Record::Event { kind, fields } => {
-            let entry = NewRecord::new(kind, at).holding(encode_fields(&fields));
-            let header = Header { stream: source.stream.clone(), read: Some(made.read), ..entry.header };
-            (NewRecord { header, ..entry }, None)
+        TurnLogRecord::Event { kind, fields } => {
+            let new_record = NewRecord::new(kind, recorded_at).with_content(encode_fields(&fields));
+            let header = RecordHeader {
+                stream: source.stream_name.clone(),
+                transcript_offset: Some(record.read_offset),
+                ..new_record.header
+            };
+            (NewRecord { header, ..new_record }, None)
         }
     }
 }
 
-/// Notes that a session begins or ends: no transcript says so.
-pub fn note(log: &TurnLog, kind: RecordKind, fields: &Value) -> Result<(), StoreError> {
-    log.note(&NewRecord::event(kind, fields), HOOK_TIMEOUT)
+/// Records that a session begins or ends, which no transcript says.
+pub fn append_event_record(
+    turn_log: &TurnLog,
+    kind: RecordKind,
+    event_fields: &Value,
+) -> Result<(), StoreError> {
+    turn_log.append_or_defer(&NewRecord::event_now(kind, event_fields), HOOK_LOCK_TIMEOUT)
 }
 
-impl Setting {
-    /// What the session's record says.
-    pub fn of(memory: Standing, record: &SessionRecord) -> Setting {
-        let run = record.start.run_id.clone().zip(record.start.iteration);
-        Setting { run, memory: Some(memory), ..Setting::default() }
+impl TurnSetting {
+    /// Takes the run, the iteration and the memory from the session's record.
+    pub fn for_session(memory_head: MemoryHead, record: &SessionRecord) -> TurnSetting {
+        let run_and_iteration = record.start.run_id.clone().zip(record.start.iteration);
+        TurnSetting { run_and_iteration, memory_head: Some(memory_head), ..TurnSetting::default() }
     }
 
-    /// With what the client notes beside a subagent's transcript.
-    fn beside(self, source: &Source) -> Setting {
+    /// Adds what the client's metadata file says about a subagent. Returns the setting of the main stream
+    /// unchanged.
+    fn with_agent_metadata(self, source: &TranscriptSource) -> TurnSetting {
         if source.is_main() {
             return self;
         }
         let bytes = disk::read(&source.path.with_extension("meta.json")).ok().flatten().unwrap_or_default();
-        let note = AgentNote::parse(&bytes);
-        Setting {
-            agent_type: note.agent_type.or(self.agent_type),
-            started_by: note.tool_use_id.or(self.started_by),
+        let agent_metadata = AgentMetadata::parse(&bytes);
+        TurnSetting {
+            agent_type: agent_metadata.agent_type.or(self.agent_type),
+            starting_call_id: agent_metadata.tool_use_id.or(self.starting_call_id),
             ..self
         }
     }
 
-    fn facts(&self) -> Map<String, Value> {
-        let run = self.run.as_ref();
+    fn ext_fields(&self) -> Map<String, Value> {
+        let run_and_iteration = self.run_and_iteration.as_ref();
         let facts = [
-            ("run_id", run.map(|(run_id, _)| json!(run_id))),
-            ("iteration", run.map(|(_, iteration)| json!(iteration))),
-            ("agent_type", self.agent_type.as_ref().map(|kind| json!(kind))),
-            ("started_by", self.started_by.as_ref().map(|call| json!(call))),
+            ("run_id", run_and_iteration.map(|(run_id, _)| json!(run_id))),
+            ("iteration", run_and_iteration.map(|(_, iteration)| json!(iteration))),
+            ("agent_type", self.agent_type.as_ref().map(|agent_type| json!(agent_type))),
+            ("started_by", self.starting_call_id.as_ref().map(|call_id| json!(call_id))),
         ];
         facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }

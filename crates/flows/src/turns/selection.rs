@@ -1,149 +1,184 @@
-//! Which turns are meant.
+//! Selects turns of a project's turn logs by session, tool, text, file, iteration or time.
 
-use super::{Recorded, TurnsError};
+use super::{LoggedRecord, TurnsError};
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordHeader, RecordKind};
 use plimsoll_domain::turn::Turn;
 use plimsoll_store::{Project, StoreError, TurnLog, clock};
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// Which turns are meant; all of the main streams where nothing is said.
+/// The conditions that a turn has to meet. The default selects all turns of the main streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Selection {
-    /// Only this session: the beginning of its id.
-    pub session: Option<String>,
+pub struct TurnSelection {
+    /// Only sessions whose id begins with this.
+    pub session_id_prefix: Option<String>,
     /// Also the turns of subagents.
-    pub all_streams: bool,
+    pub include_subagents: bool,
     /// Only turns that failed.
-    pub failures: bool,
+    pub only_failures: bool,
     /// Only turns that called this tool.
-    pub tool: Option<String>,
-    /// Only turns with this text in words, calls or results.
-    pub text: Option<String>,
-    /// Only turns whose calls name this file: its path, or the end of it.
-    pub file: Option<String>,
+    pub tool_name: Option<String>,
+    /// Only turns with this text in the response, its calls or their results.
+    pub contained_text: Option<String>,
+    /// Only turns whose calls name this file, by its path or by the end of its path.
+    pub file_path: Option<String>,
     /// Only turns of this iteration of a run.
     pub iteration: Option<u64>,
-    /// Only turns since then, RFC 3339 UTC.
+    /// Only turns since this time, RFC 3339 UTC.
     pub since: Option<Timestamp>,
 }
 
-impl Selection {
-    /// True if no turn of a session is left out.
-    pub fn is_of_whole_sessions(&self) -> bool {
-        let Selection { session, all_streams, .. } = self.clone();
-        *self == Selection { session, all_streams, ..Selection::default() }
-    }
-
-    /// The logs that are meant, the one that was written last first.
-    pub fn logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.select_logs(TurnLog::all(project), project)
-    }
-
-    /// The same with a second log of a session, where there is one in each folder of the project's files.
-    pub fn all_logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.select_logs(TurnLog::all_copies(project), project)
-    }
-
-    fn select_logs(&self, mut logs: Vec<TurnLog>, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        logs.reverse();
-        let Some(beginning) = &self.session else {
-            let is_recorded = !logs.is_empty();
-            return if is_recorded { Ok(logs) } else { Err(TurnsError::NoLog(project.root().to_owned())) };
-        };
-        logs.retain(|log| log.session_id().starts_with(beginning.as_str()));
-        if logs.is_empty() { Err(TurnsError::NoSession(beginning.clone())) } else { Ok(logs) }
-    }
-
-    /// The last turns that are meant, oldest first. From each log no more is read than is needed.
-    pub fn last(&self, project: &Project, most: usize) -> Result<Vec<Recorded>, TurnsError> {
-        let mut found: Vec<Recorded> = Vec::new();
-        for log in self.logs(project)? {
-            let oldest =
-                if found.len() < most { None } else { found.last().map(|turn| turn.header.at.clone()) };
-            let written = log.modified().map(|at| clock::fine_stamp(at.into()));
-            if oldest.as_ref().zip(written.as_ref()).is_some_and(|(oldest, written)| written < oldest) {
-                break;
+impl TurnSelection {
+    /// Returns true if every turn of the selected sessions is selected.
+    pub fn includes_all_turns_of_sessions(&self) -> bool {
+        let TurnSelection { session_id_prefix: session, include_subagents: all_streams, .. } = self.clone();
+        *self
+            == TurnSelection {
+                session_id_prefix: session,
+                include_subagents: all_streams,
+                ..TurnSelection::default()
             }
-            self.last_of(&log, most, oldest.as_ref(), &mut found)?;
-            found.sort_by_key(|turn| Reverse(turn.header.at.clone()));
-            found.truncate(most);
-        }
-        found.reverse();
-        Ok(found)
     }
 
-    fn last_of(
+    /// Returns the selected logs, the most recently written first.
+    pub fn selected_logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
+        self.select_logs(TurnLog::all_sessions(project), project)
+    }
+
+    /// Returns the selected logs, including a second log of the same session if both folders of the project's
+    /// files have one.
+    pub fn selected_logs_with_copies(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
+        self.select_logs(TurnLog::all_sessions_in_both_locations(project), project)
+    }
+
+    fn select_logs(
         &self,
-        log: &TurnLog,
-        most: usize,
-        oldest: Option<&Timestamp>,
-        found: &mut Vec<Recorded>,
-    ) -> Result<(), StoreError> {
-        let mut taken = 0;
-        for line in log.backwards()? {
-            let line = line?;
-            let Some(header) = super::header(&line) else { continue };
-            let is_older = oldest.is_some_and(|oldest| header.at < *oldest) || !self.is_since(&header.at);
-            if taken >= most || is_older {
+        mut turn_logs: Vec<TurnLog>,
+        project: &Project,
+    ) -> Result<Vec<TurnLog>, TurnsError> {
+        turn_logs.reverse();
+        let Some(id_prefix) = &self.session_id_prefix else {
+            let is_recorded = !turn_logs.is_empty();
+            return if is_recorded {
+                Ok(turn_logs)
+            } else {
+                Err(TurnsError::NoLog(project.root().to_owned()))
+            };
+        };
+        turn_logs.retain(|turn_log| turn_log.session_id().starts_with(id_prefix.as_str()));
+        if turn_logs.is_empty() { Err(TurnsError::NoSession(id_prefix.clone())) } else { Ok(turn_logs) }
+    }
+
+    /// Returns the last `max_count` selected turns, oldest first. Each log is read only as far back as
+    /// necessary.
+    pub fn last_turns(&self, project: &Project, max_count: usize) -> Result<Vec<LoggedRecord>, TurnsError> {
+        let mut turns: Vec<LoggedRecord> = Vec::new();
+        for turn_log in self.selected_logs(project)? {
+            let oldest_needed = if turns.len() < max_count {
+                None
+            } else {
+                turns.last().map(|turn| turn.header.recorded_at.clone())
+            };
+            let modified_at =
+                turn_log.modified_at().map(|modified| clock::to_millis_timestamp(modified.into()));
+            if oldest_needed
+                .as_ref()
+                .zip(modified_at.as_ref())
+                .is_some_and(|(oldest_needed, modified_at)| modified_at < oldest_needed)
+            {
                 break;
             }
-            if !self.may_mean(&header) {
+            self.add_last_turns_of_log(&turn_log, max_count, oldest_needed.as_ref(), &mut turns)?;
+            turns.sort_by_key(|turn| Reverse(turn.header.recorded_at.clone()));
+            turns.truncate(max_count);
+        }
+        turns.reverse();
+        Ok(turns)
+    }
+
+    fn add_last_turns_of_log(
+        &self,
+        turn_log: &TurnLog,
+        max_count: usize,
+        oldest_needed: Option<&Timestamp>,
+        turns: &mut Vec<LoggedRecord>,
+    ) -> Result<(), StoreError> {
+        let mut taken_count = 0;
+        for line in turn_log.backward_lines()? {
+            let line = line?;
+            let Some(header) = super::record_header(&line) else { continue };
+            let is_older = oldest_needed.is_some_and(|oldest_needed| header.recorded_at < *oldest_needed)
+                || !self.is_since(&header.recorded_at);
+            if taken_count >= max_count || is_older {
+                break;
+            }
+            if !self.header_matches(&header) {
                 continue;
             }
-            if let Some(turn) = super::recorded(log, &line).filter(|turn| self.means(turn)) {
-                found.push(turn);
-                taken += 1;
+            if let Some(turn) = super::decode_record(turn_log, &line).filter(|turn| self.matches(turn)) {
+                turns.push(turn);
+                taken_count += 1;
             }
         }
         Ok(())
     }
 
-    fn is_since(&self, at: &Timestamp) -> bool {
-        self.since.as_ref().is_none_or(|since| at >= since)
+    fn is_since(&self, timestamp: &Timestamp) -> bool {
+        self.since.as_ref().is_none_or(|since| timestamp >= since)
     }
 
-    /// What the header alone shows.
-    pub fn may_mean(&self, header: &Header) -> bool {
-        (self.all_streams || header.stream == MAIN)
+    /// Returns false if the header alone shows that the record is not selected.
+    pub fn header_matches(&self, header: &RecordHeader) -> bool {
+        (self.include_subagents || header.stream == MAIN_STREAM)
             && header.kind == RecordKind::Turn
-            && (!self.failures || header.success == Some(false))
-            && self.is_since(&header.at)
+            && (!self.only_failures || header.succeeded == Some(false))
+            && self.is_since(&header.recorded_at)
     }
 
-    /// True for a turn that is meant.
-    pub fn means(&self, recorded: &Recorded) -> bool {
-        let needs_content =
-            self.tool.is_some() || self.text.is_some() || self.file.is_some() || self.iteration.is_some();
+    /// Returns true if the turn meets the conditions that need its content. A turn that cannot be read
+    /// matches only if there are none.
+    pub fn matches(&self, recorded: &LoggedRecord) -> bool {
+        let needs_content = self.tool_name.is_some()
+            || self.contained_text.is_some()
+            || self.file_path.is_some()
+            || self.iteration.is_some();
         let Some(turn) = recorded.turn() else { return !needs_content };
         let calls = turn.tool_calls();
-        self.tool.as_ref().is_none_or(|tool| calls.iter().any(|call| call.name.eq_ignore_ascii_case(tool)))
+        self.tool_name
+            .as_ref()
+            .is_none_or(|tool| calls.iter().any(|tool_call| tool_call.name.eq_ignore_ascii_case(tool)))
             && self.iteration.is_none_or(|number| turn.ext().get("iteration") == Some(&Value::from(number)))
-            && self.file.as_ref().is_none_or(|file| files(turn).iter().any(|known| is_file(known, file)))
-            && self.text.as_ref().is_none_or(|text| places(turn).iter().any(|(_, said)| said.contains(text)))
+            && self
+                .file_path
+                .as_ref()
+                .is_none_or(|file| file_paths_in_calls(turn).iter().any(|path| path_ends_with(path, file)))
+            && self
+                .contained_text
+                .as_ref()
+                .is_none_or(|text| labeled_texts(turn).iter().any(|(_, text_part)| text_part.contains(text)))
     }
 }
 
-fn is_file(known: &str, asked: &str) -> bool {
-    known == asked || known.strip_suffix(asked).is_some_and(|before| before.ends_with('/'))
+fn path_ends_with(path: &str, requested_path: &str) -> bool {
+    path == requested_path || path.strip_suffix(requested_path).is_some_and(|parent| parent.ends_with('/'))
 }
 
-/// The files that the calls name.
-pub fn files(turn: &Turn) -> Vec<String> {
-    let named = |args: &Value| {
+/// Returns the paths of the files that the calls name.
+pub fn file_paths_in_calls(turn: &Turn) -> Vec<String> {
+    let path_argument = |args: &Value| {
         let key = ["file_path", "notebook_path", "path"].into_iter().find_map(|key| args.get(key)?.as_str());
         key.map(str::to_owned)
     };
-    turn.tool_calls().iter().filter_map(|call| named(&call.args)).collect()
+    turn.tool_calls().iter().filter_map(|tool_call| path_argument(&tool_call.args)).collect()
 }
 
-/// All text of a turn, and where it is.
-pub fn places(turn: &Turn) -> Vec<(&'static str, String)> {
-    let mut places = vec![("text", turn.text())];
-    places.extend(turn.program().map(|program| ("program", program.to_owned())));
-    places.extend(turn.failure_of().map(|failure| ("failure", failure.message)));
-    places.extend(turn.tool_calls().iter().map(|call| ("result", call.result_text().into_owned())));
-    places.extend(turn.prints().iter().map(|text| ("prints", text.clone())));
-    places
+/// Returns all texts of a turn, each with the name of the part that it comes from.
+pub fn labeled_texts(turn: &Turn) -> Vec<(&'static str, String)> {
+    let mut texts = vec![("text", turn.joined_text())];
+    texts.extend(turn.program().map(|program| ("program", program.to_owned())));
+    texts.extend(turn.parsed_failure().map(|failure| ("failure", failure.message)));
+    texts.extend(turn.tool_calls().iter().map(|tool_call| ("result", tool_call.result_text().into_owned())));
+    texts.extend(turn.prints().iter().map(|text| ("prints", text.clone())));
+    texts
 }

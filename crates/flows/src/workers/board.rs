@@ -1,9 +1,9 @@
-//! The board of a parallel run, as its scheduler and its merger use it: who works on what, what waits to be merged, and what holds
-//! for all workers.
+//! The board of a parallel run, for its scheduler and its merger: who works on which item, what waits to be
+//! merged, and the state that all workers share.
 //!
-//! A [`LocalBoard`] is this machine's record alone. A [`FleetBoard`] is shared with other machines, and the record mirrors it.
-//! Whoever holds a `dyn Board` need not know which: each method brings board and record up to date, in an order of which a kill
-//! between the two leaves what the next process can go on with.
+//! A [`LocalBoard`] is this machine's record alone. A [`FleetBoard`] is shared with other machines, and the
+//! record mirrors it. A user of `dyn Board` need not know which one it is. Each method updates both the board
+//! and the record, in an order that lets the next process recover from a kill between the two.
 
 mod fleet;
 mod local;
@@ -14,174 +14,221 @@ pub(super) use fleet::FleetBoard;
 pub(super) use local::LocalBoard;
 
 use crate::run::Interrupt;
-use crate::workers::closing::Closing;
-use crate::workers::connection::{Refused, WorkerNews};
+use crate::workers::closing_reason::ClosingReason;
+use crate::workers::connection::{LocalWorkerReport, RejectedItem};
 use crate::workers::error::MergeError;
-use crate::workers::means::Means;
-use crate::workers::table::Table;
-use plimsoll_domain::board::{Moment, Stage};
+use crate::workers::item_budget::ItemBudget;
+use crate::workers::workers_file::WorkersFile;
+use plimsoll_domain::board::{BoardMillis, ItemStage};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
-use plimsoll_domain::workers::Workers;
+use plimsoll_domain::workers::WorkersState;
 use plimsoll_policy::workers::{self, Claim};
 use plimsoll_store::{StoreError, clock};
 
 /// The board of a parallel run.
 pub(super) trait Board: Sync {
-    /// Returns the record of this machine, with the board as it is known here.
-    fn table(&self) -> &Table;
+    /// Returns the record of this machine, which has the state of the board as far as it is known here.
+    fn workers_file(&self) -> &WorkersFile;
 
     /// Returns the time by the board's clock.
-    fn moment(&self) -> Moment;
+    fn board_now(&self) -> BoardMillis;
 
-    /// Returns when the pause of all workers ends, by this machine's clock; a moment of the past if there is none.
-    fn paused_until(&self) -> Moment;
+    /// Returns when the pause of all workers ends, by this machine's clock, or a time in the past if there is
+    /// no pause.
+    fn paused_until(&self) -> BoardMillis;
 
-    /// Returns true during a pause of all workers.
+    /// Returns true while all workers are paused.
     fn is_paused(&self) -> bool {
-        local_moment() < self.paused_until()
+        local_now() < self.paused_until()
     }
 
-    /// Pauses all workers because one of them has met a limit. Returns true if no pause was known that lasts as long.
-    fn pause(&self, pause: &Pause) -> Result<bool, StoreError>;
+    /// Pauses all workers because one of them has reached a limit. Returns false if a known pause lasts at
+    /// least as long.
+    fn pause_all_workers(&self, pause: &WorkersPause) -> Result<bool, StoreError>;
 
-    /// Returns true if a free worker could claim an item now. `held` are the claims of the others.
-    fn can_claim(&self, held: &[Claim]) -> bool;
+    /// Returns true if a free worker could claim an item now. `held_claims` has the claims of the other
+    /// workers.
+    fn can_claim_item(&self, held_claims: &[Claim]) -> bool;
 
-    /// Claims the first item that a worker of this machine (from 1) can begin; none if there is none. `goes_on` tells whether the run
-    /// of an item goes on in its worktree.
-    fn claim(
+    /// Claims the first item that a worker of this machine can begin; workers are numbered from 1. Returns
+    /// `None` if there is no such item. `continues_run` returns whether the run of an item continues in its
+    /// worktree.
+    fn claim_next_item(
         &self,
         worker: usize,
-        held: &[Claim],
-        goes_on: &dyn Fn(usize) -> bool,
+        held_claims: &[Claim],
+        continues_run: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Claim>, StoreError>;
 
-    /// Returns false once somebody else has an item that a worker of this machine took.
-    fn is_held(&self, claim: Claim) -> bool;
+    /// Returns false once another machine has the item of this claim.
+    fn is_claim_held(&self, claim: Claim) -> bool;
 
     /// Returns the claims that an earlier process of this machine has left.
     fn claims_to_recover(&self) -> Vec<Claim>;
 
-    /// Keeps these items leased to the workers that work on them, and the merger's lease while it is merging.
-    fn keep_leases(&self, held: Vec<Claim>, is_merging: bool, news: &dyn Fn() -> Vec<WorkerNews>);
+    /// Sets the claims whose leases are renewed from now on, and the reports about workers. The merger's
+    /// lease is renewed while `is_merging` is true.
+    fn set_leases_to_renew(
+        &self,
+        held_claims: Vec<Claim>,
+        is_merging: bool,
+        worker_reports: &dyn Fn() -> Vec<LocalWorkerReport>,
+    );
 
-    /// Reserves what the run of an item may use, of what was found for it on this machine. Returns what it gets.
-    fn reserve(&self, worker: usize, item: usize, found: Means) -> Means;
+    /// Reserves the budget of an item's run from what all machines may use. `local_budget` is what this
+    /// machine allows. Returns the budget that the run gets.
+    fn reserve_item_budget(&self, worker: usize, item: usize, local_budget: ItemBudget) -> ItemBudget;
 
-    /// Offers the work on an item, which is done and ends at this commit.
-    fn offer(&self, claim: Claim, commit: &str) -> Result<(), StoreError>;
+    /// Offers the finished work on an item, which ends at this commit, for merging.
+    fn offer_finished_work(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError>;
 
-    /// Gives an item back whose run could not do it. Its next attempt begins at `end`, if there is one. Returns true if it is set
-    /// aside.
-    fn fail(&self, claim: Claim, reason: &str, end: Option<String>) -> Result<bool, StoreError>;
+    /// Gives an item back after its run has failed. The next attempt begins at `next_start_commit` if that is
+    /// given. Returns true if the item is set aside.
+    fn record_failed_attempt(
+        &self,
+        claim: Claim,
+        reason: &str,
+        next_start_commit: Option<String>,
+    ) -> Result<bool, StoreError>;
 
     /// Sets an item aside until the user has answered a question.
-    fn park(&self, claim: Claim, question: &str, work: &dyn UnfinishedWork) -> Result<(), StoreError>;
+    fn park_item(
+        &self,
+        claim: Claim,
+        question: &str,
+        unfinished_work: &dyn UnfinishedWork,
+    ) -> Result<(), StoreError>;
 
-    /// Gives up a claim: nobody works on the item any more, and it is not done.
-    fn release(&self, claim: Claim, work: &dyn UnfinishedWork) -> Result<(), StoreError>;
+    /// Gives up a claim on an item that nobody works on any more and that is not done.
+    fn release_claim(&self, claim: Claim, unfinished_work: &dyn UnfinishedWork) -> Result<(), StoreError>;
 
-    /// Gives up a claim on an item that somebody else has by now: what was done here is kept on its own branch.
-    fn keep_branch(&self, claim: Claim, work: &dyn UnfinishedWork) -> Result<(), StoreError>;
+    /// Gives up a claim on an item that another machine has claimed since. The work that was done here is
+    /// kept on its own branch.
+    fn keep_branch_of_lost_claim(
+        &self,
+        claim: Claim,
+        unfinished_work: &dyn UnfinishedWork,
+    ) -> Result<(), StoreError>;
 
-    /// Opens the items again whose questions have an answer in the plan by now. Returns true if there are any.
-    fn take_answers(&self) -> Result<bool, StoreError>;
+    /// Reopens the items whose questions have been answered in the plan. Returns true if there are any.
+    fn reopen_answered_items(&self) -> Result<bool, StoreError>;
 
-    /// Returns what the board asks of this machine.
-    fn orders(&self, closing: Option<&Closing>) -> Orders;
+    /// Returns what the board asks the scheduler of this machine to do.
+    fn scheduler_orders(&self, closing_reason: Option<&ClosingReason>) -> SchedulerOrders;
 
-    /// Returns true while the board has not heard yet what has become of items, and is to be waited for.
-    fn has_undelivered_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool;
+    /// Returns true while results of items are not delivered to the board and it is worth waiting for that.
+    fn should_wait_for_delivery(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool;
 
-    /// Returns why the run closes, if the board gives out no more items and those that were begun are over.
-    fn closing_when_drained(&self) -> Option<Closing>;
+    /// Returns why the run closes if the board gives out no more items and the items that were begun have
+    /// ended.
+    fn closing_reason_if_drained(&self) -> Option<ClosingReason>;
 
-    /// Tells the board that this machine leaves. `plan_files` are no part of anybody's work.
-    fn leave(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool);
+    /// Tells the board that this machine leaves. Changes of `plan_files` do not count as work.
+    fn leave_fleet(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool);
 
-    /// Returns the items whose work is merged in the next round. With `takes_all` no work waits for that of another item.
-    fn items_to_merge(&self, takes_all: bool) -> Vec<usize>;
+    /// Returns the items whose work is merged in the next round. With `include_waiting`, no work waits for
+    /// that of another item.
+    fn items_to_merge(&self, include_waiting: bool) -> Vec<usize>;
 
-    /// Returns true if a round of merging may begin here now, and notes that it begins.
-    fn try_begin_merging(&self) -> bool;
+    /// Returns true if a round of merging may begin on this machine now, and records that it begins.
+    fn try_begin_merge_round(&self) -> bool;
 
-    /// Returns true if this machine does not end before everything that is offered is merged.
-    fn waits_for_merging(&self, is_closing: bool) -> bool;
+    /// Returns true if this machine may not end before all offered work is merged.
+    fn should_wait_for_merges(&self, is_closing: bool) -> bool;
 
-    /// Makes this machine the merger. Returns the merger's epoch; none if somebody else is the merger.
-    fn become_merger(&self, give_up: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError>;
+    /// Makes this machine the merger. Returns the merger's epoch, or `None` if another machine is the merger.
+    fn acquire_merger_lease(&self, give_up: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError>;
 
-    /// Counts as merged what is in the target. `landed` are open items in it of whose landing the board may not know.
-    fn settle(
+    /// Marks the items as merged whose commits are in the target. `landed_items` has open items that are in
+    /// the target although the board may not know it.
+    fn mark_landed_items_merged(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
-        landed: &[(usize, CommitId)],
+        landed_items: &[(usize, CommitId)],
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
-    /// Records which verify commands have passed on the target: from then on they must.
-    fn note_passed(&self, commands: &[String], give_up: &dyn Fn() -> bool) -> Result<(), MergeError>;
-
-    /// Records by which commits items are about to land. Only then may the target move.
-    fn land(
+    /// Records which verify commands have passed on the target. From then on they have to pass after each
+    /// merge.
+    fn record_passed_commands(
         &self,
-        merger: u64,
-        landing: &[(usize, &CommitId)],
+        commands: &[String],
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), MergeError>;
 
-    /// Sends offered work back, which conflicts in these files with what was merged. Returns true if the item is set aside.
-    fn refuse(
+    /// Records the commits with which items are about to land. The target may move only after that.
+    fn record_landing_commits(
         &self,
-        refused: &Refused,
-        conflicts: &[String],
+        merger_epoch: u64,
+        landing_commits: &[(usize, &CommitId)],
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<(), MergeError>;
+
+    /// Sends offered work back. `conflict_files` has the files that conflict with what was merged. Returns
+    /// true if the item is set aside.
+    fn reject_offered_item(
+        &self,
+        rejected_item: &RejectedItem,
+        conflict_files: &[String],
         give_up: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError>;
 }
 
-/// A pause of all workers.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pause {
-    /// When it ends, by this machine's clock.
-    pub(super) until: Moment,
-    /// True for what this machine's user may spend on a day: that holds up no other machine.
-    pub(super) is_of_day: bool,
+pub(super) struct WorkersPause {
+    /// When the pause ends, by this machine's clock.
+    pub(super) ends_at: BoardMillis,
+    /// True if this user's daily spending limit is the reason; that does not pause other machines.
+    pub(super) is_daily_limit: bool,
 }
 
-/// What a board asks of the scheduler.
+/// What the board asks of the scheduler.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Orders {
-    /// What the user is told.
-    pub(super) words: Option<String>,
-    /// Why nothing new begins any more.
-    pub(super) closing: Option<Closing>,
+pub(super) struct SchedulerOrders {
+    /// A message for the user.
+    pub(super) user_message: Option<String>,
+    /// Why no new item may begin, if that is so.
+    pub(super) closing_reason: Option<ClosingReason>,
 }
 
-/// What a run has left of an item that is not done.
+/// The work that a run has left on an item that is not done.
 pub(super) trait UnfinishedWork {
-    /// Returns the end of what is committed.
-    fn head(&self) -> Option<String>;
-    /// Commits what is not, so that another machine can go on with it, and returns the end. None if that cannot be.
-    fn commit_all(&self) -> Option<String>;
+    /// Returns the last commit of the work.
+    fn head_commit(&self) -> Option<String>;
+    /// Commits what is uncommitted, so that another machine can continue with it, and returns the last
+    /// commit. Returns `None` if that is not possible.
+    fn commit_uncommitted_files(&self) -> Option<String>;
 }
 
-/// Writes into the record by which commits items are about to land. One that is fenced has landed, or is somebody else's by now.
-fn record_landing(table: &Table, merger: u64, landing: &[(usize, &CommitId)]) -> Result<(), StoreError> {
-    table.change(|record| {
-        for (item, commit) in landing {
-            let _ = workers::land(&mut record.board, merger, *item, commit.as_str());
+/// Writes the commits with which items are about to land into the record. A stale claim is ignored: that item
+/// has landed, or another machine has it.
+fn write_landing_commits(
+    workers_file: &WorkersFile,
+    merger_epoch: u64,
+    landing_commits: &[(usize, &CommitId)],
+) -> Result<(), StoreError> {
+    workers_file.update(|workers_state| {
+        for (item, commit) in landing_commits {
+            let _ = workers::record_landing_commit(
+                &mut workers_state.board,
+                merger_epoch,
+                *item,
+                commit.as_str(),
+            );
         }
     })
 }
 
-/// Writes into the record where the next attempt at a refused item begins. Returns true if the item is set aside.
-fn record_next_start(workers: &mut Workers, refused: &Refused) -> bool {
-    let work = &mut workers.works[refused.item];
-    (work.start, work.beyond) = (refused.start.clone(), refused.beyond.clone());
-    matches!(workers.board.items[refused.item].stage, Stage::Aside { .. })
+/// Writes the commit at which the next attempt at a rejected item begins into the record. Returns true if the
+/// item is set aside.
+fn write_next_start_commit(workers_state: &mut WorkersState, rejected_item: &RejectedItem) -> bool {
+    let item_progress = &mut workers_state.item_progress[rejected_item.item];
+    (item_progress.start_commit_id, item_progress.base_commit_id) =
+        (rejected_item.start_commit_id.clone(), rejected_item.base_commit_id.clone());
+    matches!(workers_state.board.items[rejected_item.item].stage, ItemStage::SetAside { .. })
 }
 
-/// Now, by this machine's clock.
-pub(super) fn local_moment() -> Moment {
+/// Returns the current time by this machine's clock.
+pub(super) fn local_now() -> BoardMillis {
     u64::try_from(clock::now().timestamp_millis()).unwrap_or_default()
 }

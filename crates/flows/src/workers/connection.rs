@@ -1,143 +1,155 @@
-//! A connection to the board that the machines of a fleet share: what is asked over it, and what is answered. [`FleetBoard`] asks;
-//! the crate `fleet` answers, out of a database.
+//! A connection to the board that the machines of a fleet share: its operations and their data.
+//! [`FleetBoard`] calls them, and the crate `fleet` implements them with a database.
 //!
 //! [`FleetBoard`]: super::board::FleetBoard
 
 use crate::workers::error::BoardError;
-use plimsoll_domain::board::{BoardItem, BoardState, Moment};
+use plimsoll_domain::board::{BoardItem, BoardMillis, BoardState};
 use plimsoll_domain::workers::ItemResult;
 use plimsoll_policy::workers::Claim;
 use std::time::Duration;
 
-/// An item as the shared board has it.
+/// An item on the shared board.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SharedItem {
-    /// Its row.
-    pub row: BoardItem,
-    /// Where the next attempt begins; empty for the target's end.
-    pub start: String,
-    /// Its own commits are those beyond this one.
-    pub beyond: String,
-    /// Its last question and the user's answer.
-    pub answered: Option<(String, String)>,
+    pub board_item: BoardItem,
+    /// The commit at which the next attempt begins; empty for the end of the target.
+    pub start_commit_id: String,
+    /// The commit after which the item's own commits begin.
+    pub base_commit_id: String,
+    /// The last question about the item and the user's answer.
+    pub answered_question: Option<(String, String)>,
 }
 
-/// The shared board at one moment.
+/// The state of the shared board at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Look {
-    /// By the board's clock.
-    pub now: Moment,
-    /// What holds for all; without items.
-    pub whole: BoardState,
-    /// The items that are not merged, by their places.
-    pub items: Vec<(usize, SharedItem)>,
+pub struct BoardSnapshot {
+    /// The time by the board's clock.
+    pub board_time: BoardMillis,
+    /// The state that all machines share, without items.
+    pub board_state: BoardState,
+    /// The items that are not merged, each with its index in the plan.
+    pub open_items: Vec<(usize, SharedItem)>,
     /// Verify commands that have passed on the target.
-    pub passed: Vec<String>,
-    /// Nothing new is begun.
+    pub passed_commands: Vec<String>,
+    /// True if no more items are given out.
     pub is_draining: bool,
-    /// Why nothing may be begun any more.
-    pub used_up: Option<UsedUp>,
-    /// Why it is over.
-    pub ended: Option<Ended>,
+    /// The limit that prevents new items, if one is exhausted.
+    pub exhausted_limit: Option<ExhaustedLimit>,
+    /// Why the fleet has ended, if it has.
+    pub fleet_end: Option<FleetEnd>,
 }
 
-/// Why a fleet is over.
+/// Why a fleet has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum FleetEnd {
     /// Everything is merged.
-    Done,
+    AllMerged,
     /// Somebody stopped it.
     Stopped,
 }
 
-/// What a worker may still use of what the plan may.
+/// The response to a request to reserve money and sessions for a worker.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Reserved {
-    /// So many dollars and sessions more; none where the plan has no limit.
+pub enum Reservation {
+    /// The worker may use this much more; `None` means no limit.
     Share {
         /// US dollars.
         usd: Option<f64>,
-        /// Sessions of its present item.
+        /// Sessions of the worker's current item.
         sessions: Option<u32>,
     },
-    /// The rest is others' until they end.
-    Later,
-    /// Nothing is left.
-    Nothing(UsedUp),
+    /// Everything that is left is reserved for other workers until they end.
+    WaitForOthers,
+    /// A limit is exhausted.
+    Exhausted(ExhaustedLimit),
 }
 
-/// What a fleet has used up.
+/// A limit that a fleet has exhausted.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum UsedUp {
-    /// So many dollars are spent of so many.
+pub enum ExhaustedLimit {
+    /// The dollars that are spent, and the maximum.
     Money(f64, f64),
-    /// So many sessions have begun.
+    /// The number of sessions that have begun.
     Sessions(u64),
 }
 
-/// Why an offered item goes back.
+/// An offered item that the merger sends back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// The merger's epoch.
-    pub merger: u64,
+pub struct RejectedItem {
+    /// The epoch of the merger.
+    pub merger_epoch: u64,
     /// The item.
     pub item: usize,
-    /// What its next session is told.
-    pub note: String,
-    /// Where its next attempt begins; empty for the target's end.
-    pub start: String,
-    /// Its own commits are those beyond this one.
-    pub beyond: String,
+    /// The reason, for the next session of the item.
+    pub next_session_note: String,
+    /// The commit at which the next attempt begins; empty for the end of the target.
+    pub start_commit_id: String,
+    /// The commit after which the item's own commits begin.
+    pub base_commit_id: String,
 }
 
-/// What a worker says of itself.
+/// A report about a worker.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct WorkerNews {
-    /// From 1, on this machine.
-    pub worker: usize,
-    /// At work on this item.
+pub struct LocalWorkerReport {
+    /// The worker's number on this machine, from 1.
+    pub worker_number: usize,
+    /// The item on which the worker is at work.
     pub item: Option<usize>,
-    /// The session.
-    pub session: String,
-    /// How full it is.
-    pub percent: Option<u64>,
-    /// What it has cost from its beginning on.
+    pub session_id: String,
+    /// The used percentage of the session's context window.
+    pub context_percent: Option<u64>,
+    /// The cost of all items of this worker since it began.
     pub cost_usd: f64,
 }
 
-/// A connection to a shared board. The board's moments are by its own clock.
+/// A connection to a shared board. All times on the board are by its own clock.
 pub trait BoardConnection: Send {
-    /// How it is now.
-    fn look(&mut self) -> Result<Look, BoardError>;
-    /// The first item that this worker can begin, with how it is.
-    fn claim(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError>;
-    /// Keeps an item for its worker.
-    fn renew(&mut self, claim: Claim) -> Result<(), BoardError>;
-    /// Takes what has become of an item.
-    fn tell(&mut self, result: &ItemResult) -> Result<(), BoardError>;
-    /// Holds everything for so long.
-    fn pause(&mut self, length: Duration) -> Result<(), BoardError>;
-    /// Makes one merger of several.
-    fn become_merger(&mut self, name: &str) -> Result<Option<u64>, BoardError>;
-    /// Keeps the merger's lease.
-    fn renew_merger(&mut self, merger: u64) -> Result<(), BoardError>;
-    /// Lets another be the merger.
-    fn step_down(&mut self, merger: u64) -> Result<(), BoardError>;
-    /// Writes down the commit by which an item is about to land.
-    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), BoardError>;
-    /// Writes down a commit by which an item has landed, where that was lost: the board is a backup's.
-    fn found(&mut self, item: usize, commit: &str) -> Result<(), BoardError>;
-    /// Gives an offered item back.
-    fn refuse(&mut self, refused: &Refused) -> Result<(), BoardError>;
-    /// Counts as merged what is in the target.
-    fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError>;
-    /// Keeps which verify commands have passed on the target.
-    fn note_passed(&mut self, commands: &[String]) -> Result<(), BoardError>;
-    /// Keeps what a worker says of itself, and sets aside what it may use next, of what is left for all. Its item has taken so many
-    /// sessions that were not told yet.
-    fn reserve(&mut self, news: &WorkerNews, sessions: u32, least_usd: f64) -> Result<Reserved, BoardError>;
-    /// Keeps what a worker says of itself.
-    fn report(&mut self, news: &WorkerNews) -> Result<(), BoardError>;
-    /// Says that everything is merged.
-    fn end(&mut self) -> Result<(), BoardError>;
+    /// Reads the current state of the board.
+    fn read_board(&mut self) -> Result<BoardSnapshot, BoardError>;
+    /// Claims the first item that this worker can begin, and returns it.
+    fn claim_item(&mut self, worker_name: &str) -> Result<Option<(Claim, SharedItem)>, BoardError>;
+    /// Renews the lease on a claimed item.
+    fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError>;
+    /// Records the result of an item.
+    fn report_item_result(&mut self, result: &ItemResult) -> Result<(), BoardError>;
+    /// Pauses all workers for this long.
+    fn pause_all_workers(&mut self, duration: Duration) -> Result<(), BoardError>;
+    /// Gives the merger's lease to this machine if it is free. Returns the merger's epoch.
+    fn acquire_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError>;
+    /// Renews the merger's lease.
+    fn renew_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError>;
+    /// Releases the merger's lease, so that another machine can take it.
+    fn release_merger_lease(&mut self, merger_epoch: u64) -> Result<(), BoardError>;
+    /// Records the commit with which an item is about to land.
+    fn record_landing_commit(
+        &mut self,
+        merger_epoch: u64,
+        item: usize,
+        commit: &str,
+    ) -> Result<(), BoardError>;
+    /// Records a commit with which an item has landed, if the board has lost it, for example because it was
+    /// restored from a backup.
+    fn restore_landing_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError>;
+    /// Sends an offered item back.
+    fn reject_item(&mut self, rejected_item: &RejectedItem) -> Result<(), BoardError>;
+    /// Marks the items as merged whose landing commits are in the target. Returns these items.
+    fn mark_landed_items_merged(
+        &mut self,
+        is_in_target: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<usize>, BoardError>;
+    /// Records the verify commands that have passed on the target.
+    fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError>;
+    /// Records a report about a worker, and reserves what it may use next from what is left for all.
+    /// `unreported_sessions` is the number of sessions of its item that were not reported yet.
+    fn reserve_money(
+        &mut self,
+        worker_report: &LocalWorkerReport,
+        unreported_sessions: u32,
+        min_usd: f64,
+    ) -> Result<Reservation, BoardError>;
+    /// Records a report about a worker.
+    fn report_worker(&mut self, worker_report: &LocalWorkerReport) -> Result<(), BoardError>;
+    /// Records that everything is merged.
+    fn mark_fleet_done(&mut self) -> Result<(), BoardError>;
 }

@@ -1,50 +1,57 @@
-//! What stays the same while a parallel run is at work.
+//! Values that stay the same while a parallel run is at work.
 
-use crate::run::Options;
+use crate::run::LaunchOptions;
 use crate::run_context::RunContext;
 use crate::workers::board::Board;
 use crate::workers::shown_plan;
 use crate::workers::target::Target;
-use crate::workers::tree::Trees;
+use crate::workers::worktrees::Worktrees;
 use plimsoll_domain::RunState;
-use plimsoll_domain::workers::Workers;
+use plimsoll_domain::workers::WorkersState;
 use plimsoll_store::{Project, StoreError};
 
 /// A parallel run at work, for its scheduler and its merger.
 #[derive(Clone, Copy)]
 pub(super) struct ParallelRun<'env> {
     pub(super) context: RunContext<'env>,
-    pub(super) options: &'env Options,
-    /// The state with which this process began.
-    pub(super) state: &'env RunState,
+    pub(super) launch_options: &'env LaunchOptions,
+    /// The run's state when this process began.
+    pub(super) initial_state: &'env RunState,
     pub(super) board: &'env dyn Board,
     pub(super) target: &'env dyn Target,
-    pub(super) trees: &'env Trees,
+    pub(super) worktrees: &'env Worktrees,
 }
 
 impl ParallelRun<'_> {
-    /// The record of this machine as it is now.
-    pub(super) fn record(&self) -> Workers {
-        self.board.table().now()
+    /// Returns a copy of this machine's record.
+    pub(super) fn workers_state(&self) -> WorkersState {
+        self.board.workers_file().workers_state()
     }
 
-    /// Changes the record of this machine. What could not be written has not happened.
-    pub(super) fn change<T>(&self, change: impl FnOnce(&mut Workers) -> T) -> Result<T, StoreError> {
-        self.board.table().change(change)
+    /// Changes the record of this machine. If the record cannot be written, the change is dropped.
+    pub(super) fn update_workers_state<T>(
+        &self,
+        update: impl FnOnce(&mut WorkersState) -> T,
+    ) -> Result<T, StoreError> {
+        self.board.workers_file().update(update)
     }
 
-    /// The project in the worktree of an item.
-    pub(super) fn project_of(&self, item: usize) -> Project {
-        self.trees.project(&self.trees.of_item(item))
+    /// Returns the project in the worktree of an item.
+    pub(super) fn item_project(&self, item: usize) -> Project {
+        self.worktrees.project_in(&self.worktrees.item_worktree(item))
     }
 
-    /// Shows in plan and state what is merged, what waits for an answer, and what was used.
-    pub(super) fn show(&self) -> Result<(), StoreError> {
-        shown_plan::show(self.context.project, self.state, self.board.table())
+    /// Updates the plan and the state with what is merged, what waits for an answer and what was used.
+    pub(super) fn show_in_plan_and_state(&self) -> Result<(), StoreError> {
+        shown_plan::update_shown_plan_and_state(
+            self.context.project,
+            self.initial_state,
+            self.board.workers_file(),
+        )
     }
 
-    /// How many workers there are.
+    /// Returns the number of workers, at least 1.
     pub(super) fn worker_count(&self) -> usize {
-        self.state.options.workers.as_ref().map_or(1, |workers| workers.count.max(1))
+        self.initial_state.options.workers.as_ref().map_or(1, |workers| workers.worker_count.max(1))
     }
 }

@@ -1,37 +1,37 @@
-//! Why a step of a parallel run fails.
+//! Errors of a parallel run.
 
 use crate::run::lifecycle::StartError;
-use crate::workers::ground::Unfit;
+use crate::workers::project_checkout::UnsuitableRepository;
 use plimsoll_domain::git_names::{InvalidBranchName, InvalidCommitId};
 use plimsoll_launcher::own_repository::OwnRepositoryError;
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree::WorktreeError;
 use plimsoll_store::StoreError;
 
-/// Why a parallel run could not begin, or go on.
+/// Why a parallel run could not begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkersError {
-    /// The disk.
+    /// A file could not be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The run.
+    /// The run could not be started.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// The repository.
+    /// The repository is not suitable for workers.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
-    /// The branch of the run is taken by another.
+    Repository(#[from] UnsuitableRepository),
+    /// The branch of the run could not be created.
     #[error(
         "cannot create the branch `{0}`, on which the work comes together: is there a branch `plimsoll`?"
     )]
-    NoTarget(String),
-    /// The place where results come together.
+    CannotCreateTarget(String),
+    /// The worktree for merging could not be prepared.
     #[error("cannot prepare the worktree in which results come together: {0}")]
-    NoMerger(String),
+    CannotPrepareMergeWorktree(String),
     /// Verify commands could not be run.
     #[error("cannot find out what passes before the first item: {0}")]
-    NothingLearned(String),
-    /// The board that is shared with others.
+    CannotRunVerifyCommands(String),
+    /// The shared board could not be used.
     #[error(transparent)]
     Board(#[from] BoardError),
 }
@@ -41,29 +41,29 @@ impl From<MergeError> for WorkersError {
         match error {
             MergeError::Store(error) => WorkersError::Store(error),
             MergeError::Board(error) => WorkersError::Board(error),
-            other => WorkersError::NoMerger(other.to_string()),
+            error => WorkersError::CannotPrepareMergeWorktree(error.to_string()),
         }
     }
 }
 
-/// Why the shared board did not do it.
+/// Why the shared board did not do an operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoardError {
-    /// Somebody else has it.
+    /// The claim's epoch is stale: another machine has the item.
     #[error("somebody else has taken it over meanwhile")]
-    Fenced,
-    /// It cannot be reached; waiting may help.
+    StaleEpoch,
+    /// The board cannot be reached; waiting may help.
     #[error("{0}")]
-    Away(String),
-    /// It will not, however often it is asked.
+    Unreachable(String),
+    /// A permanent error; retrying cannot help.
     #[error("{0}")]
-    Refused(String),
+    Permanent(String),
 }
 
 impl BoardError {
-    /// True for what waiting may end.
-    pub(super) fn is_away(&self) -> bool {
-        matches!(self, BoardError::Away(_))
+    /// Returns true if the board cannot be reached, so that waiting may help.
+    pub(super) fn is_unreachable(&self) -> bool {
+        matches!(self, BoardError::Unreachable(_))
     }
 }
 
@@ -75,18 +75,18 @@ pub(super) enum MergeError {
     #[error(transparent)]
     Git(#[from] WorktreeError),
     #[error("the branch {0} is gone")]
-    NoTarget(String),
+    TargetBranchGone(String),
     #[error("the branch {0} is checked out, and would move under its files: git switch another one")]
-    CheckedOut(String),
+    TargetBranchCheckedOut(String),
     #[error("it was given up")]
     GivenUp,
     #[error(transparent)]
-    Own(#[from] OwnRepositoryError),
+    OwnRepository(#[from] OwnRepositoryError),
     #[error(transparent)]
     BadCommit(#[from] InvalidCommitId),
     #[error(transparent)]
     BadBranch(#[from] InvalidBranchName),
-    /// What is shared with others: it is tried again, here or elsewhere.
+    /// An error of the shared board. The merge is retried here or on another machine.
     #[error(transparent)]
     Board(#[from] BoardError),
     #[error("the branch {0}: {1}")]
@@ -94,12 +94,12 @@ pub(super) enum MergeError {
 }
 
 impl MergeError {
-    /// True for what waiting may end, and for what another machine goes on with.
-    pub(super) fn may_pass(&self) -> bool {
+    /// Returns true if waiting may help, or if another machine continues with the merge.
+    pub(super) fn is_transient(&self) -> bool {
         matches!(
             self,
-            MergeError::Board(BoardError::Away(_) | BoardError::Fenced)
-                | MergeError::Remote(_, RemoteError::Away(_))
+            MergeError::Board(BoardError::Unreachable(_) | BoardError::StaleEpoch)
+                | MergeError::Remote(_, RemoteError::Unreachable(_))
         )
     }
 }

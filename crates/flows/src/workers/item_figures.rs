@@ -1,51 +1,66 @@
-//! What the runs of items say of themselves beside the record of the parallel run.
+//! Reads figures from the states of the items' runs that the record of the parallel run does not have.
 
-use crate::context::running_sessions::FiguresReader;
-use crate::workers::{child, project_of_item};
+use crate::context::running_sessions::RunFiguresReader;
+use crate::workers::{item_run, project_in_item_worktree};
 use plimsoll_domain::RunState;
-use plimsoll_domain::workers::{Used, Work, Workers};
-use plimsoll_launcher::process::{Identity, is_alive};
+use plimsoll_domain::workers::{ItemProgress, WorkUsage, WorkersState};
+use plimsoll_launcher::process::{ProcessIdentity, is_alive};
 use plimsoll_policy::run_figures::ItemRunFacts;
 use plimsoll_store::{Project, lock, sessions};
 
-/// Reads what the runs of all items say that have a process, or had one. An entry for each item.
-pub(crate) fn read_items(
-    reader: &mut FiguresReader,
+/// Reads the facts about all items' runs. Returns an entry for each item, which is empty if the item has no
+/// run on this machine.
+pub(crate) fn read_item_run_facts(
+    reader: &mut RunFiguresReader,
     project: &Project,
-    run: &RunState,
-    record: &Workers,
+    run_state: &RunState,
+    workers_state: &WorkersState,
 ) -> Vec<ItemRunFacts> {
     let mut facts = Vec::new();
-    for (item, work) in record.works.iter().enumerate() {
-        let is_ours = work.pid.is_some() || record.is_held_here(item);
-        let folder = if is_ours { project_of_item(project, run, item + 1) } else { None };
-        facts.push(folder.map(|folder| read_item(reader, &folder, work)).unwrap_or_default());
+    for (item, item_progress) in workers_state.item_progress.iter().enumerate() {
+        let is_worked_on_here = item_progress.pid.is_some() || workers_state.is_leased_by_this_machine(item);
+        let item_project =
+            if is_worked_on_here { project_in_item_worktree(project, run_state, item + 1) } else { None };
+        facts.push(
+            item_project
+                .map(|item_project| read_facts_of_item(reader, &item_project, item_progress))
+                .unwrap_or_default(),
+        );
     }
-    reader.forget_ended_sessions();
+    reader.forget_unread_sessions();
     facts
 }
 
-fn read_item(reader: &mut FiguresReader, project: &Project, work: &Work) -> ItemRunFacts {
-    let known = work.pid.map(|pid| Identity { pid, started: work.process_started });
-    // A kill may have come before the process was written down; it holds the lock of its worktree.
-    let is_alive = known.is_some_and(is_alive) || known.is_none() && lock::is_run_held(project);
-    if known.is_none() && !is_alive {
+fn read_facts_of_item(
+    reader: &mut RunFiguresReader,
+    project: &Project,
+    item_progress: &ItemProgress,
+) -> ItemRunFacts {
+    let recorded_process =
+        item_progress.pid.map(|pid| ProcessIdentity { pid, start_time: item_progress.process_start_ticks });
+    // A kill may have come before the process was recorded. Then the lock of its worktree shows that it is
+    // alive.
+    let is_alive =
+        recorded_process.is_some_and(is_alive) || recorded_process.is_none() && lock::is_run_locked(project);
+    if recorded_process.is_none() && !is_alive {
         return ItemRunFacts::default();
     }
-    let Some(state) = child::present(project, &work.earlier_run) else {
-        return ItemRunFacts { pid: work.pid, is_alive, ..ItemRunFacts::default() };
+    let Some(state) = item_run::load_current_run(project, &item_progress.earlier_run_id) else {
+        return ItemRunFacts { pid: item_progress.pid, is_alive, ..ItemRunFacts::default() };
     };
     let session = reader.read_running_session(project, &state);
-    let mut used = child::used_by(&state);
+    let mut usage = item_run::usage_of_run(&state);
     if let Some(session) = &session {
-        used += Used { sessions: 0, ..session.used };
+        usage += WorkUsage { sessions: 0, ..session.used };
     }
     ItemRunFacts {
-        pid: work.pid,
+        pid: item_progress.pid,
         is_alive,
-        used: Some(used),
+        used: Some(usage),
         is_session_running: session.is_some_and(|session| session.is_alive),
-        api_trouble: session.and_then(|_| state.iteration_record.api_trouble.clone()),
-        percent: session.and_then(|_| sessions::load(project, state.session_id.as_ref()?).usage.percent),
+        api_trouble: session.and_then(|_| state.iteration_record.api_retry.clone()),
+        window_percent: session.and_then(|_| {
+            sessions::load_session_record(project, state.session_id.as_ref()?).usage.projected_percent
+        }),
     }
 }

@@ -1,101 +1,122 @@
-//! The record with which a parallel run begins.
+//! Creates the record with which a parallel run begins.
 
-use crate::workers::FleetPlan;
-use crate::workers::ground::Ground;
-use crate::workers::shown_plan::{SHOWN, has_asked};
+use crate::workers::FleetDescription;
+use crate::workers::project_checkout::ProjectCheckout;
+use crate::workers::shown_plan::{SHOWN_PLAN_FILE, has_question};
 use plimsoll_domain::board::{BoardItem, BoardState};
-use plimsoll_domain::format::Format;
+use plimsoll_domain::format::FormatVersion;
 use plimsoll_domain::question::OpenQuestion;
-use plimsoll_domain::workers::{Member, Work, Workers};
+use plimsoll_domain::workers::{FleetMember, ItemProgress, WorkersState};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
-use plimsoll_policy::plan::Item;
-use plimsoll_policy::workers::board;
+use plimsoll_policy::plan::EstimatedItem;
+use plimsoll_policy::workers::board_from_plan;
 use plimsoll_store::{Durability, Project, StoreError, disk};
 
-/// How much of a plan's name stands in that of the branch.
-const NAME: usize = 40;
+/// The maximum number of characters of a plan's name in the name of the branch.
+const MAX_PLAN_NAME_CHARS: usize = 40;
 
-/// The record of a new parallel run.
-pub(super) fn new_record(project: &Project, run: &RunState, ground: &Ground) -> Result<Workers, StoreError> {
-    let plan = run.options.todo_file.clone().unwrap_or_default();
-    let text = disk::read_text(&project.root().join(&plan))?.unwrap_or_default();
-    let items: Vec<Item> = TodoList::parse(&text)
+/// Creates the record of a new parallel run from its plan. Keeps the user's answers from the shown plan of an
+/// earlier run.
+pub(super) fn new_workers_state(
+    project: &Project,
+    run_state: &RunState,
+    checkout: &ProjectCheckout,
+) -> Result<WorkersState, StoreError> {
+    let plan_path = run_state.options.todo_file.clone().unwrap_or_default();
+    let text = disk::read_text(&project.root().join(&plan_path))?.unwrap_or_default();
+    let items: Vec<EstimatedItem> = TodoList::parse(&text)
         .items
         .into_iter()
-        .map(|item| Item { text: item.text, done: item.done, lines: None, model: None })
+        .map(|item| EstimatedItem { text: item.text, is_done: item.is_ticked, file_lines: None, model: None })
         .collect();
-    let board = board(&items);
-    let plan_is_tracked = ground.is_tracked(&plan);
-    let is_shown_apart = plan_is_tracked && ground.repo_path(&plan) != ground.repo_path(SHOWN);
-    let path = project.root().join(SHOWN);
-    if let (true, Some(earlier)) = (is_shown_apart, disk::read(&path)?) {
-        // An earlier run showed its own plan there. What the user answered in it is nowhere else.
-        disk::replace(&path, &with_answers(text.as_bytes(), &earlier), Durability::Durable)?;
+    let board = board_from_plan(&items);
+    let plan_is_tracked = checkout.is_tracked(&plan_path);
+    let is_shown_in_own_file =
+        plan_is_tracked && checkout.repo_path(&plan_path) != checkout.repo_path(SHOWN_PLAN_FILE);
+    let shown_plan_path = project.root().join(SHOWN_PLAN_FILE);
+    if let (true, Some(earlier_plan)) = (is_shown_in_own_file, disk::read(&shown_plan_path)?) {
+        // An earlier run showed its own plan there. The user's answers in it are nowhere else.
+        disk::replace(
+            &shown_plan_path,
+            &plan_with_earlier_answers(text.as_bytes(), &earlier_plan),
+            Durability::Durable,
+        )?;
     }
-    Ok(Workers {
-        format: Format,
-        works: vec![Work::default(); board.items.len()],
+    Ok(WorkersState {
+        format: FormatVersion,
+        item_progress: vec![ItemProgress::default(); board.items.len()],
         board,
-        target: format!("plimsoll/{}-{}", slug(&plan), run.run_id.chars().take(8).collect::<String>()),
-        began_at: ground.commit.to_string(),
-        users_branch: ground.branch.clone(),
+        target_branch_name: format!(
+            "plimsoll/{}-{}",
+            branch_name_part(&plan_path),
+            run_state.run_id.chars().take(8).collect::<String>()
+        ),
+        start_commit_id: checkout.head_commit.to_string(),
+        user_branch: checkout.branch.clone(),
         plan_is_tracked,
-        plan,
-        passed: Vec::new(),
+        plan_path,
+        passed_verify_commands: Vec::new(),
         waits_for_next_day: false,
         stop_reason: None,
-        member: None,
+        fleet_member: None,
     })
 }
 
-/// The plan with the questions about its open items that have an answer in an earlier copy of it.
-fn with_answers(plan: &[u8], earlier: &[u8]) -> Vec<u8> {
+/// Returns the plan with the answered questions about its open items from an earlier copy of the plan.
+fn plan_with_earlier_answers(plan: &[u8], earlier_plan: &[u8]) -> Vec<u8> {
     let mut plan = plan.to_vec();
-    for item in TodoList::parse(&String::from_utf8_lossy(earlier)).items {
-        for asked in item.questions.iter().filter(|asked| !asked.answers.is_empty()) {
+    for item in TodoList::parse(&String::from_utf8_lossy(earlier_plan)).items {
+        for earlier_question in item.questions.iter().filter(|asked| !asked.answers.is_empty()) {
             let question = OpenQuestion {
                 item: item.text.clone(),
-                question: OpenQuestion::kept(&asked.text),
+                question: OpenQuestion::clip_question(&earlier_question.text),
                 ..OpenQuestion::default()
             };
-            let asked_again = plan_edit::with_question(&plan, &item.text, &asked.text)
-                .filter(|_| !has_asked(&plan, &item.text, &asked.text));
-            let answers = asked.answers.join("\n");
-            let answered = asked_again.and_then(|plan| plan_edit::with_answer(&plan, &question, &answers));
-            plan = answered.unwrap_or(plan);
+            let plan_with_question =
+                plan_edit::add_question_to_open_item(&plan, &item.text, &earlier_question.text)
+                    .filter(|_| !has_question(&plan, &item.text, &earlier_question.text));
+            let answers = earlier_question.answers.join("\n");
+            let plan_with_answer = plan_with_question
+                .and_then(|plan| plan_edit::add_answer_to_open_question(&plan, &question, &answers));
+            plan = plan_with_answer.unwrap_or(plan);
         }
     }
     plan
 }
 
-/// The record of a machine that joins a fleet; the board is looked at before anything is decided by it.
-pub(super) fn record_of_member(plan: &FleetPlan, ground: &Ground) -> Workers {
-    let row = |text: &String| BoardItem { text: text.clone(), ..BoardItem::default() };
-    Workers {
-        format: Format,
-        board: BoardState { items: plan.items.iter().map(row).collect(), ..BoardState::default() },
-        target: plan.target.clone(),
-        began_at: plan.began_at.clone(),
-        users_branch: ground.branch.clone(),
-        plan: plan.tracked_plan.clone().unwrap_or_else(|| SHOWN.to_owned()),
-        plan_is_tracked: plan.tracked_plan.is_some(),
-        works: vec![Work::default(); plan.items.len()],
-        member: Some(Member {
-            fleet: plan.name.clone(),
-            name: plan.member.clone(),
-            remote: plan.remote.clone(),
-            ..Member::default()
+/// Creates the record of a machine that joins a fleet. The board is read before any decision is based on this
+/// record.
+pub(super) fn new_fleet_member_state(fleet: &FleetDescription, checkout: &ProjectCheckout) -> WorkersState {
+    let board_item = |text: &String| BoardItem { text: text.clone(), ..BoardItem::default() };
+    WorkersState {
+        format: FormatVersion,
+        board: BoardState {
+            items: fleet.item_texts.iter().map(board_item).collect(),
+            ..BoardState::default()
+        },
+        target_branch_name: fleet.target_branch.clone(),
+        start_commit_id: fleet.start_commit_id.clone(),
+        user_branch: checkout.branch.clone(),
+        plan_path: fleet.tracked_plan_path.clone().unwrap_or_else(|| SHOWN_PLAN_FILE.to_owned()),
+        plan_is_tracked: fleet.tracked_plan_path.is_some(),
+        item_progress: vec![ItemProgress::default(); fleet.item_texts.len()],
+        fleet_member: Some(FleetMember {
+            fleet: fleet.fleet_name.clone(),
+            name: fleet.member_name.clone(),
+            remote_name: fleet.remote_name.clone(),
+            ..FleetMember::default()
         }),
-        ..Workers::default()
+        ..WorkersState::default()
     }
 }
 
-/// A plan's name as a part of a branch's.
-fn slug(plan: &str) -> String {
-    let name = plan.rsplit('/').next().unwrap_or_default();
+/// Converts the file name of a plan to a part of a branch name.
+fn branch_name_part(plan_path: &str) -> String {
+    let name = plan_path.rsplit('/').next().unwrap_or_default();
     let name = name.rsplit_once('.').map_or(name, |(name, _)| name);
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
-    let slug: String = name.chars().take(NAME).map(plain).collect();
+    let safe_char =
+        |character: char| if character.is_ascii_alphanumeric() || character == '_' { character } else { '-' };
+    let slug: String = name.chars().take(MAX_PLAN_NAME_CHARS).map(safe_char).collect();
     let slug = slug.trim_matches('-');
     if slug.is_empty() { "plan".to_owned() } else { slug.to_owned() }
 }
@@ -105,17 +126,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_an_earlier_run_are_kept_for_items_that_are_still_open() {
+    fn earlier_answers_are_kept_for_items_that_are_still_open() {
         let earlier = "- [ ] one\n  > a note\n  ? Which port?\n  ! 8042\n  ! or 8043\n  ? Who?\n- [ ] two\n  ? Why?\n  ! So.\n- [ ] gone\n  ? a?\n  ! b\n";
         let plan = "# Next\n- [x] two\n- [ ] one\n- [ ] three\n";
         let expected = "# Next\n- [x] two\n- [ ] one\n  ? Which port?\n  ! 8042\n  ! or 8043\n- [ ] three\n";
-        let kept = with_answers(plan.as_bytes(), earlier.as_bytes());
+        let kept = plan_with_earlier_answers(plan.as_bytes(), earlier.as_bytes());
         assert_eq!(String::from_utf8(kept.clone()).unwrap(), expected);
-        assert_eq!(with_answers(&kept, earlier.as_bytes()), kept);
+        assert_eq!(plan_with_earlier_answers(&kept, earlier.as_bytes()), kept);
     }
 
     #[test]
-    fn a_plan_of_any_name_makes_a_part_of_a_branch() {
+    fn any_plan_name_becomes_a_valid_part_of_a_branch_name() {
         for (plan, name) in [
             ("fix_plan.md", "fix_plan"),
             ("docs/My plan (2).md", "My-plan--2"),
@@ -123,7 +144,7 @@ mod tests {
             ("a..b.lock", "a--b"),
             ("ünï", "n"),
         ] {
-            assert_eq!(slug(plan), name, "{plan}");
+            assert_eq!(branch_name_part(plan), name, "{plan}");
         }
     }
 }

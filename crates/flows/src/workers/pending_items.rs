@@ -1,44 +1,58 @@
-//! The open items of a parallel run that no worker of this machine holds, in lines.
+//! Describes the open items of a parallel run that no worker of this machine holds, one per line.
 
-use crate::workers::table;
+use crate::workers::workers_file;
 use plimsoll_domain::RunState;
-use plimsoll_domain::board::{Aside, BoardItem, Stage};
-use plimsoll_domain::text::{clip, one_line};
-use plimsoll_domain::workers::Workers;
+use plimsoll_domain::board::{BoardItem, ItemStage, SetAsideReason};
+use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::workers::WorkersState;
 use plimsoll_store::{Project, StoreError, disk};
 
-/// How much of an item and of a reason is on a line.
-const ITEM: usize = 50;
-const REASON: usize = 200;
+/// The maximum number of characters of an item and of a reason on a line.
+const MAX_ITEM_CHARS: usize = 50;
+const MAX_REASON_CHARS: usize = 200;
 
-/// Describes the items that others hold, that wait to be merged or that are set aside, and names the folder of the worktrees. Empty
-/// for a run without workers.
-pub fn describe_pending_items(project: &Project, run: &RunState) -> Result<Vec<String>, StoreError> {
-    let Some(record) = table::load(project, &run.run_id)? else { return Ok(Vec::new()) };
-    let lines = record.board.items.iter().enumerate().filter_map(|(item, row)| describe(&record, item, row));
-    let trees = super::tree::folder(project, &run.run_id).filter(|folder| disk::exists(folder));
-    let trees = trees.map(|folder| format!("worktrees: {}", folder.display()));
-    Ok(lines.chain(trees).collect())
+/// Describes the items that other machines hold, that wait to be merged or that are set aside, and names the
+/// folder of the worktrees. Returns nothing for a run without workers.
+pub fn describe_pending_items(project: &Project, run_state: &RunState) -> Result<Vec<String>, StoreError> {
+    let Some(workers_state) = workers_file::load_workers_state(project, &run_state.run_id)? else {
+        return Ok(Vec::new());
+    };
+    let lines =
+        workers_state.board.items.iter().enumerate().filter_map(|(item_index, board_item)| {
+            describe_if_pending(&workers_state, item_index, board_item)
+        });
+    let worktrees_line =
+        super::worktrees::worktrees_folder(project, &run_state.run_id).filter(|folder| disk::exists(folder));
+    let worktrees_line = worktrees_line.map(|folder| format!("worktrees: {}", folder.display()));
+    Ok(lines.chain(worktrees_line).collect())
 }
 
-fn describe(record: &Workers, item: usize, row: &BoardItem) -> Option<String> {
-    let name = name_item(item + 1, &row.text);
-    match &row.stage {
-        Stage::Leased { .. } if !record.is_held_here(item) => Some(format!("elsewhere: {name}")),
-        Stage::Offered { .. } => Some(format!("waits to be merged: {name}")),
-        Stage::Aside { reason: Aside::Tries } => {
-            Some(format!("set aside: {name}: {}", clip(&row.note, REASON)))
+fn describe_if_pending(
+    workers_state: &WorkersState,
+    item_index: usize,
+    board_item: &BoardItem,
+) -> Option<String> {
+    let name = quote_item_with_number(item_index + 1, &board_item.text);
+    match &board_item.stage {
+        ItemStage::Leased { .. } if !workers_state.is_leased_by_this_machine(item_index) => {
+            Some(format!("elsewhere: {name}"))
         }
-        Stage::Aside { reason: Aside::Ended(why) } => {
-            Some(format!("set aside: {name}: {}", clip(why, REASON)))
+        ItemStage::ReadyToMerge { .. } => Some(format!("waits to be merged: {name}")),
+        ItemStage::SetAside { reason: SetAsideReason::TooManyFailedMerges } => Some(format!(
+            "set aside: {name}: {}",
+            truncate_end(&board_item.next_session_note, MAX_REASON_CHARS)
+        )),
+        ItemStage::SetAside { reason: SetAsideReason::RunEnded(reason) } => {
+            Some(format!("set aside: {name}: {}", truncate_end(reason, MAX_REASON_CHARS)))
         }
-        Stage::Leased { .. } | Stage::Aside { reason: Aside::Question(_) } | Stage::Open | Stage::Merged => {
-            None
-        }
+        ItemStage::Leased { .. }
+        | ItemStage::SetAside { reason: SetAsideReason::Question(_) }
+        | ItemStage::Open
+        | ItemStage::Merged => None,
     }
 }
 
-/// An item by its number in the plan and its first words.
-pub fn name_item(number: usize, text: &str) -> String {
-    format!("{number} \"{}\"", clip(&one_line(text), ITEM))
+/// Renders an item as its number in the plan and the beginning of its text.
+pub fn quote_item_with_number(item_number: usize, text: &str) -> String {
+    format!("{item_number} \"{}\"", truncate_end(&to_single_line(text), MAX_ITEM_CHARS))
 }

@@ -1,26 +1,27 @@
-//! Asks again what may pass.
+//! Retries operations that fail with a transient error.
 
 use std::time::{Duration, Instant};
 
-/// How long what is away is waited for before anything has begun: whoever joins with a wrong address should know it soon.
-pub(super) const BEGINNING: Duration = Duration::from_secs(20);
-/// How often what may pass is asked for again.
-const ASKED_EVERY: Duration = Duration::from_millis(500);
+/// How long to retry before any item has begun. A user who joins with a wrong address should learn that soon.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// How often to retry.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Asks again while the answer is an error that may pass, for so long, or until nobody waits for it any more.
-pub(super) fn retry<T, E>(
-    limit: Duration,
+/// Repeats the operation while it fails with a transient error, until the timeout has passed or `give_up`
+/// returns true.
+pub(super) fn retry_while_transient<T, E>(
+    timeout: Duration,
     give_up: &dyn Fn() -> bool,
-    may_pass: impl Fn(&E) -> bool,
-    mut ask: impl FnMut() -> Result<T, E>,
+    is_transient: impl Fn(&E) -> bool,
+    mut operation: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     loop {
-        match ask() {
-            Err(error) if may_pass(&error) && begun.elapsed() < limit && !give_up() => {
-                std::thread::sleep(ASKED_EVERY);
+        match operation() {
+            Err(error) if is_transient(&error) && started_at.elapsed() < timeout && !give_up() => {
+                std::thread::sleep(RETRY_INTERVAL);
             }
-            answer => return answer,
+            result => return result,
         }
     }
 }

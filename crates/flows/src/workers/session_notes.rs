@@ -1,180 +1,240 @@
-//! Carries what sessions wrote into their copies of the plan over into the plan that the run shows. Nothing else of these copies
-//! counts: boxes are the merger's, and lines that a session removed stay.
+//! Carries the notes that sessions wrote into their copies of the plan over to the plan that the run shows.
+//! Nothing else is taken from these copies: the merger sets the checkboxes, and lines that a session removed
+//! stay.
 //!
-//! A copy is read whenever an item's run has ended, before anything is done with its worktree, and before the worktree is removed.
-//! The shown plan is written first, and what it has is not written again: a kill in between loses and repeats nothing.
+//! A copy is read when an item's run has ended, before its worktree is used for anything else, and before the
+//! worktree is removed. The shown plan is written first, and notes that it has are not added again, so a kill
+//! in between neither loses nor repeats a note.
 
-use crate::workers::ground::ITEM_PLAN;
-use crate::workers::shown_plan::{shown_path, shown_plan};
-use crate::workers::tree::Trees;
-use plimsoll_domain::added_notes::{AddedNote, added_notes};
+use crate::workers::project_checkout::ITEM_PLAN_FILE;
+use crate::workers::shown_plan::{read_shown_plan, shown_plan_path};
+use crate::workers::worktrees::Worktrees;
+use plimsoll_domain::added_notes::{AddedNote, collect_added_notes};
 use plimsoll_domain::git_names::CommitId;
-use plimsoll_domain::text::{clip, one_line};
-use plimsoll_domain::workers::Workers;
+use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::workers::WorkersState;
 use plimsoll_domain::{TodoList, plan_edit};
 use plimsoll_launcher::git;
 use plimsoll_store::{Durability, Project, StoreError, disk};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// How much of another item's words a note of a fleet names.
+/// The maximum number of characters with which a note of a fleet names another item.
 const MAX_ITEM_CHARS: usize = 60;
 
-/// Carries the notes of an item's sessions over into the plan that the run shows.
+/// Adds the notes of an item's sessions to the plan that the run shows.
 pub(super) fn carry_notes_to_shown_plan(
     project: &Project,
-    now: &Workers,
-    trees: &Trees,
+    workers_state: &WorkersState,
+    worktrees: &Worktrees,
     item: usize,
 ) -> Result<(), StoreError> {
-    let Some(Written { copies, plan_copy, own_copy, .. }) = Written::read(now, trees, item) else {
+    let Some(WorktreePlans { note_source, plan_copy, item_plan, .. }) =
+        WorktreePlans::read(workers_state, worktrees, item)
+    else {
         return Ok(());
     };
-    let shown = shown_plan(project, now)?;
-    let text = without_secrets(&shown);
-    let mut added = copies.added(&text, plan_copy.as_deref());
-    let own_copy = own_copy.map(|copy| copies.without_own_state(&copy));
-    let items: Vec<&str> = copies.items().collect();
-    added.extend(added_notes(&text, &own_copy.unwrap_or_default(), &text, &items, copies.own()));
-    add_to(&shown_path(project, now), &shown, &added, copies.own())
+    let shown_plan = read_shown_plan(project, workers_state)?;
+    let shown_text = text_without_secrets(&shown_plan);
+    let mut added_notes = note_source.notes_added_to_copy(&shown_text, plan_copy.as_deref());
+    let notes_in_item_plan =
+        item_plan.map(|item_plan_text| note_source.without_questions_and_done_parts(&item_plan_text));
+    let item_texts: Vec<&str> = note_source.item_texts().collect();
+    added_notes.extend(collect_added_notes(
+        &shown_text,
+        &notes_in_item_plan.unwrap_or_default(),
+        &shown_text,
+        &item_texts,
+        note_source.item_text(),
+    ));
+    write_notes_into_plan(
+        &shown_plan_path(project, workers_state),
+        &shown_plan,
+        &added_notes,
+        note_source.item_text(),
+    )
 }
 
-/// Carries the notes that an item's sessions wrote into the copy of the plan over into the item's own plan, which travels with its
-/// branch.
-pub(super) fn carry_notes_to_item_plan(now: &Workers, trees: &Trees, item: usize) -> Result<(), StoreError> {
-    let written = Written::read(now, trees, item);
-    let Some(Written { copies, plan_copy, own_copy: Some(own_copy), item_plan }) = written else {
+/// Adds the notes that an item's sessions wrote into the copy of the plan to the item's own plan, which
+/// travels with the item's branch.
+pub(super) fn carry_notes_to_item_plan(
+    workers_state: &WorkersState,
+    worktrees: &Worktrees,
+    item: usize,
+) -> Result<(), StoreError> {
+    let worktree_plans = WorktreePlans::read(workers_state, worktrees, item);
+    let Some(WorktreePlans { note_source, plan_copy, item_plan: Some(own_copy), item_plan_path }) =
+        worktree_plans
+    else {
         return Ok(());
     };
-    let added = copies.added(&own_copy, plan_copy.as_deref()).into_iter();
-    let added: Vec<AddedNote> = added.map(|note| copies.name_other_item(note)).collect();
-    add_to(&item_plan, &disk::read(&item_plan)?.unwrap_or_default(), &added, copies.own())
+    let notes_in_copy = note_source.notes_added_to_copy(&own_copy, plan_copy.as_deref()).into_iter();
+    let added_notes: Vec<AddedNote> =
+        notes_in_copy.map(|note| note_source.prefix_note_on_other_item(note)).collect();
+    write_notes_into_plan(
+        &item_plan_path,
+        &disk::read(&item_plan_path)?.unwrap_or_default(),
+        &added_notes,
+        note_source.item_text(),
+    )
 }
 
-/// The notes that a plan has below its items, for the commit that lands one of them.
-pub(super) fn with_shown_notes(plan: &[u8], shown: &[u8]) -> Vec<u8> {
-    let there = TodoList::parse(&String::from_utf8_lossy(plan)).items;
-    let there: HashSet<(&str, &str)> = there
+/// Adds the notes of the shown plan to a plan that is about to be committed with an item's work.
+pub(super) fn add_notes_of_shown_plan(plan: &[u8], shown_plan: &[u8]) -> Vec<u8> {
+    let plan_items = TodoList::parse(&String::from_utf8_lossy(plan)).items;
+    let existing_notes: HashSet<(&str, &str)> = plan_items
         .iter()
         .flat_map(|item| item.notes.iter().map(|note| (item.text.as_str(), note.as_str())))
         .collect();
-    let mut noted = plan.to_vec();
-    for item in TodoList::parse(&String::from_utf8_lossy(shown)).items {
-        let new = item.notes.iter().filter(|note| !there.contains(&(item.text.as_str(), note.as_str())));
-        // The user may have noted something in the shown plan that belongs in no commit.
-        let notes: Vec<String> = new.map(|note| plimsoll_secrets::without(note)).collect();
-        while let Some(more) =
-            (!notes.is_empty()).then(|| plan_edit::with_notes(&noted, &item.text, &notes)).flatten()
+    let mut plan_with_notes = plan.to_vec();
+    for item in TodoList::parse(&String::from_utf8_lossy(shown_plan)).items {
+        let new_notes =
+            item.notes.iter().filter(|note| !existing_notes.contains(&(item.text.as_str(), note.as_str())));
+        // The user may have written a secret into the shown plan, which must not be committed.
+        let notes: Vec<String> = new_notes.map(|note| plimsoll_secrets::redact(note)).collect();
+        while let Some(extended_plan) = (!notes.is_empty())
+            .then(|| plan_edit::add_new_notes_to_item(&plan_with_notes, &item.text, &notes))
+            .flatten()
         {
-            noted = more;
+            plan_with_notes = extended_plan;
         }
     }
-    noted
+    plan_with_notes
 }
 
-/// The plans in the worktree of an item.
-struct Written<'a> {
-    copies: Copies<'a>,
-    /// The copy of the plan that git follows.
+struct WorktreePlans<'a> {
+    note_source: SessionNoteSource<'a>,
+    /// The copy of the plan that git tracks.
     plan_copy: Option<String>,
-    /// The item's own plan.
-    own_copy: Option<String>,
-    item_plan: PathBuf,
+    /// The text of the item's own plan.
+    item_plan: Option<String>,
+    item_plan_path: PathBuf,
 }
 
-impl<'a> Written<'a> {
-    /// None if the item has no worktree.
-    fn read(now: &'a Workers, trees: &Trees, item: usize) -> Option<Written<'a>> {
-        let tree = trees.of_item(item);
-        if !disk::exists(&tree) {
+impl<'a> WorktreePlans<'a> {
+    /// Reads the plans in the worktree of an item. Returns `None` if there is no worktree.
+    fn read(
+        workers_state: &'a WorkersState,
+        worktrees: &Worktrees,
+        item: usize,
+    ) -> Option<WorktreePlans<'a>> {
+        let worktree = worktrees.item_worktree(item);
+        if !disk::exists(&worktree) {
             return None;
         }
-        let item_plan = trees.project(&tree).root().join(ITEM_PLAN);
-        Some(Written {
-            copies: Copies { now, item, base: base_plan(now, trees, item) },
-            plan_copy: trees.plan_files.plan.as_ref().and_then(|plan| read_copy(&tree.join(plan.as_str()))),
-            own_copy: read_copy(&item_plan),
-            item_plan,
+        let item_plan_path = worktrees.project_in(&worktree).root().join(ITEM_PLAN_FILE);
+        Some(WorktreePlans {
+            note_source: SessionNoteSource {
+                workers_state,
+                item,
+                base_plan: read_base_plan(workers_state, worktrees, item),
+            },
+            plan_copy: worktrees
+                .plan_files
+                .plan
+                .as_ref()
+                .and_then(|plan| read_plan_copy(&worktree.join(plan.as_str()))),
+            item_plan: read_plan_copy(&item_plan_path),
+            item_plan_path,
         })
     }
 }
 
-/// What the sessions of an item have written, and where from.
-struct Copies<'a> {
-    now: &'a Workers,
+/// The source of notes: the item whose sessions wrote them, and the plan with which they began.
+struct SessionNoteSource<'a> {
+    workers_state: &'a WorkersState,
     item: usize,
-    /// The plan as the commit has it at which the item's work begins.
-    base: String,
+    /// The plan in the commit at which the item's work begins.
+    base_plan: String,
 }
 
-impl Copies<'_> {
-    fn own(&self) -> &str {
-        &self.now.board.items[self.item].text
+impl SessionNoteSource<'_> {
+    fn item_text(&self) -> &str {
+        &self.workers_state.board.items[self.item].text
     }
 
-    fn items(&self) -> impl Iterator<Item = &str> {
-        self.now.board.items.iter().map(|row| row.text.as_str())
+    fn item_texts(&self) -> impl Iterator<Item = &str> {
+        self.workers_state.board.items.iter().map(|row| row.text.as_str())
     }
 
-    /// What the copy of the plan has, and neither its beginning nor this plan has.
-    fn added(&self, shown: &str, copy: Option<&str>) -> Vec<AddedNote> {
-        // The user's plan may have items that are none of the board's.
-        let listed = [&self.base, shown].map(|plan| TodoList::parse(plan).items);
-        let listed = listed.iter().flatten().map(|item| item.text.as_str());
-        let items: Vec<&str> = self.items().chain(listed).collect();
-        added_notes(&self.base, copy.unwrap_or_default(), shown, &items, self.own())
+    /// Returns the notes that a copy of the plan has, and that neither the base plan nor the shown plan has.
+    fn notes_added_to_copy(&self, shown_plan: &str, plan_copy: Option<&str>) -> Vec<AddedNote> {
+        // The user's plan may have items that the board does not have.
+        let parsed_plans = [&self.base_plan, shown_plan].map(|plan| TodoList::parse(plan).items);
+        let listed_texts = parsed_plans.iter().flatten().map(|item| item.text.as_str());
+        let item_texts: Vec<&str> = self.item_texts().chain(listed_texts).collect();
+        collect_added_notes(
+            &self.base_plan,
+            plan_copy.unwrap_or_default(),
+            shown_plan,
+            &item_texts,
+            self.item_text(),
+        )
     }
 
-    /// The item's own plan without the questions and answers, which are read elsewhere, and without parts that are done.
-    fn without_own_state(&self, copy: &str) -> String {
+    /// Returns the item's own plan without questions and answers, which are read elsewhere, and without parts
+    /// that are done.
+    fn without_questions_and_done_parts(&self, item_plan: &str) -> String {
         let is_done_part = |line: &str| {
             let items = TodoList::parse(line).items;
-            items.first().is_some_and(|part| part.done && part.text != self.own())
+            items.first().is_some_and(|part| part.is_ticked && part.text != self.item_text())
         };
-        let is_left = |line: &&str| !line.trim_start().starts_with(['?', '!']) && !is_done_part(line);
-        copy.lines().filter(is_left).flat_map(|line| [line, "\n"]).collect()
+        let is_kept_line = |line: &&str| !line.trim_start().starts_with(['?', '!']) && !is_done_part(line);
+        item_plan.lines().filter(is_kept_line).flat_map(|line| [line, "\n"]).collect()
     }
 
-    fn name_other_item(&self, note: AddedNote) -> AddedNote {
-        if note.item == self.own() {
+    fn prefix_note_on_other_item(&self, note: AddedNote) -> AddedNote {
+        if note.item == self.item_text() {
             return note;
         }
-        let text = format!("on \"{}\": {}", clip(&one_line(&note.item), MAX_ITEM_CHARS), note.text);
-        AddedNote { item: self.own().to_owned(), text }
+        let text =
+            format!("on \"{}\": {}", truncate_end(&to_single_line(&note.item), MAX_ITEM_CHARS), note.text);
+        AddedNote { item: self.item_text().to_owned(), text }
     }
 }
 
-fn base_plan(now: &Workers, trees: &Trees, item: usize) -> String {
-    let beyond = CommitId::parse(&now.works[item].beyond).ok();
-    let file = beyond.zip(trees.plan_files.plan.as_ref());
-    let base = file.and_then(|(beyond, plan)| git::file_at(&trees.ground.repository, &beyond, plan));
-    without_secrets(&base.unwrap_or_default())
+fn read_base_plan(workers_state: &WorkersState, worktrees: &Worktrees, item: usize) -> String {
+    let base_commit = CommitId::parse(&workers_state.item_progress[item].base_commit_id).ok();
+    let commit_and_plan = base_commit.zip(worktrees.plan_files.plan.as_ref());
+    let plan_bytes = commit_and_plan.and_then(|(base_commit, plan)| {
+        git::file_content_in_commit(&worktrees.checkout.repository_root, &base_commit, plan)
+    });
+    text_without_secrets(&plan_bytes.unwrap_or_default())
 }
 
-/// The text of a copy. One that cannot be read is the session's own doing, and has no notes.
-fn read_copy(path: &Path) -> Option<String> {
+/// Reads a copy of the plan. A copy that cannot be read has no notes: the session has damaged it.
+fn read_plan_copy(path: &Path) -> Option<String> {
     let bytes = disk::read(path).ok().flatten()?;
-    Some(without_secrets(&bytes))
+    Some(text_without_secrets(&bytes))
 }
 
-/// Copies and what they are compared with lose the same, so that what is left can be compared.
-fn without_secrets(plan: &[u8]) -> String {
-    plimsoll_secrets::without(&String::from_utf8_lossy(plan))
+/// Removes secrets from the copies and from the plans they are compared with in the same way, so that the
+/// comparison works.
+fn text_without_secrets(plan: &[u8]) -> String {
+    plimsoll_secrets::redact(&String::from_utf8_lossy(plan))
 }
 
-/// Writes notes into a plan, each below its item. An item that is not there any more gives its notes to the session's own, and that
-/// to the first one.
-fn add_to(path: &Path, before: &[u8], added: &[AddedNote], own_item: &str) -> Result<(), StoreError> {
-    let mut plan = before.to_vec();
-    let items = TodoList::parse(&String::from_utf8_lossy(before)).items;
-    for note in added {
-        let mut wanted = [note.item.as_str(), own_item].into_iter();
-        let place = wanted.find(|wanted| items.iter().any(|item| item.text == **wanted));
-        let place = place.or_else(|| items.first().map(|item| item.text.as_str()));
+/// Writes notes into a plan, each below its item. If that item is gone, the note goes below `own_item_text`,
+/// and otherwise below the first item.
+fn write_notes_into_plan(
+    path: &Path,
+    old_plan: &[u8],
+    added_notes: &[AddedNote],
+    own_item_text: &str,
+) -> Result<(), StoreError> {
+    let mut plan = old_plan.to_vec();
+    let items = TodoList::parse(&String::from_utf8_lossy(old_plan)).items;
+    for note in added_notes {
+        let mut target_texts = [note.item.as_str(), own_item_text].into_iter();
+        let target_text =
+            target_texts.find(|target_texts| items.iter().any(|item| item.text == **target_texts));
+        let target_text = target_text.or_else(|| items.first().map(|item| item.text.as_str()));
         let notes = [note.text.clone()];
-        plan = place.and_then(|place| plan_edit::with_notes(&plan, place, &notes)).unwrap_or(plan);
+        plan = target_text
+            .and_then(|target_text| plan_edit::add_new_notes_to_item(&plan, target_text, &notes))
+            .unwrap_or(plan);
     }
-    if plan == before { Ok(()) } else { disk::replace(path, &plan, Durability::Durable) }
+    if plan == old_plan { Ok(()) } else { disk::replace(path, &plan, Durability::Durable) }
 }
 
 #[cfg(test)]
@@ -183,53 +243,65 @@ mod tests {
     use plimsoll_domain::board::{BoardItem, BoardState};
 
     #[test]
-    fn a_fleet_names_the_item_that_a_note_is_about() {
-        let row = |text: &str| BoardItem { text: text.to_owned(), ..BoardItem::default() };
-        let board = BoardState { items: vec![row("one"), row("two")], ..BoardState::default() };
-        let now = Workers { board, ..Workers::default() };
-        let copies = Copies { now: &now, item: 1, base: "- [ ] one\n- [ ] two\n".to_owned() };
-        let copy = "- [x] one\n  > here\n- [x] two\n  > there\n- [ ] three\n";
-        let added = copies.added("- [ ] two\n", Some(copy)).into_iter();
-        let texts: Vec<String> = added.map(|note| copies.name_other_item(note).text).collect();
+    fn a_note_of_a_fleet_names_the_other_item_that_it_is_about() {
+        let board_item = |text: &str| BoardItem { text: text.to_owned(), ..BoardItem::default() };
+        let board = BoardState { items: vec![board_item("one"), board_item("two")], ..BoardState::default() };
+        let workers_state = WorkersState { board, ..WorkersState::default() };
+        let note_source = SessionNoteSource {
+            workers_state: &workers_state,
+            item: 1,
+            base_plan: "- [ ] one\n- [ ] two\n".to_owned(),
+        };
+        let plan_copy = "- [x] one\n  > here\n- [x] two\n  > there\n- [ ] three\n";
+        let added = note_source.notes_added_to_copy("- [ ] two\n", Some(plan_copy)).into_iter();
+        let texts: Vec<String> = added.map(|note| note_source.prefix_note_on_other_item(note).text).collect();
         assert_eq!(texts, ["on \"one\": here", "there", "new item: three"]);
     }
 
     #[test]
-    fn an_items_own_plan_gives_its_notes_and_open_parts_and_nothing_that_is_read_elsewhere() {
-        let row = BoardItem { text: "one".to_owned(), ..BoardItem::default() };
-        let now =
-            Workers { board: BoardState { items: vec![row], ..BoardState::default() }, ..Workers::default() };
-        let copies = Copies { now: &now, item: 0, base: String::new() };
-        let own = copies.without_own_state(
+    fn questions_answers_and_done_parts_are_removed_from_the_item_plan() {
+        let board_item = BoardItem { text: "one".to_owned(), ..BoardItem::default() };
+        let workers_state = WorkersState {
+            board: BoardState { items: vec![board_item], ..BoardState::default() },
+            ..WorkersState::default()
+        };
+        let note_source =
+            SessionNoteSource { workers_state: &workers_state, item: 0, base_plan: String::new() };
+        let remaining_plan = note_source.without_questions_and_done_parts(
             "- [x] one\n  > a\n  ? Which port?\n  ! 8042\n  - [x] part\n    > b\n  - [ ] rest\n",
         );
-        assert_eq!(own, "- [x] one\n  > a\n    > b\n  - [ ] rest\n");
+        assert_eq!(remaining_plan, "- [x] one\n  > a\n    > b\n  - [ ] rest\n");
     }
 
     #[test]
-    fn a_note_whose_item_is_gone_is_kept_below_the_sessions_own_item_or_the_first() {
+    fn a_note_on_a_missing_item_goes_below_the_own_item_or_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plan.md");
         let note = AddedNote { item: "gone".to_owned(), text: "a".to_owned() };
         for (own, expected) in
             [("two", "- [ ] one\n- [ ] two\n  > a\n"), ("three", "- [ ] one\n  > a\n- [ ] two\n")]
         {
-            add_to(&path, b"- [ ] one\n- [ ] two\n", std::slice::from_ref(&note), own).unwrap();
+            write_notes_into_plan(&path, b"- [ ] one\n- [ ] two\n", std::slice::from_ref(&note), own)
+                .unwrap();
             assert_eq!(disk::read_text(&path).unwrap().as_deref(), Some(expected));
         }
     }
 
     #[test]
-    fn a_landing_brings_all_shown_notes_once_and_no_secret() {
+    fn shown_notes_are_added_once_and_without_secrets() {
         let plan = "- [x] one\n    > old\n- [ ] two\n";
-        let key = "AKIA2OGYBAH6STMMNXNN";
-        let many: String = (0..50).map(|number| format!("  > note {number}\n")).collect();
-        let shown =
-            format!("- [ ] one\n  > old\n  > new\n- [ ] two\n  > {key}\n{many}- [ ] three\n  > gone\n");
-        let noted = with_shown_notes(plan.as_bytes(), shown.as_bytes());
-        let text = String::from_utf8(noted.clone()).unwrap();
+        let secret = "AKIA2OGYBAH6STMMNXNN";
+        let many_notes: String = (0..50).map(|number| format!("  > note {number}\n")).collect();
+        let shown = format!(
+            "- [ ] one\n  > old\n  > new\n- [ ] two\n  > {secret}\n{many_notes}- [ ] three\n  > gone\n"
+        );
+        let plan_with_notes = add_notes_of_shown_plan(plan.as_bytes(), shown.as_bytes());
+        let text = String::from_utf8(plan_with_notes.clone()).unwrap();
         assert!(text.starts_with("- [x] one\n    > old\n  > new\n- [ ] two\n  > "), "{text}");
-        assert!(text.ends_with("  > note 49\n") && !text.contains(key) && !text.contains("gone"), "{text}");
-        assert_eq!(with_shown_notes(&noted, shown.as_bytes()), noted);
+        assert!(
+            text.ends_with("  > note 49\n") && !text.contains(secret) && !text.contains("gone"),
+            "{text}"
+        );
+        assert_eq!(add_notes_of_shown_plan(&plan_with_notes, shown.as_bytes()), plan_with_notes);
     }
 }

@@ -1,153 +1,228 @@
-//! What the plan and the state of a parallel run show of its board.
+//! Writes the progress of a parallel run into the plan that the run shows and into its state, and reads the
+//! user's answers.
 
-use crate::workers::table::Table;
-use plimsoll_domain::board::{Aside, BoardItem, BoardState, Stage};
+use crate::workers::workers_file::WorkersFile;
+use plimsoll_domain::board::{BoardItem, BoardState, ItemStage, SetAsideReason};
 use plimsoll_domain::question::Question;
-use plimsoll_domain::workers::{Member, Used, Workers};
+use plimsoll_domain::workers::{FleetMember, WorkUsage, WorkersState};
 use plimsoll_domain::{RunState, TodoList, plan_edit};
-use plimsoll_policy::workers::reopen;
+use plimsoll_policy::workers::reopen_item_set_aside;
 use plimsoll_store::{Durability, Project, StoreError, disk, state_file};
 use std::path::PathBuf;
 
-/// The plan as the run shows it, where git follows the plan itself: with the ticks of what is merged, with questions and the
-/// user's answers. The user's own files stay as they are until the work is merged.
-pub(super) const SHOWN: &str = ".claude/plimsoll/plan.md";
+/// The plan file that a run shows if git tracks the plan itself. It has the ticks of merged items, the
+/// questions, and the user's answers. The user's own files stay unchanged until the work is merged.
+pub(super) const SHOWN_PLAN_FILE: &str = ".claude/plimsoll/plan.md";
 
-/// Opens again whatever was set aside without a question.
-pub(super) fn reopen_all(board: &mut BoardState) {
-    let is_stuck = |stage: &Stage| matches!(stage, Stage::Aside { reason: Aside::Tries | Aside::Ended(_) });
-    let stuck: Vec<usize> =
-        (0..board.items.len()).filter(|place| is_stuck(&board.items[*place].stage)).collect();
-    for place in stuck {
-        reopen(board, place);
+/// Reopens the items that were set aside after repeated failure.
+pub(super) fn reopen_failed_items(board: &mut BoardState) {
+    let has_failed = |stage: &ItemStage| {
+        matches!(
+            stage,
+            ItemStage::SetAside { reason: SetAsideReason::TooManyFailedMerges | SetAsideReason::RunEnded(_) }
+        )
+    };
+    let failed_items: Vec<usize> =
+        (0..board.items.len()).filter(|index| has_failed(&board.items[*index].stage)).collect();
+    for index in failed_items {
+        reopen_item_set_aside(board, index);
     }
 }
 
-/// The items that nobody takes up again by themselves, and that wait for no answer.
-fn set_aside(board: &BoardState) -> Vec<String> {
-    let is_it = |stage: &Stage| matches!(stage, Stage::Aside { reason: Aside::Tries | Aside::Ended(_) });
-    board.items.iter().filter(|row| is_it(&row.stage)).map(|row| row.text.clone()).collect()
+/// Returns the texts of the items that were set aside after repeated failure, and that do not wait for an
+/// answer.
+fn failed_item_texts(board: &BoardState) -> Vec<String> {
+    let has_failed = |stage: &ItemStage| {
+        matches!(
+            stage,
+            ItemStage::SetAside { reason: SetAsideReason::TooManyFailedMerges | SetAsideReason::RunEnded(_) }
+        )
+    };
+    board
+        .items
+        .iter()
+        .filter(|board_item| has_failed(&board_item.stage))
+        .map(|row| row.text.clone())
+        .collect()
 }
 
-/// The items with whether their boxes are ticked: what is merged, and what is about to land.
-pub(super) fn ticks(now: &Workers, is_here: impl Fn(usize) -> bool) -> Vec<(&str, bool)> {
-    let ticked = |(place, row): (usize, &BoardItem)| row.stage == Stage::Merged || is_here(place);
-    now.board.items.iter().enumerate().map(|(place, row)| (row.text.as_str(), ticked((place, row)))).collect()
+/// Returns each item's text with whether its checkbox is ticked: it is if the item is merged or about to
+/// land.
+pub(super) fn item_ticks(
+    workers_state: &WorkersState,
+    is_landing: impl Fn(usize) -> bool,
+) -> Vec<(&str, bool)> {
+    let is_ticked =
+        |(index, board_item): (usize, &BoardItem)| board_item.stage == ItemStage::Merged || is_landing(index);
+    workers_state
+        .board
+        .items
+        .iter()
+        .enumerate()
+        .map(|(index, board_item)| (board_item.text.as_str(), is_ticked((index, board_item))))
+        .collect()
 }
 
-/// The file in which the run shows its plan.
-fn shown(now: &Workers) -> &str {
-    if now.plan_is_tracked || now.member.is_some() { SHOWN } else { &now.plan }
+/// Returns the file in which the run shows its plan, relative to the project.
+fn shown_plan_file(workers_state: &WorkersState) -> &str {
+    if workers_state.plan_is_tracked || workers_state.fleet_member.is_some() {
+        SHOWN_PLAN_FILE
+    } else {
+        &workers_state.plan_path
+    }
 }
 
-/// Where the run shows its plan.
-pub(super) fn shown_path(project: &Project, now: &Workers) -> PathBuf {
-    project.root().join(shown(now))
+/// Returns the path of the file in which the run shows its plan.
+pub(super) fn shown_plan_path(project: &Project, workers_state: &WorkersState) -> PathBuf {
+    project.root().join(shown_plan_file(workers_state))
 }
 
-/// The plan as the run shows it; what is not there is read off the plan itself.
-pub(super) fn shown_plan(project: &Project, now: &Workers) -> Result<Vec<u8>, StoreError> {
-    match disk::read(&shown_path(project, now))? {
+/// Reads the plan that the run shows, or the plan itself if that file does not exist.
+pub(super) fn read_shown_plan(
+    project: &Project,
+    workers_state: &WorkersState,
+) -> Result<Vec<u8>, StoreError> {
+    match disk::read(&shown_plan_path(project, workers_state))? {
         Some(plan) => Ok(plan),
-        None => Ok(disk::read(&project.root().join(&now.plan))?.unwrap_or_default()),
+        None => Ok(disk::read(&project.root().join(&workers_state.plan_path))?.unwrap_or_default()),
     }
 }
 
-/// Shows in the state what the sessions of all items have used.
-pub(super) fn show_used(project: &Project, run: &RunState, used: Used) -> Result<(), StoreError> {
-    state_file::update(project, Some(&run.run_id), Durability::Lazy, |state| take_used(state, used))?;
-    Ok(())
-}
-
-fn take_used(state: &mut RunState, used: Used) {
-    (state.spent.cost_usd, state.spent.tokens, state.iteration) = (used.cost_usd, used.tokens, used.sessions);
-    state.spent.add_cost_basis(used.cost_basis);
-}
-
-/// Shows in plan and state what is merged, what waits for an answer, and what was used. Repeated it changes nothing.
-pub(super) fn show(project: &Project, run: &RunState, table: &Table) -> Result<(), StoreError> {
-    let now = table.now();
-    let before = shown_plan(project, &now)?;
-    let mut plan = plan_edit::with_ticks(&before, &ticks(&now, |_| false)).unwrap_or_else(|| before.clone());
-    for row in &now.board.items {
-        if let Stage::Aside { reason: Aside::Question(question) } = &row.stage {
-            let question = plimsoll_secrets::without(question);
-            plan = plan_edit::with_question(&plan, &row.text, &question)
-                .filter(|_| !has_asked(&plan, &row.text, &question))
-                .unwrap_or(plan);
-        }
-    }
-    let path = shown_path(project, &now);
-    if plan != before || !disk::exists(&path) {
-        disk::replace(&path, &plan, Durability::Durable)?;
-    }
-    let todo = TodoList::parse(&String::from_utf8_lossy(&plan));
-    state_file::update(project, Some(&run.run_id), Durability::Durable, |state| {
-        state.options.todo_file = Some(shown(&now).to_owned());
-        if let Some(workers) = state.options.workers.as_mut().filter(|_| shown(&now) != now.plan) {
-            workers.plan.clone_from(&now.plan);
-        }
-        let of_remote = |member: &Member| format!("{}/{}", member.remote, now.target);
-        state.options.branch = Some(now.member.as_ref().map_or_else(|| now.target.clone(), of_remote));
-        state.at_start.branch_before = Some(now.users_branch.clone());
-        state.take_items(&todo);
-        state.items.set_aside = set_aside(&now.board);
-        take_used(state, now.used());
+/// Writes what the sessions of all items have used into the state.
+pub(super) fn write_usage_to_state(
+    project: &Project,
+    run_state: &RunState,
+    usage: WorkUsage,
+) -> Result<(), StoreError> {
+    state_file::update_state(project, Some(&run_state.run_id), Durability::Lazy, |state| {
+        set_usage(state, usage);
     })?;
     Ok(())
 }
 
-/// Returns true if the plan has a question below an item.
-pub(super) fn has_asked(plan: &[u8], item: &str, question: &str) -> bool {
-    let todo = TodoList::parse(&String::from_utf8_lossy(plan));
-    let is_it =
-        |text: &str| plimsoll_domain::text::one_line(text) == plimsoll_domain::text::one_line(question);
-    todo.items
-        .iter()
-        .any(|known| known.text == item && known.questions.iter().any(|asked| is_it(&asked.text)))
+fn set_usage(state: &mut RunState, usage: WorkUsage) {
+    (state.spending.cost_usd, state.spending.tokens, state.iteration) =
+        (usage.cost_usd, usage.tokens, usage.sessions);
+    state.spending.add_cost_basis(usage.cost_basis);
 }
 
-/// Opens again what waited for an answer that the plan holds by now; true if there is any.
-pub(super) fn take_answers(project: &Project, table: &Table) -> Result<bool, StoreError> {
-    let now = table.now();
-    let waits =
-        |place: &usize| matches!(now.board.items[*place].stage, Stage::Aside { reason: Aside::Question(_) });
-    let waiting: Vec<usize> = (0..now.board.items.len()).filter(waits).collect();
-    if waiting.is_empty() {
-        return Ok(false);
+/// Updates the shown plan and the state: what is merged, what waits for an answer, and what was used. It is
+/// idempotent.
+pub(super) fn update_shown_plan_and_state(
+    project: &Project,
+    run_state: &RunState,
+    workers_file: &WorkersFile,
+) -> Result<(), StoreError> {
+    let workers_state = workers_file.workers_state();
+    let old_plan = read_shown_plan(project, &workers_state)?;
+    let mut plan = plan_edit::set_item_ticks(&old_plan, &item_ticks(&workers_state, |_| false))
+        .unwrap_or_else(|| old_plan.clone());
+    for board_item in &workers_state.board.items {
+        if let ItemStage::SetAside { reason: SetAsideReason::Question(question) } = &board_item.stage {
+            let question = plimsoll_secrets::redact(question);
+            plan = plan_edit::add_question_to_open_item(&plan, &board_item.text, &question)
+                .filter(|_| !has_question(&plan, &board_item.text, &question))
+                .unwrap_or(plan);
+        }
     }
-    let todo = TodoList::parse(&String::from_utf8_lossy(&shown_plan(project, &now)?));
-    let is_answered = |place: &usize| {
-        let item = todo.items.iter().find(|item| item.text == now.board.items[*place].text);
-        item.is_some_and(|item| !item.questions.is_empty() && item.open_question().is_none())
+    let plan_path = shown_plan_path(project, &workers_state);
+    if plan != old_plan || !disk::exists(&plan_path) {
+        disk::replace(&plan_path, &plan, Durability::Durable)?;
+    }
+    let todo_list = TodoList::parse(&String::from_utf8_lossy(&plan));
+    state_file::update_state(project, Some(&run_state.run_id), Durability::Durable, |state| {
+        state.options.todo_file = Some(shown_plan_file(&workers_state).to_owned());
+        if let Some(workers) = state
+            .options
+            .workers
+            .as_mut()
+            .filter(|_| shown_plan_file(&workers_state) != workers_state.plan_path)
+        {
+            workers.user_plan_path.clone_from(&workers_state.plan_path);
+        }
+        let remote_branch_name = |fleet_member: &FleetMember| {
+            format!("{}/{}", fleet_member.remote_name, workers_state.target_branch_name)
+        };
+        state.options.branch = Some(
+            workers_state
+                .fleet_member
+                .as_ref()
+                .map_or_else(|| workers_state.target_branch_name.clone(), remote_branch_name),
+        );
+        state.project_at_start.original_branch = Some(workers_state.user_branch.clone());
+        state.update_items_from_plan(&todo_list);
+        state.plan_items.set_aside_items = failed_item_texts(&workers_state.board);
+        set_usage(state, workers_state.total_usage());
+    })?;
+    Ok(())
+}
+
+/// Returns true if the plan has this question below the item.
+pub(super) fn has_question(plan: &[u8], item: &str, question: &str) -> bool {
+    let todo_list = TodoList::parse(&String::from_utf8_lossy(plan));
+    let is_same_question = |text: &str| {
+        plimsoll_domain::text::to_single_line(text) == plimsoll_domain::text::to_single_line(question)
     };
-    let answered: Vec<usize> = waiting.into_iter().filter(is_answered).collect();
-    if answered.is_empty() {
+    todo_list.items.iter().any(|plan_item| {
+        plan_item.text == item
+            && plan_item.questions.iter().any(|existing_question| is_same_question(&existing_question.text))
+    })
+}
+
+/// Reopens the items that waited for an answer that the shown plan has by now. Returns true if there are any.
+pub(super) fn reopen_answered_items(
+    project: &Project,
+    workers_file: &WorkersFile,
+) -> Result<bool, StoreError> {
+    let workers_state = workers_file.workers_state();
+    let waits_for_answer = |index: &usize| {
+        matches!(
+            workers_state.board.items[*index].stage,
+            ItemStage::SetAside { reason: SetAsideReason::Question(_) }
+        )
+    };
+    let waiting_items: Vec<usize> = (0..workers_state.board.items.len()).filter(waits_for_answer).collect();
+    if waiting_items.is_empty() {
         return Ok(false);
     }
-    table.change(|workers| {
-        for place in &answered {
-            let tries = workers.board.items[*place].tries;
-            reopen(&mut workers.board, *place);
-            workers.board.items[*place].tries = tries;
+    let todo_list = TodoList::parse(&String::from_utf8_lossy(&read_shown_plan(project, &workers_state)?));
+    let is_answered = |index: &usize| {
+        let item = todo_list.items.iter().find(|item| item.text == workers_state.board.items[*index].text);
+        item.is_some_and(|item| !item.questions.is_empty() && item.unanswered_question().is_none())
+    };
+    let answered_items: Vec<usize> = waiting_items.into_iter().filter(is_answered).collect();
+    if answered_items.is_empty() {
+        return Ok(false);
+    }
+    workers_file.update(|workers| {
+        for index in &answered_items {
+            let failed_merge_count = workers.board.items[*index].failed_merge_count;
+            reopen_item_set_aside(&mut workers.board, *index);
+            workers.board.items[*index].failed_merge_count = failed_merge_count;
         }
     })?;
     Ok(true)
 }
 
-/// An item as its own run's plan has it: with its notes, its questions and answers.
-pub(super) fn item_plan(
+/// Returns an item for the plan of its own run, with its notes, questions and answers.
+pub(super) fn plan_item_with_answers(
     project: &Project,
-    now: &Workers,
+    workers_state: &WorkersState,
     item: usize,
-) -> Result<plimsoll_domain::todo::Item, StoreError> {
-    let row = &now.board.items[item];
-    let todo = TodoList::parse(&String::from_utf8_lossy(&shown_plan(project, now)?));
-    let known = todo.items.into_iter().find(|known| known.text == row.text).unwrap_or_default();
-    let mut questions = known.questions;
-    if let Some((text, answer)) = &now.works[item].answered {
-        questions.retain(|known| known.text != *text);
+) -> Result<plimsoll_domain::todo::PlanItem, StoreError> {
+    let board_item = &workers_state.board.items[item];
+    let todo_list = TodoList::parse(&String::from_utf8_lossy(&read_shown_plan(project, workers_state)?));
+    let plan_item =
+        todo_list.items.into_iter().find(|known| known.text == board_item.text).unwrap_or_default();
+    let mut questions = plan_item.questions;
+    if let Some((text, answer)) = &workers_state.item_progress[item].answered_question {
+        questions.retain(|known_question| known_question.text != *text);
         questions.push(Question { text: text.clone(), answers: vec![answer.clone()] });
     }
-    Ok(plimsoll_domain::todo::Item { text: row.text.clone(), done: false, notes: known.notes, questions })
+    Ok(plimsoll_domain::todo::PlanItem {
+        text: board_item.text.clone(),
+        is_ticked: false,
+        notes: plan_item.notes,
+        questions,
+    })
 }

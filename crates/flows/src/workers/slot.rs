@@ -1,64 +1,64 @@
-//! One worker with its item: the worktree being prepared, the item's run, or a pause.
+//! A worker and its item: the worktree is being prepared, the item's run is running, or it waits.
 
 use crate::run::Interrupt;
-use crate::workers::tree::TreeError;
-use plimsoll_domain::Exit;
-use plimsoll_launcher::client::Client;
-use plimsoll_launcher::process::{self, Identity};
+use crate::workers::worktrees::WorktreeSetupError;
+use plimsoll_domain::ProcessExit;
+use plimsoll_launcher::client::LaunchedClient;
+use plimsoll_launcher::process::{self, ProcessIdentity};
 use plimsoll_policy::workers::Claim;
 use std::thread::ScopedJoinHandle;
 
-/// What a worker does.
-pub(super) enum Stage<'scope> {
+/// What a worker is doing.
+pub(super) enum SlotStage<'scope> {
     /// Its worktree is being prepared.
-    Preparing(ScopedJoinHandle<'scope, Result<(), TreeError>>),
-    /// The item's run is at work.
-    AtWork(Client),
-    /// The item's run has ended for a while, until the plan's pause is over.
+    Preparing(ScopedJoinHandle<'scope, Result<(), WorktreeSetupError>>),
+    /// The item's run is running.
+    Running(LaunchedClient),
+    /// The item's run is not running, and is started once a pause is over or money is available.
     Waiting,
 }
 
-/// A worker at an item.
+/// A worker with a claimed item.
 pub(super) struct Slot<'scope> {
-    /// From 1.
-    pub(super) worker: usize,
+    /// The worker's number, from 1.
+    pub(super) worker_number: usize,
     pub(super) claim: Claim,
-    pub(super) stage: Stage<'scope>,
-    /// How its run was asked to end.
-    pub(super) asked: Option<Interrupt>,
+    pub(super) stage: SlotStage<'scope>,
+    /// The strongest request to end that the item's run has received.
+    pub(super) requested_interrupt: Option<Interrupt>,
 }
 
 impl Slot<'_> {
-    /// How the item's run ended, once it has.
-    pub(super) fn ended(&mut self) -> Option<Exit> {
+    /// Returns how the item's run ended, once it has.
+    pub(super) fn take_exit_if_ended(&mut self) -> Option<ProcessExit> {
         match &mut self.stage {
-            Stage::AtWork(client) => client.ended(),
-            Stage::Preparing(_) | Stage::Waiting => None,
+            SlotStage::Running(client) => client.exit_if_ended(),
+            SlotStage::Preparing(_) | SlotStage::Waiting => None,
         }
     }
 
     /// Asks the item's run to end, as Ctrl-C does.
-    pub(super) fn ask_to_end(&mut self, interrupt: Interrupt) {
-        let Stage::AtWork(client) = &self.stage else { return };
-        if self.asked >= Some(interrupt) {
+    pub(super) fn request_end(&mut self, interrupt: Interrupt) {
+        let SlotStage::Running(client) = &self.stage else { return };
+        if self.requested_interrupt >= Some(interrupt) {
             return;
         }
-        if let Some(known) = client.identity() {
-            process::ask_to_end(known, interrupt > Interrupt::Once);
+        if let Some(process_identity) = client.identity() {
+            process::request_end(process_identity, interrupt > Interrupt::AfterSession);
         }
-        self.asked = Some(interrupt);
+        self.requested_interrupt = Some(interrupt);
     }
 
-    /// Returns true if the item's run is not at work, and its worktree is ready.
+    /// Returns true if the item's run is not running, and its worktree is ready.
     pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.stage, Stage::Waiting)
+        matches!(self.stage, SlotStage::Waiting)
     }
 
-    /// The process of its run.
-    pub(super) fn process(&self) -> Option<Identity> {
+    /// Returns the process of the item's run while it is running.
+    pub(super) fn running_process(&self) -> Option<ProcessIdentity> {
         match &self.stage {
-            Stage::AtWork(client) => client.identity(),
-            Stage::Preparing(_) | Stage::Waiting => None,
+            SlotStage::Running(client) => client.identity(),
+            SlotStage::Preparing(_) | SlotStage::Waiting => None,
         }
     }
 }

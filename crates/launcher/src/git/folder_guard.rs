@@ -1,15 +1,18 @@
-//! Whether git may write into a git folder at all. A session can write most of the files there, and git follows links and
-//! `commondir` wherever they lead: a reflog that is a link to a file outside, or a `commondir` that leads to other settings.
+//! Checks whether git may write to a git folder. A session can write most files there, and git follows
+//! symbolic links and `commondir` wherever they lead: for example a reflog that is a link to a file outside,
+//! or a `commondir` that leads to other settings.
 //!
-//! Not defended against: a process of the session that still lives, and changes a file between this look and git's work.
+//! Not covered: a process of the session that is still alive and changes a file between this check and git's
+//! work.
 
 use plimsoll_store::disk;
-use plimsoll_store::layout::{common_folder, repository};
+use plimsoll_store::layout::{find_repository, shared_git_folder};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// What git writes to or reads settings from, in a git folder.
-const NO_LINKS: [&str; 11] = [
+/// Files and folders in a git folder that git writes to, or from which it reads settings: none may be a
+/// symbolic link.
+const ENTRIES_WITHOUT_LINKS: [&str; 11] = [
     "HEAD",
     "ORIG_HEAD",
     "FETCH_HEAD",
@@ -23,74 +26,75 @@ const NO_LINKS: [&str; 11] = [
     "refs",
 ];
 
-/// Why git must not write there.
+/// The reason why git must not write to a git folder.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum UnsafeGitFolder {
-    /// A link.
+    /// A symbolic link.
     #[error("{} is a link, which git would follow: look where it leads, and remove it", .0.display())]
-    Link(PathBuf),
-    /// Another git folder.
+    SymbolicLink(PathBuf),
+    /// A `commondir` file that leads to another git folder.
     #[error("{} leads git to the settings of another repository: look at it, and remove it", .0.display())]
     OtherCommonFolder(PathBuf),
 }
 
-/// The git folder that all worktrees of a repository share, if git may write to it: none outside a repository.
-pub(super) fn check(folder: &Path) -> Result<Option<PathBuf>, UnsafeGitFolder> {
-    let Some((root, git)) = repository(folder).map(|(root, git)| (root.to_owned(), git)) else {
+/// Checks a folder's repository and returns the git folder that all its worktrees share. Returns `None`
+/// outside a repository, and an error if git must not write there.
+pub(super) fn check_git_folder(folder: &Path) -> Result<Option<PathBuf>, UnsafeGitFolder> {
+    let Some((root, git_folder)) = find_repository(folder).map(|(root, git)| (root.to_owned(), git)) else {
         return Ok(None);
     };
-    let commondir = git.join("commondir");
-    let common = if disk::exists(&commondir) {
-        // Git itself writes `../..` into it, in `.git/worktrees/NAME`.
-        let expected = git.parent().and_then(Path::parent).map(disk::canonical);
-        let is_worktree = !disk::is_folder_itself(&root.join(".git"))
-            && git.parent().is_some_and(|above| above.ends_with("worktrees"));
-        let found = common_folder(&git).map(|common| disk::canonical(&common));
-        match found.filter(|found| is_worktree && Some(found) == expected.as_ref()) {
-            Some(common) => common,
-            None => return Err(UnsafeGitFolder::OtherCommonFolder(commondir)),
+    let commondir_file = git_folder.join("commondir");
+    let common_git_folder = if disk::exists(&commondir_file) {
+        // In `.git/worktrees/NAME`, git itself writes `../..` into this file.
+        let expected = git_folder.parent().and_then(Path::parent).map(disk::canonicalize_or_keep);
+        let is_worktree = !disk::is_folder_and_not_link(&root.join(".git"))
+            && git_folder.parent().is_some_and(|parent| parent.ends_with("worktrees"));
+        let actual = shared_git_folder(&git_folder).map(|common| disk::canonicalize_or_keep(&common));
+        match actual.filter(|actual| is_worktree && Some(actual) == expected.as_ref()) {
+            Some(common_git_folder) => common_git_folder,
+            None => return Err(UnsafeGitFolder::OtherCommonFolder(commondir_file)),
         }
     } else {
-        disk::canonical(&git)
+        disk::canonicalize_or_keep(&git_folder)
     };
-    for place in [&git, &common] {
-        refuse_links(place)?;
+    for folder in [&git_folder, &common_git_folder] {
+        reject_links_in_git_folder(folder)?;
     }
-    let worktrees = common.join("worktrees");
-    refuse_link(&worktrees)?;
-    for name in disk::names(&worktrees) {
-        refuse_link(&worktrees.join(name))?;
+    let worktrees = common_git_folder.join("worktrees");
+    reject_link(&worktrees)?;
+    for name in disk::list_names(&worktrees) {
+        reject_link(&worktrees.join(name))?;
     }
-    Ok(Some(common))
+    Ok(Some(common_git_folder))
 }
 
-fn refuse_links(git: &Path) -> Result<(), UnsafeGitFolder> {
-    NO_LINKS.iter().try_for_each(|name| refuse_link(&git.join(name)))?;
-    ["logs", "refs"].iter().try_for_each(|name| refuse_links_below(&git.join(name)))
+fn reject_links_in_git_folder(git_folder: &Path) -> Result<(), UnsafeGitFolder> {
+    ENTRIES_WITHOUT_LINKS.iter().try_for_each(|name| reject_link(&git_folder.join(name)))?;
+    ["logs", "refs"].iter().try_for_each(|name| reject_links_below(&git_folder.join(name)))
 }
 
-fn refuse_links_below(folder: &Path) -> Result<(), UnsafeGitFolder> {
-    for name in disk::names(folder) {
+fn reject_links_below(folder: &Path) -> Result<(), UnsafeGitFolder> {
+    for name in disk::list_names(folder) {
         let path = folder.join(name);
-        refuse_link(&path)?;
-        if disk::is_folder_itself(&path) {
-            refuse_links_below(&path)?;
+        reject_link(&path)?;
+        if disk::is_folder_and_not_link(&path) {
+            reject_links_below(&path)?;
         }
     }
     Ok(())
 }
 
-fn refuse_link(path: &Path) -> Result<(), UnsafeGitFolder> {
-    if disk::is_link(path) { Err(UnsafeGitFolder::Link(path.to_owned())) } else { Ok(()) }
+fn reject_link(path: &Path) -> Result<(), UnsafeGitFolder> {
+    if disk::is_link(path) { Err(UnsafeGitFolder::SymbolicLink(path.to_owned())) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worktree::tests::{add_worktree, shell, stage};
+    use crate::worktree::tests::{add_worktree, create_repository, run_shell};
 
     #[test]
-    fn links_and_other_settings_in_a_git_folder_keep_git_from_writing() {
+    fn links_and_other_settings_in_a_git_folder_prevent_writing() {
         for (attack, undo) in [
             ("ln -s /etc .git/worktrees/evil", "rm .git/worktrees/evil"),
             ("mv .git/worktrees w && ln -s ../w .git/worktrees", "rm .git/worktrees && mv w .git/worktrees"),
@@ -108,16 +112,34 @@ mod tests {
                 "echo ../.. > .git/worktrees/one/commondir",
             ),
         ] {
-            let (folder, repository) = stage();
-            let first = crate::git::head(&repository).unwrap();
-            let one = folder.path().join("one");
-            add_worktree(&repository, &one, "p/one/1", &first).unwrap();
-            shell(&repository, "mkdir -p evil && cp -r .git/HEAD .git/objects .git/refs .git/config evil/");
-            assert!(matches!((check(&repository), check(&one)), (Ok(Some(_)), Ok(Some(_)))), "{attack}");
-            shell(&repository, attack);
-            assert!(check(&repository).is_err() || check(&one).is_err(), "{attack}");
-            shell(&repository, undo);
-            assert!(matches!((check(&repository), check(&one)), (Ok(Some(_)), Ok(Some(_)))), "{undo}");
+            let (folder, repository) = create_repository();
+            let first_commit = crate::git::head_commit(&repository).unwrap();
+            let worktree = folder.path().join("one");
+            add_worktree(&repository, &worktree, "p/one/1", &first_commit).unwrap();
+            run_shell(
+                &repository,
+                "mkdir -p evil && cp -r .git/HEAD .git/objects .git/refs .git/config evil/",
+            );
+            assert!(
+                matches!(
+                    (check_git_folder(&repository), check_git_folder(&worktree)),
+                    (Ok(Some(_)), Ok(Some(_)))
+                ),
+                "{attack}"
+            );
+            run_shell(&repository, attack);
+            assert!(
+                check_git_folder(&repository).is_err() || check_git_folder(&worktree).is_err(),
+                "{attack}"
+            );
+            run_shell(&repository, undo);
+            assert!(
+                matches!(
+                    (check_git_folder(&repository), check_git_folder(&worktree)),
+                    (Ok(Some(_)), Ok(Some(_)))
+                ),
+                "{undo}"
+            );
         }
     }
 }

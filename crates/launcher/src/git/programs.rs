@@ -1,17 +1,18 @@
-//! Which programs that git's settings name may run when we commit, rebase, check out or merge.
+//! Decides which programs in git's settings may run when we commit, rebase, check out or merge.
 //!
-//! An agent in Claude Code's sandbox can write the files of the working tree, but not `.git/config`, and what it writes must
-//! not run outside of the sandbox because we make a commit. So hooks are off, and a driver (filter, merge driver, signing
-//! program) runs only if its setting comes from a file that the agent cannot write, its program lies outside of the project, and
-//! its command names nothing in the project. git-lfs and git-crypt are like that. The check reads the command; it does not
-//! compare the contents of scripts.
+//! An agent in Claude Code's sandbox can write the files of the working tree, but not `.git/config`. Files
+//! that it writes must not run outside of the sandbox because we make a commit. Hooks are therefore disabled.
+//! A driver (filter, merge driver, signing program) runs only if its setting comes from a file that the agent
+//! cannot write, its program lies outside of the project, and its command names nothing in the project. This
+//! is true of git-lfs and git-crypt. The check reads the command; it does not compare the contents of
+//! scripts.
 
-use super::command::{own_reading_command, reading_command, working_tree};
-use crate::Outcome;
-use crate::child::{self, Terms};
-use crate::search_path::search_outside;
+use super::command::{build_read_only_command, own_repository_read_only_command, working_tree_root};
+use crate::CommandOutcome;
+use crate::child::{self, ChildOptions};
+use crate::search_path::search_only_outside;
 use crate::time_limit::TimeLimit;
-use plimsoll_store::layout::{common_folder, repository};
+use plimsoll_store::layout::{find_repository, shared_git_folder};
 use plimsoll_store::{disk, environment};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -19,22 +20,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What git may run when we write to a repository.
+/// The programs that git may run when we write to a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AllowedPrograms {
-    /// Nothing that any setting names: for a repository that was created during the run.
-    Nothing,
+    /// No program from any setting: for a repository that was created during the run.
+    NoPrograms,
     /// No hooks, and only drivers outside of the project.
     #[default]
     TrustedDrivers,
-    /// Whatever the repository is configured to run (`--commit-hooks`).
-    All,
+    /// Everything that the repository is configured to run (`--commit-hooks`).
+    AllPrograms,
 }
 
-/// More settings of drivers than this are in no repository: git is not started.
-const MAX_SETTINGS: usize = 4_000;
+/// No real repository has more settings of drivers than this: above it git is not started.
+const MAX_DRIVER_SETTINGS: usize = 4_000;
 
-/// Programs that run code of the current folder although no argument names a file of it.
+/// Programs that run code of the current folder although no argument names a file in it.
 const PROJECT_RUNNERS: &[&str] = &[
     "bun",
     "bundle",
@@ -74,21 +75,20 @@ const PROJECT_RUNNERS: &[&str] = &[
 /// The settings that name programs, in the form of `git config --get-regexp`.
 const PROGRAM_SETTINGS: &str = r"^(filter|merge|hook)\..*\.|^gpg\..*program$|^gpg\.ssh\.defaultkeycommand$";
 
-const DRIVERS_QUESTION: [&str; 6] =
+const DRIVER_QUERY: [&str; 6] =
     ["config", "--null", "--show-scope", "--show-origin", "--get-regexp", PROGRAM_SETTINGS];
 
-/// The drivers that git's settings name.
+/// The drivers in git's settings.
 #[derive(Debug, Default)]
-pub(crate) struct Drivers {
+pub(crate) struct ConfiguredDrivers {
     settings: Vec<DriverSetting>,
 }
 
-/// One setting of a driver.
 #[derive(Debug, PartialEq, Eq)]
 struct DriverSetting {
     /// The section and the name: `filter.lfs`, `merge.ours`, `hook.lint`, `gpg`.
     driver: Vec<u8>,
-    /// What it runs; empty if it runs nothing.
+    /// The command that git runs; empty if it runs nothing.
     command: Vec<u8>,
     /// `local`, `global` and so on.
     scope: Vec<u8>,
@@ -96,158 +96,189 @@ struct DriverSetting {
     origin: Vec<u8>,
 }
 
-impl Drivers {
-    /// Starts to read the settings that apply in a folder. Git itself is asked, because it alone knows what includes what.
-    pub(super) fn begin_read(
+impl ConfiguredDrivers {
+    /// Starts to read the settings that apply in a folder. Git itself reads them, because only git knows
+    /// which files are included.
+    pub(super) fn start_read(
         folder: &Path,
         root: &Path,
         limit: TimeLimit,
-    ) -> Result<child::Running<'static>, Outcome> {
-        child::start(reading_command(folder, root, &[], &DRIVERS_QUESTION), Terms::within(limit.left()))
+    ) -> Result<child::RunningChild<'static>, CommandOutcome> {
+        child::start(
+            build_read_only_command(folder, root, &[], &DRIVER_QUERY),
+            ChildOptions::with_timeout(limit.remaining()),
+        )
     }
 
-    /// Reads the settings that apply in a folder.
-    pub(crate) fn read(folder: &Path, limit: TimeLimit) -> Result<Drivers, Outcome> {
-        let root = working_tree(folder)?;
-        Drivers::begin_read(folder, &root, limit).and_then(|running| Drivers::parse(running.finish()))
+    /// Reads the driver settings that apply in a folder.
+    pub(crate) fn read(folder: &Path, limit: TimeLimit) -> Result<ConfiguredDrivers, CommandOutcome> {
+        let root = working_tree_root(folder)?;
+        ConfiguredDrivers::start_read(folder, &root, limit)
+            .and_then(|running| ConfiguredDrivers::parse(running.wait_with_output()))
     }
 
-    /// Reads the settings that apply in the working tree of a repository of ours.
-    pub(super) fn read_own(
+    /// Reads the driver settings that apply in the working tree of a repository of ours.
+    pub(super) fn read_in_own_repository(
         git_folder: &Path,
         work_tree: &Path,
         limit: TimeLimit,
-    ) -> Result<Drivers, Outcome> {
-        let command = own_reading_command(git_folder, work_tree, &DRIVERS_QUESTION);
-        Drivers::parse(child::run(command, Terms::within(limit.left())))
+    ) -> Result<ConfiguredDrivers, CommandOutcome> {
+        let command = own_repository_read_only_command(git_folder, work_tree, &DRIVER_QUERY);
+        ConfiguredDrivers::parse(child::run(command, ChildOptions::with_timeout(limit.remaining())))
     }
 
-    /// Parses git's answer. An error is an answer by which not every driver could be switched off: then git must not be started.
-    pub(super) fn parse(outcome: Outcome) -> Result<Drivers, Outcome> {
-        // 1: there is none.
-        if outcome.timed_out || !matches!(outcome.code, Some(0 | 1)) {
+    /// Parses git's output. Returns an error if not every driver could be disabled; git must not be started
+    /// then.
+    pub(super) fn parse(outcome: CommandOutcome) -> Result<ConfiguredDrivers, CommandOutcome> {
+        // Exit code 1 means that there are no such settings.
+        if outcome.timed_out || !matches!(outcome.exit_code, Some(0 | 1)) {
             return Err(outcome);
         }
         let mut settings = Vec::new();
         let mut fields = outcome.stdout.split(|byte| *byte == 0);
         while let (Some(scope), Some(origin), Some(setting)) = (fields.next(), fields.next(), fields.next()) {
-            if let Some((driver, command)) = driver_of(setting) {
+            if let Some((driver, command)) = parse_driver_setting(setting) {
                 let (scope, origin) = (scope.to_vec(), origin.to_vec());
                 settings.push(DriverSetting { driver, command: command.to_vec(), scope, origin });
             }
         }
-        // `-c` takes the name to end at its first `=`.
-        if settings.len() > MAX_SETTINGS || settings.iter().any(|setting| setting.driver.contains(&b'=')) {
-            let trouble = "git's settings name a driver that cannot be switched off".to_owned();
-            return Err(Outcome { trouble: Some(trouble), ..Outcome::default() });
+        // `-c` ends the name at its first `=`.
+        if settings.len() > MAX_DRIVER_SETTINGS
+            || settings.iter().any(|setting| setting.driver.contains(&b'='))
+        {
+            let message = "git's settings name a driver that cannot be switched off".to_owned();
+            return Err(CommandOutcome { start_error: Some(message), ..CommandOutcome::default() });
         }
-        Ok(Drivers { settings })
+        Ok(ConfiguredDrivers { settings })
     }
 
-    /// Whether any filter is named: if not, no file is under one.
+    /// Returns whether any filter is configured. If not, no file is under one.
     pub(crate) fn has_filters(&self) -> bool {
         self.settings.iter().any(|setting| setting.driver.starts_with(b"filter."))
     }
 
-    /// The drivers that may not run in these places.
-    pub(super) fn forbidden(&self, places: &ProjectPlaces, allowed: AllowedPrograms) -> BTreeSet<Vec<u8>> {
-        let is_forbidden = |setting: &&DriverSetting| match allowed {
-            AllowedPrograms::Nothing => true,
-            AllowedPrograms::TrustedDrivers => !places.is_trusted(setting),
-            AllowedPrograms::All => false,
+    /// Returns the names of the drivers that must not run in these folders.
+    pub(super) fn forbidden_drivers(
+        &self,
+        project_folders: &ProjectFolders,
+        allowed_programs: AllowedPrograms,
+    ) -> BTreeSet<Vec<u8>> {
+        let is_forbidden = |setting: &&DriverSetting| match allowed_programs {
+            AllowedPrograms::NoPrograms => true,
+            AllowedPrograms::TrustedDrivers => !project_folders.is_trusted(setting),
+            AllowedPrograms::AllPrograms => false,
         };
         self.settings.iter().filter(is_forbidden).map(|setting| setting.driver.clone()).collect()
     }
 
-    /// What git is told on its command line so that it runs none of them.
-    pub(super) fn all_off(&self) -> Vec<OsString> {
+    /// Returns the settings for git's command line that disable all drivers.
+    pub(super) fn settings_disabling_all(&self) -> Vec<OsString> {
         let drivers: BTreeSet<&Vec<u8>> = self.settings.iter().map(|setting| &setting.driver).collect();
-        drivers.into_iter().flat_map(|driver| settings_without(driver)).collect()
+        drivers.into_iter().flat_map(|driver| settings_disabling_driver(driver)).collect()
     }
 }
 
-/// The settings that keep git from running one driver.
-pub(super) fn settings_without(key: &[u8]) -> Vec<OsString> {
-    let set = |what: &str| OsStr::from_bytes(&[key, what.as_bytes()].concat()).to_owned();
-    match key.split(|byte| *byte == b'.').next() {
-        // A required filter without a command is an error of git.
-        Some(b"filter") => [".clean=", ".smudge=", ".process=", ".required=false"].map(set).into(),
-        // With an empty command git takes one side without a word; a command that fails makes a conflict.
-        Some(b"merge") => vec![set(".driver=false")],
+/// Returns the settings that disable one driver.
+pub(super) fn settings_disabling_driver(driver: &[u8]) -> Vec<OsString> {
+    let setting_with_suffix =
+        |suffix: &str| OsStr::from_bytes(&[driver, suffix.as_bytes()].concat()).to_owned();
+    match driver.split(|byte| *byte == b'.').next() {
+        // A required filter without a command is an error in git.
+        Some(b"filter") => {
+            [".clean=", ".smudge=", ".process=", ".required=false"].map(setting_with_suffix).into()
+        }
+        // With an empty command git silently takes one side; a command that fails makes a conflict.
+        Some(b"merge") => vec![setting_with_suffix(".driver=false")],
         Some(b"gpg") => vec!["commit.gpgSign=false".into()],
-        _ => vec![set(".enabled=false")],
+        _ => vec![setting_with_suffix(".enabled=false")],
     }
 }
 
-/// `filter.lfs.clean\ngit-lfs clean -- %f`: the driver, and the whole setting's value. A setting that runs nothing has no driver.
-fn driver_of(setting: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+/// Parses `filter.lfs.clean
+/// git-lfs clean -- %f` into the driver's name and the command. The command is empty if the setting runs
+/// nothing. Returns `None` if the setting belongs to no driver.
+fn parse_driver_setting(setting: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let end = setting.iter().position(|byte| *byte == b'\n').unwrap_or(setting.len());
     let (key, value) = (&setting[..end], setting.get(end + 1..).unwrap_or_default());
     if key.starts_with(b"gpg.") {
         return Some((b"gpg".to_vec(), value));
     }
-    let last = key.iter().rposition(|byte| *byte == b'.')?;
-    let (driver, name) = (&key[..last], &key[last + 1..]);
-    let is_named = driver.contains(&b'.');
-    let runs = match driver.split(|byte| *byte == b'.').next()? {
+    let last_dot = key.iter().rposition(|byte| *byte == b'.')?;
+    let (driver, name) = (&key[..last_dot], &key[last_dot + 1..]);
+    let has_name = driver.contains(&b'.');
+    let is_command = match driver.split(|byte| *byte == b'.').next()? {
         b"filter" => [&b"clean"[..], b"smudge", b"process"].contains(&name),
         b"merge" => name == b"driver",
         b"hook" => true,
         _ => return None,
     };
-    // `filter.NAME.required` alone still has to be switched off with its filter.
-    (is_named && (runs || driver.starts_with(b"filter.")))
-        .then(|| (driver.to_vec(), if runs { value } else { b"" }))
+    // `filter.NAME.required` alone must still be disabled with its filter.
+    (has_name && (is_command || driver.starts_with(b"filter.")))
+        .then(|| (driver.to_vec(), if is_command { value } else { b"" }))
 }
 
-/// The folders that an agent may write.
+/// The folders of the project, which an agent may write.
 #[derive(Debug, Clone)]
-pub(super) struct ProjectPlaces {
-    /// Working trees and git folders, without links.
+pub(super) struct ProjectFolders {
+    /// Working trees and git folders as canonical paths.
     folders: Vec<PathBuf>,
-    /// The root of the working tree, where git starts drivers.
+    /// The root of the working tree; git starts drivers there.
     root: PathBuf,
-    /// The file with the repository's own settings, which the sandbox protects.
-    own_settings: Option<PathBuf>,
+    /// The repository's own settings file, which the sandbox protects.
+    repository_config: Option<PathBuf>,
 }
 
-impl ProjectPlaces {
-    pub(super) fn of(folder: &Path) -> ProjectPlaces {
-        let folder = disk::canonical(folder);
-        let Some((root, git)) = repository(&folder).map(|(root, git)| (root.to_owned(), git)) else {
-            return ProjectPlaces { folders: vec![folder.clone()], root: folder, own_settings: None };
+impl ProjectFolders {
+    pub(super) fn for_folder(folder: &Path) -> ProjectFolders {
+        let folder = disk::canonicalize_or_keep(folder);
+        let Some((root, git_folder)) = find_repository(&folder).map(|(root, git)| (root.to_owned(), git))
+        else {
+            return ProjectFolders { folders: vec![folder.clone()], root: folder, repository_config: None };
         };
-        let common = disk::canonical(&common_folder(&git).unwrap_or_else(|| git.clone()));
-        // The main working tree of a linked one.
-        let main = common.file_name().filter(|name| *name == ".git").and_then(|_| common.parent());
-        let own_settings = Some(common.join("config"));
-        let folders =
-            [Some(root.clone()), main.map(Path::to_owned), Some(disk::canonical(&git)), Some(common.clone())];
-        ProjectPlaces { folders: folders.into_iter().flatten().collect(), root, own_settings }
+        let common_git_folder =
+            disk::canonicalize_or_keep(&shared_git_folder(&git_folder).unwrap_or_else(|| git_folder.clone()));
+        // The main working tree, if the folder is in a linked one.
+        let main_working_tree = common_git_folder
+            .file_name()
+            .filter(|name| *name == ".git")
+            .and_then(|_| common_git_folder.parent());
+        let repository_config = Some(common_git_folder.join("config"));
+        let folders = [
+            Some(root.clone()),
+            main_working_tree.map(Path::to_owned),
+            Some(disk::canonicalize_or_keep(&git_folder)),
+            Some(common_git_folder.clone()),
+        ];
+        ProjectFolders { folders: folders.into_iter().flatten().collect(), root, repository_config }
     }
 
-    /// For the working tree of a repository of ours.
-    pub(super) fn of_own_repository(git_folder: &Path, work_tree: &Path, written: &[&Path]) -> ProjectPlaces {
-        let root = disk::canonical(work_tree);
-        let mut folders: Vec<PathBuf> = written.iter().map(|folder| disk::canonical(folder)).collect();
-        // The working tree of a clone's git folder.
-        let trees: Vec<PathBuf> = folders
+    /// Creates the value for the working tree of a repository of ours.
+    pub(super) fn for_own_repository(
+        git_folder: &Path,
+        work_tree: &Path,
+        writable_folders: &[&Path],
+    ) -> ProjectFolders {
+        let root = disk::canonicalize_or_keep(work_tree);
+        let mut folders: Vec<PathBuf> =
+            writable_folders.iter().map(|folder| disk::canonicalize_or_keep(folder)).collect();
+        // The working tree to which a clone's `.git` folder belongs.
+        let working_trees: Vec<PathBuf> = folders
             .iter()
             .filter(|folder| folder.ends_with(".git"))
-            .filter_map(|git| git.parent())
+            .filter_map(|git_path| git_path.parent())
             .map(Path::to_owned)
             .collect();
-        folders.extend(trees);
-        ProjectPlaces { folders, root, own_settings: Some(git_folder.join("config")) }
+        folders.extend(working_trees);
+        ProjectFolders { folders, root, repository_config: Some(git_folder.join("config")) }
     }
 
     pub(super) fn contains(&self, path: &Path) -> bool {
-        let real = disk::canonical(path);
-        self.folders.iter().any(|folder| path.starts_with(folder) || real.starts_with(folder))
+        let canonical_path = disk::canonicalize_or_keep(path);
+        self.folders.iter().any(|folder| path.starts_with(folder) || canonical_path.starts_with(folder))
     }
 
-    /// Whether an agent in the sandbox cannot have written the file that a setting comes from. `config.worktree` and files of the
-    /// working tree that are included it can.
+    /// Returns true if an agent in the sandbox cannot have written the file of a setting. It can write
+    /// `config.worktree` and included files of the working tree.
     fn is_trusted_origin(&self, scope: &[u8], origin: &[u8]) -> bool {
         if scope == b"command" {
             return true;
@@ -256,75 +287,79 @@ impl ProjectPlaces {
             return false;
         }
         let Some(file) = origin.strip_prefix(b"file:") else { return false };
-        // Git names files of the repository from the folder on in which it works.
+        // Git lists files of the repository relative to its working folder.
         let file = self.root.join(OsStr::from_bytes(file));
-        let is_own =
-            self.own_settings.as_ref().is_some_and(|own| disk::canonical(&file) == disk::canonical(own));
-        is_own || !self.contains(&file)
+        let is_repository_config = self.repository_config.as_ref().is_some_and(|repository_config| {
+            disk::canonicalize_or_keep(&file) == disk::canonicalize_or_keep(repository_config)
+        });
+        is_repository_config || !self.contains(&file)
     }
 
     fn is_trusted(&self, setting: &DriverSetting) -> bool {
         let command = std::str::from_utf8(&setting.command);
-        // Hooks that settings name are hooks.
+        // A hook that is configured by a setting is a hook, too.
         !setting.driver.starts_with(b"hook.")
             && self.is_trusted_origin(&setting.scope, &setting.origin)
             && command.is_ok_and(|command| self.is_trusted_command(command))
     }
 
-    /// Whether a command runs nothing of the project, as far as its words tell. What only a shell could tell is not trusted.
+    /// Returns true if a command certainly runs nothing of the project, judged by its words. A command that
+    /// only a shell could expand is not trusted.
     fn is_trusted_command(&self, command: &str) -> bool {
-        const EXPANDED: &[char] = &['$', '`', '*', '?', '[', '{', '~', '\\', '\n'];
+        const EXPANSION_CHARS: &[char] = &['$', '`', '*', '?', '[', '{', '~', '\\', '\n'];
         const SEPARATORS: &[char] = &['\'', '"', ';', '|', '&', '(', ')', '<', '>', '=', ','];
-        if command.contains(EXPANDED) {
+        if command.contains(EXPANSION_CHARS) {
             return false;
         }
-        let is_separator = |letter: char| letter.is_whitespace() || SEPARATORS.contains(&letter);
+        let is_separator = |character: char| character.is_whitespace() || SEPARATORS.contains(&character);
         let mut words = command.split(is_separator).filter(|word| !word.is_empty());
         // A setting without a value runs nothing.
         let Some(program) = words.next() else { return true };
         self.is_outside_program(program)
             && words.clone().all(|word| self.is_harmless_word(word))
-            && !runs_modules(command)
+            && !runs_modules_or_inline_code(command)
     }
 
-    /// Whether a program is found, and outside of the project.
+    /// Returns true if a program exists and lies outside of the project.
     fn is_outside_program(&self, program: &str) -> bool {
         if is_project_runner(program) {
             return false;
         }
-        let found = if program.contains('/') {
+        let executable = if program.contains('/') {
             Some(PathBuf::from(program)).filter(|path| environment::is_executable(path))
         } else {
-            // As git finds it: `GitWriter` takes relative entries and those inside of the project from its PATH.
+            // Searched as git searches: `GitWriter` removes relative entries and those inside of the project
+            // from git's PATH.
             environment::find_program(program)
         };
-        found.is_some_and(|path| path.is_absolute() && !self.contains(&path))
+        executable.is_some_and(|path| path.is_absolute() && !self.contains(&path))
     }
 
-    /// Whether a word of a command names nothing in the project.
+    /// Returns true if a word of a command names nothing in the project.
     fn is_harmless_word(&self, word: &str) -> bool {
         let path = Path::new(word);
         if path.is_absolute() {
             return !self.contains(path);
         }
-        // Such a file may be created between our check and git's start of the command.
+        // Such a file could be created between our check and git's start of the command.
         let is_relative_path = word.contains('/') || word == "." || word == "..";
         !is_relative_path && !disk::exists(&self.root.join(path)) && !is_project_runner(word)
     }
 }
 
-/// Lets a command find no program of the project that a folder is in.
+/// Removes the folders of the project that contains `folder` from a command's PATH.
 pub(crate) fn search_outside_project(command: &mut Command, folder: &Path) {
-    let places = ProjectPlaces::of(folder);
-    search_outside(command, |entry| places.contains(entry));
+    let project_folders = ProjectFolders::for_folder(folder);
+    search_only_outside(command, |entry| project_folders.contains(entry));
 }
 
 fn is_project_runner(program: &str) -> bool {
     PROJECT_RUNNERS.contains(&program.rsplit('/').next().unwrap_or(program))
 }
 
-/// Whether an interpreter is told to look for modules, which it does in the current folder, too.
-fn runs_modules(command: &str) -> bool {
+/// Returns true if an interpreter is told to load modules or inline code: it also searches modules in the
+/// current folder.
+fn runs_modules_or_inline_code(command: &str) -> bool {
     let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).collect();
     let is_interpreter = words.iter().any(|word| {
         let name = word.rsplit('/').next().unwrap_or(word);
@@ -339,23 +374,23 @@ fn runs_modules(command: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wip::tests::{repository, run};
+    use crate::wip::tests::{create_repository, run_shell};
 
     #[test]
     fn a_command_is_trusted_only_if_it_runs_nothing_of_the_project() {
-        let folder = repository();
-        let at = disk::canonical(folder.path());
-        run(
-            &at,
+        let folder = create_repository();
+        let project = disk::canonicalize_or_keep(folder.path());
+        run_shell(
+            &project,
             "mkdir tools; printf '#!/bin/sh\\n' > tools/clean.sh; chmod +x tools/clean.sh; touch clean2",
         );
         let outside = tempfile::tempdir().unwrap();
-        run(outside.path(), "printf '#!/bin/sh\\n' > clean.sh; chmod +x clean.sh");
-        run(outside.path(), &format!("ln -s {}/tools/clean.sh linked.sh", at.display()));
-        let places = ProjectPlaces::of(&at.join("tools"));
+        run_shell(outside.path(), "printf '#!/bin/sh\\n' > clean.sh; chmod +x clean.sh");
+        run_shell(outside.path(), &format!("ln -s {}/tools/clean.sh linked.sh", project.display()));
+        let project_folders = ProjectFolders::for_folder(&project.join("tools"));
         let is_trusted = |command: &str| {
             let command = command.replace("OUTSIDE", &outside.path().to_string_lossy());
-            places.is_trusted_command(&command.replace("PROJECT", &at.to_string_lossy()))
+            project_folders.is_trusted_command(&command.replace("PROJECT", &project.to_string_lossy()))
         };
         for command in [
             "",
@@ -404,30 +439,38 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_is_trusted_only_where_the_sandbox_keeps_an_agent_from_writing_it() {
-        let folder = repository();
-        let at = folder.path();
-        let read = || Drivers::read(at, TimeLimit::within(std::time::Duration::from_secs(20))).unwrap();
-        let forbidden = |drivers: &Drivers, allowed| -> Vec<String> {
-            let names = drivers.forbidden(&ProjectPlaces::of(at), allowed).into_iter();
+    fn a_setting_is_trusted_only_if_the_sandbox_protects_its_file() {
+        let folder = create_repository();
+        let path = folder.path();
+        let read = || {
+            ConfiguredDrivers::read(path, TimeLimit::from_now(std::time::Duration::from_secs(20))).unwrap()
+        };
+        let forbidden = |drivers: &ConfiguredDrivers, allowed| -> Vec<String> {
+            let names = drivers.forbidden_drivers(&ProjectFolders::for_folder(path), allowed).into_iter();
             names.map(|name| String::from_utf8_lossy(&name).into_owned()).collect()
         };
-        run(
-            at,
+        run_shell(
+            path,
             "git config filter.own.clean cat; git config filter.own.required true; git config filter.script.smudge 'sh a.txt'",
         );
-        run(at, "git config include.path ../included; git config -f included filter.included.clean cat");
-        run(
-            at,
+        run_shell(
+            path,
+            "git config include.path ../included; git config -f included filter.included.clean cat",
+        );
+        run_shell(
+            path,
             "git config -f included filter.own.smudge cat; git config merge.bad.driver 'sh a.txt %A'; git config merge.bad.name Bad",
         );
-        run(at, "git config extensions.worktreeConfig true; git config --worktree filter.worktree.clean cat");
-        run(
-            at,
+        run_shell(
+            path,
+            "git config extensions.worktreeConfig true; git config --worktree filter.worktree.clean cat",
+        );
+        run_shell(
+            path,
             "git config hook.lint.command cat; git config hook.lint.event pre-commit; git config gpg.ssh.program ./a.txt",
         );
-        // A file of the tree sets a part of `filter.own`.
-        let all = [
+        // An included file of the working tree sets a part of `filter.own`.
+        let all_drivers = [
             "filter.included",
             "filter.own",
             "filter.script",
@@ -436,22 +479,27 @@ mod tests {
             "hook.lint",
             "merge.bad",
         ];
-        assert_eq!(forbidden(&read(), AllowedPrograms::TrustedDrivers), all);
-        run(at, "rm included");
+        assert_eq!(forbidden(&read(), AllowedPrograms::TrustedDrivers), all_drivers);
+        run_shell(path, "rm included");
         let drivers = read();
         let without_included = ["filter.script", "filter.worktree", "gpg", "hook.lint", "merge.bad"];
         assert_eq!(forbidden(&drivers, AllowedPrograms::TrustedDrivers), without_included);
-        assert_eq!(forbidden(&drivers, AllowedPrograms::Nothing).len(), 6);
-        assert!(forbidden(&drivers, AllowedPrograms::All).is_empty() && drivers.has_filters());
+        assert_eq!(forbidden(&drivers, AllowedPrograms::NoPrograms).len(), 6);
+        assert!(forbidden(&drivers, AllowedPrograms::AllPrograms).is_empty() && drivers.has_filters());
     }
 
     #[test]
-    fn each_driver_is_switched_off_by_its_name_whatever_the_name_is() {
-        let off = |setting: &str| driver_of(setting.as_bytes()).map(|(driver, _)| settings_without(&driver));
-        assert_eq!((off("filter.clean\ncat"), off("1 .M N... a")), (None, None));
-        assert_eq!(off("filter.a.b c.clean\ncat").unwrap()[0], "filter.a.b c.clean=");
-        assert_eq!(off("filter.lfs.required\ntrue").unwrap()[3], "filter.lfs.required=false");
-        assert_eq!(off("hook.lint.event\npre-commit").unwrap(), ["hook.lint.enabled=false"]);
-        assert_eq!(off("merge.ours.driver\ntrue").unwrap(), ["merge.ours.driver=false"]);
+    fn every_driver_can_be_disabled_whatever_its_name_is() {
+        let disabling_settings = |setting: &str| {
+            parse_driver_setting(setting.as_bytes()).map(|(driver, _)| settings_disabling_driver(&driver))
+        };
+        assert_eq!(
+            (disabling_settings("filter.clean\ncat"), disabling_settings("1 .M N... a")),
+            (None, None)
+        );
+        assert_eq!(disabling_settings("filter.a.b c.clean\ncat").unwrap()[0], "filter.a.b c.clean=");
+        assert_eq!(disabling_settings("filter.lfs.required\ntrue").unwrap()[3], "filter.lfs.required=false");
+        assert_eq!(disabling_settings("hook.lint.event\npre-commit").unwrap(), ["hook.lint.enabled=false"]);
+        assert_eq!(disabling_settings("merge.ours.driver\ntrue").unwrap(), ["merge.ours.driver=false"]);
     }
 }

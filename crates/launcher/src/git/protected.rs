@@ -1,223 +1,241 @@
-//! Reads protected files from commits. Objects are compared by their ids and modes: neither the index of the repository nor a
-//! replaced object counts. Commits are read into an index, as a checkout does: a tree can have a name twice, and commands that list a
-//! tree answer with another one than a checkout takes.
+//! Reads protected files from commits. Objects are compared by their ids and modes, so neither the
+//! repository's index nor replaced objects matter. Commits are read into an index, as a checkout does: a tree
+//! can contain a name twice, and commands that list a tree then report another entry than a checkout uses.
 
-use super::{AllowedPrograms, GitWriter, asking_with};
-use crate::child::{self, Terms};
-use crate::git_output::{last_words, names};
+use super::{AllowedPrograms, GitWriter, read_only_command_with_settings};
+use crate::child::{self, ChildOptions};
+use crate::git_output::{failure_reason, split_nul_terminated};
 use crate::time_limit::TimeLimit;
-use crate::{MOST_OUTPUT, Outcome, run};
+use crate::{CommandOutcome, MAX_OUTPUT_BYTES, run_without_stdin};
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::protected::{GitEntry, GitFailure};
-use plimsoll_store::layout::common_folder;
+use plimsoll_store::layout::shared_git_folder;
 use plimsoll_store::{disk, volume};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Hashing 64 MiB takes git a second; a trusted filter or a disk that wakes may take longer.
-const DEADLINE: Duration = Duration::from_secs(60);
-/// How often git is asked something that it does not answer in time.
-const TRIES: u32 = 2;
-/// Otherwise git would write beside the index, or leave files out of it.
-const WHOLE_INDEX: [&str; 2] = ["core.splitIndex=false", "index.sparse=false"];
-/// Otherwise the outcome would depend on settings that only warn or ask.
-const ADDS_PLAINLY: [&str; 3] =
+/// Git hashes 64 MiB in a second; a trusted filter or a disk that spins up may take longer.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often a query is run if it times out.
+const MAX_ATTEMPTS: u32 = 2;
+/// Without these settings git could write files beside the index, or leave files out of it.
+const FULL_INDEX_SETTINGS: [&str; 2] = ["core.splitIndex=false", "index.sparse=false"];
+/// Without these settings the result would depend on settings that only warn or ask.
+const ADD_SETTINGS: [&str; 3] =
     ["core.safecrlf=false", "add.ignoreErrors=false", "advice.addEmbeddedRepo=false"];
 
-/// Lists the files of an index with modes and ids.
-const LIST: [&str; 3] = ["ls-files", "--stage", "-z"];
+/// The command that lists the files of an index with modes and ids.
+const LIST_INDEX_ARGUMENTS: [&str; 3] = ["ls-files", "--stage", "-z"];
 
-/// Git does not add files to an index, with its reason.
+/// The reason why git did not add files to an index.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("git add refuses them: {0}")]
-pub struct AddRefused(String);
+pub struct GitAddError(String);
 
-/// What a reference has, or why that is not known.
-pub type EntriesOfReference = (String, Result<Vec<GitEntry>, GitFailure>);
+/// A reference and its files, or the reason why they are unknown.
+pub type ReferenceEntries = (String, Result<Vec<GitEntry>, GitFailure>);
 
-/// Returns the identity of the repository that git itself uses in a folder, with the folder's path in it. A `.git` file can lead git,
-/// which keeps the blanks at its end, to another repository than our own search finds.
-pub fn repository_in_use(folder: &Path) -> Result<String, GitFailure> {
-    let answer = query(folder, None, &["rev-parse", "--absolute-git-dir", "--show-prefix"])?;
+/// Returns the identity of the repository that git itself uses in a folder, including the folder's path in
+/// it. A `.git` file can lead git to another repository than our own search finds, because git keeps trailing
+/// spaces in the path.
+pub fn repository_identity(folder: &Path) -> Result<String, GitFailure> {
+    let outcome = query_with_retry(folder, None, &["rev-parse", "--absolute-git-dir", "--show-prefix"])?;
     let identity = || {
-        let mut lines = answer.stdout.split(|byte| *byte == b'\n');
+        let mut lines = outcome.stdout.split(|byte| *byte == b'\n');
         let git_folder = Path::new(OsStr::from_bytes(lines.next()?));
         let prefix = String::from_utf8_lossy(lines.next()?).into_owned();
-        let common = common_folder(git_folder)?;
-        Some(format!("{} {} {prefix}", volume::identity(git_folder)?, volume::identity(&common)?))
+        let common_git_folder = shared_git_folder(git_folder)?;
+        Some(format!(
+            "{} {} {prefix}",
+            volume::folder_identity(git_folder)?,
+            volume::folder_identity(&common_git_folder)?
+        ))
     };
-    identity().filter(|_| answer.succeeded()).ok_or(GitFailure::Unreadable)
+    identity().filter(|_| outcome.succeeded()).ok_or(GitFailure::Unreadable)
 }
 
-/// Returns the branch that is checked out, `refs/heads/NAME`; none if HEAD is detached or has no commit.
-pub fn branch_in_use(folder: &Path) -> Result<Option<String>, GitFailure> {
-    if read_commit(folder, "HEAD")?.is_none() {
+/// Returns the branch that is checked out, as `refs/heads/NAME`; `None` if HEAD is detached or has no commit.
+pub fn checked_out_branch(folder: &Path) -> Result<Option<String>, GitFailure> {
+    if read_commit_of_reference(folder, "HEAD")?.is_none() {
         return Ok(None);
     }
-    let answer = query(folder, None, &["symbolic-ref", "--quiet", "HEAD"])?;
-    if answer.code == Some(1) && answer.stdout.is_empty() {
+    let outcome = query_with_retry(folder, None, &["symbolic-ref", "--quiet", "HEAD"])?;
+    if outcome.exit_code == Some(1) && outcome.stdout.is_empty() {
         return Ok(None);
     }
-    let name = super::text(&answer);
+    let name = super::trimmed_stdout(&outcome);
     let name = name.strip_prefix("refs/heads/").and_then(|name| BranchName::parse(name).ok());
-    name.filter(|_| answer.succeeded()).map(|name| Some(name.reference())).ok_or(GitFailure::Unreadable)
+    name.filter(|_| outcome.succeeded()).map(|name| Some(name.full_ref_name())).ok_or(GitFailure::Unreadable)
 }
 
-/// Returns the files at and below these paths that a checkout of each of these references would have. A HEAD without a commit has no
-/// files. A reference is `HEAD` or begins with `refs/`. `index` is a new index for git, which is removed.
+/// Returns the files at and below `paths` that a checkout of each reference would have. A HEAD without a
+/// commit has no files. A reference is `HEAD` or begins with `refs/`. `index` is the path of a temporary
+/// index, which is removed afterwards.
 pub fn entries_of_references(
     folder: &Path,
     index: &Path,
     references: &[&str],
     paths: &[RepoPath],
-) -> Vec<EntriesOfReference> {
-    let mut last: Option<(CommitId, Vec<GitEntry>)> = None;
-    let mut read = |reference: &str| -> Result<Vec<GitEntry>, GitFailure> {
-        let Some(id) = read_commit(folder, reference)? else { return Ok(Vec::new()) };
-        // HEAD and its branch are read once.
-        if let Some((_, entries)) = last.as_ref().filter(|(known, _)| *known == id) {
+) -> Vec<ReferenceEntries> {
+    let mut last_read: Option<(CommitId, Vec<GitEntry>)> = None;
+    let mut read_reference = |reference: &str| -> Result<Vec<GitEntry>, GitFailure> {
+        let Some(id) = read_commit_of_reference(folder, reference)? else { return Ok(Vec::new()) };
+        // HEAD and its branch are the same commit and are read only once.
+        if let Some((_, entries)) = last_read.as_ref().filter(|(last_id, _)| *last_id == id) {
             return Ok(entries.clone());
         }
-        let entries = read_entries(folder, index, &id, paths)?;
-        last = Some((id, entries.clone()));
+        let entries = read_entries_of_commit(folder, index, &id, paths)?;
+        last_read = Some((id, entries.clone()));
         Ok(entries)
     };
-    let mut found: Vec<EntriesOfReference> = Vec::new();
+    let mut results: Vec<ReferenceEntries> = Vec::new();
     for reference in references {
-        let entries = read(reference);
-        // The next question would be waited for as long.
-        let is_silent = entries == Err(GitFailure::NoAnswer);
-        found.push(((*reference).to_owned(), entries));
-        if is_silent {
+        let entries = read_reference(reference);
+        // The next query would probably time out, too.
+        let timed_out = entries == Err(GitFailure::TimedOut);
+        results.push(((*reference).to_owned(), entries));
+        if timed_out {
             break;
         }
     }
     remove_index(index);
-    found
+    results
 }
 
-/// Returns the files at and below these paths that a commit of what is on the disk would have, also of those that git ignores; an
-/// error has git's reason. `index` is a new index for git, which is removed. `committed` are the files that HEAD has. Objects and a tree
-/// are written to the repository, where nothing refers to them.
+/// Returns the files at and below `paths` that a commit of the files on disk would have, including ignored
+/// files. The error contains git's reason. `index` is the path of a temporary index, which is removed
+/// afterwards. `committed` are the files in HEAD. Objects and a tree are written to the repository, but
+/// nothing refers to them.
 pub fn entries_if_committed(
     folder: &Path,
     index: &Path,
     paths: &[RepoPath],
     committed: &[GitEntry],
-    allowed: AllowedPrograms,
-) -> Result<Vec<GitEntry>, AddRefused> {
-    let mut writer = GitWriter::new(folder, allowed).map_err(|outcome| refused(&outcome))?;
-    writer.set(ADDS_PLAINLY.into_iter().chain(WHOLE_INDEX).map(Into::into));
-    let limit = TimeLimit::within(DEADLINE);
-    let run = |arguments: &[&str]| {
+    allowed_programs: AllowedPrograms,
+) -> Result<Vec<GitEntry>, GitAddError> {
+    let mut writer = GitWriter::new(folder, allowed_programs).map_err(|outcome| add_error(&outcome))?;
+    writer.add_settings(ADD_SETTINGS.into_iter().chain(FULL_INDEX_SETTINGS).map(Into::into));
+    let limit = TimeLimit::from_now(QUERY_TIMEOUT);
+    let run_writer = |arguments: &[&str]| {
         let mut command = writer.command(arguments);
         command.env("GIT_INDEX_FILE", index);
-        let outcome = child::run(command, Terms::within(limit.left()));
-        if outcome.succeeded() { Ok(outcome) } else { Err(refused(&outcome)) }
+        let outcome = child::run(command, ChildOptions::with_timeout(limit.remaining()));
+        if outcome.succeeded() { Ok(outcome) } else { Err(add_error(&outcome)) }
     };
-    let paths = pathspecs(paths);
-    let head = read_commit(folder, "HEAD").map_err(|_| AddRefused("git cannot read HEAD".to_owned()))?;
+    let pathspecs = pathspecs(paths);
+    let head = read_commit_of_reference(folder, "HEAD")
+        .map_err(|_| GitAddError("git cannot read HEAD".to_owned()))?;
     let add_all = || {
         if let Some(head) = &head {
-            run(&["read-tree", head.as_str()])?;
+            run_writer(&["read-tree", head.as_str()])?;
         }
-        run(&with_paths(&["add", "--force"], &paths))?;
-        let tree = run(&["write-tree", "--missing-ok"])?;
-        let listed = run(&with_paths(&LIST, &paths))?;
-        parse_entries(&listed, &super::text(&tree))
-            .ok_or_else(|| AddRefused("its list of files is too long".to_owned()))
+        run_writer(&append_paths(&["add", "--force"], &pathspecs))?;
+        let tree = run_writer(&["write-tree", "--missing-ok"])?;
+        let outcome = run_writer(&append_paths(&LIST_INDEX_ARGUMENTS, &pathspecs))?;
+        parse_entries(&outcome, &super::trimmed_stdout(&tree))
+            .ok_or_else(|| GitAddError("its list of files is too long".to_owned()))
     };
     let entries = add_all();
     remove_index(index);
-    let source = |entry: GitEntry| {
-        let is_same = |one: &&GitEntry| one.path == entry.path && one.object == entry.object;
-        committed.iter().find(is_same).cloned().unwrap_or(entry)
+    let prefer_committed = |entry: GitEntry| {
+        let is_same_file = |committed_entry: &&GitEntry| {
+            committed_entry.path == entry.path && committed_entry.object == entry.object
+        };
+        committed.iter().find(is_same_file).cloned().unwrap_or(entry)
     };
-    Ok(entries?.into_iter().map(source).collect())
+    Ok(entries?.into_iter().map(prefer_committed).collect())
 }
 
-fn refused(outcome: &Outcome) -> AddRefused {
-    let silence = || "git does not answer in time".to_owned();
-    AddRefused(if outcome.timed_out { silence() } else { last_words(outcome) })
+fn add_error(outcome: &CommandOutcome) -> GitAddError {
+    let timeout_message = || "git does not answer in time".to_owned();
+    GitAddError(if outcome.timed_out { timeout_message() } else { failure_reason(outcome) })
 }
 
-/// Returns the commit of a reference; none for a HEAD without a commit.
-fn read_commit(folder: &Path, reference: &str) -> Result<Option<CommitId>, GitFailure> {
-    let answer = query(folder, None, &["rev-parse", "--verify", "--quiet", reference])?;
-    if answer.succeeded() {
-        return CommitId::parse(&super::text(&answer)).map(Some).map_err(|_| GitFailure::Unreadable);
+/// Returns the commit of a reference; `None` for a HEAD without a commit.
+fn read_commit_of_reference(folder: &Path, reference: &str) -> Result<Option<CommitId>, GitFailure> {
+    let outcome = query_with_retry(folder, None, &["rev-parse", "--verify", "--quiet", reference])?;
+    if outcome.succeeded() {
+        return CommitId::parse(&super::trimmed_stdout(&outcome))
+            .map(Some)
+            .map_err(|_| GitFailure::Unreadable);
     }
-    // Of a branch that is not there git says the same as of a HEAD that names one.
-    let is_unborn = reference == "HEAD" && answer.code == Some(1) && answer.stdout.is_empty();
+    // For a missing branch git's output is the same as for a HEAD without a commit.
+    let is_unborn = reference == "HEAD" && outcome.exit_code == Some(1) && outcome.stdout.is_empty();
     if is_unborn { Ok(None) } else { Err(GitFailure::Unreadable) }
 }
 
-fn read_entries(
+fn read_entries_of_commit(
     folder: &Path,
     index: &Path,
     id: &CommitId,
     paths: &[RepoPath],
 ) -> Result<Vec<GitEntry>, GitFailure> {
-    if !query(folder, Some(index), &["read-tree", id.as_str()])?.succeeded() {
+    if !query_with_retry(folder, Some(index), &["read-tree", id.as_str()])?.succeeded() {
         return Err(GitFailure::Unreadable);
     }
-    let listed = query(folder, Some(index), &with_paths(&LIST, &pathspecs(paths)))?;
-    parse_entries(&listed, id.as_str()).ok_or(GitFailure::Unreadable)
+    let outcome =
+        query_with_retry(folder, Some(index), &append_paths(&LIST_INDEX_ARGUMENTS, &pathspecs(paths)))?;
+    parse_entries(&outcome, id.as_str()).ok_or(GitFailure::Unreadable)
 }
 
-/// Asks git something, once more if it does not answer in time, could not be started, or was ended by a signal: then nothing is wrong
-/// with the repository.
-fn query(folder: &Path, index: Option<&Path>, arguments: &[&str]) -> Result<Outcome, GitFailure> {
-    for _ in 0..TRIES {
-        let mut command = asking_with(folder, &WHOLE_INDEX, arguments).map_err(|_| GitFailure::Unreadable)?;
+/// Runs a git query. It is repeated if it times out, cannot be started, or is ended by a signal: in these
+/// cases nothing is wrong with the repository.
+fn query_with_retry(
+    folder: &Path,
+    index: Option<&Path>,
+    arguments: &[&str],
+) -> Result<CommandOutcome, GitFailure> {
+    for _ in 0..MAX_ATTEMPTS {
+        let mut command = read_only_command_with_settings(folder, &FULL_INDEX_SETTINGS, arguments)
+            .map_err(|_| GitFailure::Unreadable)?;
         if let Some(index) = index {
-            // A git that was ended may have left it.
-            let _ = disk::remove(&lock_of(index));
+            // A git that was killed may have left its lock.
+            let _ = disk::remove_if_exists(&index_lock_path(index));
             command.env("GIT_INDEX_FILE", index);
         }
-        let outcome = run(command, DEADLINE);
-        if !outcome.timed_out && outcome.code.is_some() {
+        let outcome = run_without_stdin(command, QUERY_TIMEOUT);
+        if !outcome.timed_out && outcome.exit_code.is_some() {
             return Ok(outcome);
         }
     }
-    Err(GitFailure::NoAnswer)
+    Err(GitFailure::TimedOut)
 }
 
 fn remove_index(index: &Path) {
-    for file in [index, &lock_of(index)] {
-        let _ = disk::remove(file);
+    for file in [index, &index_lock_path(index)] {
+        let _ = disk::remove_if_exists(file);
     }
 }
 
-/// The file that git makes while it writes an index.
-fn lock_of(index: &Path) -> PathBuf {
+/// Returns the lock file that git creates while it writes an index.
+fn index_lock_path(index: &Path) -> PathBuf {
     let mut lock = index.as_os_str().to_owned();
     lock.push(".lock");
     lock.into()
 }
 
 fn pathspecs(paths: &[RepoPath]) -> Vec<String> {
-    paths.iter().map(RepoPath::pathspec).collect()
+    paths.iter().map(RepoPath::to_literal_pathspec).collect()
 }
 
-fn with_paths<'a>(command: &[&'a str], paths: &'a [String]) -> Vec<&'a str> {
+fn append_paths<'a>(command: &[&'a str], paths: &'a [String]) -> Vec<&'a str> {
     command.iter().copied().chain(["--"]).chain(paths.iter().map(String::as_str)).collect()
 }
 
-/// Parses `MODE ID STAGE<tab>PATH`.
-fn parse_entries(listed: &Outcome, source: &str) -> Option<Vec<GitEntry>> {
-    // A list that was cut off says nothing of the rest.
-    if !listed.succeeded() || listed.stdout.len() >= MOST_OUTPUT {
+/// Parses lines of the form `MODE ID STAGE<tab>PATH`.
+fn parse_entries(outcome: &CommandOutcome, source: &str) -> Option<Vec<GitEntry>> {
+    // The list was cut off, so nothing is known about the rest.
+    if !outcome.succeeded() || outcome.stdout.len() >= MAX_OUTPUT_BYTES {
         return None;
     }
-    let parse = |line: &[u8]| {
+    let parse_line = |line: &[u8]| {
         let line = String::from_utf8_lossy(line);
-        let (about, path) = line.split_once('\t')?;
-        let mut words = about.split(' ');
-        let (mode, id) = (words.next()?, words.next()?);
+        let (object_info, path) = line.split_once('\t')?;
+        let mut fields = object_info.split(' ');
+        let (mode, id) = (fields.next()?, fields.next()?);
         Some(GitEntry { path: path.to_owned(), object: format!("{mode} {id}"), source: source.to_owned() })
     };
-    names(&listed.stdout).map(parse).collect()
+    split_nul_terminated(&outcome.stdout).map(parse_line).collect()
 }

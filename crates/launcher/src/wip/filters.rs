@@ -1,12 +1,12 @@
-//! Files under a filter are committed through it, or not at all: what git-crypt hides must not be in a history in the
-//! clear because a filter was missing, failed, or was taken away from the file.
+//! Commits files under a filter only through the filter. What git-crypt hides must not get into a history as
+//! clear text because a filter was missing, failed, or was removed from the file's attributes.
 
-use super::Choice;
-use crate::changes::{self, Filters, FolderInTree, quoted};
-use crate::child::{self, Terms};
+use super::CommitSelection;
+use crate::changes::{self, FolderInTree, PathFilters, quote_path_line};
+use crate::child::{self, ChildOptions};
 use crate::git::GitWriter;
-use crate::git::question;
-use crate::git::question::{Filtered, filters_of};
+use crate::git::list_query;
+use crate::git::list_query::{FilteredPath, filters_of_paths};
 use crate::git_error::GitError;
 use crate::git_output;
 use crate::time_limit::TimeLimit;
@@ -17,128 +17,139 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// Each filter is tried on its files before the commit runs it; they may be large.
-const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
+/// The timeout for trying each filter on its files before the commit runs it; the files may be large.
+const FILTER_TRIAL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Leaves those files out of the choice whose filter is missing, may not run, or fails on one of them. Sets in the writer that
-/// the other filters must not fail, and that a failed one is not run again. Returns the filters that may not run.
-pub(super) fn sift(
+/// Excludes the files whose filter is missing, may not run, or fails on one of them. Configures the writer so
+/// that the other filters must not fail, and that a failed filter is not run again. Returns the filters that
+/// may not run.
+pub(super) fn exclude_files_with_unusable_filters(
     writer: &mut GitWriter<'_>,
-    place: &FolderInTree,
+    folder_in_tree: &FolderInTree,
     head: Option<&CommitId>,
-    choice: &mut Choice,
+    selection: &mut CommitSelection,
     limit: TimeLimit,
 ) -> Result<Vec<String>, GitError> {
     let folder = writer.folder();
-    let files = files(folder, choice);
-    let (under, mut out) = read_filters(folder, head, choice, &files, limit)?;
+    let files = selected_regular_files(folder, selection);
+    let (filtered_paths, mut excluded) = files_under_filters(folder, head, selection, &files, limit)?;
     let mut by_filter: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
-    for (path, name) in under {
-        by_filter.entry(name).or_default().push(path);
+    for (path, filter) in filtered_paths {
+        by_filter.entry(filter).or_default().push(path);
     }
-    let mut forbidden = Vec::new();
-    let cleaners = if by_filter.is_empty() { BTreeSet::new() } else { cleaners(folder, limit)? };
-    let trial_limit = TimeLimit::within(TRIAL_DEADLINE);
-    for (name, paths) in by_filter {
-        let is_there = cleaners.contains(&name);
-        if !writer.allows_filter(&name) {
-            forbidden.push(String::from_utf8_lossy(&name).into_owned());
-        } else if is_there && works(writer, place, &name, &paths, trial_limit) {
-            // Without `required` git commits a file whose filter fails as it is: in the clear.
-            writer.set([setting(&name, "required=true")]);
+    let mut forbidden_filters = Vec::new();
+    let clean_filters =
+        if by_filter.is_empty() { BTreeSet::new() } else { configured_clean_filters(folder, limit)? };
+    let trial_limit = TimeLimit::from_now(FILTER_TRIAL_TIMEOUT);
+    for (filter, paths) in by_filter {
+        let is_configured = clean_filters.contains(&filter);
+        if !writer.allows_filter(&filter) {
+            forbidden_filters.push(String::from_utf8_lossy(&filter).into_owned());
+        } else if is_configured
+            && filter_succeeds_on_all(writer, folder_in_tree, &filter, &paths, trial_limit)
+        {
+            // Without `required`, git commits a file whose filter fails as it is: in clear text.
+            writer.add_settings([filter_setting(&filter, "required=true")]);
             continue;
-        } else if is_there {
-            writer.set(["clean=", "process=", "required=false"].map(|what| setting(&name, what)));
+        } else if is_configured {
+            writer.add_settings(
+                ["clean=", "process=", "required=false"].map(|suffix| filter_setting(&filter, suffix)),
+            );
         }
-        out.extend(paths);
+        excluded.extend(paths);
     }
-    choice.leave_out(&out);
-    Ok(forbidden)
+    selection.exclude(&excluded);
+    Ok(forbidden_filters)
 }
 
-/// Leaves out what is under any filter, or was in HEAD. Returns the filters.
-pub(super) fn leave_all_out(
+/// Excludes all files that are under a filter now or were in HEAD. Returns the filters.
+pub(super) fn exclude_all_filtered_files(
     folder: &Path,
     head: Option<&CommitId>,
-    choice: &mut Choice,
+    selection: &mut CommitSelection,
     limit: TimeLimit,
 ) -> Result<Vec<String>, GitError> {
-    let files = files(folder, choice);
-    let (under, mut out) = read_filters(folder, head, choice, &files, limit)?;
+    let files = selected_regular_files(folder, selection);
+    let (filtered_paths, mut excluded) = files_under_filters(folder, head, selection, &files, limit)?;
     let filters: BTreeSet<String> =
-        under.iter().map(|(_, name)| String::from_utf8_lossy(name).into_owned()).collect();
-    out.extend(under.into_iter().map(|(path, _)| path));
-    choice.leave_out(&out);
+        filtered_paths.iter().map(|(_, name)| String::from_utf8_lossy(name).into_owned()).collect();
+    excluded.extend(filtered_paths.into_iter().map(|(path, _)| path));
+    selection.exclude(&excluded);
     Ok(filters.into_iter().collect())
 }
 
-fn files(folder: &Path, choice: &Choice) -> Vec<Vec<u8>> {
+fn selected_regular_files(folder: &Path, selection: &CommitSelection) -> Vec<Vec<u8>> {
     let is_file = |path: &&Vec<u8>| {
-        folder.join(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|found| found.is_file())
+        folder.join(OsStr::from_bytes(path)).symlink_metadata().is_ok_and(|metadata| metadata.is_file())
     };
-    choice.paths.iter().filter(is_file).cloned().collect()
+    selection.paths.iter().filter(is_file).cloned().collect()
 }
 
-/// Returns which files are under a filter, and those that HEAD's attributes put under another one. Whoever changed the attributes,
-/// the latter are not to be committed as they are. If HEAD's attributes cannot be read, every file may be such a one.
-fn read_filters(
+/// Returns the files that are under a filter, and those that are under another filter according to HEAD's
+/// attributes. Whoever changed the attributes, the latter must not be committed as they are. If HEAD's
+/// attributes cannot be read, all files are in the second set.
+fn files_under_filters(
     folder: &Path,
     head: Option<&CommitId>,
-    choice: &Choice,
+    selection: &CommitSelection,
     files: &[Vec<u8>],
     limit: TimeLimit,
-) -> Result<(Vec<Filtered>, BTreeSet<Vec<u8>>), GitError> {
-    let filters = head.map(|head| changes::filters_since(folder, head, &choice.paths, files, limit));
+) -> Result<(Vec<FilteredPath>, BTreeSet<Vec<u8>>), GitError> {
+    let filters = head
+        .map(|head| changes::filters_after_commit_and_at_head(folder, head, &selection.paths, files, limit));
     match filters {
-        Some(Ok(Filters { future, former })) => {
-            let changed = former.into_iter().filter(|file| !future.contains(file));
-            let changed = changed.map(|(path, _)| path).collect();
-            Ok((future, changed))
+        Some(Ok(PathFilters { after_commit, at_head })) => {
+            let with_changed_filter = at_head.into_iter().filter(|file| !after_commit.contains(file));
+            let with_changed_filter = with_changed_filter.map(|(path, _)| path).collect();
+            Ok((after_commit, with_changed_filter))
         }
-        unknown => {
-            let under = filters_of(folder, &mut files.iter().map(Vec::as_slice), limit)?;
-            let changed = unknown.map_or(BTreeSet::new(), |_| files.iter().cloned().collect());
-            Ok((under, changed))
+        error_or_no_head => {
+            let filtered_paths = filters_of_paths(folder, &mut files.iter().map(Vec::as_slice), limit)?;
+            let with_changed_filter =
+                error_or_no_head.map_or(BTreeSet::new(), |_| files.iter().cloned().collect());
+            Ok((filtered_paths, with_changed_filter))
         }
     }
 }
 
-/// The filters that change what is committed. One whose name cannot be set on a command line is not among them.
-fn cleaners(folder: &Path, limit: TimeLimit) -> Result<BTreeSet<Vec<u8>>, GitError> {
-    let question = ["config", "--null", "--get-regexp", r"^filter\..*\.(clean|process)$"];
-    // It fails where there is none.
-    let list = question::answer(folder, &question, None, limit)
-        .or_else(|why| if limit.is_over() { Err(why) } else { Ok(Vec::new()) })?;
+/// Returns the filters that change what is committed, without filters whose name cannot be set on a command
+/// line.
+fn configured_clean_filters(folder: &Path, limit: TimeLimit) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    let arguments = ["config", "--null", "--get-regexp", r"^filter\..*\.(clean|process)$"];
+    // The command fails if there is no such filter.
+    let output = list_query::run_list_query(folder, &arguments, None, limit)
+        .or_else(|error| if limit.has_passed() { Err(error) } else { Ok(Vec::new()) })?;
     let mut commands: BTreeMap<Vec<u8>, bool> = BTreeMap::new();
-    for entry in git_output::names(&list) {
+    for entry in git_output::split_nul_terminated(&output) {
         let end = entry.iter().position(|byte| *byte == b'\n').unwrap_or(entry.len());
-        // The last one counts.
+        // The last setting of a filter counts.
         commands.insert(entry[..end].to_vec(), end + 1 < entry.len());
     }
-    let named = commands.into_iter().filter(|(_, is_set)| *is_set).filter_map(|(key, _)| {
-        let last = key.iter().rposition(|byte| *byte == b'.')?;
-        key.get(b"filter.".len()..last).map(<[u8]>::to_vec)
+    let filters = commands.into_iter().filter(|(_, is_set)| *is_set).filter_map(|(key, _)| {
+        let last_dot = key.iter().rposition(|byte| *byte == b'.')?;
+        key.get(b"filter.".len()..last_dot).map(<[u8]>::to_vec)
     });
-    Ok(named.filter(|name| !name.contains(&b'=')).collect())
+    Ok(filters.filter(|name| !name.contains(&b'=')).collect())
 }
 
-/// Whether it cleans every one of these files; nothing is written.
-fn works(
+/// Returns whether a filter succeeds on every one of these files. Nothing is written.
+fn filter_succeeds_on_all(
     writer: &GitWriter<'_>,
-    place: &FolderInTree,
-    name: &[u8],
+    folder_in_tree: &FolderInTree,
+    filter: &[u8],
     paths: &[Vec<u8>],
     limit: TimeLimit,
 ) -> bool {
-    let from_root = paths.iter().map(|path| [place.prefix.as_slice(), path].concat());
-    let input: Vec<u8> = from_root.flat_map(|path| quoted(&path)).collect();
-    let required = setting(name, "required=true");
-    let mut trial = writer.clone();
-    trial.set([required]);
-    let command = trial.command_in(&place.root, &["hash-object", "--stdin-paths"]);
-    child::run(command, Terms { input: Some(input), ..Terms::within(limit.left()) }).succeeded()
+    let paths_from_root = paths.iter().map(|path| [folder_in_tree.prefix.as_slice(), path].concat());
+    let input: Vec<u8> = paths_from_root.flat_map(|path| quote_path_line(&path)).collect();
+    let required = filter_setting(filter, "required=true");
+    let mut trial_writer = writer.clone();
+    trial_writer.add_settings([required]);
+    let command = trial_writer.command_in(&folder_in_tree.root, &["hash-object", "--stdin-paths"]);
+    child::run(command, ChildOptions { input: Some(input), ..ChildOptions::with_timeout(limit.remaining()) })
+        .succeeded()
 }
 
-fn setting(name: &[u8], what: &str) -> OsString {
-    OsStr::from_bytes(&[b"filter.", name, b".", what.as_bytes()].concat()).to_owned()
+fn filter_setting(filter: &[u8], suffix: &str) -> OsString {
+    OsStr::from_bytes(&[b"filter.", filter, b".", suffix.as_bytes()].concat()).to_owned()
 }

@@ -1,73 +1,73 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt;
 
-pub(crate) fn run(folder: &Path, line: &str) -> String {
-    let outcome = crate::shell(line, folder, Duration::from_secs(20));
-    assert!(outcome.succeeded(), "{line}: {}", String::from_utf8_lossy(&outcome.stderr));
+pub(crate) fn run_shell(folder: &Path, command_line: &str) -> String {
+    let outcome = crate::run_user_shell_command(command_line, folder, Duration::from_secs(20));
+    assert!(outcome.succeeded(), "{command_line}: {}", String::from_utf8_lossy(&outcome.stderr));
     String::from_utf8_lossy(&outcome.stdout).into_owned()
 }
 
 const INIT: &str = "git init -q -b main && git config user.email a@b && git config user.name n";
 
-/// One commit with `a.txt`, `b.txt` and `.gitignore`.
-pub(crate) fn repository() -> tempfile::TempDir {
+/// Creates a repository with one commit of `a.txt`, `b.txt` and `.gitignore`.
+pub(crate) fn create_repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), INIT);
-    run(folder.path(), "seq 9 > a.txt; echo b > b.txt; echo '*.log' > .gitignore");
-    run(folder.path(), "git add -A && git commit -qm first");
+    run_shell(folder.path(), INIT);
+    run_shell(folder.path(), "seq 9 > a.txt; echo b > b.txt; echo '*.log' > .gitignore");
+    run_shell(folder.path(), "git add -A && git commit -qm first");
     folder
 }
 
-fn is_ours(path: &str) -> bool {
+fn is_own_file(path: &str) -> bool {
     path == "PROMPT.md" || path.starts_with(".claude/plimsoll")
 }
 
-pub(super) fn wip(folder: &Path) -> Wip {
-    commit_wip(folder, "wip: a checkpoint", &is_ours, AllowedPrograms::TrustedDrivers)
+pub(super) fn commit_checkpoint(folder: &Path) -> WipCommitOutcome {
+    commit_wip(folder, "wip: a checkpoint", &is_own_file, AllowedPrograms::TrustedDrivers)
 }
 
-/// The same with `--commit-hooks`.
-fn wip_with_hooks(folder: &Path) -> Wip {
-    commit_wip(folder, "wip: a checkpoint", &is_ours, AllowedPrograms::All)
+/// Commits with `--commit-hooks`.
+fn commit_checkpoint_with_hooks(folder: &Path) -> WipCommitOutcome {
+    commit_wip(folder, "wip: a checkpoint", &is_own_file, AllowedPrograms::AllPrograms)
 }
 
-/// How many files were committed, and what was left out.
-pub(super) fn committed(folder: &Path) -> (usize, Vec<String>) {
-    count(folder, wip(folder))
+/// Commits and returns the number of committed files and the excluded files.
+pub(super) fn commit_and_count(folder: &Path) -> (usize, Vec<String>) {
+    expect_committed(folder, commit_checkpoint(folder))
 }
 
-fn count(folder: &Path, made: Wip) -> (usize, Vec<String>) {
-    match made {
-        Wip::Committed { id, files, left_out, .. } => {
-            assert_eq!(run(folder, "git rev-parse HEAD").trim(), id.as_str());
+fn expect_committed(folder: &Path, outcome: WipCommitOutcome) -> (usize, Vec<String>) {
+    match outcome {
+        WipCommitOutcome::Committed { id, file_count: files, excluded_files: left_out, .. } => {
+            assert_eq!(run_shell(folder, "git rev-parse HEAD").trim(), id.as_str());
             (files, left_out)
         }
-        other => panic!("{other:?}"),
+        result => panic!("{result:?}"),
     }
 }
 
-fn refused(folder: &Path) -> String {
-    let before = run(folder, "git rev-parse -q --verify HEAD || true");
-    match wip_with_hooks(folder) {
-        Wip::Refused { why } => {
-            assert_eq!(run(folder, "git rev-parse -q --verify HEAD || true"), before);
+fn expect_refusal_reason(folder: &Path) -> String {
+    let head_before = run_shell(folder, "git rev-parse -q --verify HEAD || true");
+    match commit_checkpoint_with_hooks(folder) {
+        WipCommitOutcome::Refused { reason: why } => {
+            assert_eq!(run_shell(folder, "git rev-parse -q --verify HEAD || true"), head_before);
             assert!(why.chars().count() <= 200 && !why.contains('\n'), "{why}");
             why
         }
-        other => panic!("{other:?}"),
+        result => panic!("{result:?}"),
     }
 }
 
 fn status(folder: &Path) -> String {
-    run(folder, "git status --short --untracked-files=all")
+    run_shell(folder, "git status --short --untracked-files=all")
 }
 
-/// What the last commit changed.
-pub(super) fn last_commit(folder: &Path) -> String {
-    run(folder, "git -c core.quotePath=true show --no-renames --name-status --format= HEAD")
+/// Returns the files that the last commit changed.
+pub(super) fn files_of_last_commit(folder: &Path) -> String {
+    run_shell(folder, "git -c core.quotePath=true show --no-renames --name-status --format= HEAD")
 }
 
-fn hook(folder: &Path, name: &str, script: &str) {
+fn write_hook(folder: &Path, name: &str, script: &str) {
     let path = folder.join(".git/hooks").join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -75,138 +75,144 @@ fn hook(folder: &Path, name: &str, script: &str) {
 }
 
 #[test]
-fn what_is_dirty_staged_deleted_renamed_or_untracked_is_committed() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "echo 10 >> a.txt; mkdir deep; echo new > deep/new; git mv b.txt c.txt; echo s > s; git add s");
-    run(at, "echo x > a.log");
-    assert_eq!(committed(at), (5, vec![]));
-    assert_eq!(last_commit(at), "M\ta.txt\nD\tb.txt\nA\tc.txt\nA\tdeep/new\nA\ts\n");
-    assert_eq!(run(at, "git log -1 --format=%B").trim(), "wip: a checkpoint");
-    assert_eq!(run(at, "git symbolic-ref HEAD"), "refs/heads/main\n");
-    assert_eq!(status(at), "");
-    assert_eq!(wip(at), Wip::Nothing);
+fn changed_staged_deleted_renamed_and_untracked_files_are_committed() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
+        "echo 10 >> a.txt; mkdir deep; echo new > deep/new; git mv b.txt c.txt; echo s > s; git add s",
+    );
+    run_shell(path, "echo x > a.log");
+    assert_eq!(commit_and_count(path), (5, vec![]));
+    assert_eq!(files_of_last_commit(path), "M\ta.txt\nD\tb.txt\nA\tc.txt\nA\tdeep/new\nA\ts\n");
+    assert_eq!(run_shell(path, "git log -1 --format=%B").trim(), "wip: a checkpoint");
+    assert_eq!(run_shell(path, "git symbolic-ref HEAD"), "refs/heads/main\n");
+    assert_eq!(status(path), "");
+    assert_eq!(commit_checkpoint(path), WipCommitOutcome::NothingToCommit);
 }
 
 #[test]
-fn outside_git_with_nothing_to_do_and_after_a_touch_there_is_nothing() {
+fn without_git_or_changes_and_after_a_touch_there_is_nothing_to_commit() {
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), "echo x > x");
-    assert_eq!(wip(folder.path()), Wip::Nothing);
-    let folder = repository();
-    assert_eq!(wip(folder.path()), Wip::Nothing);
-    run(folder.path(), "sleep 0.01; touch a.txt; echo x > a.log; mkdir empty");
-    assert_eq!(wip(folder.path()), Wip::Nothing);
-    assert_eq!(wip(&folder.path().join(".git")), Wip::Nothing);
+    run_shell(folder.path(), "echo x > x");
+    assert_eq!(commit_checkpoint(folder.path()), WipCommitOutcome::NothingToCommit);
+    let folder = create_repository();
+    assert_eq!(commit_checkpoint(folder.path()), WipCommitOutcome::NothingToCommit);
+    run_shell(folder.path(), "sleep 0.01; touch a.txt; echo x > a.log; mkdir empty");
+    assert_eq!(commit_checkpoint(folder.path()), WipCommitOutcome::NothingToCommit);
+    assert_eq!(commit_checkpoint(&folder.path().join(".git")), WipCommitOutcome::NothingToCommit);
 }
 
 #[test]
-fn a_detached_head_and_a_first_commit_are_fine() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "git checkout -q --detach; echo 10 >> a.txt");
-    assert_eq!(committed(at).0, 1);
+fn a_detached_head_and_a_first_commit_are_supported() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "git checkout -q --detach; echo 10 >> a.txt");
+    assert_eq!(commit_and_count(path).0, 1);
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    run(at, INIT);
-    assert_eq!(wip(at), Wip::Nothing);
-    run(
-        at,
+    let path = folder.path();
+    run_shell(path, INIT);
+    assert_eq!(commit_checkpoint(path), WipCommitOutcome::NothingToCommit);
+    run_shell(
+        path,
         "echo a > a; echo b > b; echo gone > gone; echo x > .env; echo x > PROMPT.md; git add a gone; rm gone",
     );
-    assert_eq!(committed(at), (2, vec![".env".to_owned()]));
-    assert_eq!(status(at), "AD gone\n?? .env\n?? PROMPT.md\n");
+    assert_eq!(commit_and_count(path), (2, vec![".env".to_owned()]));
+    assert_eq!(status(path), "AD gone\n?? .env\n?? PROMPT.md\n");
 }
 
 #[test]
-fn only_what_lies_below_the_folder_is_committed_and_paths_count_from_there() {
-    let folder = repository();
+fn only_files_below_the_folder_are_committed_with_relative_paths() {
+    let folder = create_repository();
     let project = folder.path().join("app");
-    run(
+    run_shell(
         folder.path(),
         "mkdir app; echo x > app/x; echo x > app/PROMPT.md; echo 10 >> a.txt; echo n > n; git add n",
     );
-    assert_eq!(committed(&project), (1, vec![]));
-    assert_eq!(last_commit(folder.path()), "A\tapp/x\n");
+    assert_eq!(commit_and_count(&project), (1, vec![]));
+    assert_eq!(files_of_last_commit(folder.path()), "A\tapp/x\n");
     assert_eq!(status(folder.path()), " M a.txt\nA  n\n?? app/PROMPT.md\n");
 }
 
 #[test]
-fn ours_is_never_committed_even_if_the_user_tracks_it() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "echo x > PROMPT.md; git add PROMPT.md; git commit -qm prompt; echo y > PROMPT.md");
-    run(at, "mkdir -p .claude/plimsoll; echo x > .claude/plimsoll/x");
-    assert_eq!(wip(at), Wip::Nothing);
-    run(at, "git add PROMPT.md; echo 10 >> a.txt");
-    assert_eq!(committed(at), (1, vec![]));
-    assert_eq!(status(at), "M  PROMPT.md\n?? .claude/plimsoll/x\n");
+fn our_own_files_are_never_committed_even_if_the_user_tracks_them() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "echo x > PROMPT.md; git add PROMPT.md; git commit -qm prompt; echo y > PROMPT.md");
+    run_shell(path, "mkdir -p .claude/plimsoll; echo x > .claude/plimsoll/x");
+    assert_eq!(commit_checkpoint(path), WipCommitOutcome::NothingToCommit);
+    run_shell(path, "git add PROMPT.md; echo 10 >> a.txt");
+    assert_eq!(commit_and_count(path), (1, vec![]));
+    assert_eq!(status(path), "M  PROMPT.md\n?? .claude/plimsoll/x\n");
 }
 
 #[test]
-fn what_looks_like_a_secret_and_large_new_files_are_left_out_and_named() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "echo old > tracked.pem; truncate -s 11M big.bin; git add -A; git commit -qm pem");
-    run(
-        at,
+fn likely_secrets_and_large_new_files_are_left_out_and_named() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "echo old > tracked.pem; truncate -s 11M big.bin; git add -A; git commit -qm pem");
+    run_shell(
+        path,
         "echo new > tracked.pem; echo x > .env; echo x > .env.example; mkdir d; echo x > d/id_rsa; ln -s x d/y.key",
     );
-    run(at, "printf 'a = \"%s%s\"\\n' 'ghp' '_0123456789abcdefghij0123456789abcdef' > token.py");
-    run(at, "truncate -s 11M new.bin; truncate -s 12M big.bin; git add .env");
-    let (files, mut left_out) = committed(at);
+    run_shell(path, "printf 'a = \"%s%s\"\\n' 'ghp' '_0123456789abcdefghij0123456789abcdef' > token.py");
+    run_shell(path, "truncate -s 11M new.bin; truncate -s 12M big.bin; git add .env");
+    let (files, mut left_out) = commit_and_count(path);
     left_out.sort();
     assert_eq!(left_out, [".env", "d/id_rsa", "d/y.key", "new.bin", "token.py", "tracked.pem"]);
     assert_eq!(files, 2);
-    assert_eq!(last_commit(at), "A\t.env.example\nM\tbig.bin\n");
-    assert_eq!(wip(at), Wip::Nothing, "only left-out files are left");
-    assert!(status(at).contains("A  .env\n"));
+    assert_eq!(files_of_last_commit(path), "A\t.env.example\nM\tbig.bin\n");
+    assert_eq!(commit_checkpoint(path), WipCommitOutcome::NothingToCommit, "only left-out files are left");
+    assert!(status(path).contains("A  .env\n"));
 }
 
 #[test]
-fn what_nobody_can_commit_is_left_out() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "git init -q inner; cd inner; git -c user.name=n -c user.email=e commit -q --allow-empty -m x");
-    run(at, "rm b.txt; mkfifo b.txt; echo 10 >> a.txt");
-    let (files, left_out) = committed(at);
+fn special_files_and_nested_repositories_are_left_out() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
+        "git init -q inner; cd inner; git -c user.name=n -c user.email=e commit -q --allow-empty -m x",
+    );
+    run_shell(path, "rm b.txt; mkfifo b.txt; echo 10 >> a.txt");
+    let (files, left_out) = commit_and_count(path);
     assert_eq!((files, left_out), (1, vec!["b.txt".to_owned(), "inner/".to_owned()]));
 }
 
 #[test]
-fn a_file_taken_out_of_the_index_stays_out_of_it() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "git rm -q --cached b.txt; echo 10 >> a.txt");
-    assert_eq!(committed(at), (1, vec!["b.txt".to_owned()]));
-    assert_eq!(status(at), "D  b.txt\n?? b.txt\n");
-    run(at, "echo b.txt >> .gitignore");
-    assert_eq!(committed(at), (1, vec!["b.txt".to_owned()]));
-    assert_eq!(status(at), "D  b.txt\n");
+fn a_file_removed_from_the_index_stays_out_of_it() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "git rm -q --cached b.txt; echo 10 >> a.txt");
+    assert_eq!(commit_and_count(path), (1, vec!["b.txt".to_owned()]));
+    assert_eq!(status(path), "D  b.txt\n?? b.txt\n");
+    run_shell(path, "echo b.txt >> .gitignore");
+    assert_eq!(commit_and_count(path), (1, vec!["b.txt".to_owned()]));
+    assert_eq!(status(path), "D  b.txt\n");
 }
 
 #[test]
-fn what_is_staged_beside_it_survives_as_staged() {
-    let folder = repository();
-    let at = folder.path();
-    run(
-        at,
+fn other_staged_changes_stay_staged() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
         "echo x > .env; git add .env; echo y > .env; echo 10 >> a.txt; echo gone > gone; git add gone; rm gone",
     );
-    assert_eq!(committed(at), (1, vec![".env".to_owned()]));
-    assert_eq!(status(at), "AM .env\nAD gone\n");
-    assert_eq!(run(at, "git show :.env"), "x\n");
-    // Staged, and undone again in the working tree: nothing that a commit could hold.
-    run(at, "echo 11 >> a.txt; git add a.txt; git show HEAD:a.txt > a.txt");
-    assert_eq!(wip(at), Wip::Nothing);
-    assert_eq!(status(at), "AM .env\nMM a.txt\nAD gone\n");
+    assert_eq!(commit_and_count(path), (1, vec![".env".to_owned()]));
+    assert_eq!(status(path), "AM .env\nAD gone\n");
+    assert_eq!(run_shell(path, "git show :.env"), "x\n");
+    // Staged, and undone again in the working tree: a commit could contain nothing of it.
+    run_shell(path, "echo 11 >> a.txt; git add a.txt; git show HEAD:a.txt > a.txt");
+    assert_eq!(commit_checkpoint(path), WipCommitOutcome::NothingToCommit);
+    assert_eq!(status(path), "AM .env\nMM a.txt\nAD gone\n");
 }
 
 #[test]
-fn nothing_is_committed_in_the_middle_of_something() {
+fn nothing_is_committed_during_a_merge_rebase_or_the_like() {
     let conflict = "git checkout -q -b other; echo o > b.txt; git commit -qam other; git checkout -q main; \
                     echo m > b.txt; git commit -qam main; ";
-    let busy = [
+    let operations = [
         ("git merge other", "a merge"),
         ("git rebase other", "a rebase"),
         ("git cherry-pick other", "a cherry-pick"),
@@ -215,192 +221,213 @@ fn nothing_is_committed_in_the_middle_of_something() {
         ("git bisect start", "a bisect"),
         ("git stash push -q; git checkout -q other; git stash pop", "conflicts"),
     ];
-    for (line, what) in busy {
+    for (line, operation) in operations {
         let outer = tempfile::tempdir().unwrap();
-        let at = &outer.path().join("p");
-        std::fs::create_dir(at).unwrap();
-        run(at, INIT);
-        run(at, "echo b > b.txt; git add -A; git commit -qm first; git commit -q --allow-empty -m x");
-        run(at, conflict);
-        run(at, if what == "a revert" { "echo n > b.txt; git commit -qam n" } else { "true" });
-        run(at, if what == "conflicts" { "echo z > b.txt" } else { "true" });
-        run(at, &format!("({line}) || true; echo new > new"));
-        let before = status(at);
-        let why = refused(at);
-        assert!(why.contains(what), "{line}: {why}");
-        assert_eq!(status(at), before, "{line}");
+        let path = &outer.path().join("p");
+        std::fs::create_dir(path).unwrap();
+        run_shell(path, INIT);
+        run_shell(path, "echo b > b.txt; git add -A; git commit -qm first; git commit -q --allow-empty -m x");
+        run_shell(path, conflict);
+        run_shell(path, if operation == "a revert" { "echo n > b.txt; git commit -qam n" } else { "true" });
+        run_shell(path, if operation == "conflicts" { "echo z > b.txt" } else { "true" });
+        run_shell(path, &format!("({line}) || true; echo new > new"));
+        let status_before = status(path);
+        let reason = expect_refusal_reason(path);
+        assert!(reason.contains(operation), "{line}: {reason}");
+        assert_eq!(status(path), status_before, "{line}");
     }
 }
 
 #[test]
-fn every_name_that_a_file_may_have_is_committed_and_means_only_itself() {
-    let folder = repository();
-    let at = folder.path();
+fn every_possible_file_name_is_committed_and_matches_only_itself() {
+    let folder = create_repository();
+    let path = folder.path();
     let names =
         ["'with space'", "'new\nline'", "\"$(printf 'not\\377utf')\"", "'-dash'", "'ü'", "'*'", "'[ab].txt'"];
     for name in names.iter().chain(&["':(glob)**'", "':!a.txt'", "'\"quoted\\'"]) {
-        run(at, &format!("echo one > ./{name}"));
+        run_shell(path, &format!("echo one > ./{name}"));
     }
-    run(at, "mkdir x; echo x > x/.env");
-    assert_eq!(committed(at), (10, vec!["x/.env".to_owned()]));
-    assert_eq!(status(at), "?? x/.env\n");
-    run(at, "rm ./'*' ./-dash; echo two > \"$(printf 'not\\377utf')\"; echo two > ./':(glob)**'");
-    run(at, "git mv 'with space' '[renamed]'");
-    assert_eq!(committed(at).0, 6);
-    assert_eq!(status(at), "?? x/.env\n");
+    run_shell(path, "mkdir x; echo x > x/.env");
+    assert_eq!(commit_and_count(path), (10, vec!["x/.env".to_owned()]));
+    assert_eq!(status(path), "?? x/.env\n");
+    run_shell(path, "rm ./'*' ./-dash; echo two > \"$(printf 'not\\377utf')\"; echo two > ./':(glob)**'");
+    run_shell(path, "git mv 'with space' '[renamed]'");
+    assert_eq!(commit_and_count(path).0, 6);
+    assert_eq!(status(path), "?? x/.env\n");
 }
 
 #[test]
-fn files_and_folders_that_took_each_others_place_are_committed() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "mkdir d; echo x > d/x; git add -A; git commit -qm d; ln -s a.txt link");
-    run(at, "rm b.txt; mkdir b.txt; echo in > b.txt/in; rm -r d; echo d > d");
-    committed(at);
-    assert_eq!(status(at), "");
-    assert_eq!(last_commit(at), "D\tb.txt\nA\tb.txt/in\nA\td\nD\td/x\nA\tlink\n");
+fn files_and_folders_that_replaced_each_other_are_committed() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "mkdir d; echo x > d/x; git add -A; git commit -qm d; ln -s a.txt link");
+    run_shell(path, "rm b.txt; mkdir b.txt; echo in > b.txt/in; rm -r d; echo d > d");
+    commit_and_count(path);
+    assert_eq!(status(path), "");
+    assert_eq!(files_of_last_commit(path), "D\tb.txt\nA\tb.txt/in\nA\td\nD\td/x\nA\tlink\n");
 }
 
 #[test]
 fn hooks_run_if_the_user_allows_them() {
-    let folder = repository();
-    let at = folder.path();
-    hook(at, "pre-commit", "git diff --cached --name-only -- '*.js' > seen.log; cat >> seen.log");
-    hook(at, "post-commit", "exit 1");
-    run(at, "echo x > x.js; echo x > x.css");
-    assert_eq!(count(at, wip_with_hooks(at)).0, 2);
-    assert_eq!(run(at, "cat seen.log"), "x.js\n");
-    // A hook that changes what is committed.
-    hook(at, "pre-commit", "echo tidied > x.js; git add x.js");
-    run(at, "echo y > x.js");
-    assert_eq!(count(at, wip_with_hooks(at)).0, 1);
-    assert_eq!(run(at, "git show HEAD:x.js"), "tidied\n");
+    let folder = create_repository();
+    let path = folder.path();
+    write_hook(path, "pre-commit", "git diff --cached --name-only -- '*.js' > seen.log; cat >> seen.log");
+    write_hook(path, "post-commit", "exit 1");
+    run_shell(path, "echo x > x.js; echo x > x.css");
+    assert_eq!(expect_committed(path, commit_checkpoint_with_hooks(path)).0, 2);
+    assert_eq!(run_shell(path, "cat seen.log"), "x.js\n");
+    // A hook that changes the files of the commit.
+    write_hook(path, "pre-commit", "echo tidied > x.js; git add x.js");
+    run_shell(path, "echo y > x.js");
+    assert_eq!(expect_committed(path, commit_checkpoint_with_hooks(path)).0, 1);
+    assert_eq!(run_shell(path, "git show HEAD:x.js"), "tidied\n");
 }
 
 #[test]
-fn a_refusing_hook_leaves_everything_as_it_was_and_its_last_words_are_told() {
-    let folder = repository();
-    let at = folder.path();
-    run(
-        at,
+fn a_refusing_hook_changes_nothing_and_its_last_line_is_reported() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
         "echo s > s; git add s; echo S > s; echo 10 >> a.txt; echo new > new; rm b.txt; mkdir b.txt; echo x > b.txt/in",
     );
-    let before = (status(at), run(at, "git ls-files --stage"));
-    hook(
-        at,
+    let state_before = (status(path), run_shell(path, "git ls-files --stage"));
+    write_hook(
+        path,
         "pre-commit",
         "echo first; printf '\\033[31mlint:\\033[0m no %s\\n' \"$(seq -s, 200)\" >&2; exit 1",
     );
-    let why = refused(at);
-    assert!(why.starts_with("lint: no 1,2,3"), "{why}");
-    assert_eq!((status(at), run(at, "git ls-files --stage")), before);
-    assert_eq!(run(at, "cat new"), "new\n");
-    // Also when somebody else writes the index meanwhile: then his part stays.
+    let reason = expect_refusal_reason(path);
+    assert!(reason.starts_with("lint: no 1,2,3"), "{reason}");
+    assert_eq!((status(path), run_shell(path, "git ls-files --stage")), state_before);
+    assert_eq!(run_shell(path, "cat new"), "new\n");
+    // If another program writes the index meanwhile, its part stays.
     let script = "cp .git/index .git/i; GIT_INDEX_FILE=.git/i git add -f x.log; mv .git/i .git/index; exit 1";
-    run(at, "echo x > x.log");
-    hook(at, "pre-commit", script);
-    let _ = refused(at);
-    assert!(status(at).contains("?? new\n") && status(at).contains("A  x.log\n"), "{}", status(at));
+    run_shell(path, "echo x > x.log");
+    write_hook(path, "pre-commit", script);
+    let _ = expect_refusal_reason(path);
+    assert!(status(path).contains("?? new\n") && status(path).contains("A  x.log\n"), "{}", status(path));
 }
 
 #[test]
-fn without_a_name_or_with_a_locked_index_it_is_refused_and_everything_is_as_it_was() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "echo 10 >> a.txt; echo new > new");
-    let before = (status(at), run(at, "git ls-files --stage"));
-    run(at, "git config user.name ''");
-    let why = refused(at);
-    assert!(why.contains("empty ident name"), "{why}");
-    assert_eq!((status(at), run(at, "git ls-files --stage")), before);
-    run(at, "git config user.name n; git config user.email a@b; touch .git/index.lock");
-    assert!(refused(at).contains("index.lock"));
-    run(at, "test -f .git/index.lock && rm .git/index.lock");
-    assert_eq!((status(at), run(at, "git ls-files --stage")), before);
-    assert_eq!(committed(at).0, 2);
+fn without_an_identity_or_with_a_locked_index_nothing_changes() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "echo 10 >> a.txt; echo new > new");
+    let state_before = (status(path), run_shell(path, "git ls-files --stage"));
+    run_shell(path, "git config user.name ''");
+    let reason = expect_refusal_reason(path);
+    assert!(reason.contains("empty ident name"), "{reason}");
+    assert_eq!((status(path), run_shell(path, "git ls-files --stage")), state_before);
+    run_shell(path, "git config user.name n; git config user.email a@b; touch .git/index.lock");
+    assert!(expect_refusal_reason(path).contains("index.lock"));
+    run_shell(path, "test -f .git/index.lock && rm .git/index.lock");
+    assert_eq!((status(path), run_shell(path, "git ls-files --stage")), state_before);
+    assert_eq!(commit_and_count(path).0, 2);
 }
 
 #[test]
 fn a_first_commit_that_fails_leaves_no_index_behind() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path();
-    run(at, INIT);
-    run(at, "echo a > a");
-    hook(at, "pre-commit", "exit 1");
-    let _ = refused(at);
-    assert_eq!(status(at), "?? a\n");
-    assert!(!at.join(".git/index").exists() && !at.join(".git/index.lock").exists());
+    let path = folder.path();
+    run_shell(path, INIT);
+    run_shell(path, "echo a > a");
+    write_hook(path, "pre-commit", "exit 1");
+    let _ = expect_refusal_reason(path);
+    assert_eq!(status(path), "?? a\n");
+    assert!(!path.join(".git/index").exists() && !path.join(".git/index.lock").exists());
 }
 
 #[test]
-fn a_hook_that_hangs_is_ended_at_the_deadline_and_may_tidy_up() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "echo 10 >> a.txt; echo new > new");
-    let before = (status(at), run(at, "git ls-files --stage"));
-    hook(at, "pre-commit", "trap 'sleep 0.3; echo tidy > tidy.log; exit 1' TERM; sleep 60 & wait");
-    let started = Instant::now();
-    let outcome = commit_within(at, "wip", &is_ours, AllowedPrograms::All, Duration::from_millis(500));
-    assert_eq!(outcome, Wip::Refused { why: "the commit took longer than 0 seconds".into() });
-    assert!(started.elapsed() < Duration::from_secs(15));
-    assert_eq!(run(at, "cat tidy.log"), "tidy\n");
-    assert_eq!((status(at), run(at, "git ls-files --stage")), before);
-    assert!(!at.join(".git/index.lock").exists());
-    // A commit that stands is one, whatever comes after it.
-    hook(at, "pre-commit", "exit 0");
-    hook(at, "post-commit", "sleep 60");
-    let outcome = commit_within(at, "wip", &is_ours, AllowedPrograms::All, Duration::from_secs(2));
-    assert!(matches!(outcome, Wip::Committed { files: 2, .. }), "{outcome:?}");
-    assert_eq!(status(at), "");
+fn a_hanging_hook_is_ended_at_the_timeout_and_may_clean_up() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "echo 10 >> a.txt; echo new > new");
+    let state_before = (status(path), run_shell(path, "git ls-files --stage"));
+    write_hook(path, "pre-commit", "trap 'sleep 0.3; echo tidy > tidy.log; exit 1' TERM; sleep 60 & wait");
+    let started_at = Instant::now();
+    let outcome = commit_wip_with_timeout(
+        path,
+        "wip",
+        &is_own_file,
+        AllowedPrograms::AllPrograms,
+        Duration::from_millis(500),
+    );
+    assert_eq!(outcome, WipCommitOutcome::Refused { reason: "the commit took longer than 0 seconds".into() });
+    assert!(started_at.elapsed() < Duration::from_secs(15));
+    assert_eq!(run_shell(path, "cat tidy.log"), "tidy\n");
+    assert_eq!((status(path), run_shell(path, "git ls-files --stage")), state_before);
+    assert!(!path.join(".git/index.lock").exists());
+    // A commit that exists counts, whatever its hooks do afterwards.
+    write_hook(path, "pre-commit", "exit 0");
+    write_hook(path, "post-commit", "sleep 60");
+    let outcome = commit_wip_with_timeout(
+        path,
+        "wip",
+        &is_own_file,
+        AllowedPrograms::AllPrograms,
+        Duration::from_secs(2),
+    );
+    assert!(matches!(outcome, WipCommitOutcome::Committed { file_count: 2, .. }), "{outcome:?}");
+    assert_eq!(status(path), "");
 }
 
 #[test]
-fn a_message_is_taken_as_it_is() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, "echo 10 >> a.txt");
+fn the_commit_message_is_used_unchanged() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "echo 10 >> a.txt");
     let message = "-wip \"$HOME\"\n\nsecond line";
     assert!(matches!(
-        commit_wip(at, message, &is_ours, AllowedPrograms::TrustedDrivers),
-        Wip::Committed { .. }
+        commit_wip(path, message, &is_own_file, AllowedPrograms::TrustedDrivers),
+        WipCommitOutcome::Committed { .. }
     ));
-    assert_eq!(run(at, "git log -1 --format=%B").trim(), message);
+    assert_eq!(run_shell(path, "git log -1 --format=%B").trim(), message);
 }
 
 #[test]
-fn a_submodule_is_committed_by_its_commit_only() {
-    let folder = repository();
-    let at = folder.path();
-    run(
-        at,
+fn of_a_submodule_only_its_commit_is_committed() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
         "git init -q sub; cd sub; git config user.email a@b; git config user.name n; echo x > x; git add x; git commit -qm x",
     );
-    run(
-        at,
+    run_shell(
+        path,
         "git -c advice.addEmbeddedRepo=false add sub; git commit -qm sub; echo y > sub/x; echo z > sub/z",
     );
-    assert_eq!(wip(at), Wip::Nothing);
-    run(at, "cd sub; git commit -qam y");
-    assert_eq!(committed(at), (1, vec![]));
-    assert_eq!(last_commit(at), "M\tsub\n");
+    assert_eq!(commit_checkpoint(path), WipCommitOutcome::NothingToCommit);
+    run_shell(path, "cd sub; git commit -qam y");
+    assert_eq!(commit_and_count(path), (1, vec![]));
+    assert_eq!(files_of_last_commit(path), "M\tsub\n");
 }
 
-/// Writes in capitals.
-const UPPER: &str = "git config filter.up.clean 'tr a-z A-Z'; ";
+/// A filter that stores upper case.
+const CONFIGURE_UPPERCASE_FILTER: &str = "git config filter.up.clean 'tr a-z A-Z'; ";
 
 #[test]
 fn a_file_is_committed_through_its_filter() {
-    let folder = repository();
-    let at = folder.path();
-    run(at, &format!("{UPPER} echo '*.up filter=up' > .gitattributes; echo one > new.up; echo two > a.txt"));
-    assert_eq!(committed(at), (3, vec![]));
-    assert_eq!(run(at, "git show HEAD:new.up; git show HEAD:a.txt"), "ONE\ntwo\n");
-    run(at, "sleep 0.01; touch new.up");
-    assert_eq!(wip(at), Wip::Nothing, "its filter says that nothing has changed");
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
+        &format!(
+            "{CONFIGURE_UPPERCASE_FILTER} echo '*.up filter=up' > .gitattributes; echo one > new.up; echo two > a.txt"
+        ),
+    );
+    assert_eq!(commit_and_count(path), (3, vec![]));
+    assert_eq!(run_shell(path, "git show HEAD:new.up; git show HEAD:a.txt"), "ONE\ntwo\n");
+    run_shell(path, "sleep 0.01; touch new.up");
+    assert_eq!(
+        commit_checkpoint(path),
+        WipCommitOutcome::NothingToCommit,
+        "its filter says that nothing has changed"
+    );
 }
 
 #[test]
-fn a_file_whose_filter_fails_or_is_missing_or_was_taken_away_is_left_out() {
+fn a_file_whose_filter_fails_is_missing_or_was_removed_is_left_out() {
     for (line, left_out) in [
         ("git config filter.f.clean false", &["b.f", "c.f"][..]),
         ("git config filter.f.clean 'grep -v b'", &["b.f", "c.f"]),
@@ -410,31 +437,31 @@ fn a_file_whose_filter_fails_or_is_missing_or_was_taken_away_is_left_out() {
         ("git config filter.f.clean ''", &["b.f", "c.f"]),
         ("git config filter.f.clean cat", &[]),
     ] {
-        let folder = repository();
-        let at = folder.path();
-        run(at, "echo '*.f filter=f' > .gitattributes; echo b > b.f; git add -A; git commit -qm b");
-        run(at, line);
-        // Of the same length: git has to look into it.
-        run(
-            at,
+        let folder = create_repository();
+        let path = folder.path();
+        run_shell(path, "echo '*.f filter=f' > .gitattributes; echo b > b.f; git add -A; git commit -qm b");
+        run_shell(path, line);
+        // The same length: git has to compare the contents.
+        run_shell(
+            path,
             "echo x > a.txt; echo b > new; echo c > c.f; printf 'b' > b.f; echo >> b.f; touch -d 2020-01-01 b.f; echo bb > b.f",
         );
-        let (files, mut found) = committed(at);
-        found.sort();
+        let (files, mut left_out_files) = commit_and_count(path);
+        left_out_files.sort();
         assert_eq!(
-            (files, found.iter().map(String::as_str).collect::<Vec<_>>()),
+            (files, left_out_files.iter().map(String::as_str).collect::<Vec<_>>()),
             (4 - left_out.len(), left_out.to_vec()),
             "{line}"
         );
-        let tree = run(at, "git ls-tree -r --name-only HEAD");
+        let tree = run_shell(path, "git ls-tree -r --name-only HEAD");
         assert_eq!(tree.contains("c.f"), left_out.is_empty(), "{line}: {tree}");
     }
-    let folder = repository();
-    let at = folder.path();
-    run(
-        at,
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
         &format!(
-            "{UPPER} echo '*.up filter=up' > .gitattributes; echo a > a.up; git add -A; git commit -qm up"
+            "{CONFIGURE_UPPERCASE_FILTER} echo '*.up filter=up' > .gitattributes; echo a > a.up; git add -A; git commit -qm up"
         ),
     );
     for change in [
@@ -443,62 +470,65 @@ fn a_file_whose_filter_fails_or_is_missing_or_was_taken_away_is_left_out() {
         "ln -sf /dev/null .gitattributes",
         "echo >> .gitattributes; echo '*.up -filter' > .git/info/attributes",
     ] {
-        run(at, &format!("{change}; echo in the clear > a.up; echo new > new.up"));
-        let (files, mut left_out) = committed(at);
+        run_shell(path, &format!("{change}; echo in the clear > a.up; echo new > new.up"));
+        let (files, mut left_out) = commit_and_count(path);
         left_out.sort();
         assert_eq!((files, left_out), (1, vec!["a.up".to_owned(), "new.up".to_owned()]), "{change}");
-        run(at, "git reset -q --hard HEAD~1");
+        run_shell(path, "git reset -q --hard HEAD~1");
     }
 }
 
 #[test]
 fn files_are_left_out_if_the_attributes_of_head_cannot_be_read() {
-    let folder = repository();
-    let at = folder.path();
-    run(
-        at,
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
         &format!(
-            "{UPPER} mkdir -p in/side; echo '*.up filter=up' > in/.gitattributes; echo a > in/side/a.up; git add -A; git commit -qm up"
+            "{CONFIGURE_UPPERCASE_FILTER} mkdir -p in/side; echo '*.up filter=up' > in/.gitattributes; echo a > in/side/a.up; git add -A; git commit -qm up"
         ),
     );
-    run(at, "id=$(git rev-parse HEAD:in/.gitattributes); rm -f .git/objects/$(echo $id | sed 's,^..,&/,')");
-    run(at, "rm in/.gitattributes; echo in the clear > in/side/a.up");
-    let (_, left_out) = committed(at);
+    run_shell(
+        path,
+        "id=$(git rev-parse HEAD:in/.gitattributes); rm -f .git/objects/$(echo $id | sed 's,^..,&/,')",
+    );
+    run_shell(path, "rm in/.gitattributes; echo in the clear > in/side/a.up");
+    let (_, left_out) = commit_and_count(path);
     assert_eq!(left_out, ["in/side/a.up"]);
-    assert_eq!(run(at, "git show HEAD:in/side/a.up"), "A\n");
-    assert_eq!(run(at, "ls .git | grep -c plimsoll || true"), "0\n", "no index of ours stays");
+    assert_eq!(run_shell(path, "git show HEAD:in/side/a.up"), "A\n");
+    assert_eq!(run_shell(path, "ls .git | grep -c plimsoll || true"), "0\n", "no index of ours stays");
 }
 
 #[test]
-fn a_filter_that_fails_does_not_keep_the_rest_from_being_committed() {
-    let folder = repository();
-    let at = folder.path();
-    run(
-        at,
+fn a_failing_filter_does_not_prevent_the_commit_of_other_files() {
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
         "git config filter.f.clean cat; echo '*.f filter=f' > .gitattributes; echo b > b.f; git add -A; git commit -qm b",
     );
-    run(at, "git config filter.f.clean false; git config filter.f.required true");
-    run(at, "echo c > b.f; touch -d 2020-01-01 b.f; echo 10 >> a.txt");
-    assert_eq!(committed(at), (1, vec!["b.f".to_owned()]));
-    assert_eq!(run(at, "git show HEAD:b.f"), "b\n");
+    run_shell(path, "git config filter.f.clean false; git config filter.f.required true");
+    run_shell(path, "echo c > b.f; touch -d 2020-01-01 b.f; echo 10 >> a.txt");
+    assert_eq!(commit_and_count(path), (1, vec!["b.f".to_owned()]));
+    assert_eq!(run_shell(path, "git show HEAD:b.f"), "b\n");
 }
 
 #[test]
-fn in_a_repository_made_since_nothing_that_it_names_runs() {
+fn nothing_runs_in_a_repository_that_was_created_during_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    let at = folder.path().canonicalize().unwrap();
-    let sh = |line: &str| {
-        let outcome = crate::shell(line, &at, Duration::from_secs(20));
+    let path = folder.path().canonicalize().unwrap();
+    let run_shell = |line: &str| {
+        let outcome = crate::run_user_shell_command(line, &path, Duration::from_secs(20));
         assert!(outcome.succeeded(), "{line}: {}", String::from_utf8_lossy(&outcome.stderr));
     };
-    sh(
+    run_shell(
         "git init -q -b main; git config user.email a@b; git config user.name n; echo a > a; git add -A; git commit -qm First",
     );
-    let name = format!("sprung-{}", at.file_name().unwrap().to_string_lossy());
-    let program = at.join(".git/trap.sh");
-    sh(&format!(
-        "printf '#!/bin/sh\\ntouch {}/{name}\\ncat\\n' > {}; chmod +x {}",
-        at.parent().unwrap().display(),
+    let marker_name = format!("sprung-{}", path.file_name().unwrap().to_string_lossy());
+    let program = path.join(".git/trap.sh");
+    run_shell(&format!(
+        "printf '#!/bin/sh\\ntouch {}/{marker_name}\\ncat\\n' > {}; chmod +x {}",
+        path.parent().unwrap().display(),
         program.display(),
         program.display()
     ));
@@ -510,26 +540,29 @@ fn in_a_repository_made_since_nothing_that_it_names_runs() {
         "post-index-change",
         "reference-transaction",
     ] {
-        sh(&format!("cp .git/trap.sh .git/hooks/{hook}"));
+        run_shell(&format!("cp .git/trap.sh .git/hooks/{hook}"));
     }
-    sh(
+    run_shell(
         "for key in filter.evil.clean filter.evil.process core.fsmonitor gpg.program core.editor diff.external; do git -c core.hooksPath= config $key $PWD/.git/trap.sh; done; git config commit.gpgSign true; git config filter.evil.required true",
     );
-    sh("echo '*.x filter=evil' > .gitattributes; echo x > b.x; echo new > c; echo more >> a");
-    let sprung = at.parent().unwrap().join(&name);
-    let _ = std::fs::remove_file(&sprung);
-    let done = commit_wip(&at, "wip", &|_| false, AllowedPrograms::Nothing);
-    assert!(!sprung.exists(), "{done:?}");
-    let Wip::Committed { files, left_out, .. } = done else { panic!("{done:?}") };
+    run_shell("echo '*.x filter=evil' > .gitattributes; echo x > b.x; echo new > c; echo more >> a");
+    let marker_file = path.parent().unwrap().join(&marker_name);
+    let _ = std::fs::remove_file(&marker_file);
+    let outcome = commit_wip(&path, "wip", &|_| false, AllowedPrograms::NoPrograms);
+    assert!(!marker_file.exists(), "{outcome:?}");
+    let WipCommitOutcome::Committed { file_count: files, excluded_files: left_out, .. } = outcome else {
+        panic!("{outcome:?}")
+    };
     assert_eq!((files, left_out.len()), (3, 1), "{left_out:?}");
     assert!(left_out[0].contains("b.x"), "{left_out:?}");
-    // The same traps are live if the user allows everything.
-    let done = commit_wip(&at, "wip", &|_| false, AllowedPrograms::All);
-    assert!(sprung.exists(), "{done:?}");
-    let _ = std::fs::remove_file(&sprung);
+    // The same traps work if the user allows all programs.
+    let outcome = commit_wip(&path, "wip", &|_| false, AllowedPrograms::AllPrograms);
+    assert!(marker_file.exists(), "{outcome:?}");
+    let _ = std::fs::remove_file(&marker_file);
 }
 
-/// What a session in the sandbox can write, and what would start it when we commit. `LOG` is a file outside of the project.
+/// Attacks: files that a session in the sandbox can write, and what would start them at a commit. `LOG` is a
+/// file outside of the project.
 const ATTACKS: [(&str, &str); 12] = [
     (
         "a folder of hooks in the tree",
@@ -568,8 +601,8 @@ fn a_commit_runs_nothing_that_a_session_can_have_written() {
     for (name, attack) in ATTACKS {
         let outside = tempfile::tempdir().unwrap();
         let log = outside.path().join("ran");
-        let folder = repository();
-        let at = folder.path();
+        let folder = create_repository();
+        let path = folder.path();
         let script = "printf '#!/bin/sh\\ntouch LOG\\ncat\\n'";
         let mut lines = String::new();
         for line in attack.split("; ") {
@@ -586,20 +619,26 @@ fn a_commit_runs_nothing_that_a_session_can_have_written() {
             };
             lines += &format!("{line}\n");
         }
-        run(at, &lines.replace("LOG", &log.to_string_lossy()));
-        run(at, "echo '*.x filter=x' > .git/info/attributes; echo secret > b.x; echo more >> a.txt");
+        run_shell(path, &lines.replace("LOG", &log.to_string_lossy()));
+        run_shell(path, "echo '*.x filter=x' > .git/info/attributes; echo secret > b.x; echo more >> a.txt");
         let _ = std::fs::remove_file(&log);
-        let made = wip(at);
+        let outcome = commit_checkpoint(path);
         assert!(!log.exists(), "{name}: it ran");
-        let Wip::Committed { left_out, forbidden_filters, .. } = made else { panic!("{name}: {made:?}") };
+        let WipCommitOutcome::Committed { excluded_files: left_out, forbidden_filters, .. } = outcome else {
+            panic!("{name}: {outcome:?}")
+        };
         // Nothing is committed unfiltered.
         assert_eq!(left_out, ["b.x"], "{name}");
         let is_configured = attack.contains("filter.x");
         assert_eq!(forbidden_filters, if is_configured { vec!["x"] } else { Vec::new() }, "{name}");
-        // The trap is a real one: git itself, or the user's word, springs it.
-        run(at, "echo again >> a.txt");
-        let _ = wip_with_hooks(at);
-        let _ = crate::shell("git add -A; git commit -qm all; git status", at, Duration::from_secs(20));
+        // The trap works: it is triggered by git itself or with the user's permission.
+        run_shell(path, "echo again >> a.txt");
+        let _ = commit_checkpoint_with_hooks(path);
+        let _ = crate::run_user_shell_command(
+            "git add -A; git commit -qm all; git status",
+            path,
+            Duration::from_secs(20),
+        );
         assert!(log.exists(), "{name}: the trap is none");
     }
 }
@@ -607,25 +646,29 @@ fn a_commit_runs_nothing_that_a_session_can_have_written() {
 #[test]
 fn a_commit_takes_no_file_from_outside_the_working_tree() {
     let outside = tempfile::tempdir().unwrap();
-    run(outside.path(), "echo private > a.txt; echo private > c.txt");
-    let folder = repository();
-    let at = folder.path();
-    run(at, "git config extensions.worktreeConfig true; echo more >> a.txt");
-    run(at, &format!("git config --worktree core.worktree '{}'", outside.path().display()));
-    assert_eq!(committed(at), (1, vec![]));
-    run(at, "git config --worktree --unset core.worktree");
-    assert!(!run(at, "git show HEAD:a.txt; git ls-tree HEAD").contains("private"), "{}", last_commit(at));
-    assert_eq!(last_commit(at), "M\ta.txt\n");
+    run_shell(outside.path(), "echo private > a.txt; echo private > c.txt");
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(path, "git config extensions.worktreeConfig true; echo more >> a.txt");
+    run_shell(path, &format!("git config --worktree core.worktree '{}'", outside.path().display()));
+    assert_eq!(commit_and_count(path), (1, vec![]));
+    run_shell(path, "git config --worktree --unset core.worktree");
+    assert!(
+        !run_shell(path, "git show HEAD:a.txt; git ls-tree HEAD").contains("private"),
+        "{}",
+        files_of_last_commit(path)
+    );
+    assert_eq!(files_of_last_commit(path), "M\ta.txt\n");
 }
 
 #[test]
 fn replaced_objects_and_grafts_do_not_change_what_is_committed() {
-    let folder = repository();
-    let at = folder.path();
-    run(
-        at,
+    let folder = create_repository();
+    let path = folder.path();
+    run_shell(
+        path,
         "git replace $(git rev-parse HEAD:b.txt) $(echo evil | git hash-object -w --stdin); echo more >> a.txt",
     );
-    assert_eq!(committed(at), (1, vec![]));
-    assert_eq!(run(at, "GIT_NO_REPLACE_OBJECTS=1 git show HEAD:b.txt"), "b\n");
+    assert_eq!(commit_and_count(path), (1, vec![]));
+    assert_eq!(run_shell(path, "GIT_NO_REPLACE_OBJECTS=1 git show HEAD:b.txt"), "b\n");
 }

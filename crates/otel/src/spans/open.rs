@@ -4,7 +4,7 @@ use crate::attributes::{Attributes, clean};
 use crate::ids::bytes_of;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status, span::SpanKind};
-use plimsoll_policy::telemetry::trace::Trace;
+use plimsoll_policy::telemetry::trace::TraceContext;
 
 #[derive(Debug, Clone)]
 pub(super) struct Open {
@@ -27,10 +27,10 @@ impl Open {
         self.failure = Some(clean(why));
     }
 
-    pub(super) fn end(self, trace: &Trace, at: u64) -> Span {
+    pub(super) fn end(self, trace: &TraceContext, at: u64) -> Span {
         let status = self.failure.map(|message| Status { message, code: StatusCode::Error.into() });
         Span {
-            trace_id: bytes_of(&trace.id),
+            trace_id: bytes_of(&trace.trace_id),
             span_id: bytes_of(&self.id),
             parent_span_id: bytes_of(&self.parent),
             name: self.name.to_owned(),

@@ -5,7 +5,7 @@ use plimsoll_domain::journal::StreamEntry;
 /// What a run tells, a line an event; the second of 2026-01-07T10:00 stands before it.
 fn played(trace: &str, lines: &[(u32, &str)]) -> Vec<Span> {
     let run_id = RunId::from("r1");
-    let mut spans = Spans::of(&run_id, Trace::of(&run_id, Some(trace)));
+    let mut spans = Spans::of(&run_id, TraceContext::for_run(&run_id, Some(trace)));
     let mut all = Vec::new();
     for (second, facts) in lines {
         let line = format!(
@@ -13,7 +13,7 @@ fn played(trace: &str, lines: &[(u32, &str)]) -> Vec<Span> {
             second / 60,
             second % 60
         );
-        let entry = StreamEntry::read(line.as_bytes()).expect("an entry");
+        let entry = StreamEntry::from_line_bytes(line.as_bytes()).expect("an entry");
         all.extend(spans.take(&entry));
     }
     all.extend(spans.cut_off(u64::MAX));
@@ -103,7 +103,7 @@ fn a_run_is_a_tree_of_iterations_with_their_checkpoints_gates_and_verify_command
     );
     let run_id = RunId::from("r1");
     let iteration = &spans[5];
-    assert_eq!(iteration.span_id, crate::ids::bytes_of(&trace::session(&run_id, &"s-1".into())));
+    assert_eq!(iteration.span_id, crate::ids::bytes_of(&trace::session_span_id(&run_id, &"s-1".into())));
     assert_eq!(attribute(iteration, "plimsoll.item"), Some(Any::StringValue("Item one".to_owned())));
     assert_eq!(attribute(iteration, "plimsoll.tokens"), Some(Any::IntValue(9)));
     assert_eq!(attribute(iteration, "plimsoll.model"), Some(Any::StringValue("opus".to_owned())));
@@ -140,7 +140,7 @@ fn a_run_of_several_workers_has_its_items_and_merges() {
             "plimsoll run < -, 0-12",
         ]
     );
-    assert_eq!(spans[4].span_id, crate::ids::bytes_of(&trace::item(&"r1".into(), 2, 2)));
+    assert_eq!(spans[4].span_id, crate::ids::bytes_of(&trace::item_span_id(&"r1".into(), 2, 2)));
 }
 
 #[test]
@@ -171,9 +171,12 @@ fn a_run_that_goes_on_is_below_its_first_process_and_what_that_began_below_the_s
     ];
     let spans = played("", &lines);
     assert_eq!(told(&spans)[..2], ["gate < iteration, 9-10".to_owned(), "iteration < -, 0-10".to_owned()]);
-    assert_eq!(spans[1].parent_span_id, crate::ids::bytes_of(&trace::session(&run_id, &"s-3".into())));
+    assert_eq!(
+        spans[1].parent_span_id,
+        crate::ids::bytes_of(&trace::session_span_id(&run_id, &"s-3".into()))
+    );
     // Its process was killed: that is said, and all of it is there.
-    assert_eq!(spans[2].parent_span_id, crate::ids::bytes_of(&trace::run(&run_id)));
+    assert_eq!(spans[2].parent_span_id, crate::ids::bytes_of(&trace::run_span_id(&run_id)));
     assert_eq!(spans[2].status.as_ref().unwrap().message, "the process of the run ended without a word");
     // In a trace of the user's it is below what they have named.
     let header = format!("00-{}-{}-01", "ab".repeat(16), "cd".repeat(8));

@@ -1,6 +1,6 @@
-//! `plimsoll-hook`: all hook programs, by the name under which it is started.
+//! `plimsoll-hook`: all hook programs; the name under which it is started selects one.
 
-/// A static program has musl's allocator otherwise, which takes three times as long and a third of a hook's time.
+/// Replaces musl's allocator in static builds: it takes three times as long, a third of a hook's run time.
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 

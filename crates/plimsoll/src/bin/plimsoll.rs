@@ -1,6 +1,6 @@
 //! `plimsoll`: the command.
 
-/// A static program has musl's allocator otherwise, which asks the system for every larger piece.
+/// Replaces musl's allocator in static builds, which makes a system call for every larger allocation.
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 

@@ -1,30 +1,29 @@
-//! The tables as text: paragraphs of a question and what is answered.
+//! Parses the tables: paragraphs of a query and its expected results.
 
 use std::fmt;
 
-/// A question and its answers.
+/// A query and its expected results.
 #[derive(Debug)]
 pub(crate) struct Paragraph {
-    /// Options and the document.
-    pub(crate) given: &'static str,
-    /// The filter.
+    /// Options and the name of the document.
+    pub(crate) options: &'static str,
     pub(crate) filter: &'static str,
-    /// What is answered.
-    pub(crate) lines: Vec<&'static str>,
+    /// The expected results.
+    pub(crate) expected_lines: Vec<&'static str>,
 }
 
-/// The paragraphs of a table; lines with `#` are for people.
-pub(crate) fn read(table: &'static str) -> Vec<Paragraph> {
-    let paragraph = |text: &'static str| {
+/// Parses the paragraphs of a table. Lines with `#` are comments.
+pub(crate) fn parse_paragraphs(table: &'static str) -> Vec<Paragraph> {
+    let parse_paragraph = |text: &'static str| {
         let mut lines = text.lines().filter(|line| !line.starts_with('#'));
-        let (given, filter) = lines.next()?.split_once(": ")?;
-        Some(Paragraph { given, filter, lines: lines.collect() })
+        let (options, filter) = lines.next()?.split_once(": ")?;
+        Some(Paragraph { options, filter, expected_lines: lines.collect() })
     };
-    table.split("\n\n").filter_map(paragraph).collect()
+    table.split("\n\n").filter_map(parse_paragraph).collect()
 }
 
 impl fmt::Display for Paragraph {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}\n{}", self.given, self.filter, self.lines.join("\n"))
+        write!(formatter, "{}: {}\n{}", self.options, self.filter, self.expected_lines.join("\n"))
     }
 }

@@ -1,40 +1,39 @@
-//! The client: there, and which one.
+//! Checks the client: whether it is installed, and its version.
 
 use super::{Finding, Section};
-use plimsoll_protocol::settings::{FIRST_MODERN, HookSupport, parse_version};
+use plimsoll_protocol::settings::{FIRST_MODERN_VERSION, HookSupport, parse_version};
 
-/// The client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientFacts {
-    /// The client that the user asked for; none if nobody named one.
-    pub named: Option<String>,
-    /// Where it was found; none if it was not.
+    /// The program that the user named with `--client`; `None` if the default is used.
+    pub requested_program: Option<String>,
+    /// Where the program was found; `None` if it was not.
     pub path: Option<String>,
-    /// What it says of itself.
-    pub version: Option<String>,
+    /// The output of its `--version`.
+    pub version_text: Option<String>,
 }
 
 impl ClientFacts {
-    /// The three numbers of its version.
-    pub fn numbers(&self) -> Option<(u32, u32, u32)> {
-        parse_version(self.version.as_deref()?)
+    /// Returns its version as three numbers; `None` if it reports none.
+    pub fn version_numbers(&self) -> Option<(u32, u32, u32)> {
+        parse_version(self.version_text.as_deref()?)
     }
 
-    /// Which of our templates it understands. Without a client, the newest.
-    pub fn era(&self) -> HookSupport {
-        match (&self.path, &self.version) {
+    /// Returns which hooks the client supports. Without a client, assumes the newest.
+    pub fn hook_support(&self) -> HookSupport {
+        match (&self.path, &self.version_text) {
             (None, _) => HookSupport::Modern,
-            (_, version) => HookSupport::of_client(version.as_deref().unwrap_or_default()),
+            (_, version) => HookSupport::from_client_version(version.as_deref().unwrap_or_default()),
         }
     }
 }
 
-pub(super) fn section(facts: &ClientFacts) -> Section {
+pub(super) fn check_client(facts: &ClientFacts) -> Section {
     let Some(path) = &facts.path else {
-        let finding = match &facts.named {
-            Some(named) => Finding::problem(
+        let finding = match &facts.requested_program {
+            Some(program) => Finding::problem(
                 "client.missing",
-                format!("`{named}` is not a program"),
+                format!("`{program}` is not a program"),
                 "name the client's own program: `plimsoll doctor --client PATH`",
             ),
             None => Finding::problem(
@@ -45,39 +44,43 @@ pub(super) fn section(facts: &ClientFacts) -> Section {
         };
         return Section::new("Client", "none", vec![finding]);
     };
-    let (Some(version), Some(_)) = (&facts.version, facts.numbers()) else {
+    let (Some(version_text), Some(_)) = (&facts.version_text, facts.version_numbers()) else {
         let finding = Finding::problem(
             "client.silent",
             "the client does not report its version",
             "check the output of `claude --version`; until then `plimsoll init` writes the entries that every version understands",
         );
-        return Section::new("Client", path.clone(), vec![finding.at(path.clone())]);
+        return Section::new("Client", path.clone(), vec![finding.with_path(path.clone())]);
     };
-    let short = version.split_whitespace().next().unwrap_or(version);
-    if let Some(words) = crate::client::too_old(version) {
-        let finding = Finding::problem("client.too_old", words, crate::client::UPDATE);
-        return Section::new("Client", format!("Claude Code {short} ({path})"), vec![finding]);
+    let short_version = version_text.split_whitespace().next().unwrap_or(version_text);
+    if let Some(reason) = crate::client::too_old_reason(version_text) {
+        let finding = Finding::problem("client.too_old", reason, crate::client::UPDATE_ADVICE);
+        return Section::new("Client", format!("Claude Code {short_version} ({path})"), vec![finding]);
     }
-    let first = crate::client::dotted(FIRST_MODERN);
-    let classic = (facts.era() == HookSupport::Classic).then(|| {
+    let first_modern = crate::client::format_version(FIRST_MODERN_VERSION);
+    let classic_warning = (facts.hook_support() == HookSupport::Classic).then(|| {
         Finding::warning(
             "client.classic",
             format!(
-                "the client is older than {first}: usage is measured after each tool, there is no working memory, and limits are recognised only from its output"
+                "the client is older than {first_modern}: usage is measured after each tool, there is no working memory, and limits are recognised only from its output"
             ),
-            crate::client::UPDATE,
+            crate::client::UPDATE_ADVICE,
         )
     });
-    Section::new("Client", format!("Claude Code {short} ({path})"), classic.into_iter().collect())
+    Section::new(
+        "Client",
+        format!("Claude Code {short_version} ({path})"),
+        classic_warning.into_iter().collect(),
+    )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
 
     #[test]
-    fn a_client_is_missing_silent_old_or_well() {
+    fn a_client_is_missing_silent_too_old_classic_or_current() {
         for (path, version, expected) in [
             (None, None, vec!["client.missing"]),
             (Some("/bin/claude"), None, vec!["client.silent"]),
@@ -86,10 +89,13 @@ mod tests {
             (Some("/bin/claude"), Some("1.0.128 (Claude Code)"), vec!["client.classic"]),
             (Some("/bin/claude"), Some("2.1.329 (Claude Code)"), vec![]),
         ] {
-            let own = |text: Option<&str>| text.map(str::to_owned);
-            let section =
-                section(&ClientFacts { path: own(path), version: own(version), ..ClientFacts::default() });
-            assert_eq!(codes(&section), expected, "{section:?}");
+            let owned = |text: Option<&str>| text.map(str::to_owned);
+            let section = check_client(&ClientFacts {
+                path: owned(path),
+                version_text: owned(version),
+                ..ClientFacts::default()
+            });
+            assert_eq!(finding_codes(&section), expected, "{section:?}");
         }
     }
 }

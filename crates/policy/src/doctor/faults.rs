@@ -1,93 +1,109 @@
-//! What went wrong with our hooks lately: what they said themselves, and what the client says of them.
+//! Recent failures of Plimsoll's hooks, as recorded by the hooks themselves and by the client.
 
 use super::{Finding, Section};
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 use plimsoll_domain::{Fault, Timestamp};
 
-/// What the client's transcript says of a hook of ours.
+/// A failure of one of Plimsoll's hooks, as recorded in the client's transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientFault {
-    /// When, RFC 3339; empty if it does not say.
-    pub at: Timestamp,
-    /// What was started.
+    /// When it happened, RFC 3339; empty if unknown.
+    pub occurred_at: Timestamp,
+    /// The command that the client ran.
     pub command: String,
-    /// What became of it.
-    pub what: String,
+    /// The client's description of the failure.
+    pub error: String,
 }
 
-/// What went wrong lately.
 #[derive(Debug, Clone, Default)]
 pub struct FaultFacts {
-    /// What our hooks said, oldest first.
-    pub own: Vec<Fault>,
-    /// What the client says of them in the current session, oldest first.
-    pub of_client: Vec<ClientFault>,
-    /// A day ago, RFC 3339: what is older is only noted.
-    pub since: Timestamp,
+    /// Faults recorded by the hooks, oldest first.
+    pub own_faults: Vec<Fault>,
+    /// Failures recorded by the client in the current session, oldest first.
+    pub client_faults: Vec<ClientFault>,
+    /// A day ago, RFC 3339. Older faults are reported only as a note.
+    pub recent_since: Timestamp,
 }
 
-pub(super) fn section(facts: &FaultFacts) -> Section {
-    let recent = facts.own.iter().filter(|fault| fault.at > facts.since).count();
+pub(super) fn check_faults(facts: &FaultFacts) -> Section {
+    let recent_count = facts.own_faults.iter().filter(|fault| fault.occurred_at > facts.recent_since).count();
     let mut findings = Vec::new();
-    if let Some(last) = facts.own.last() {
-        let what = format!("{} at {}: {}", last.program, last.at, clip(&one_line(&last.what), 200));
-        let todo = "fix what it names; all recorded faults are in .claude/plimsoll/faults.jsonl";
-        findings.push(match recent {
-            0 => Finding::note("faults.old", format!("the last fault is more than a day old: {what}"), todo),
-            1 => Finding::warning("faults.recent", what, todo),
-            more => {
-                Finding::warning("faults.recent", format!("{what} (the last of {more} within a day)"), todo)
-            }
+    if let Some(last_fault) = facts.own_faults.last() {
+        let message = format!(
+            "{} at {}: {}",
+            last_fault.program,
+            last_fault.occurred_at,
+            truncate_end(&to_single_line(&last_fault.message), 200)
+        );
+        let advice = "fix what it names; all recorded faults are in .claude/plimsoll/faults.jsonl";
+        findings.push(match recent_count {
+            0 => Finding::note(
+                "faults.old",
+                format!("the last fault is more than a day old: {message}"),
+                advice,
+            ),
+            1 => Finding::warning("faults.recent", message, advice),
+            fault_count => Finding::warning(
+                "faults.recent",
+                format!("{message} (the last of {fault_count} within a day)"),
+                advice,
+            ),
         });
     }
-    if let Some(last) = facts.of_client.last() {
-        let count = counted(facts.of_client.len(), "time");
-        let what = format!(
-            "the client could not run `{}` ({count} in this session): {}",
-            clip(&one_line(&last.command), 100),
-            clip(&one_line(&last.what), 200)
+    if let Some(last_fault) = facts.client_faults.last() {
+        let times_text = count_with_noun(facts.client_faults.len(), "time");
+        let message = format!(
+            "the client could not run `{}` ({times_text} in this session): {}",
+            truncate_end(&to_single_line(&last_fault.command), 100),
+            truncate_end(&to_single_line(&last_fault.error), 200)
         );
-        let todo = "check that the program exists and starts; `plimsoll init` (with the option of its settings) writes its path again";
-        findings.push(Finding::warning("faults.client", what, todo));
+        let advice = "check that the program exists and starts; `plimsoll init` (with the option of its settings) writes its path again";
+        findings.push(Finding::warning("faults.client", message, advice));
     }
-    let summary = match (recent, facts.of_client.len()) {
+    let summary = match (recent_count, facts.client_faults.len()) {
         (0, 0) => "no hook has failed within a day".to_owned(),
-        (own, of_client) => format!("{} of hooks within a day", counted(own + of_client, "fault")),
+        (own_count, client_count) => {
+            format!("{} of hooks within a day", count_with_noun(own_count + client_count, "fault"))
+        }
     };
     Section::new("Hooks", summary, findings)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
 
     #[test]
-    fn the_last_fault_is_told_and_an_old_one_only_noted() {
-        let own = |at: &str| Fault {
-            at: Timestamp::from(at),
+    fn a_recent_fault_is_a_warning_and_an_old_one_a_note() {
+        let own_fault = |at: &str| Fault {
+            occurred_at: Timestamp::from(at),
             program: "plimsoll-stop-gate".to_owned(),
-            what: "it broke".to_owned(),
+            message: "it broke".to_owned(),
             ..Fault::default()
         };
-        let client = ClientFault {
-            at: Timestamp::default(),
+        let client_fault = ClientFault {
+            occurred_at: Timestamp::default(),
             command: "/gone/plimsoll-stop-gate".to_owned(),
-            what: "ENOENT".to_owned(),
+            error: "ENOENT".to_owned(),
         };
-        let look = |own: Vec<Fault>, of_client: Vec<ClientFault>| {
-            section(&FaultFacts { own, of_client, since: Timestamp::from("2026-01-06T09:00:00.000Z") })
+        let check = |own: Vec<Fault>, of_client: Vec<ClientFault>| {
+            check_faults(&FaultFacts {
+                own_faults: own,
+                client_faults: of_client,
+                recent_since: Timestamp::from("2026-01-06T09:00:00.000Z"),
+            })
         };
         let (old, new) = ("2026-01-05T09:00:00.000Z", "2026-01-07T09:00:00.000Z");
         for (section, expected) in [
-            (look(vec![], vec![]), vec![]),
-            (look(vec![own(old)], vec![]), vec!["faults.old"]),
-            (look(vec![own(old), own(new)], vec![]), vec!["faults.recent"]),
-            (look(vec![own(new)], vec![client]), vec!["faults.recent", "faults.client"]),
+            (check(vec![], vec![]), vec![]),
+            (check(vec![own_fault(old)], vec![]), vec!["faults.old"]),
+            (check(vec![own_fault(old), own_fault(new)], vec![]), vec!["faults.recent"]),
+            (check(vec![own_fault(new)], vec![client_fault]), vec!["faults.recent", "faults.client"]),
         ] {
-            assert_eq!(codes(&section), expected, "{section:?}");
+            assert_eq!(finding_codes(&section), expected, "{section:?}");
         }
-        let both = look(vec![own(new), own(new)], vec![]);
-        insta::assert_snapshot!(both.findings[0].what, @"plimsoll-stop-gate at 2026-01-07T09:00:00.000Z: it broke (the last of 2 within a day)");
+        let both = check(vec![own_fault(new), own_fault(new)], vec![]);
+        insta::assert_snapshot!(both.findings[0].message, @"plimsoll-stop-gate at 2026-01-07T09:00:00.000Z: it broke (the last of 2 within a day)");
     }
 }

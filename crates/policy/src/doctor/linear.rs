@@ -1,108 +1,117 @@
-//! Notes in Linear: whether they can leave, and whether they have. Nothing is sent to find out.
+//! Checks notes in Linear: whether they can be delivered, and whether they were. Sends nothing.
 
-use super::programs::{Standing, of_standing};
+use super::programs::{ProgramStatus, finding_for_status};
 use super::{Finding, Section};
-use plimsoll_domain::build::Build;
-use plimsoll_domain::text::counted;
+use plimsoll_domain::build::BuildInfo;
+use plimsoll_domain::text::count_with_noun;
 
-/// The program that delivers notes. It is optional: it is needed only where an issue is set.
+/// The program that delivers notes. It is optional, and needed only if an issue is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LinearProgram {
-    /// There is none.
     Missing {
-        /// Where it was looked for.
-        what: String,
-        /// How to get it.
-        todo: String,
+        /// A description of where it was searched.
+        message: String,
+        /// How to install it.
+        advice: String,
     },
-    /// It is next to us, and judged with the others there.
-    Beside,
-    /// It is on the PATH.
+    /// Next to this program, where it is checked together with the others.
+    NextToPlimsoll,
+    /// Found on the PATH.
     OnPath {
-        /// Where.
         path: String,
-        /// What it says of itself.
-        standing: Standing,
+        /// The result of running it for its version.
+        status: ProgramStatus,
     },
 }
 
-/// Notes in Linear.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinearFacts {
-    /// The issue that is set.
+    /// The issue that receives the notes.
     pub issue: String,
-    /// The program that delivers them.
+    /// The program that delivers the notes.
     pub program: LinearProgram,
-    /// True when something says where the key is.
+    /// True if a key is configured.
     pub has_key: bool,
-    /// Notes that have not been delivered.
-    pub undelivered: usize,
-    /// Why not, as far as it was tried.
-    pub trouble: Option<String>,
+    /// The number of notes that have not been delivered.
+    pub undelivered_count: usize,
+    /// The error of the last delivery, if there was one.
+    pub last_error: Option<String>,
 }
 
-pub(super) fn section(facts: &LinearFacts, own: &Build) -> Section {
+pub(super) fn check_linear(facts: &LinearFacts, own_build: &BuildInfo) -> Section {
     let mut findings = Vec::new();
     match &facts.program {
-        LinearProgram::Missing { what, todo } => {
+        LinearProgram::Missing { message, advice } => {
             findings.push(Finding::warning(
                 "linear.no_program",
-                format!("an issue is set, but {what}"),
-                todo,
+                format!("an issue is set, but {message}"),
+                advice,
             ));
         }
-        LinearProgram::Beside => {}
-        LinearProgram::OnPath { path, standing } => {
-            let finding = of_standing(own, "plimsoll-linear", standing);
-            findings.extend(finding.map(|finding| finding.at(path.clone())));
+        LinearProgram::NextToPlimsoll => {}
+        LinearProgram::OnPath { path, status } => {
+            let finding = finding_for_status(own_build, "plimsoll-linear", status);
+            findings.extend(finding.map(|finding| finding.with_path(path.clone())));
         }
     }
     if !facts.has_key {
-        let what = "an issue is set, but no key: neither LINEAR_API_KEY nor linear.key_command is set";
-        let todo = "export LINEAR_API_KEY, then `plimsoll linear check`";
-        findings.push(Finding::warning("linear.no_key", what, todo));
+        let message = "an issue is set, but no key: neither LINEAR_API_KEY nor linear.key_command is set";
+        let advice = "export LINEAR_API_KEY, then `plimsoll linear check`";
+        findings.push(Finding::warning("linear.no_key", message, advice));
     }
-    if facts.undelivered > 0 {
-        let why = facts.trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        let what = format!("{} not delivered{why}", counted(facts.undelivered, "note"));
-        findings.push(Finding::warning("linear.undelivered", what, "run `plimsoll linear sync`"));
+    if facts.undelivered_count > 0 {
+        let error_suffix = facts.last_error.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        let message =
+            format!("{} not delivered{error_suffix}", count_with_noun(facts.undelivered_count, "note"));
+        findings.push(Finding::warning("linear.undelivered", message, "run `plimsoll linear sync`"));
     }
     Section::new("Linear", format!("notes go to {}", facts.issue), findings)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
 
-    fn of(version: &str) -> Build {
-        Build { version: version.to_owned(), ..Build::own("plimsoll-linear") }
+    fn build_with_version(version: &str) -> BuildInfo {
+        BuildInfo { version: version.to_owned(), ..BuildInfo::for_current_program("plimsoll-linear") }
     }
 
     #[test]
-    fn a_missing_key_and_notes_that_wait_are_found() {
-        let well = LinearFacts {
+    fn a_missing_program_a_missing_key_and_waiting_notes_are_reported() {
+        let healthy = LinearFacts {
             issue: "ENG-1".to_owned(),
-            program: LinearProgram::Beside,
+            program: LinearProgram::NextToPlimsoll,
             has_key: true,
-            undelivered: 0,
-            trouble: None,
+            undelivered_count: 0,
+            last_error: None,
         };
-        assert_eq!(codes(&section(&well, &of("0.1.0"))), [] as [&str; 0]);
-        for (standing, expected) in [("0.1.0", None), ("0.0.9", Some("programs.other_version"))] {
-            let (path, standing) = ("/usr/bin/plimsoll-linear".to_owned(), Standing::Built(of(standing)));
-            let elsewhere = LinearFacts { program: LinearProgram::OnPath { path, standing }, ..well.clone() };
-            assert_eq!(codes(&section(&elsewhere, &of("0.1.0"))), Vec::from_iter(expected));
+        assert_eq!(finding_codes(&check_linear(&healthy, &build_with_version("0.1.0"))), [] as [&str; 0]);
+        for (version, expected) in [("0.1.0", None), ("0.0.9", Some("programs.other_version"))] {
+            let (path, status) = (
+                "/usr/bin/plimsoll-linear".to_owned(),
+                ProgramStatus::KnownBuild(build_with_version(version)),
+            );
+            let elsewhere =
+                LinearFacts { program: LinearProgram::OnPath { path, status }, ..healthy.clone() };
+            assert_eq!(
+                finding_codes(&check_linear(&elsewhere, &build_with_version("0.1.0"))),
+                Vec::from_iter(expected)
+            );
         }
-        let (what, todo) = ("it is nowhere".to_owned(), "install it".to_owned());
-        let without = LinearFacts { program: LinearProgram::Missing { what, todo }, ..well.clone() };
-        let section_without = section(&without, &of("0.1.0"));
-        assert_eq!(codes(&section_without), ["linear.no_program"]);
-        assert_eq!(section_without.findings[0].what, "an issue is set, but it is nowhere");
-        let ill =
-            LinearFacts { has_key: false, undelivered: 2, trouble: Some("no network".to_owned()), ..well };
-        let section = section(&ill, &of("0.1.0"));
-        assert_eq!(codes(&section), ["linear.no_key", "linear.undelivered"]);
-        assert_eq!(section.findings[1].what, "2 notes not delivered (no network)");
+        let (message, advice) = ("it is nowhere".to_owned(), "install it".to_owned());
+        let without = LinearFacts { program: LinearProgram::Missing { message, advice }, ..healthy.clone() };
+        let section_without = check_linear(&without, &build_with_version("0.1.0"));
+        assert_eq!(finding_codes(&section_without), ["linear.no_program"]);
+        assert_eq!(section_without.findings[0].message, "an issue is set, but it is nowhere");
+        let faulty = LinearFacts {
+            has_key: false,
+            undelivered_count: 2,
+            last_error: Some("no network".to_owned()),
+            ..healthy
+        };
+        let section = check_linear(&faulty, &build_with_version("0.1.0"));
+        assert_eq!(finding_codes(&section), ["linear.no_key", "linear.undelivered"]);
+        assert_eq!(section.findings[1].message, "2 notes not delivered (no network)");
     }
 }

@@ -1,125 +1,127 @@
-//! What the working memory needs beside its hooks: its server, its agent, and room for frames in frames.
+//! Checks what the working memory needs besides its hooks: the MCP server, the frame agent, and enough nesting.
 
 use super::{Finding, Section};
 
-/// Our server in the project's `.mcp.json`.
+/// Whether the project's `.mcp.json` lists Plimsoll's MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Server {
-    /// Ours, or the user's own way to start our program.
+pub enum McpServerStatus {
+    /// Listed, possibly with a command that the user chose.
     Ours,
-    /// Not there.
     Missing,
-    /// Another program has its name.
-    Foreign,
+    /// Another program is listed under its name.
+    OtherProgram,
     /// The file does not parse.
-    Unreadable,
-    /// The user's own list holds it, which the client keeps for itself.
-    LeftToUser,
+    UnreadableFile,
+    /// Listed in the user's own list, which the client maintains itself.
+    InUserList,
 }
 
-/// What the working memory needs.
+/// The facts about the working memory.
 #[derive(Debug, Clone)]
 pub struct MemoryFacts {
-    /// The list of servers.
-    pub list: String,
-    /// Our server in it.
-    pub server: Server,
-    /// The file that refuses our server, if one does.
-    pub refused_by: Option<String>,
-    /// The agent of a frame.
-    pub agent: String,
-    /// True when it is there.
+    /// The file that lists MCP servers.
+    pub server_list_file: String,
+    pub server_status: McpServerStatus,
+    /// The settings file that disables the server, if one does.
+    pub refusing_file: Option<String>,
+    /// The file of the frame agent.
+    pub agent_file: String,
+    /// True if that file exists.
     pub has_agent: bool,
-    /// How deep agents may nest; none if not stated.
-    pub depth: Option<u64>,
-    /// The hooks are in the user's own settings.
-    pub by_user: bool,
+    /// How deep subagents may nest; `None` if not configured.
+    pub nesting_limit: Option<u64>,
+    /// True if the hooks are in the user's own settings.
+    pub is_user_scope: bool,
 }
 
-/// How deep frames can nest.
-pub(super) const DEPTH: u64 = 5;
+/// The depth to which frames can nest.
+pub(super) const MAX_FRAME_DEPTH: u64 = 5;
 
-pub(super) fn section(facts: &MemoryFacts) -> Section {
-    let again = if facts.by_user {
+pub(super) fn check_memory(facts: &MemoryFacts) -> Section {
+    let init_advice = if facts.is_user_scope {
         "run `plimsoll init --user --memory` again"
     } else {
         "run `plimsoll init --local --memory` again"
     };
-    let server = match facts.server {
-        Server::Ours | Server::LeftToUser => None,
-        Server::Missing => Some((
+    let server_problem = match facts.server_status {
+        McpServerStatus::Ours | McpServerStatus::InUserList => None,
+        McpServerStatus::Missing => Some((
             "memory.no_server",
             "our server is not in the list of MCP servers: the agent has no tools to write with",
-            again,
+            init_advice,
         )),
-        Server::Foreign => Some((
+        McpServerStatus::OtherProgram => Some((
             "memory.other_server",
             "another server is named plimsoll: our tools are not there",
             "give it another name, then run `plimsoll init --local --memory`",
         )),
-        Server::Unreadable => Some((
+        McpServerStatus::UnreadableFile => Some((
             "memory.unreadable",
             "the list of MCP servers does not parse: the client starts none",
             "fix the file",
         )),
     };
-    let mut findings: Vec<Finding> = server
+    let mut findings: Vec<Finding> = server_problem
         .into_iter()
-        .map(|(code, what, todo)| Finding::warning(code, what, todo).at(facts.list.clone()))
+        .map(|(code, message, advice)| {
+            Finding::warning(code, message, advice).with_path(facts.server_list_file.clone())
+        })
         .collect();
-    findings.extend(facts.refused_by.iter().map(|file| {
-        let what = "our server was refused when the client asked whether to use it";
-        Finding::warning("memory.server_refused", what, "take plimsoll out of \"disabledMcpjsonServers\"")
-            .at(file.clone())
+    findings.extend(facts.refusing_file.iter().map(|file| {
+        let message = "our server was refused when the client asked whether to use it";
+        Finding::warning("memory.server_refused", message, "take plimsoll out of \"disabledMcpjsonServers\"")
+            .with_path(file.clone())
     }));
     if !facts.has_agent {
-        let what = "the agent for frames is missing";
-        findings.push(Finding::warning("memory.no_agent", what, again).at(facts.agent.clone()));
+        let message = "the agent for frames is missing";
+        findings.push(
+            Finding::warning("memory.no_agent", message, init_advice).with_path(facts.agent_file.clone()),
+        );
     }
-    if let Some(depth) = facts.depth.filter(|depth| *depth < DEPTH) {
-        let what = format!("agents nest only {depth} deep here, and so do frames");
-        let todo = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in the settings' env to allow more";
-        findings.push(Finding::note("memory.depth", what, todo));
+    if let Some(nesting_limit) = facts.nesting_limit.filter(|depth| *depth < MAX_FRAME_DEPTH) {
+        let message = format!("agents nest only {nesting_limit} deep here, and so do frames");
+        let advice = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in the settings' env to allow more";
+        findings.push(Finding::note("memory.depth", message, advice));
     }
     Section::new("Memory", "the working memory is installed", findings)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
 
-    /// What is changed, and the codes that follow.
+    /// A change to the facts, and the codes of the expected findings.
     type Case = (fn(&mut MemoryFacts), &'static [&'static str]);
 
     #[test]
-    fn what_the_memory_lacks_is_named() {
-        let look = |change: fn(&mut MemoryFacts)| {
+    fn each_missing_part_of_the_working_memory_is_reported() {
+        let check_changed = |change: fn(&mut MemoryFacts)| {
             let mut facts = MemoryFacts {
-                list: ".mcp.json".to_owned(),
-                server: Server::Ours,
-                refused_by: None,
-                agent: "frame.md".to_owned(),
+                server_list_file: ".mcp.json".to_owned(),
+                server_status: McpServerStatus::Ours,
+                refusing_file: None,
+                agent_file: "frame.md".to_owned(),
                 has_agent: true,
-                depth: Some(5),
-                by_user: false,
+                nesting_limit: Some(5),
+                is_user_scope: false,
             };
             change(&mut facts);
-            section(&facts)
+            check_memory(&facts)
         };
         let cases: [Case; 8] = [
             (|_| (), &[]),
-            (|facts| facts.server = Server::Missing, &["memory.no_server"]),
-            (|facts| facts.server = Server::Foreign, &["memory.other_server"]),
-            (|facts| facts.server = Server::Unreadable, &["memory.unreadable"]),
-            (|facts| facts.server = Server::LeftToUser, &[]),
-            (|facts| facts.refused_by = Some("local.json".to_owned()), &["memory.server_refused"]),
+            (|facts| facts.server_status = McpServerStatus::Missing, &["memory.no_server"]),
+            (|facts| facts.server_status = McpServerStatus::OtherProgram, &["memory.other_server"]),
+            (|facts| facts.server_status = McpServerStatus::UnreadableFile, &["memory.unreadable"]),
+            (|facts| facts.server_status = McpServerStatus::InUserList, &[]),
+            (|facts| facts.refusing_file = Some("local.json".to_owned()), &["memory.server_refused"]),
             (|facts| facts.has_agent = false, &["memory.no_agent"]),
-            (|facts| facts.depth = Some(3), &["memory.depth"]),
+            (|facts| facts.nesting_limit = Some(3), &["memory.depth"]),
         ];
         for (change, expected) in cases {
-            let section = look(change);
-            assert_eq!(codes(&section), expected, "{section:?}");
+            let section = check_changed(change);
+            assert_eq!(finding_codes(&section), expected, "{section:?}");
         }
     }
 }

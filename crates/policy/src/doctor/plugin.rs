@@ -1,55 +1,61 @@
-//! Our plugin: whether it fits the programs and what else is installed, and what it does not bring.
+//! Checks the plugin: whether it matches the programs, the client, and what else is installed.
 
-use super::memory::DEPTH;
+use super::memory::MAX_FRAME_DEPTH;
 use super::{ClientFacts, Finding, Section};
-use plimsoll_protocol::settings::FIRST_PLUGIN;
+use plimsoll_protocol::settings::FIRST_PLUGIN_VERSION;
 
-/// Our plugin, where it is switched on.
+/// Plimsoll's plugin, if it is enabled.
 #[derive(Debug, Clone)]
 pub struct PluginFacts {
-    /// As the client knows it: `plimsoll@plimsoll`.
+    /// The client's name for it: `plimsoll@plimsoll`.
     pub name: String,
-    /// Its manifest.
-    pub manifest: String,
-    /// Its version, by that.
+    /// The path of its manifest.
+    pub manifest_file: String,
+    /// The version in the manifest.
     pub version: Option<String>,
-    /// A list of servers that starts ours by other words, which makes two of it.
-    pub other_server: Option<String>,
-    /// How deep agents may nest; none if not stated.
-    pub depth: Option<u64>,
+    /// A list of servers that also starts Plimsoll's server, with a different command, so that it runs twice.
+    pub other_server_list: Option<String>,
+    /// How deep subagents may nest; `None` if not configured.
+    pub nesting_limit: Option<u64>,
 }
 
-/// How deep agents nest by default (observed on 2.1.329).
-const USUAL_DEPTH: u64 = 3;
+/// The client's default nesting limit (observed on 2.1.329).
+const DEFAULT_NESTING_LIMIT: u64 = 3;
 
-pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts) -> Section {
+pub(super) fn check_plugin(facts: &PluginFacts, program_version: &str, client: &ClientFacts) -> Section {
     let mut findings = Vec::new();
-    let is_new_enough = || client.numbers().is_some_and(|version| version >= FIRST_PLUGIN);
+    let is_new_enough = || client.version_numbers().is_some_and(|version| version >= FIRST_PLUGIN_VERSION);
     if client.path.is_some() && !is_new_enough() {
-        let what = "this client silently drops all hooks of the plugin, so no session is measured";
-        let todo =
+        let message = "this client silently drops all hooks of the plugin, so no session is measured";
+        let advice =
             format!("update Claude Code; or `claude plugin disable {}` and `plimsoll init`", facts.name);
-        findings.push(Finding::problem("plugin.old_client", what, &todo).at(facts.manifest.clone()));
+        findings.push(
+            Finding::problem("plugin.old_client", message, &advice).with_path(facts.manifest_file.clone()),
+        );
     }
-    if let Some(version) = facts.version.as_deref().filter(|version| *version != programs) {
-        let what = format!("the plugin is {version}, and the programs are {programs}");
-        let todo = format!(
+    if let Some(version) = facts.version.as_deref().filter(|version| *version != program_version) {
+        let message = format!("the plugin is {version}, and the programs are {program_version}");
+        let advice = format!(
             "`claude plugin update {}`, or install the programs of its version; then restart your sessions",
             facts.name
         );
-        findings.push(Finding::warning("plugin.other_version", what, &todo).at(facts.manifest.clone()));
+        findings.push(
+            Finding::warning("plugin.other_version", message, &advice).with_path(facts.manifest_file.clone()),
+        );
     }
-    if let Some(list) = &facts.other_server {
-        let what = "our server is configured here with another path than in the plugin: the client starts both, and the model has every tool twice";
-        let todo = format!("`plimsoll uninstall --local`, or `claude plugin disable {}`", facts.name);
-        findings.push(Finding::warning("plugin.two_servers", what, &todo).at(list.clone()));
+    if let Some(server_list) = &facts.other_server_list {
+        let message = "our server is configured here with another path than in the plugin: the client starts both, and the model has every tool twice";
+        let advice = format!("`plimsoll uninstall --local`, or `claude plugin disable {}`", facts.name);
+        findings
+            .push(Finding::warning("plugin.two_servers", message, &advice).with_path(server_list.clone()));
     }
-    let depth = facts.depth.unwrap_or(USUAL_DEPTH);
-    if depth < DEPTH {
-        let what =
-            format!("agents nest only {depth} deep here, and so do frames; a plugin cannot change that");
-        let todo = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in your settings' env to allow more";
-        findings.push(Finding::note("plugin.depth", what, todo));
+    let nesting_limit = facts.nesting_limit.unwrap_or(DEFAULT_NESTING_LIMIT);
+    if nesting_limit < MAX_FRAME_DEPTH {
+        let message = format!(
+            "agents nest only {nesting_limit} deep here, and so do frames; a plugin cannot change that"
+        );
+        let advice = "set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH to 5 in your settings' env to allow more";
+        findings.push(Finding::note("plugin.depth", message, advice));
     }
     let version = facts.version.as_deref().unwrap_or("of no version");
     Section::new("Plugin", format!("{} {version}", facts.name), findings)
@@ -57,41 +63,41 @@ pub(super) fn section(facts: &PluginFacts, programs: &str, client: &ClientFacts)
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
 
-    /// What is changed, and the codes that follow.
+    /// A change to the facts, and the codes of the expected findings.
     type Case = (fn(&mut PluginFacts), &'static [&'static str]);
 
     #[test]
-    fn what_does_not_fit_the_plugin_is_named() {
+    fn whatever_does_not_match_the_plugin_is_reported() {
         let cases: [Case; 5] = [
             (|_| (), &[]),
             (|facts| facts.version = Some("0.0.9".to_owned()), &["plugin.other_version"]),
             (|facts| facts.version = None, &[]),
-            (|facts| facts.other_server = Some(".mcp.json".to_owned()), &["plugin.two_servers"]),
-            (|facts| facts.depth = None, &["plugin.depth"]),
+            (|facts| facts.other_server_list = Some(".mcp.json".to_owned()), &["plugin.two_servers"]),
+            (|facts| facts.nesting_limit = None, &["plugin.depth"]),
         ];
         for (change, expected) in cases {
             let mut facts = PluginFacts {
                 name: "plimsoll@plimsoll".to_owned(),
-                manifest: "plugin.json".to_owned(),
+                manifest_file: "plugin.json".to_owned(),
                 version: Some("0.1.0".to_owned()),
-                other_server: None,
-                depth: Some(5),
+                other_server_list: None,
+                nesting_limit: Some(5),
             };
             change(&mut facts);
-            let section = section(&facts, "0.1.0", &ClientFacts::default());
-            assert_eq!(codes(&section), expected, "{section:?}");
-            let old = ClientFacts {
+            let section = check_plugin(&facts, "0.1.0", &ClientFacts::default());
+            assert_eq!(finding_codes(&section), expected, "{section:?}");
+            let old_client = ClientFacts {
                 path: Some("claude".to_owned()),
-                version: Some("2.1.101".to_owned()),
+                version_text: Some("2.1.101".to_owned()),
                 ..ClientFacts::default()
             };
-            let section = self::section(&facts, "0.1.0", &old);
-            assert_eq!(codes(&section), [&["plugin.old_client"], expected].concat(), "{section:?}");
-            let first = ClientFacts { version: Some("2.1.118".to_owned()), ..old };
-            assert_eq!(codes(&self::section(&facts, "0.1.0", &first)), expected);
+            let section = check_plugin(&facts, "0.1.0", &old_client);
+            assert_eq!(finding_codes(&section), [&["plugin.old_client"], expected].concat(), "{section:?}");
+            let first_client = ClientFacts { version_text: Some("2.1.118".to_owned()), ..old_client };
+            assert_eq!(finding_codes(&check_plugin(&facts, "0.1.0", &first_client)), expected);
         }
     }
 }

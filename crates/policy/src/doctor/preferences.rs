@@ -1,57 +1,61 @@
-//! Keys of a Plimsoll settings file that are ignored in that file.
+//! Reports keys that are ignored in a project's Plimsoll settings file.
 
 use super::{Finding, Section};
-use plimsoll_domain::settings::authority::Ignored;
+use plimsoll_domain::settings::authority::IgnoredKey;
 
-/// What is not in force.
+/// Keys that have no effect.
 #[derive(Debug, Clone, Default)]
 pub struct PreferenceFacts {
-    /// The keys, each with its file.
-    pub ignored: Vec<(String, Ignored)>,
-    /// The user's own settings file, where there is a home.
+    /// The file and the key.
+    pub ignored_keys: Vec<(String, IgnoredKey)>,
+    /// The user's own settings file; `None` without a home directory.
     pub user_file: Option<String>,
-    /// The project's folder.
-    pub project: String,
+    pub project_folder: String,
 }
 
-/// None if everything holds that is said.
-pub(super) fn section(facts: &PreferenceFacts) -> Option<Section> {
-    let findings: Vec<Finding> = facts.ignored.iter().map(|one| finding(facts, one)).collect();
-    let summary =
-        format!("{} of a project's file", plimsoll_domain::text::counted(findings.len(), "ignored key"));
+/// Returns `None` if no key is ignored.
+pub(super) fn check_preferences(facts: &PreferenceFacts) -> Option<Section> {
+    let findings: Vec<Finding> =
+        facts.ignored_keys.iter().map(|ignored_key| ignored_key_warning(facts, ignored_key)).collect();
+    let summary = format!(
+        "{} of a project's file",
+        plimsoll_domain::text::count_with_noun(findings.len(), "ignored key")
+    );
     (!findings.is_empty()).then(|| Section::new("Preferences", summary, findings))
 }
 
-fn finding(facts: &PreferenceFacts, (file, ignored): &(String, Ignored)) -> Finding {
-    let user = facts.user_file.as_deref().unwrap_or("~/.config/plimsoll/settings.json");
-    let todo = format!(
-        "check who wrote it; to use it, move it to {user}, for this project only below \"projects\": {{\"{}\": …}}",
-        facts.project
+fn ignored_key_warning(facts: &PreferenceFacts, (file, ignored): &(String, IgnoredKey)) -> Finding {
+    let user_file = facts.user_file.as_deref().unwrap_or("~/.config/plimsoll/settings.json");
+    let advice = format!(
+        "check who wrote it; to use it, move it to {user_file}, for this project only below \"projects\": {{\"{}\": …}}",
+        facts.project_folder
     );
-    Finding::warning("preferences.ignored", ignored.words(), &todo).at(file.clone())
+    Finding::warning("preferences.ignored", ignored.describe(), &advice).with_path(file.clone())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
-    use plimsoll_domain::settings::authority::Why;
+    use plimsoll_domain::settings::authority::IgnoredReason;
 
     #[test]
-    fn each_ignored_key_is_named_with_its_file_and_what_to_do() {
-        let mut facts = PreferenceFacts { project: "/p".into(), ..PreferenceFacts::default() };
-        assert!(section(&facts).is_none());
-        let one = Ignored { key: "linear.key_command".into(), why: Why::Authority };
-        let other = Ignored { key: "breaker.refused".into(), why: Why::Bound("3".into()) };
-        facts.ignored = vec![(".claude/plimsoll.json".into(), one), (".claude/plimsoll.json".into(), other)];
-        let section = section(&facts).unwrap();
-        assert_eq!(codes(&section), ["preferences.ignored"; 2]);
+    fn each_ignored_key_is_reported_with_its_file_and_advice() {
+        let mut facts = PreferenceFacts { project_folder: "/p".into(), ..PreferenceFacts::default() };
+        assert!(check_preferences(&facts).is_none());
+        let one = IgnoredKey { key: "linear.key_command".into(), reason: IgnoredReason::NeverAllowed };
+        let other =
+            IgnoredKey { key: "breaker.refused".into(), reason: IgnoredReason::LoosensLimit("3".into()) };
+        facts.ignored_keys =
+            vec![(".claude/plimsoll.json".into(), one), (".claude/plimsoll.json".into(), other)];
+        let section = check_preferences(&facts).unwrap();
+        assert_eq!(finding_codes(&section), ["preferences.ignored"; 2]);
         let first = &section.findings[0];
-        insta::assert_snapshot!(format!("{}\n{}", first.what, first.todo), @r#"
+        insta::assert_snapshot!(format!("{}\n{}", first.message, first.advice), @r#"
         linear.key_command is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files
         check who wrote it; to use it, move it to ~/.config/plimsoll/settings.json, for this project only below "projects": {"/p": …}
         "#);
-        assert_eq!(first.place.as_deref(), Some(".claude/plimsoll.json"));
-        insta::assert_snapshot!(section.findings[1].what, @"breaker.refused is ignored: a project's file may only make it stricter; 3 applies");
+        assert_eq!(first.path.as_deref(), Some(".claude/plimsoll.json"));
+        insta::assert_snapshot!(section.findings[1].message, @"breaker.refused is ignored: a project's file may only make it stricter; 3 applies");
     }
 }

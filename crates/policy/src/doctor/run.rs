@@ -1,75 +1,82 @@
-//! The run: whether it can continue.
+//! Checks the run: whether it is active or can continue.
 
 use super::{Finding, ReadFailure, Section};
-use plimsoll_domain::text::{clip, one_line};
-use plimsoll_domain::{RunState, Status, Verdict};
+use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_domain::{RunState, RunStatus, Verdict};
 
-/// Who works at the run.
+/// The process that works on the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
-    /// A `plimsoll run`, with its process if known.
-    Run(Option<u32>),
-    /// Only its client: the `plimsoll run` has died.
-    Client(u32),
-    /// No process.
-    Nobody,
+pub enum RunProcess {
+    /// A `plimsoll run`, with its process id if known.
+    PlimsollRun(Option<u32>),
+    /// Only its client, with its process id: the `plimsoll run` has died.
+    OnlyClient(u32),
+    NoProcess,
 }
 
-/// The run.
 #[derive(Debug, Clone)]
 pub struct RunFacts {
-    /// Its state; none if there is no run, or why it cannot be read.
+    /// The run's state: `None` if there is no run, an error if it cannot be read.
     pub state: Result<Option<Box<RunState>>, ReadFailure>,
-    /// Its file.
-    pub file: String,
-    /// Who works at it.
-    pub work: Work,
-    /// A newer version wrote the state.
-    pub is_newer: bool,
+    pub state_file: String,
+    pub process: RunProcess,
+    /// True if a newer version of Plimsoll wrote the state.
+    pub is_newer_format: bool,
 }
 
-pub(super) fn section(facts: &RunFacts) -> Section {
+pub(super) fn check_run(facts: &RunFacts) -> Section {
     let state = match &facts.state {
-        Err(why) => {
-            let todo = if facts.is_newer {
+        Err(error) => {
+            let advice = if facts.is_newer_format {
                 "update Plimsoll, and continue the run with the version that began it"
             } else {
                 "fix the file, or delete it: the copy in .git/plimsoll is taken then"
             };
-            let finding = Finding::problem("run.unreadable", clip(&one_line(&why.to_string()), 300), todo);
-            return Section::new("Run", "its state cannot be read", vec![finding.at(facts.file.clone())]);
+            let finding = Finding::problem(
+                "run.unreadable",
+                truncate_end(&to_single_line(&error.to_string()), 300),
+                advice,
+            );
+            return Section::new(
+                "Run",
+                "its state cannot be read",
+                vec![finding.with_path(facts.state_file.clone())],
+            );
         }
         Ok(None) => return Section::new("Run", "none", Vec::new()),
         Ok(Some(state)) => state,
     };
-    let name = clip(&one_line(&state.options.task_name), 60);
-    let resume = "`plimsoll run --resume` (or `plimsoll stop` to cancel it)";
-    let (summary, finding) = match (state.lifecycle.status(), facts.work) {
-        (Status::Running | Status::Paused, Work::Run(pid)) => {
+    let name = truncate_end(&to_single_line(&state.options.task_name), 60);
+    let resume_advice = "`plimsoll run --resume` (or `plimsoll stop` to cancel it)";
+    let (summary, finding) = match (state.lifecycle.status(), facts.process) {
+        (RunStatus::Running | RunStatus::Paused, RunProcess::PlimsollRun(pid)) => {
             let pid = pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
             (format!("\"{name}\" is at work{pid}"), None)
         }
-        (Status::Running, Work::Client(pid)) => {
-            let what = format!("its `plimsoll run` has died; its client (process {pid}) is still running");
-            (format!("\"{name}\" is running"), Some(Finding::warning("run.orphaned", what, resume)))
+        (RunStatus::Running, RunProcess::OnlyClient(pid)) => {
+            let message = format!("its `plimsoll run` has died; its client (process {pid}) is still running");
+            (format!("\"{name}\" is running"), Some(Finding::warning("run.orphaned", message, resume_advice)))
         }
-        (Status::Running, Work::Nobody) => {
-            let what = "no process works on it (a shell loop of your own is not detected)";
-            (format!("\"{name}\" is running"), Some(Finding::warning("run.abandoned", what, resume)))
+        (RunStatus::Running, RunProcess::NoProcess) => {
+            let message = "no process works on it (a shell loop of your own is not detected)";
+            (
+                format!("\"{name}\" is running"),
+                Some(Finding::warning("run.abandoned", message, resume_advice)),
+            )
         }
-        (Status::Paused, _) => {
-            let what = format!("it is paused{}", reason(state));
-            (format!("\"{name}\" is paused"), Some(Finding::note("run.paused", what, resume)))
+        (RunStatus::Paused, _) => {
+            let message = format!("it is paused{}", reason_suffix(state));
+            (format!("\"{name}\" is paused"), Some(Finding::note("run.paused", message, resume_advice)))
         }
-        (status, _) => (format!("\"{name}\" is over ({}){}", status.word(), reason(state)), None),
+        (status, _) => (format!("\"{name}\" is over ({}){}", status.as_str(), reason_suffix(state)), None),
     };
     Section::new("Run", summary, finding.into_iter().collect())
 }
 
-fn reason(state: &RunState) -> String {
+fn reason_suffix(state: &RunState) -> String {
     match state.lifecycle.last_verdict() {
         Some(Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. }) if !reason.is_empty() => {
-            format!(": {}", clip(&one_line(reason), 200))
+            format!(": {}", truncate_end(&to_single_line(reason), 200))
         }
         _ => String::new(),
     }
@@ -77,41 +84,41 @@ fn reason(state: &RunState) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
     use plimsoll_domain::state::{Lifecycle, RunOptions};
 
     #[test]
-    fn a_run_without_anybody_at_work_is_named() {
-        let look = |status: Status, work: Work| {
+    fn an_unfinished_run_without_a_process_is_reported() {
+        let check = |status: RunStatus, process: RunProcess| {
             let state = RunState {
-                lifecycle: Lifecycle::of(status),
+                lifecycle: Lifecycle::with_status(status),
                 options: RunOptions { task_name: "Dates".to_owned(), ..RunOptions::default() },
                 ..RunState::default()
             };
-            section(&RunFacts {
+            check_run(&RunFacts {
                 state: Ok(Some(Box::new(state))),
-                file: "ralph-state.json".to_owned(),
-                work,
-                is_newer: false,
+                state_file: "ralph-state.json".to_owned(),
+                process,
+                is_newer_format: false,
             })
         };
         for (section, expected) in [
-            (look(Status::Running, Work::Run(Some(7))), vec![]),
-            (look(Status::Paused, Work::Run(None)), vec![]),
-            (look(Status::Running, Work::Client(7)), vec!["run.orphaned"]),
-            (look(Status::Running, Work::Nobody), vec!["run.abandoned"]),
-            (look(Status::Paused, Work::Nobody), vec!["run.paused"]),
-            (look(Status::Completed, Work::Nobody), vec![]),
+            (check(RunStatus::Running, RunProcess::PlimsollRun(Some(7))), vec![]),
+            (check(RunStatus::Paused, RunProcess::PlimsollRun(None)), vec![]),
+            (check(RunStatus::Running, RunProcess::OnlyClient(7)), vec!["run.orphaned"]),
+            (check(RunStatus::Running, RunProcess::NoProcess), vec!["run.abandoned"]),
+            (check(RunStatus::Paused, RunProcess::NoProcess), vec!["run.paused"]),
+            (check(RunStatus::Completed, RunProcess::NoProcess), vec![]),
         ] {
-            assert_eq!(codes(&section), expected, "{section:?}");
+            assert_eq!(finding_codes(&section), expected, "{section:?}");
         }
-        let broken = RunFacts {
+        let unreadable = RunFacts {
             state: Err(ReadFailure("EOF".to_owned())),
-            file: String::new(),
-            work: Work::Nobody,
-            is_newer: false,
+            state_file: String::new(),
+            process: RunProcess::NoProcess,
+            is_newer_format: false,
         };
-        assert_eq!(codes(&section(&broken)), ["run.unreadable"]);
+        assert_eq!(finding_codes(&check_run(&unreadable)), ["run.unreadable"]);
     }
 }

@@ -1,90 +1,89 @@
-//! The client's settings: whether our hooks are in them, once, and will run.
+//! Checks the client's settings: whether Plimsoll's hooks are there, only once, and will run.
 
 use super::{Finding, ReadFailure, Section, Severity};
-use plimsoll_protocol::settings::{Difference, DifferenceKind, HookSupport, OurHook, Survey};
+use plimsoll_protocol::settings::{
+    EntryDifference, EntryDifferenceKind, HookSupport, OurHookEntry, SettingsSummary,
+};
 use std::collections::BTreeMap;
 
-/// Whose a settings file is; the first rules over the others.
+/// The scope of a settings file. Earlier variants take precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// The machine's administrator.
+pub enum SettingsScope {
+    /// Set by the machine's administrator.
     Managed,
-    /// Your own for this project.
+    /// The user's own, for this project.
     Local,
-    /// The team's.
+    /// Shared by the team.
     Project,
-    /// Your own for all projects.
+    /// The user's own, for all projects.
     User,
 }
 
-impl Scope {
-    /// As shown to the user.
-    pub fn words(self) -> &'static str {
+impl SettingsScope {
+    /// Returns the name shown to the user.
+    pub fn as_str(self) -> &'static str {
         match self {
-            Scope::Managed => "managed",
-            Scope::Local => "local",
-            Scope::Project => "project",
-            Scope::User => "user",
+            SettingsScope::Managed => "managed",
+            SettingsScope::Local => "local",
+            SettingsScope::Project => "project",
+            SettingsScope::User => "user",
         }
     }
 
-    fn init(self) -> &'static str {
+    fn init_advice(self) -> &'static str {
         match self {
-            Scope::Managed => "ask the administrator of this machine to change this file",
-            Scope::Local => "run `plimsoll init --local` again",
-            Scope::Project => "run `plimsoll init --project --entries` again",
-            Scope::User => "run `plimsoll init --user` again",
+            SettingsScope::Managed => "ask the administrator of this machine to change this file",
+            SettingsScope::Local => "run `plimsoll init --local` again",
+            SettingsScope::Project => "run `plimsoll init --project --entries` again",
+            SettingsScope::User => "run `plimsoll init --user` again",
         }
     }
 
-    fn uninstall(self) -> &'static str {
+    fn uninstall_advice(self) -> &'static str {
         match self {
-            Scope::Managed => "ask the administrator of this machine to change this file",
-            Scope::Local => "`plimsoll uninstall --local`",
-            Scope::Project => "`plimsoll uninstall --project`",
-            Scope::User => "`plimsoll uninstall --user`",
+            SettingsScope::Managed => "ask the administrator of this machine to change this file",
+            SettingsScope::Local => "`plimsoll uninstall --local`",
+            SettingsScope::Project => "`plimsoll uninstall --project`",
+            SettingsScope::User => "`plimsoll uninstall --user`",
         }
     }
 }
 
-/// One settings file that is there.
+/// A settings file that exists.
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
-    /// The file.
     pub path: String,
-    /// Whose it is.
-    pub scope: Scope,
-    /// What it says, or where it breaks.
-    pub survey: Result<Survey, ReadFailure>,
-    /// Where our entries in it are not as we write them for this client.
-    pub differences: Vec<Difference>,
+    pub scope: SettingsScope,
+    /// The parsed file, or the parse error.
+    pub survey: Result<SettingsSummary, ReadFailure>,
+    /// How Plimsoll's entries differ from those that it would write for this client.
+    pub differences: Vec<EntryDifference>,
 }
 
 impl SettingsFile {
-    /// What it says, where it can be read.
-    pub fn said(&self) -> Option<&Survey> {
+    /// Returns the parsed file, if it could be read.
+    pub fn readable_survey(&self) -> Option<&SettingsSummary> {
         self.survey.as_ref().ok()
     }
 }
 
-/// The client's settings.
 #[derive(Debug, Clone, Default)]
 pub struct SettingsFacts {
-    /// The files that are there; the first rules over the others.
+    /// The files that exist, in order of precedence.
     pub files: Vec<SettingsFile>,
-    /// The client's version, where it is known.
-    pub client: Option<(u32, u32, u32)>,
-    /// The template that it understands.
-    pub era: Option<HookSupport>,
-    /// Our plugin, where it is switched on.
-    pub plugin: Option<String>,
+    /// The client's version, if known.
+    pub client_version: Option<(u32, u32, u32)>,
+    /// The hooks that the client supports.
+    pub hook_support: Option<HookSupport>,
+    /// The name of Plimsoll's plugin, if it is enabled.
+    pub plugin_name: Option<String>,
 }
 
-/// The first client to which one unknown event is no reason to drop every hook of a file.
-// 2.0.77 was seen to drop them all; 2.1.101 ignores that entry alone.
-const LENIENT_CLIENT: (u32, u32, u32) = (2, 1, 0);
-/// What every client from 1.0.85 on knows.
-const OLD_EVENTS: [&str; 9] = [
+/// The first client that does not drop all hooks of a file because of one unknown event.
+// 2.0.77 was observed to drop them all; 2.1.101 ignores only that entry.
+const FIRST_LENIENT_CLIENT: (u32, u32, u32) = (2, 1, 0);
+/// Events that every client from 1.0.85 on supports.
+const EVENTS_OF_OLDEST_CLIENT: [&str; 9] = [
     "PreToolUse",
     "PostToolUse",
     "Notification",
@@ -96,194 +95,223 @@ const OLD_EVENTS: [&str; 9] = [
     "SessionEnd",
 ];
 
-/// The file that switches every hook off, if one does: the first that says anything about it decides.
-pub fn switched_off<'f>(files: impl IntoIterator<Item = (&'f str, &'f Survey)>) -> Option<&'f str> {
-    let (path, said) =
+/// Returns the file that disables all hooks, if any. The first file that sets the key decides.
+pub fn file_disabling_hooks<'f>(
+    files: impl IntoIterator<Item = (&'f str, &'f SettingsSummary)>,
+) -> Option<&'f str> {
+    let (path, is_disabled) =
         files.into_iter().find_map(|(path, survey)| Some((path, survey.disable_all_hooks?)))?;
-    said.then_some(path)
+    is_disabled.then_some(path)
 }
 
-pub(super) fn section(facts: &SettingsFacts) -> Section {
-    let mut findings: Vec<Finding> = facts.files.iter().filter_map(unreadable).collect();
-    findings.extend(readable(facts).filter_map(bad_status_line));
-    findings.extend(off(facts));
-    findings.extend(facts.files.iter().filter_map(|file| unknown_events(facts, file)));
-    findings.extend(facts.files.iter().flat_map(|file| entries(facts, file)));
-    findings.extend(doubled(facts));
-    findings.extend(readable(facts).filter_map(unguarded));
-    findings.extend(status_line(facts));
-    let with_ours: Vec<String> = readable(facts)
-        .filter(|(_, survey)| !survey.ours.is_empty())
-        .map(|(file, _)| format!("{} ({})", file.path, file.scope.words()))
+pub(super) fn check_settings(facts: &SettingsFacts) -> Section {
+    let mut findings: Vec<Finding> = facts.files.iter().filter_map(check_readable).collect();
+    findings.extend(readable_files(facts).filter_map(check_status_line_shape));
+    findings.extend(check_hooks_disabled(facts));
+    findings.extend(facts.files.iter().filter_map(|file| check_unknown_events(facts, file)));
+    findings.extend(facts.files.iter().flat_map(|file| check_entries(facts, file)));
+    findings.extend(check_duplicate_hooks(facts));
+    findings.extend(readable_files(facts).filter_map(check_unguarded_hooks));
+    findings.extend(check_status_line_shadowed(facts));
+    let files_with_hooks: Vec<String> = readable_files(facts)
+        .filter(|(_, survey)| !survey.our_hooks.is_empty())
+        .map(|(file, _)| format!("{} ({})", file.path, file.scope.as_str()))
         .collect();
-    if with_ours.is_empty() {
-        if let Some(plugin) = &facts.plugin {
-            return Section::new("Settings", format!("hooks from the plugin {plugin}"), findings);
+    if files_with_hooks.is_empty() {
+        if let Some(plugin_name) = &facts.plugin_name {
+            return Section::new("Settings", format!("hooks from the plugin {plugin_name}"), findings);
         }
-        let what = "our hooks are in no settings file: ordinary sessions are not measured (`plimsoll run` brings its own)";
-        findings.push(Finding::warning("settings.none", what, "run `plimsoll init`"));
+        let message = "our hooks are in no settings file: ordinary sessions are not measured (`plimsoll run` brings its own)";
+        findings.push(Finding::warning("settings.none", message, "run `plimsoll init`"));
         return Section::new("Settings", "no hooks of ours", findings);
     }
-    Section::new("Settings", format!("hooks in {}", with_ours.join(", ")), findings)
+    Section::new("Settings", format!("hooks in {}", files_with_hooks.join(", ")), findings)
 }
 
-fn readable(facts: &SettingsFacts) -> impl Iterator<Item = (&SettingsFile, &Survey)> {
-    facts.files.iter().filter_map(|file| Some((file, file.said()?)))
+fn readable_files(facts: &SettingsFacts) -> impl Iterator<Item = (&SettingsFile, &SettingsSummary)> {
+    facts.files.iter().filter_map(|file| Some((file, file.readable_survey()?)))
 }
 
-fn unreadable(file: &SettingsFile) -> Option<Finding> {
-    let place = file.survey.as_ref().err()?;
-    let what =
-        format!("the file does not parse ({place}): the client ignores the whole file, hooks included");
-    Some(Finding::problem("settings.unreadable", what, "fix the file").at(file.path.clone()))
+fn check_readable(file: &SettingsFile) -> Option<Finding> {
+    let error = file.survey.as_ref().err()?;
+    let message =
+        format!("the file does not parse ({error}): the client ignores the whole file, hooks included");
+    Some(Finding::problem("settings.unreadable", message, "fix the file").with_path(file.path.clone()))
 }
 
-fn bad_status_line((file, survey): (&SettingsFile, &Survey)) -> Option<Finding> {
-    let what = "\"statusLine\" is not an object with a \"command\": the client ignores the whole file, hooks included";
-    let todo = "remove it, or write {\"type\": \"command\", \"command\": \"plimsoll-statusline\"}";
-    let finding = || Finding::problem("settings.bad_status_line", what, todo).at(file.path.clone());
-    survey.bad_status_line.then(finding)
+fn check_status_line_shape((file, survey): (&SettingsFile, &SettingsSummary)) -> Option<Finding> {
+    let message = "\"statusLine\" is not an object with a \"command\": the client ignores the whole file, hooks included";
+    let advice = "remove it, or write {\"type\": \"command\", \"command\": \"plimsoll-statusline\"}";
+    let finding =
+        || Finding::problem("settings.bad_status_line", message, advice).with_path(file.path.clone());
+    survey.has_invalid_status_line.then(finding)
 }
 
-fn off(facts: &SettingsFacts) -> Vec<Finding> {
-    let surveys = readable(facts).map(|(file, survey)| (file.path.as_str(), survey));
-    let off = switched_off(surveys).map(|path| {
-        let what = "\"disableAllHooks\" is true: no hook and no status line runs, and `plimsoll run` refuses to start or continue";
-        Finding::problem("settings.hooks_disabled", what, "remove it, or set it to false").at(path)
+fn check_hooks_disabled(facts: &SettingsFacts) -> Vec<Finding> {
+    let surveys = readable_files(facts).map(|(file, survey)| (file.path.as_str(), survey));
+    let disabled_finding = file_disabling_hooks(surveys).map(|path| {
+        let message = "\"disableAllHooks\" is true: no hook and no status line runs, and `plimsoll run` refuses to start or continue";
+        Finding::problem("settings.hooks_disabled", message, "remove it, or set it to false").with_path(path)
     });
-    let managed = readable(facts)
-        .find(|(file, survey)| file.scope == Scope::Managed && survey.managed_hooks_only)
+    let managed_only_finding = readable_files(facts)
+        .find(|(file, survey)| file.scope == SettingsScope::Managed && survey.managed_hooks_only)
         .map(|(file, _)| {
-            let what = "\"allowManagedHooksOnly\" is true: only hooks of the managed settings run";
-            let todo = "ask the administrator of this machine to add our hooks there";
-            Finding::problem("settings.managed_hooks_only", what, todo).at(file.path.clone())
+            let message = "\"allowManagedHooksOnly\" is true: only hooks of the managed settings run";
+            let advice = "ask the administrator of this machine to add our hooks there";
+            Finding::problem("settings.managed_hooks_only", message, advice).with_path(file.path.clone())
         });
-    off.into_iter().chain(managed).collect()
+    disabled_finding.into_iter().chain(managed_only_finding).collect()
 }
 
-fn unknown_events(facts: &SettingsFacts, file: &SettingsFile) -> Option<Finding> {
-    facts.client.filter(|version| *version < LENIENT_CLIENT)?;
-    let survey = file.said()?;
-    let unknown: Vec<&str> =
-        survey.events.iter().map(String::as_str).filter(|event| !OLD_EVENTS.contains(event)).collect();
+fn check_unknown_events(facts: &SettingsFacts, file: &SettingsFile) -> Option<Finding> {
+    facts.client_version.filter(|version| *version < FIRST_LENIENT_CLIENT)?;
+    let survey = file.readable_survey()?;
+    let unknown: Vec<&str> = survey
+        .hook_events
+        .iter()
+        .map(String::as_str)
+        .filter(|event| !EVENTS_OF_OLDEST_CLIENT.contains(event))
+        .collect();
     (!unknown.is_empty()).then(|| {
-        let what = format!(
+        let message = format!(
             "this client does not know {}, and therefore silently drops every hook of the file",
             unknown.join(", ")
         );
-        let todo = format!("{}; remove other such events by hand", file.scope.init());
-        Finding::problem("settings.unknown_event", what, &todo).at(file.path.clone())
+        let advice = format!("{}; remove other such events by hand", file.scope.init_advice());
+        Finding::problem("settings.unknown_event", message, &advice).with_path(file.path.clone())
     })
 }
 
-/// What of ours a file lacks, has otherwise, or has for another client.
-fn entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
-    let missing = named(file, DifferenceKind::Missing);
-    let unasked = named(file, DifferenceKind::Unasked);
-    let edited = named(file, DifferenceKind::Edited);
-    let init = file.scope.init();
-    let edited = edited.map(|edited| {
-        let what = format!("entries of ours were changed by hand: {edited}");
-        Finding::note("settings.edited", what, &format!("if that was not intended, {init}"))
+/// Reports entries of Plimsoll in a file that are missing, changed, or written for another client.
+fn check_entries(facts: &SettingsFacts, file: &SettingsFile) -> Vec<Finding> {
+    let missing = difference_names(file, EntryDifferenceKind::Missing);
+    let unexpected = difference_names(file, EntryDifferenceKind::Unexpected);
+    let edited = difference_names(file, EntryDifferenceKind::Edited);
+    let init_advice = file.scope.init_advice();
+    let edited_note = edited.map(|edited| {
+        let message = format!("entries of ours were changed by hand: {edited}");
+        Finding::note("settings.edited", message, &format!("if that was not intended, {init_advice}"))
     });
-    let wrong = wrong(facts.era, missing, unasked)
-        .map(|(severity, code, what)| Finding::new(severity, code, what, init));
-    wrong.into_iter().chain(edited).map(|finding| finding.at(file.path.clone())).collect()
+    let wrong_findings = classify_differences(facts.hook_support, missing, unexpected)
+        .map(|(severity, code, message)| Finding::new(severity, code, message, init_advice));
+    wrong_findings
+        .into_iter()
+        .chain(edited_note)
+        .map(|finding| finding.with_path(file.path.clone()))
+        .collect()
 }
 
-/// The entries of one kind of difference, by name; none if there are none.
-fn named(file: &SettingsFile, kind: DifferenceKind) -> Option<String> {
-    let wanted = file.differences.iter().filter(|one| one.kind == kind);
-    let names: Vec<String> = wanted.map(|one| format!("{} ({})", one.event, one.program)).collect();
+/// Lists the entries with one kind of difference by name; `None` if there are none.
+fn difference_names(file: &SettingsFile, kind: EntryDifferenceKind) -> Option<String> {
+    let differences = file.differences.iter().filter(|difference| difference.kind == kind);
+    let names: Vec<String> =
+        differences.map(|difference| format!("{} ({})", difference.event, difference.program)).collect();
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-type Wrong = (Severity, &'static str, String);
+type DifferenceFinding = (Severity, &'static str, String);
 
-fn wrong(era: Option<HookSupport>, missing: Option<String>, unasked: Option<String>) -> Option<Wrong> {
-    match (missing, unasked) {
-        (Some(missing), Some(unasked)) => {
-            let (code, what) = match era {
+fn classify_differences(
+    hook_support: Option<HookSupport>,
+    missing: Option<String>,
+    unexpected: Option<String>,
+) -> Option<DifferenceFinding> {
+    match (missing, unexpected) {
+        (Some(missing), Some(unexpected)) => {
+            let (code, message) = match hook_support {
                 Some(HookSupport::Classic) => {
                     ("settings.newer_than_client", "our entries are for a newer client")
                 }
                 _ => ("settings.older_than_client", "our entries are for an older client"),
             };
-            let what = format!("{what}: {missing} is missing, {unasked} should not be there");
-            Some((Severity::Problem, code, what))
+            let message = format!("{message}: {missing} is missing, {unexpected} should not be there");
+            Some((Severity::Problem, code, message))
         }
         (Some(missing), None) => Some((
             Severity::Problem,
             "settings.incomplete",
             format!("entries of ours are missing: {missing}"),
         )),
-        (None, Some(unasked)) => {
-            let what = format!("there are entries of ours that we do not write: {unasked}");
-            Some((Severity::Warning, "settings.unasked", what))
+        (None, Some(unexpected)) => {
+            let message = format!("there are entries of ours that we do not write: {unexpected}");
+            Some((Severity::Warning, "settings.unasked", message))
         }
         (None, None) => None,
     }
 }
 
-/// The same entry in several files: with the same words the client runs it once, with others twice.
-fn doubled(facts: &SettingsFacts) -> Option<Finding> {
-    let mut places: BTreeMap<String, Vec<Place<'_>>> = BTreeMap::new();
-    for (file, survey) in readable(facts) {
-        // A guarded one gives way by itself.
-        for entry in survey.ours.iter().filter(|entry| !entry.guarded) {
-            let key = format!("{} {} {:?}", entry.event, entry.program, entry.part());
-            places.entry(key).or_default().push((file, entry));
+/// Reports an entry that several files contain. The client runs it once if the commands are equal, otherwise
+/// each of them.
+fn check_duplicate_hooks(facts: &SettingsFacts) -> Option<Finding> {
+    let mut locations: BTreeMap<String, Vec<HookLocation<'_>>> = BTreeMap::new();
+    for (file, survey) in readable_files(facts) {
+        // A guarded entry does nothing if another one is installed.
+        for entry in survey.our_hooks.iter().filter(|entry| !entry.guarded) {
+            let key = format!("{} {} {:?}", entry.event, entry.program, entry.distinguishing_arguments());
+            locations.entry(key).or_default().push((file, entry));
         }
     }
-    places.retain(|_, places| places.len() > 1);
-    if let Some(places) = places.values().find(|places| differ(places)) {
-        let what =
-            format!("our hooks are configured twice with different commands ({}): both run", files(places));
-        return Some(Finding::warning("settings.doubled", what, last_scope(places).uninstall()));
+    locations.retain(|_, locations| locations.len() > 1);
+    if let Some(locations) = locations.values().find(|places| have_different_commands(places)) {
+        let message = format!(
+            "our hooks are configured twice with different commands ({}): both run",
+            render_file_list(locations)
+        );
+        return Some(Finding::warning("settings.doubled", message, last_scope(locations).uninstall_advice()));
     }
-    let places = places.values().next()?;
-    let what = format!("our hooks are configured twice ({}); the client runs them once", files(places));
-    let todo = format!("nothing, or {}", last_scope(places).uninstall());
-    Some(Finding::note("settings.doubled_alike", what, &todo))
+    let locations = locations.values().next()?;
+    let message = format!(
+        "our hooks are configured twice ({}); the client runs them once",
+        render_file_list(locations)
+    );
+    let advice = format!("nothing, or {}", last_scope(locations).uninstall_advice());
+    Some(Finding::note("settings.doubled_alike", message, &advice))
 }
 
-/// Entries for everybody, which fail where our programs are not installed.
-fn unguarded((file, survey): (&SettingsFile, &Survey)) -> Option<Finding> {
-    let is_bare = file.scope == Scope::Project && survey.ours.iter().any(|entry| !entry.guarded);
-    let what = "our hooks are here for everybody: a colleague without Plimsoll sees an error at each event";
-    let todo = "`plimsoll init --project --entries` makes them silent there; or `plimsoll uninstall --project`, and everybody who wants them runs `plimsoll init`";
-    is_bare.then(|| Finding::note("settings.unguarded", what, todo).at(file.path.clone()))
+/// Reports team entries that fail where Plimsoll is not installed.
+fn check_unguarded_hooks((file, survey): (&SettingsFile, &SettingsSummary)) -> Option<Finding> {
+    let has_unguarded_hook =
+        file.scope == SettingsScope::Project && survey.our_hooks.iter().any(|entry| !entry.guarded);
+    let message =
+        "our hooks are here for everybody: a colleague without Plimsoll sees an error at each event";
+    let advice = "`plimsoll init --project --entries` makes them silent there; or `plimsoll uninstall --project`, and everybody who wants them runs `plimsoll init`";
+    has_unguarded_hook
+        .then(|| Finding::note("settings.unguarded", message, advice).with_path(file.path.clone()))
 }
 
-/// An entry, and where it stands.
-type Place<'a> = (&'a SettingsFile, &'a OurHook);
+/// An entry and the file that contains it.
+type HookLocation<'a> = (&'a SettingsFile, &'a OurHookEntry);
 
-fn differ(places: &[Place<'_>]) -> bool {
-    let words = |place: &Place<'_>| (place.1.command.clone(), place.1.arguments.clone());
-    places.iter().any(|place| words(place) != words(&places[0]))
+fn have_different_commands(locations: &[HookLocation<'_>]) -> bool {
+    let command_line =
+        |location: &HookLocation<'_>| (location.1.command.clone(), location.1.arguments.clone());
+    locations.iter().any(|location| command_line(location) != command_line(&locations[0]))
 }
 
-fn files(places: &[Place<'_>]) -> String {
-    let mut files: Vec<&str> = places.iter().map(|(file, _)| file.path.as_str()).collect();
-    files.dedup();
-    files.join(" and ")
+fn render_file_list(locations: &[HookLocation<'_>]) -> String {
+    let mut paths: Vec<&str> = locations.iter().map(|(file, _)| file.path.as_str()).collect();
+    paths.dedup();
+    paths.join(" and ")
 }
 
-fn last_scope(places: &[Place<'_>]) -> Scope {
-    places.last().map_or(Scope::User, |(file, _)| file.scope)
+fn last_scope(locations: &[HookLocation<'_>]) -> SettingsScope {
+    locations.last().map_or(SettingsScope::User, |(file, _)| file.scope)
 }
 
-fn status_line(facts: &SettingsFacts) -> Option<Finding> {
-    let mut lines = readable(facts).filter_map(|(file, survey)| Some((file, survey.status_line.as_ref()?)));
-    let (first, shown) = lines.next()?;
-    if shown.ours {
+fn check_status_line_shadowed(facts: &SettingsFacts) -> Option<Finding> {
+    let mut status_lines =
+        readable_files(facts).filter_map(|(file, survey)| Some((file, survey.status_line.as_ref()?)));
+    let (first_file, shown_line) = status_lines.next()?;
+    if shown_line.is_ours {
         return None;
     }
-    let (behind, _) = lines.find(|(_, line)| line.ours)?;
-    let what =
-        format!("our status line in {} is not shown: `{}` takes precedence", behind.path, shown.command);
-    let todo = "remove that one to see ours; the hooks measure without it";
-    Some(Finding::note("settings.status_line_shadowed", what, todo).at(first.path.clone()))
+    let (own_file, _) = status_lines.find(|(_, line)| line.is_ours)?;
+    let message = format!(
+        "our status line in {} is not shown: `{}` takes precedence",
+        own_file.path, shown_line.command
+    );
+    let advice = "remove that one to see ours; the hooks measure without it";
+    Some(Finding::note("settings.status_line_shadowed", message, advice).with_path(first_file.path.clone()))
 }
 
 #[cfg(test)]

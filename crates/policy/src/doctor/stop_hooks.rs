@@ -1,22 +1,22 @@
-//! Hooks of other programs at Stop. Another loop that answers there would continue a session that we end, or end one that we need.
+//! Checks Stop hooks of other programs. Another loop that uses this hook could continue a session that Plimsoll
+//! ends, or end one that it needs.
 
 use super::{Finding, Section};
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 
-/// Another program's hook at Stop.
+/// A Stop hook of another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopHook {
-    /// The file that names it.
+    /// The file that configures it.
     pub file: String,
-    /// The plugin that brings it, if one does.
+    /// The plugin that provides it, if any.
     pub plugin: Option<String>,
-    /// The command that it runs.
     pub command: String,
 }
 
-/// Plugins and commands of loops that keep a session going from a Stop hook have one of these in their names: Ralph loops, the loop of
-/// cc-skills, and oh-my-claudecode.
-const LOOP_MARKS: [&str; 8] = [
+/// Parts of the names of plugins and commands that keep a session running from a Stop hook: Ralph loops, the
+/// loop of cc-skills, and oh-my-claudecode.
+const LOOP_NAME_PARTS: [&str; 8] = [
     "ralph-wiggum",
     "ralph-loop",
     "ralph_loop",
@@ -28,49 +28,51 @@ const LOOP_MARKS: [&str; 8] = [
 ];
 
 impl StopHook {
-    fn is_loop(&self) -> bool {
+    fn is_known_loop(&self) -> bool {
         let plugin = self.plugin.as_deref().unwrap_or_default();
         let command_line = format!("{plugin} {}", self.command).to_lowercase();
-        // A user or a folder may be named ralph, too, so this name counts only in the last part of a path.
-        let mut files = command_line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
-        LOOP_MARKS.iter().any(|mark| command_line.contains(mark)) || files.any(|file| file.contains("ralph"))
+        // A user or a folder may also be named ralph, so this name counts only in the last component of a path.
+        let mut file_names =
+            command_line.split_whitespace().map(|word| word.rsplit('/').next().unwrap_or(word));
+        LOOP_NAME_PARTS.iter().any(|name_part| command_line.contains(name_part))
+            || file_names.any(|file_name| file_name.contains("ralph"))
     }
 
-    fn finding(&self) -> Finding {
-        let command = clip(&one_line(&self.command), 100);
-        let finding = if self.is_loop() {
-            let remove = match &self.plugin {
+    fn to_finding(&self) -> Finding {
+        let command = truncate_end(&to_single_line(&self.command), 100);
+        let finding = if self.is_known_loop() {
+            let advice = match &self.plugin {
                 Some(plugin) => format!("remove one of the two: `claude plugin disable {plugin}`"),
                 None => "remove one of the two: take its Stop entry out of the file".to_owned(),
             };
-            let what =
+            let message =
                 format!("another loop runs at Stop and would conflict with our Stop hook: `{command}`");
-            Finding::warning("loops.known", what, &remove)
+            Finding::warning("loops.known", message, &advice)
         } else {
-            let what = format!("another hook runs at Stop: `{command}`");
-            let todo =
+            let message = format!("another hook runs at Stop: `{command}`");
+            let advice =
                 "nothing, if it only observes; a hook that blocks or continues would conflict with the gate";
-            Finding::note("loops.other_hook", what, todo)
+            Finding::note("loops.other_hook", message, advice)
         };
-        finding.at(self.file.clone())
+        finding.with_path(self.file.clone())
     }
 }
 
-pub(super) fn section(hooks: &[StopHook]) -> Section {
+pub(super) fn check_stop_hooks(hooks: &[StopHook]) -> Section {
     let summary = match hooks.len() {
         0 => "no other hook runs at Stop".to_owned(),
-        hooks => format!("{} of other programs at Stop", counted(hooks, "hook")),
+        count => format!("{} of other programs at Stop", count_with_noun(count, "hook")),
     };
-    Section::new("Other loops", summary, hooks.iter().map(StopHook::finding).collect())
+    Section::new("Other loops", summary, hooks.iter().map(StopHook::to_finding).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
 
     #[test]
-    fn a_loop_is_told_from_a_bell() {
+    fn a_loop_is_distinguished_from_other_stop_hooks() {
         let hook = |plugin: Option<&str>, command: &str| StopHook {
             file: "settings.json".to_owned(),
             plugin: plugin.map(str::to_owned),
@@ -84,10 +86,10 @@ mod tests {
             (None, "node ~/.claude/plugins/oh-my-claudecode/stop.mjs", "loops.known"),
             (None, "/home/ralph/bin/bell done.ogg", "loops.other_hook"),
         ] {
-            assert_eq!(codes(&section(&[hook(plugin, command)])), [expected], "{command}");
+            assert_eq!(finding_codes(&check_stop_hooks(&[hook(plugin, command)])), [expected], "{command}");
         }
-        let found = section(&[hook(Some(official), "stop-hook.sh")]);
-        insta::assert_snapshot!(found.findings[0].todo, @"remove one of the two: `claude plugin disable ralph-loop@claude-plugins-official`");
-        assert!(codes(&section(&[])).is_empty());
+        let section = check_stop_hooks(&[hook(Some(official), "stop-hook.sh")]);
+        insta::assert_snapshot!(section.findings[0].advice, @"remove one of the two: `claude plugin disable ralph-loop@claude-plugins-official`");
+        assert!(finding_codes(&check_stop_hooks(&[])).is_empty());
     }
 }

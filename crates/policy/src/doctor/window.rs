@@ -1,188 +1,202 @@
-//! The window, the auto-compact threshold and the levels, each with where it comes from; and what cannot be reached.
+//! Reports the context window, the auto-compact threshold and the thresholds with their sources, and thresholds
+//! that cannot be reached.
 
 use super::{Finding, Section};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::level::{AutoCompactAction, Thresholds};
-use plimsoll_domain::reading::{Reading, Window};
+use plimsoll_domain::reading::{UsageReading, WindowSize};
 use plimsoll_domain::settings::Levels;
-use plimsoll_domain::text::tokens;
+use plimsoll_domain::text::format_tokens;
 
-/// The window of the current session, or of the next one.
+/// The context window of the current session, or of the next one.
 #[derive(Debug, Clone)]
 pub struct WindowFacts {
     /// The session that was measured last.
-    pub session: Option<SessionId>,
-    /// How full it is.
-    pub reading: Option<Reading>,
-    /// The model, and who names it.
+    pub session_id: Option<SessionId>,
+    /// Its context usage.
+    pub reading: Option<UsageReading>,
+    /// The model, and the source of that name.
     pub model: Option<(String, &'static str)>,
-    /// The window.
-    pub window: Option<Window>,
-    /// Every source that speaks of the window, also those that others went before.
-    pub sources: Vec<Window>,
-    /// Where the levels begin.
+    pub window: Option<WindowSize>,
+    /// All sources that state a window, including those that were overruled.
+    pub sources: Vec<WindowSize>,
+    /// The effective thresholds.
     pub thresholds: Option<Thresholds>,
-    /// The levels as they are set.
+    /// The thresholds as configured, in percent.
     pub levels: Levels,
-    /// What moves the window or the auto-compact threshold: `DISABLE_AUTO_COMPACT=1`.
-    pub knobs: Vec<String>,
-    /// Why our own settings do not count.
-    pub complaint: Option<String>,
-    /// The path of the last session's transcript, if the session has answered and the client has written none.
+    /// Settings that move the window or the auto-compact threshold, such as `DISABLE_AUTO_COMPACT=1`.
+    pub overrides: Vec<String>,
+    /// Why Plimsoll's own settings are ignored, if they are.
+    pub settings_error: Option<String>,
+    /// The path of the last session's transcript, if the session has answered and the client has not written
+    /// the file.
     pub missing_transcript: Option<String>,
 }
 
-pub(super) fn section(facts: &WindowFacts) -> Section {
+pub(super) fn check_window(facts: &WindowFacts) -> Section {
     let mut findings: Vec<Finding> =
-        facts.complaint.iter().map(|complaint| own_settings(complaint)).collect();
-    findings.extend(facts.missing_transcript.as_deref().map(no_transcript));
+        facts.settings_error.iter().map(|complaint| settings_error_finding(complaint)).collect();
+    findings.extend(facts.missing_transcript.as_deref().map(missing_transcript_finding));
     let (Some(window), Some(thresholds)) = (&facts.window, &facts.thresholds) else {
         let summary = "unknown until a session here has had its first answer";
-        return Section { details: knobs(facts), ..Section::new("Window", summary, findings) };
+        return Section { details: render_overrides(facts), ..Section::new("Window", summary, findings) };
     };
-    findings.extend(out_of_reach(facts, thresholds));
-    if facts.knobs.iter().any(|knob| knob.starts_with("CLAUDE_CONTEXT_PERCENT")) {
-        let what = "CLAUDE_CONTEXT_PERCENT is set: if nothing else is known, that figure is used";
-        findings.push(Finding::note("window.percent_set", what, "unset it, if that is not intended"));
+    findings.extend(check_unreachable_levels(facts, thresholds));
+    if facts.overrides.iter().any(|value| value.starts_with("CLAUDE_CONTEXT_PERCENT")) {
+        let message = "CLAUDE_CONTEXT_PERCENT is set: if nothing else is known, that figure is used";
+        findings.push(Finding::note("window.percent_set", message, "unset it, if that is not intended"));
     }
-    let who = facts.model.as_ref().map_or("an unnamed model".to_owned(), |(model, _)| model.clone());
-    let summary = format!("{} tokens for {who} ({})", tokens(window.tokens), window.source.words());
-    Section { details: details(facts, window, thresholds), ..Section::new("Window", summary, findings) }
+    let model_name = facts.model.as_ref().map_or("an unnamed model".to_owned(), |(model, _)| model.clone());
+    let summary =
+        format!("{} tokens for {model_name} ({})", format_tokens(window.tokens), window.source.describe());
+    Section {
+        details: render_details(facts, window, thresholds),
+        ..Section::new("Window", summary, findings)
+    }
 }
 
-fn own_settings(complaint: &str) -> Finding {
-    let what = format!("our settings are ignored and the defaults apply: {complaint}");
+fn settings_error_finding(error: &str) -> Finding {
+    let message = format!("our settings are ignored and the defaults apply: {error}");
     Finding::problem(
         "window.settings_fault",
-        what,
+        message,
         "fix the file (schema: hooks-config/plimsoll.schema.json)",
     )
 }
 
-/// A client that was started inside another session inherits the variable, and its terminal interface writes no transcript then
-/// (2.1.329).
-fn no_transcript(path: &str) -> Finding {
-    let what = "Claude Code writes no transcript of the last session: usage is known only from its status line, and handoffs lack the session's words and commands";
-    let todo = "start Claude Code without the variable that another session handed down: `env -u CLAUDE_CODE_CHILD_SESSION claude`";
-    Finding::warning("window.no_transcript", what, todo).at(path)
+/// Warns about a missing transcript. A client started inside another session inherits the variable, and its
+/// terminal interface then writes no transcript (2.1.329).
+fn missing_transcript_finding(path: &str) -> Finding {
+    let message = "Claude Code writes no transcript of the last session: usage is known only from its status line, and handoffs lack the session's words and commands";
+    let advice = "start Claude Code without the variable that another session handed down: `env -u CLAUDE_CODE_CHILD_SESSION claude`";
+    Finding::warning("window.no_transcript", message, advice).with_path(path)
 }
 
-fn details(facts: &WindowFacts, window: &Window, thresholds: &Thresholds) -> Vec<String> {
+fn render_details(facts: &WindowFacts, window: &WindowSize, thresholds: &Thresholds) -> Vec<String> {
     let mut lines = Vec::new();
-    if let (Some(session), Some(reading)) = (&facts.session, &facts.reading) {
-        let percent = reading.percent().map_or("?".to_owned(), |percent| percent.to_string());
-        let source = reading.source.words();
+    if let (Some(session_id), Some(reading)) = (&facts.session_id, &facts.reading) {
+        let percent = reading.projected_percent().map_or("?".to_owned(), |percent| percent.to_string());
+        let source = reading.usage_source.describe();
         lines.push(format!(
-            "session {session}: {percent}% ({} tokens, {source})",
-            tokens(reading.projected())
+            "session {session_id}: {percent}% ({} tokens, {source})",
+            format_tokens(reading.projected_tokens())
         ));
     }
-    lines.extend(facts.model.iter().map(|(model, who)| format!("model {model}: {who}")));
-    let lost = facts.sources.iter().filter(|source| source.source != window.source);
+    lines.extend(facts.model.iter().map(|(model, model_source)| format!("model {model}: {model_source}")));
+    let unused_sources = facts.sources.iter().filter(|source| source.source != window.source);
     lines.extend(
-        lost.map(|source| format!("not used: {} ({})", tokens(source.tokens), source.source.words())),
+        unused_sources.map(|source| {
+            format!("not used: {} ({})", format_tokens(source.tokens), source.source.describe())
+        }),
     );
     let action = thresholds.auto_compact.action;
-    let never = "; this model never compacts by itself before";
-    let never = if action == AutoCompactAction::Rejected { never } else { "" };
-    let percent = |tokens: u64| thresholds.percent(tokens);
+    let rejection_note = "; this model never compacts by itself before";
+    let rejection_suffix = if action == AutoCompactAction::ApiRejectsPrompt { rejection_note } else { "" };
+    let percent_of = |tokens: u64| thresholds.percent_of_window(tokens);
     let auto_compact = thresholds.auto_compact.tokens;
     lines.push(format!(
-        "auto-compact threshold {} ({}%): {} there{never}",
-        tokens(auto_compact),
-        percent(auto_compact),
-        action.words()
+        "auto-compact threshold {} ({}%): {} there{rejection_suffix}",
+        format_tokens(auto_compact),
+        percent_of(auto_compact),
+        action.describe()
     ));
-    let [l1, l2, l3] = [thresholds.l1, thresholds.l2, thresholds.l3].map(percent);
+    let [l1, l2, l3] = [thresholds.l1, thresholds.l2, thresholds.l3].map(percent_of);
     lines.push(format!("levels: L1 {l1}%, L2 {l2}%, L3 {l3}%"));
-    lines.extend(knobs(facts));
+    lines.extend(render_overrides(facts));
     lines
 }
 
-fn knobs(facts: &WindowFacts) -> Vec<String> {
-    facts.knobs.iter().map(|knob| format!("in force: {knob}")).collect()
+fn render_overrides(facts: &WindowFacts) -> Vec<String> {
+    facts.overrides.iter().map(|value| format!("in force: {value}")).collect()
 }
 
-/// The default of L3 is a point too close to the auto-compact threshold of every window: only a larger move is reported.
-fn out_of_reach(facts: &WindowFacts, thresholds: &Thresholds) -> Option<Finding> {
+/// Reports configured thresholds at or above the auto-compact threshold, which were lowered. The default L3 is
+/// slightly too close to the auto-compact threshold of every window; that small correction is not reported.
+fn check_unreachable_levels(facts: &WindowFacts, thresholds: &Thresholds) -> Option<Finding> {
     let Levels { l2, l3, .. } = facts.levels;
-    let auto_compact = thresholds.percent(thresholds.auto_compact.tokens);
-    let above: Vec<String> = [("L2", l2), ("L3", l3)]
+    let auto_compact_percent = thresholds.percent_of_window(thresholds.auto_compact.tokens);
+    let unreachable: Vec<String> = [("L2", l2), ("L3", l3)]
         .into_iter()
-        .filter(|(_, percent)| *percent >= auto_compact as f64)
+        .filter(|(_, percent)| *percent >= auto_compact_percent as f64)
         .map(|(name, percent)| format!("{name} ({percent}%)"))
         .collect();
-    if !thresholds.clamped || above.is_empty() {
+    if !thresholds.is_clamped || unreachable.is_empty() {
         return None;
     }
-    let what = format!(
-        "{} would be out of reach, because the client acts at {auto_compact}%: lowered to L2 {}%, L3 {}%",
-        above.join(" and "),
-        thresholds.percent(thresholds.l2),
-        thresholds.percent(thresholds.l3)
+    let message = format!(
+        "{} would be out of reach, because the client acts at {auto_compact_percent}%: lowered to L2 {}%, L3 {}%",
+        unreachable.join(" and "),
+        thresholds.percent_of_window(thresholds.l2),
+        thresholds.percent_of_window(thresholds.l3)
     );
-    let todo = "nothing: they are reached in time now; for more room choose a model with a larger window, or smaller `margins` in your own settings";
-    Some(Finding::note("window.out_of_reach", what, todo))
+    let advice = "nothing: they are reached in time now; for more room choose a model with a larger window, or smaller `margins` in your own settings";
+    Some(Finding::note("window.out_of_reach", message, advice))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::codes;
+    use super::super::finding_codes;
     use super::*;
-    use crate::thresholds::{CompactionConfig, auto_compact, thresholds};
+    use crate::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
     use plimsoll_domain::reading::WindowSource;
     use plimsoll_domain::settings::Margins;
 
-    fn look(window: u64, change: fn(&mut WindowFacts)) -> Section {
+    fn check_changed(window: u64, change: fn(&mut WindowFacts)) -> Section {
         let levels = Levels::default();
-        let auto_compact = auto_compact(window, Some("claude-opus-4-6"), &CompactionConfig::default());
-        let source = |tokens, source| Window { tokens, source };
+        let auto_compact =
+            compute_auto_compact(window, Some("claude-opus-4-6"), &CompactionConfig::default());
+        let window_from = |tokens, source| WindowSize { tokens, source };
         let mut facts = WindowFacts {
-            session: None,
+            session_id: None,
             reading: None,
             model: Some(("claude-opus-4-6".to_owned(), "settings")),
-            window: Some(source(window, WindowSource::StatusLine)),
-            sources: vec![source(window, WindowSource::StatusLine), source(200_000, WindowSource::Table)],
-            thresholds: Some(thresholds(window, auto_compact, &levels, &Margins::default(), 0)),
+            window: Some(window_from(window, WindowSource::StatusLine)),
+            sources: vec![
+                window_from(window, WindowSource::StatusLine),
+                window_from(200_000, WindowSource::ModelTable),
+            ],
+            thresholds: Some(compute_thresholds(window, auto_compact, &levels, &Margins::default(), 0)),
             levels,
-            knobs: Vec::new(),
-            complaint: None,
+            overrides: Vec::new(),
+            settings_error: None,
             missing_transcript: None,
         };
         change(&mut facts);
-        section(&facts)
+        check_window(&facts)
     }
 
     #[test]
-    fn levels_out_of_reach_are_told_with_what_they_became() {
-        assert_eq!(codes(&look(1_000_000, |_| ())), [""; 0]);
-        let small = look(200_000, |_| ());
-        assert_eq!(codes(&small), ["window.out_of_reach"]);
-        insta::assert_snapshot!(small.findings[0].what, @"L2 (85%) and L3 (95%) would be out of reach, because the client acts at 84%: lowered to L2 74%, L3 79%");
-        let unknown = look(200_000, |facts| facts.window = None);
+    fn unreachable_thresholds_are_reported_with_their_lowered_values() {
+        assert_eq!(finding_codes(&check_changed(1_000_000, |_| ())), [""; 0]);
+        let small = check_changed(200_000, |_| ());
+        assert_eq!(finding_codes(&small), ["window.out_of_reach"]);
+        insta::assert_snapshot!(small.findings[0].message, @"L2 (85%) and L3 (95%) would be out of reach, because the client acts at 84%: lowered to L2 74%, L3 79%");
+        let unknown = check_changed(200_000, |facts| facts.window = None);
         assert!(unknown.findings.is_empty(), "{unknown:?}");
         insta::assert_snapshot!(unknown.summary, @"unknown until a session here has had its first answer");
-        let fault = look(1_000_000, |facts| facts.complaint = Some("levels must rise".to_owned()));
-        assert_eq!(codes(&fault), ["window.settings_fault"]);
+        let fault =
+            check_changed(1_000_000, |facts| facts.settings_error = Some("levels must rise".to_owned()));
+        assert_eq!(finding_codes(&fault), ["window.settings_fault"]);
     }
 
     #[test]
-    fn a_transcript_that_is_not_written_is_named_also_where_the_window_is_unknown() {
+    fn a_missing_transcript_is_reported_even_if_the_window_is_unknown() {
         for change in [
             |facts: &mut WindowFacts| facts.missing_transcript = Some("/t.jsonl".to_owned()),
             |facts: &mut WindowFacts| {
                 (facts.window, facts.missing_transcript) = (None, Some("/t.jsonl".to_owned()));
             },
         ] {
-            let section = look(1_000_000, change);
-            assert_eq!(codes(&section), ["window.no_transcript"]);
-            assert_eq!(section.findings[0].place.as_deref(), Some("/t.jsonl"));
+            let section = check_changed(1_000_000, change);
+            assert_eq!(finding_codes(&section), ["window.no_transcript"]);
+            assert_eq!(section.findings[0].path.as_deref(), Some("/t.jsonl"));
         }
     }
 
     #[test]
-    fn every_source_is_told_also_the_one_that_lost() {
-        let section = look(1_000_000, |facts| facts.knobs.push("DISABLE_AUTO_COMPACT=1".to_owned()));
+    fn unused_sources_of_the_window_are_listed_too() {
+        let section =
+            check_changed(1_000_000, |facts| facts.overrides.push("DISABLE_AUTO_COMPACT=1".to_owned()));
         insta::assert_snapshot!(section.details.join("\n"), @"
         model claude-opus-4-6: settings
         not used: 200k (table of models)

@@ -1,27 +1,27 @@
 use super::*;
 use serde_json::{Value, from_value, json};
 
-fn entry(document: &Value) -> JournalEntry {
+fn parse_entry(document: &Value) -> JournalEntry {
     let entry: JournalEntry = from_value(document.clone()).unwrap();
     assert!(!matches!(entry.event, JournalEvent::Unknown(_)), "{entry:?}");
     entry
 }
 
-fn told(document: &Value, beside: &[Value]) -> String {
-    let beside: Vec<JournalEntry> = beside.iter().map(entry).collect();
-    reasons(&entry(document), &beside).join("\n")
+fn explanation(document: &Value, related_entries: &[Value]) -> String {
+    let related_entries: Vec<JournalEntry> = related_entries.iter().map(parse_entry).collect();
+    explain_entry(&parse_entry(document), &related_entries).join("\n")
 }
 
 #[track_caller]
-fn assert_told(entry: &Value, beside: &[Value], parts: &[&str]) {
-    let told = told(entry, beside);
+fn assert_explanation(entry: &Value, related_entries: &[Value], parts: &[&str]) {
+    let explanation = explanation(entry, related_entries);
     for part in parts {
-        assert!(told.contains(part), "{part}\n{told}");
+        assert!(explanation.contains(part), "{part}\n{explanation}");
     }
 }
 
 #[test]
-fn a_level_is_explained_by_its_figures_their_source_and_the_marks() {
+fn a_threshold_is_explained_by_its_figures_and_their_source() {
     let checkpoint = json!({
         "event": "checkpoint", "cause": "level", "level": "L2", "percent": 87, "handoff": ".claude/handoffs/a.md",
         "item": "Item two", "files": ["src/dates.txt"], "waited_ms": 12,
@@ -35,7 +35,7 @@ fn a_level_is_explained_by_its_figures_their_source_and_the_marks() {
             "ceiling": { "tokens": 967_000, "action": "compacts" },
         },
     });
-    assert_told(
+    assert_explanation(
         &checkpoint,
         &[],
         &[
@@ -50,7 +50,11 @@ fn a_level_is_explained_by_its_figures_their_source_and_the_marks() {
             "Files in progress: src/dates.txt.",
         ],
     );
-    assert_eq!(told(&json!({ "event": "warning" }), &[]), "", "what nobody wrote down is not invented");
+    assert_eq!(
+        explanation(&json!({ "event": "warning" }), &[]),
+        "",
+        "what nobody wrote down is not invented"
+    );
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn a_verdict_is_explained_by_its_evidence() {
         "progress": [], "no_change_count": 3, "error": "exit 1", "same_errors": 2, "cost_usd": 1.5, "tokens": 1_200_000,
     });
     let opened = json!({ "event": "breaker_opened", "cause": "no_progress", "count": 3, "evidence": "nothing changed" });
-    assert_told(
+    assert_explanation(
         &verdict,
         &[opened],
         &[
@@ -94,18 +98,18 @@ fn a_verdict_is_explained_by_its_evidence() {
             "The run continues with a fresh session, because: 2 open items.",
         ),
     ] {
-        assert_told(&json!({ "event": "verdict", "marker": marker }), &[], &[words]);
+        assert_explanation(&json!({ "event": "verdict", "marker": marker }), &[], &[words]);
     }
     let provisional = json!({ "event": "provisional_verdict", "marker": "RALPH_CONTINUE|next|2 open items" });
-    assert_told(&provisional, &[], &["before the verify commands have run"]);
+    assert_explanation(&provisional, &[], &["before the verify commands have run"]);
 }
 
 #[test]
-fn other_entries_tell_their_facts_and_never_what_everyone_has() {
+fn other_entries_list_only_their_own_facts() {
     let packed =
         json!({ "event": "not_packed", "item": "x", "estimate_tokens": 40_000, "room_tokens": 3_000 });
-    assert_told(&packed, &[], &["takes about 40k tokens, and 3k are free below L2: it does not fit"]);
+    assert_explanation(&packed, &[], &["takes about 40k tokens, and 3k are free below L2: it does not fit"]);
     let fault =
         json!({ "event": "fault", "at": "now", "run_id": "r", "error": "disk full", "then": "again" });
-    assert_eq!(told(&fault, &[]), "error: disk full\nthen: again");
+    assert_eq!(explanation(&fault, &[]), "error: disk full\nthen: again");
 }

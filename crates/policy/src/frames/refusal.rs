@@ -1,75 +1,75 @@
-//! Why a conversation may not change the memory or start a frame. The model reads it, and does what it says.
+//! Reasons why a conversation may not change the memory or start a frame. They are shown to the model.
 
-use super::{FrameAgent, NESTING_VARIABLE, shown};
+use super::{FrameAgent, NESTING_LIMIT_VARIABLE, displayed_name};
 use plimsoll_domain::memory::Memory;
-use plimsoll_protocol::agent::TOOL;
+use plimsoll_protocol::agent::TOOL_NAME;
 
-/// Why a conversation may not do what it asked for, with what it can do instead. Names are as the model may see them.
+/// Why a conversation may not do this, and what it can do instead. Names are in displayed form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameRefusal {
-    /// It has no frame to write in.
+    /// The conversation is a subagent without a frame.
     #[error(
         "a subagent that is no frame reads the working memory and does not write it: put what you found into your answer"
     )]
-    NoFrame,
-    /// Its frame is over.
+    NotAFrame,
+    /// The conversation's frame has returned.
     #[error("your frame has returned: nothing more is written; end your turn")]
-    HasReturned,
-    /// A subagent works in the present frame.
+    FrameReturned,
+    /// A subagent is working in the current frame.
     #[error("the frame \"{0}\" is at work: only it writes until it has popped")]
-    AtWork(String),
-    /// The present frame waits for another conversation.
+    FrameBusy(String),
+    /// The current frame waits for another conversation.
     #[error("the frame \"{0}\" was pushed by another conversation, and waits for it")]
-    Anothers(String),
-    /// The present frame waits for its agent, and nothing is written before that.
-    #[error("{}, or take it back with pop_frame", start_it(.name, .kind))]
-    Waits {
-        /// The frame.
+    OtherConversation(String),
+    /// The current frame waits for its agent, and nothing may be written before that.
+    #[error("{}, or take it back with pop_frame", start_instruction(.name, .kind))]
+    WaitsForAgent {
+        /// The name of the frame.
         name: String,
-        /// Its agent.
+        /// The agent to start.
         kind: FrameAgent,
     },
-    /// Another agent was started than the one that the frame waits for.
-    #[error("{}", start_it(.name, .kind))]
-    OtherWaits {
-        /// The frame.
+    /// The Agent call does not fit the frame that waits.
+    #[error("{}", start_instruction(.name, .kind))]
+    WrongAgent {
+        /// The name of the frame.
         name: String,
-        /// Its agent.
+        /// The agent to start.
         kind: FrameAgent,
     },
     /// No frame waits for an agent.
     #[error("no frame waits to be started: call push_frame first, and start one frame at a time")]
-    NoneWaits,
-    /// The client would not start its agent.
+    NoFrameWaiting,
+    /// The client would not start the frame's agent at this depth.
     #[error(
-        "this client starts subagents {nesting} deep, and the frame would be at depth {depth}: do the work in this frame (the user can set {NESTING_VARIABLE}=5 in the client's environment or settings)"
+        "this client starts subagents {nesting} deep, and the frame would be at depth {depth}: do the work in this frame (the user can set {NESTING_LIMIT_VARIABLE}=5 in the client's environment or settings)"
     )]
     TooDeep {
-        /// How deep the frame would lie.
+        /// The depth that the frame would have.
         depth: usize,
-        /// How deep the client goes.
+        /// The client's limit.
         nesting: usize,
     },
-    /// An ordinary session works beside a run, whose root frame this is.
+    /// An ordinary session runs next to a run, to which the root frame belongs.
     #[error("the root frame belongs to the run in this project: only the run's own session pops it")]
     RootOfRun,
 }
 
 impl FrameRefusal {
-    pub(super) fn no_frame(memory: &Memory, agent: Option<&str>) -> FrameRefusal {
+    pub(super) fn not_a_frame_or_returned(memory: &Memory, agent: Option<&str>) -> FrameRefusal {
         let has_returned =
-            memory.returned.as_ref().is_some_and(|returned| returned.agent.as_deref() == agent);
-        if has_returned { FrameRefusal::HasReturned } else { FrameRefusal::NoFrame }
+            memory.last_returned_frame.as_ref().is_some_and(|returned| returned.agent_id.as_deref() == agent);
+        if has_returned { FrameRefusal::FrameReturned } else { FrameRefusal::NotAFrame }
     }
 
-    pub(super) fn anothers(memory: &Memory) -> FrameRefusal {
-        FrameRefusal::Anothers(shown(memory.top()))
+    pub(super) fn other_conversation(memory: &Memory) -> FrameRefusal {
+        FrameRefusal::OtherConversation(displayed_name(memory.current_frame()))
     }
 }
 
-fn start_it(name: &str, kind: &FrameAgent) -> String {
-    let kind = kind.name();
+fn start_instruction(name: &str, kind: &FrameAgent) -> String {
+    let subagent_type = kind.subagent_type();
     format!(
-        "the frame \"{name}\" is pushed and waits: start it with {TOOL}(subagent_type \"{kind}\", description \"{name}\")"
+        "the frame \"{name}\" is pushed and waits: start it with {TOOL_NAME}(subagent_type \"{subagent_type}\", description \"{name}\")"
     )
 }

@@ -1,94 +1,100 @@
 use super::*;
 use plimsoll_domain::SessionId;
-use plimsoll_domain::memory::Owner;
+use plimsoll_domain::memory::FrameOwner;
 
-/// A memory with these frames: `f` waits, `f+` was started by call `c-f`, `f+a` has the subagent `a`.
+/// A memory with these frames: `f` waits, `f+` was started by call `c-f`, and the subagent `a` works in `f+a`.
 fn memory(frames: &[&str]) -> Memory {
     let mut memory = Memory::default();
     for frame in frames {
         let (name, agent) = frame.split_once('+').map_or((*frame, None), |(name, agent)| (name, Some(agent)));
-        let push = Op::PushFrame {
+        let push = MemoryOp::PushFrame {
             name: name.into(),
             objective: "o".into(),
             context: String::new(),
             return_spec: String::new(),
-            call: Some(format!("p-{name}")),
+            pushed_by_call: Some(format!("p-{name}")),
         };
         memory.apply(&push).unwrap();
         if let Some(agent) = agent {
-            let start = Op::StartFrame {
-                call: format!("c-{name}"),
-                owner: Owner { session: "s".into(), ..Owner::default() },
+            let start = MemoryOp::StartFrame {
+                started_by_call: format!("c-{name}"),
+                owner: FrameOwner { session_id: "s".into(), ..FrameOwner::default() },
             };
             memory.apply(&start).unwrap();
             if !agent.is_empty() {
-                memory.apply(&Op::EnterFrame { agent: agent.into() }).unwrap();
+                memory.apply(&MemoryOp::EnterFrame { agent: agent.into() }).unwrap();
             }
         }
     }
     memory
 }
 
-/// A conversation of the session that pushed the frame which waits.
-fn own<'a>(memory: &'a Memory, agent: Option<&'a str>) -> Caller<'a> {
-    Caller { agent, pushed: memory.top().pushed_by.as_deref() }
+/// A conversation of the session that pushed the waiting frame.
+fn caller_that_pushed<'a>(memory: &'a Memory, agent: Option<&'a str>) -> Caller<'a> {
+    Caller { agent, last_push_call: memory.current_frame().push_call_id.as_deref() }
 }
 
-fn agent(agent: &str) -> Caller<'_> {
-    Caller { agent: Some(agent), pushed: None }
+fn agent_caller(agent: &str) -> Caller<'_> {
+    Caller { agent: Some(agent), last_push_call: None }
 }
 
 #[test]
-fn tools_are_known_by_their_server_and_name() {
-    for (name, what) in [
-        ("mcp__plimsoll__update_registers", Some(Use::Write)),
-        ("mcp__plugin_plimsoll_plimsoll__heap_free", Some(Use::Write)),
-        ("mcp__plimsoll__push_frame", Some(Use::Push)),
-        ("mcp__plimsoll__pop_frame", Some(Use::Pop)),
-        ("mcp__plimsoll__memory_show", Some(Use::Read)),
+fn tools_are_recognized_by_their_server_and_name() {
+    for (name, access) in [
+        ("mcp__plimsoll__update_registers", Some(MemoryAccess::Write)),
+        ("mcp__plugin_plimsoll_plimsoll__heap_free", Some(MemoryAccess::Write)),
+        ("mcp__plimsoll__push_frame", Some(MemoryAccess::Push)),
+        ("mcp__plimsoll__pop_frame", Some(MemoryAccess::Pop)),
+        ("mcp__plimsoll__memory_show", Some(MemoryAccess::Read)),
         ("mcp__plimsoll__run_command", None),
         ("mcp__other__pop_frame", None),
         ("mcp__notplimsoll__pop_frame", None),
         ("pop_frame", None),
         ("Agent", None),
     ] {
-        assert_eq!(Use::of_tool(name), what, "{name}");
+        assert_eq!(MemoryAccess::from_tool_name(name), access, "{name}");
     }
 }
 
 #[test]
-fn only_the_present_frame_writes() {
+fn only_the_current_frame_may_write() {
     let free = "";
     let mut refusals = std::collections::BTreeSet::new();
-    for (frames, agent, what, refusal) in [
-        (&[][..], None, Use::Write, free),
-        (&[], Some("x"), Use::Write, "no frame reads"),
-        (&[], Some("x"), Use::Push, "no frame reads"),
-        (&[], Some("x"), Use::Read, free),
-        (&["f"], None, Use::Write, "start it with Agent(subagent_type \"frame\", description \"f\")"),
-        (&["f"], None, Use::Push, "or take it back with pop_frame"),
-        (&["f"], None, Use::Pop, free),
-        (&["f+"], None, Use::Pop, "\"f\" is at work"),
-        (&["f+a"], None, Use::Write, "\"f\" is at work"),
-        (&["f+a"], None, Use::Pop, "\"f\" is at work"),
-        (&["f+a"], Some("a"), Use::Write, free),
-        (&["f+a"], Some("a"), Use::Pop, free),
-        (&["f+a"], Some("b"), Use::Write, "no frame reads"),
-        (&["f+a", "g+b"], Some("a"), Use::Write, "\"g\" is at work"),
-        (&["f+a", "g"], Some("a"), Use::Pop, free),
-        (&["f+a", "g"], None, Use::Pop, "waits"),
-        (&["f+a", "g+b"], Some("b"), Use::Push, free),
-        (&["f+a", "g+b", "h+c"], Some("c"), Use::Push, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5"),
+    for (frames, agent, access, refusal) in [
+        (&[][..], None, MemoryAccess::Write, free),
+        (&[], Some("x"), MemoryAccess::Write, "no frame reads"),
+        (&[], Some("x"), MemoryAccess::Push, "no frame reads"),
+        (&[], Some("x"), MemoryAccess::Read, free),
+        (
+            &["f"],
+            None,
+            MemoryAccess::Write,
+            "start it with Agent(subagent_type \"frame\", description \"f\")",
+        ),
+        (&["f"], None, MemoryAccess::Push, "or take it back with pop_frame"),
+        (&["f"], None, MemoryAccess::Pop, free),
+        (&["f+"], None, MemoryAccess::Pop, "\"f\" is at work"),
+        (&["f+a"], None, MemoryAccess::Write, "\"f\" is at work"),
+        (&["f+a"], None, MemoryAccess::Pop, "\"f\" is at work"),
+        (&["f+a"], Some("a"), MemoryAccess::Write, free),
+        (&["f+a"], Some("a"), MemoryAccess::Pop, free),
+        (&["f+a"], Some("b"), MemoryAccess::Write, "no frame reads"),
+        (&["f+a", "g+b"], Some("a"), MemoryAccess::Write, "\"g\" is at work"),
+        (&["f+a", "g"], Some("a"), MemoryAccess::Pop, free),
+        (&["f+a", "g"], None, MemoryAccess::Pop, "waits"),
+        (&["f+a", "g+b"], Some("b"), MemoryAccess::Push, free),
+        (&["f+a", "g+b", "h+c"], Some("c"), MemoryAccess::Push, "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5"),
     ] {
         let memory = memory(frames);
-        let answer = may(&memory, own(&memory, agent), what, (FrameAgent::Own, None));
-        match (&answer, refusal) {
+        let result =
+            check_access(&memory, caller_that_pushed(&memory, agent), access, (FrameAgent::Own, None));
+        match (&result, refusal) {
             (Ok(()), "") => {}
-            (Err(why), words) if !words.is_empty() && why.to_string().contains(words) => {}
-            _ => panic!("{frames:?} {agent:?} {what:?}: {answer:?}, not {refusal:?}"),
+            (Err(error), words) if !words.is_empty() && error.to_string().contains(words) => {}
+            _ => panic!("{frames:?} {agent:?} {access:?}: {result:?}, not {refusal:?}"),
         }
-        if let Err(why) = answer {
-            refusals.insert(why.to_string());
+        if let Err(error) = result {
+            refusals.insert(error.to_string());
         }
     }
     insta::assert_snapshot!(refusals.into_iter().collect::<Vec<_>>().join("\n"), @r#"
@@ -100,28 +106,38 @@ fn only_the_present_frame_writes() {
     this client starts subagents 3 deep, and the frame would be at depth 4: do the work in this frame (the user can set CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH=5 in the client's environment or settings)
     "#);
     assert_eq!(
-        may(&memory(&["f+a", "g+b", "h+c"]), agent("c"), Use::Push, (FrameAgent::Own, Some(5))),
+        check_access(
+            &memory(&["f+a", "g+b", "h+c"]),
+            agent_caller("c"),
+            MemoryAccess::Push,
+            (FrameAgent::Own, Some(5))
+        ),
         Ok(())
     );
     let mut returned = memory(&["f+a"]);
-    returned.apply(&Op::PopFrame { result: "r".into() }).unwrap();
+    returned.apply(&MemoryOp::PopFrame { result: "r".into() }).unwrap();
     let waiting = memory(&["f"]);
-    for what in [Use::Pop, Use::Write, Use::Push] {
-        let refused =
-            may(&waiting, Caller { agent: None, pushed: Some("p-x") }, what, (FrameAgent::Own, None));
+    for access in [MemoryAccess::Pop, MemoryAccess::Write, MemoryAccess::Push] {
+        let refused = check_access(
+            &waiting,
+            Caller { agent: None, last_push_call: Some("p-x") },
+            access,
+            (FrameAgent::Own, None),
+        );
         insta::allow_duplicates! {
             insta::assert_snapshot!(refused.unwrap_err(), @r#"the frame "f" was pushed by another conversation, and waits for it"#);
         }
     }
-    let refused = may(&returned, agent("a"), Use::Write, (FrameAgent::Own, None));
+    let refused = check_access(&returned, agent_caller("a"), MemoryAccess::Write, (FrameAgent::Own, None));
     insta::assert_snapshot!(refused.unwrap_err(), @"your frame has returned: nothing more is written; end your turn");
 }
 
 #[test]
-fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
+fn a_frame_is_started_once_by_its_pusher_and_by_its_name() {
     let call = |kind: &str, description: &str, prompt: &str| {
         let mut call = AgentCall::default();
-        (call.kind, call.description, call.prompt) = (kind.into(), description.into(), prompt.into());
+        (call.subagent_type, call.description, call.prompt) =
+            (kind.into(), description.into(), prompt.into());
         call
     };
     let mut refusals = std::collections::BTreeSet::new();
@@ -140,15 +156,16 @@ fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
         (&["a"], None, call("frame", "launch rockets", "ab"), "description \"a\""),
     ] {
         let memory = memory(frames);
-        let answer = begin(&memory, own(&memory, agent), &call, FrameAgent::Own);
-        let is_it = match &answer {
-            Begin::Other => expected == "other",
-            Begin::Start => expected == "start",
-            Begin::Refuse(why) => why.to_string().contains(expected),
+        let frame_start =
+            check_frame_start(&memory, caller_that_pushed(&memory, agent), &call, FrameAgent::Own);
+        let is_expected = match &frame_start {
+            FrameStart::NotAFrame => expected == "other",
+            FrameStart::Start => expected == "start",
+            FrameStart::Refuse(refusal) => refusal.to_string().contains(expected),
         };
-        assert!(is_it, "{frames:?} {agent:?} {call:?}: {answer:?}, not {expected}");
-        if let Begin::Refuse(why) = answer {
-            refusals.insert(why.to_string());
+        assert!(is_expected, "{frames:?} {agent:?} {call:?}: {frame_start:?}, not {expected}");
+        if let FrameStart::Refuse(refusal) = frame_start {
+            refusals.insert(refusal.to_string());
         }
     }
     insta::assert_snapshot!(refusals.into_iter().collect::<Vec<_>>().join("\n"), @r#"
@@ -161,49 +178,65 @@ fn a_frame_is_started_by_who_pushed_it_under_its_name_and_once() {
 }
 
 #[test]
-fn under_the_plugin_the_agent_has_its_name_and_a_frame_of_the_users_is_let_be() {
+fn with_the_plugin_a_frame_agent_of_the_user_is_left_alone() {
     let call = |kind: &str| {
         let mut call = AgentCall::default();
-        (call.kind, call.description) = (kind.into(), "f1".into());
+        (call.subagent_type, call.description) = (kind.into(), "f1".into());
         call
     };
-    let begun = |frames: &[&str], kind: &str| {
+    let start_of = |frames: &[&str], kind: &str| {
         let memory = memory(frames);
-        begin(&memory, own(&memory, None), &call(kind), FrameAgent::Plugins)
+        check_frame_start(&memory, caller_that_pushed(&memory, None), &call(kind), FrameAgent::Plugin)
     };
-    assert_eq!(begun(&["f1"], "frame"), Begin::Start);
-    assert_eq!(begun(&["f1"], "plimsoll:frame"), Begin::Start);
-    assert_eq!(begun(&[], "frame"), Begin::Other);
-    assert!(matches!(begun(&[], "plimsoll:frame"), Begin::Refuse(_)));
-    assert_eq!(begun(&["f1"], "other:frame"), Begin::Other);
-    for (kind, asked, started) in [
-        (FrameAgent::Plugins, "frame", "plimsoll:frame"),
-        (FrameAgent::Plugins, "plimsoll:frame", "plimsoll:frame"),
+    assert_eq!(start_of(&["f1"], "frame"), FrameStart::Start);
+    assert_eq!(start_of(&["f1"], "plimsoll:frame"), FrameStart::Start);
+    assert_eq!(start_of(&[], "frame"), FrameStart::NotAFrame);
+    assert!(matches!(start_of(&[], "plimsoll:frame"), FrameStart::Refuse(_)));
+    assert_eq!(start_of(&["f1"], "other:frame"), FrameStart::NotAFrame);
+    for (frame_agent, asked, started) in [
+        (FrameAgent::Plugin, "frame", "plimsoll:frame"),
+        (FrameAgent::Plugin, "plimsoll:frame", "plimsoll:frame"),
         (FrameAgent::Own, "frame", "frame"),
         (FrameAgent::Own, "plimsoll:frame", "plimsoll:frame"),
     ] {
-        assert_eq!(kind.to_start(asked), started);
+        assert_eq!(frame_agent.subagent_type_to_start(asked), started);
     }
     let waiting = memory(&["f1"]);
-    let why = may(&waiting, own(&waiting, None), Use::Write, (FrameAgent::Plugins, None)).unwrap_err();
-    insta::assert_snapshot!(why, @r#"the frame "f1" is pushed and waits: start it with Agent(subagent_type "plimsoll:frame", description "f1"), or take it back with pop_frame"#);
+    let refusal = check_access(
+        &waiting,
+        caller_that_pushed(&waiting, None),
+        MemoryAccess::Write,
+        (FrameAgent::Plugin, None),
+    )
+    .unwrap_err();
+    insta::assert_snapshot!(refusal, @r#"the frame "f1" is pushed and waits: start it with Agent(subagent_type "plimsoll:frame", description "f1"), or take it back with pop_frame"#);
 }
 
 #[test]
-fn a_frame_whose_name_would_be_a_tag_is_shown_without_it_and_started_by_what_is_shown() {
+fn a_frame_name_that_is_a_tag_is_escaped_and_starts_by_either_form() {
     let memory = memory(&["<system-reminder>"]);
-    let why = may(&memory, own(&memory, None), Use::Write, (FrameAgent::Own, None)).unwrap_err();
-    insta::assert_snapshot!(why, @r#"the frame "‹system-reminder>" is pushed and waits: start it with Agent(subagent_type "frame", description "‹system-reminder>"), or take it back with pop_frame"#);
+    let refusal = check_access(
+        &memory,
+        caller_that_pushed(&memory, None),
+        MemoryAccess::Write,
+        (FrameAgent::Own, None),
+    )
+    .unwrap_err();
+    insta::assert_snapshot!(refusal, @r#"the frame "‹system-reminder>" is pushed and waits: start it with Agent(subagent_type "frame", description "‹system-reminder>"), or take it back with pop_frame"#);
     for description in ["‹system-reminder>", "<system-reminder>"] {
         let mut call = AgentCall::default();
-        (call.kind, call.description) = ("frame".into(), description.into());
-        assert_eq!(begin(&memory, own(&memory, None), &call, FrameAgent::Own), Begin::Start, "{description}");
+        (call.subagent_type, call.description) = ("frame".into(), description.into());
+        assert_eq!(
+            check_frame_start(&memory, caller_that_pushed(&memory, None), &call, FrameAgent::Own),
+            FrameStart::Start,
+            "{description}"
+        );
     }
-    insta::assert_snapshot!(reminder(&memory), @r#"You have not returned from the frame "‹system-reminder>". Call pop_frame now, with the report that RETURN asks for (what was done, what is open), and then end your turn."#);
+    insta::assert_snapshot!(render_pop_reminder(&memory), @r#"You have not returned from the frame "‹system-reminder>". Call pop_frame now, with the report that RETURN asks for (what was done, what is open), and then end your turn."#);
 }
 
 #[test]
-fn frames_are_left_behind_by_their_own_session_alone() {
+fn only_the_sessions_own_frames_count_as_left_behind() {
     for (frames, agent, session, pushed, count) in [
         (&[][..], None, "s", None, 0),
         (&["f+a", "g+b"], None, "s", None, 2),
@@ -216,13 +249,17 @@ fn frames_are_left_behind_by_their_own_session_alone() {
         (&["f"], None, "other", Some("p-x"), 0),
         (&["f"], None, "other", None, 0),
     ] {
-        let found = left_behind(&memory(frames), Caller { agent, pushed }, &SessionId::from(session));
-        assert_eq!(found, count, "{frames:?} {agent:?} {session} {pushed:?}");
+        let actual = count_unreturned_frames(
+            &memory(frames),
+            Caller { agent, last_push_call: pushed },
+            &SessionId::from(session),
+        );
+        assert_eq!(actual, count, "{frames:?} {agent:?} {session} {pushed:?}");
     }
 }
 
 #[test]
-fn with_a_call_the_frame_it_started_is_over_and_all_above_it() {
+fn the_end_of_a_call_ends_its_frame_and_all_frames_above() {
     for (frames, calls, count) in [
         (&["f+a", "g+b"][..], &["c-f"][..], 2),
         (&["f+a", "g+b"], &["x", "c-g"], 1),
@@ -230,19 +267,19 @@ fn with_a_call_the_frame_it_started_is_over_and_all_above_it() {
         (&["f"], &["p-f"], 0),
         (&["f+"], &["c-f"], 1),
     ] {
-        assert_eq!(over(&memory(frames), calls), count, "{frames:?} {calls:?}");
+        assert_eq!(count_frames_ended_by_calls(&memory(frames), calls), count, "{frames:?} {calls:?}");
     }
 }
 
 #[test]
-fn the_parent_is_told_the_report_and_what_was_not_merged_and_nothing_in_it_is_a_tag() {
+fn the_report_to_the_parent_contains_the_result_and_no_tags() {
     let mut popped = memory(&["f+a"]);
-    popped.apply(&Op::PopFrame { result: "done </plimsoll-memory>".into() }).unwrap();
-    let told = report(popped.returned.as_ref().unwrap());
-    assert_eq!(told, "The frame \"f\" has returned:\ndone ‹/plimsoll-memory>");
-    let mut dead = memory(&["f+a"]);
-    let close = abandon(&dead);
-    dead.apply(&close).unwrap();
-    let told = report(dead.returned.as_ref().unwrap());
-    insta::assert_snapshot!(told, @r#"The frame "f" was abandoned: its subagent ended and did not return from it. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now."#);
+    popped.apply(&MemoryOp::PopFrame { result: "done </plimsoll-memory>".into() }).unwrap();
+    let report_text = render_return_report(popped.last_returned_frame.as_ref().unwrap());
+    assert_eq!(report_text, "The frame \"f\" has returned:\ndone ‹/plimsoll-memory>");
+    let mut abandoned = memory(&["f+a"]);
+    let close = abandon_top_frame_op(&abandoned);
+    abandoned.apply(&close).unwrap();
+    let report_text = render_return_report(abandoned.last_returned_frame.as_ref().unwrap());
+    insta::assert_snapshot!(report_text, @r#"The frame "f" was abandoned: its subagent ended and did not return from it. Its STATUS, OPEN_QUESTIONS and PLAN are in your registers now."#);
 }

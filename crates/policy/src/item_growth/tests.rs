@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 const PLAN: &str = "fix_plan.md";
 
-/// A line of a transcript, as the tests write it.
+/// A line of a transcript in short form.
 #[derive(Debug, Clone)]
 enum Step {
     /// A response with this usage, and what its call does.
@@ -18,104 +18,107 @@ enum Step {
 #[derive(Debug, Clone)]
 enum Call {
     None,
-    Look,
-    Work,
+    ReadSource,
+    EditSource,
     Bash(String),
-    Edit(&'static str, &'static str),
+    EditPlan(&'static str, &'static str),
 }
 
-use Call::{Bash, Edit, Look, Work};
+use Call::{Bash, EditPlan, EditSource, ReadSource};
 use Step::{Compaction, Failed, Response};
 
-fn tick(item: &str) -> Call {
+fn tick_command(item: &str) -> Call {
     Bash(format!("sed -i 's/\\[ \\] {item}/[x] {item}/' fix_plan.md"))
 }
 
 fn call_block(number: usize, call: &Call) -> Option<Value> {
     let (name, input) = match call {
         Call::None => return None,
-        Look => ("Read", json!({"file_path": "/project/src/a.rs"})),
-        Work => ("Edit", json!({"file_path": "/project/src/a.rs", "old_string": "a", "new_string": "b"})),
+        ReadSource => ("Read", json!({"file_path": "/project/src/a.rs"})),
+        EditSource => {
+            ("Edit", json!({"file_path": "/project/src/a.rs", "old_string": "a", "new_string": "b"}))
+        }
         Bash(command) => ("Bash", json!({"command": command})),
-        Edit(old, new) => {
+        EditPlan(old, new) => {
             ("Edit", json!({"file_path": "/project/fix_plan.md", "old_string": old, "new_string": new}))
         }
     };
     Some(json!({"type": "tool_use", "id": format!("call{number}"), "name": name, "input": input}))
 }
 
-/// The lines of these steps; each response has two, as the client writes them, and takes a second.
-fn lines(first: usize, steps: &[Step]) -> Vec<Line> {
+/// Builds the transcript lines of these steps; each response has two, as the client writes them, and takes a second.
+fn transcript_lines(first_number: usize, steps: &[Step]) -> Vec<TranscriptEntry> {
     let mut lines = Vec::new();
-    let mut add = |line: Value| lines.push(Line::parse(line.to_string().as_bytes()).expect("an object"));
-    for (number, step) in steps.iter().enumerate().map(|(place, step)| (first + place, step)) {
+    let mut push_line =
+        |line: Value| lines.push(TranscriptEntry::parse(line.to_string().as_bytes()).expect("an object"));
+    for (number, step) in steps.iter().enumerate().map(|(place, step)| (first_number + place, step)) {
         match step {
-            Response(usage, call) => {
-                let blocks = [Some(json!({"type": "text", "text": "Words."})), call_block(number, call)];
+            Response(usage, call_kind) => {
+                let blocks = [Some(json!({"type": "text", "text": "Words."})), call_block(number, call_kind)];
                 for block in blocks.into_iter().flatten() {
-                    add(json!({
-                        "type": "assistant", "timestamp": moment(number),
+                    push_line(json!({
+                        "type": "assistant", "timestamp": step_timestamp(number),
                         "message": {"id": format!("response{number}"), "model": "m", "content": [block],
                             "usage": {"input_tokens": 1, "cache_read_input_tokens": usage - 1}},
                     }));
                 }
             }
-            Failed => add(json!({"type": "user", "message": {"content": [
+            Failed => push_line(json!({"type": "user", "message": {"content": [
                 {"type": "tool_result", "tool_use_id": format!("call{}", number - 1), "is_error": true}]}})),
-            Compaction(before) => add(json!({"type": "system", "subtype": "compact_boundary",
-                "compactMetadata": {"preTokens": before, "postTokens": 2_000}})),
+            Compaction(tokens_before) => push_line(json!({"type": "system", "subtype": "compact_boundary",
+                "compactMetadata": {"preTokens": tokens_before, "postTokens": 2_000}})),
         }
     }
     lines
 }
 
-fn moment(number: usize) -> String {
+fn step_timestamp(number: usize) -> String {
     format!("2026-01-07T11:{:02}:{:02}.500Z", number / 60, number % 60)
 }
 
-fn items(names: &[&str]) -> Vec<String> {
+fn to_strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-fn read(steps: &[Step], items: &[String], plan_changed_at: Option<usize>) -> SessionGrowth {
-    let plan_changed_at = plan_changed_at.map(|number| Timestamp::from(moment(number)));
-    let mut reader = GrowthReader::new(PLAN, items, plan_changed_at, MeasuredGrowth::default());
-    lines(0, steps).iter().for_each(|line| reader.read_line(line));
+fn measure_growth(steps: &[Step], items: &[String], plan_changed_at: Option<usize>) -> SessionGrowth {
+    let plan_changed_at = plan_changed_at.map(|number| Timestamp::from(step_timestamp(number)));
+    let mut reader = GrowthReader::new(PLAN, items, plan_changed_at, ContextGrowth::default());
+    transcript_lines(0, steps).iter().for_each(|line| reader.read_line(line));
     reader.finish()
 }
 
 #[test]
-fn growth_adds_what_each_compaction_took_away_and_is_never_negative() {
-    let none = Call::None;
+fn growth_counts_tokens_removed_by_compactions_and_is_never_negative() {
+    let no_call = Call::None;
     for (usages, expected) in [
         (vec![], 0),
-        (vec![Response(20_000, none.clone())], 0),
-        (vec![Response(20_000, none.clone()), Response(50_000, none.clone())], 30_000),
+        (vec![Response(20_000, no_call.clone())], 0),
+        (vec![Response(20_000, no_call.clone()), Response(50_000, no_call.clone())], 30_000),
         // The client drops old thinking: less usage is no negative growth.
         (
             vec![
-                Response(20_000, none.clone()),
-                Response(50_000, none.clone()),
-                Response(45_000, none.clone()),
-                Response(51_000, none.clone()),
+                Response(20_000, no_call.clone()),
+                Response(50_000, no_call.clone()),
+                Response(45_000, no_call.clone()),
+                Response(51_000, no_call.clone()),
             ],
             31_000,
         ),
         // 10k came with a tool's result before the compaction; the base after it is no growth.
         (
             vec![
-                Response(20_000, none.clone()),
-                Response(90_000, none.clone()),
+                Response(20_000, no_call.clone()),
+                Response(90_000, no_call.clone()),
                 Compaction(100_000),
-                Response(25_000, none.clone()),
-                Response(40_000, none.clone()),
+                Response(25_000, no_call.clone()),
+                Response(40_000, no_call.clone()),
             ],
             80_000 + 15_000,
         ),
-        // A compaction that says less than the usage before it, and one before any response.
-        (vec![Compaction(5_000), Response(20_000, none.clone()), Compaction(3_000)], 0),
+        // A compaction that reports less than the usage before it, and one before any response.
+        (vec![Compaction(5_000), Response(20_000, no_call.clone()), Compaction(3_000)], 0),
     ] {
-        assert_eq!(read(&usages, &[], None).growth.tokens, expected, "{usages:?}");
+        assert_eq!(measure_growth(&usages, &[], None).growth.grown_tokens, expected, "{usages:?}");
     }
 }
 
@@ -128,27 +131,27 @@ fn output_of_the_last_response_counts_and_lines_of_subagents_do_not() {
         json!({"type": "assistant", "message": {"id": "c", "model": "<synthetic>", "usage": {"input_tokens": 0}}}),
         json!({"type": "assistant", "message": {"id": "d", "model": "m", "usage": {"input_tokens": 160, "output_tokens": 7}}}),
     ];
-    let mut reader = GrowthReader::new(PLAN, &[], None, MeasuredGrowth::default());
+    let mut reader = GrowthReader::new(PLAN, &[], None, ContextGrowth::default());
     for line in lines {
-        reader.read_line(&Line::parse(line.to_string().as_bytes()).expect("an object"));
+        reader.read_line(&TranscriptEntry::parse(line.to_string().as_bytes()).expect("an object"));
     }
-    assert_eq!(reader.finish().growth.tokens, 67);
+    assert_eq!(reader.finish().growth.grown_tokens, 67);
 }
 
-/// Steps, the items ticked meanwhile, when the plan was changed last, and what each item is charged with at the session's end;
-/// the last figure is the open item's.
+/// Each row has the steps, the items ticked meanwhile, the time of the plan's last change, and the tokens charged to
+/// each item at the session's end; the last figure is the open item's.
 #[test]
 fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
-    let one_two = items(&["one", "two"]);
+    let one_two = to_strings(&["one", "two"]);
     let response = |usage, call: Call| Response(usage, call);
-    for (what, steps, ticked, changed, expected) in [
+    for (case, steps, ticked, plan_changed_in_step, expected) in [
         (
             "ticked one after the other",
             vec![
-                response(10, Work),
-                response(70, tick("one")),
-                response(80, Work),
-                response(90, tick("two")),
+                response(10, EditSource),
+                response(70, tick_command("one")),
+                response(80, EditSource),
+                response(90, tick_command("two")),
                 response(95, Call::None),
             ],
             &one_two,
@@ -158,10 +161,10 @@ fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
         (
             "in the other order",
             vec![
-                response(10, Work),
-                response(70, tick("two")),
-                response(80, Work),
-                response(90, tick("one")),
+                response(10, EditSource),
+                response(70, tick_command("two")),
+                response(80, EditSource),
+                response(90, tick_command("one")),
                 response(95, Call::None),
             ],
             &one_two,
@@ -170,7 +173,10 @@ fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
         ),
         (
             "in one call",
-            vec![response(10, Work), response(71, Edit("- [ ] one\n- [ ] two", "- [x] one\n- [x] two"))],
+            vec![
+                response(10, EditSource),
+                response(71, EditPlan("- [ ] one\n- [ ] two", "- [x] one\n- [x] two")),
+            ],
             &one_two,
             None,
             (vec![31, 30], 0),
@@ -178,30 +184,35 @@ fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
         (
             "the next item is begun after the last tick",
             vec![
-                response(10, Work),
-                response(70, tick("one")),
-                response(80, Look),
-                response(90, Work),
+                response(10, EditSource),
+                response(70, tick_command("one")),
+                response(80, ReadSource),
+                response(90, EditSource),
                 response(99, Call::None),
             ],
-            &items(&["one"]),
+            &to_strings(&["one"]),
             None,
             (vec![60], 29),
         ),
         (
             "after the last tick it only looks and speaks",
-            vec![response(10, Work), response(70, tick("one")), response(80, Look), response(99, Call::None)],
-            &items(&["one"]),
+            vec![
+                response(10, EditSource),
+                response(70, tick_command("one")),
+                response(80, ReadSource),
+                response(99, Call::None),
+            ],
+            &to_strings(&["one"]),
             None,
             (vec![89], 0),
         ),
         (
             "a failed edit ticks nothing",
             vec![
-                response(10, Edit("- [ ] one", "- [x] one")),
+                response(10, EditPlan("- [ ] one", "- [x] one")),
                 Failed,
-                response(70, Edit("- [ ] one", "- [x] one")),
-                response(80, tick("two")),
+                response(70, EditPlan("- [ ] one", "- [x] one")),
+                response(80, tick_command("two")),
             ],
             &one_two,
             None,
@@ -210,11 +221,11 @@ fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
         (
             "the tick that lasts counts, and a look at a box does not",
             vec![
-                response(10, Edit("- [ ] one", "- [x] one")),
-                response(40, Edit("- [x] one", "- [ ] one")),
-                response(60, Edit("- [ ] one", "- [x] one")),
+                response(10, EditPlan("- [ ] one", "- [x] one")),
+                response(40, EditPlan("- [x] one", "- [ ] one")),
+                response(60, EditPlan("- [ ] one", "- [x] one")),
                 response(70, Bash("grep '\\[x\\] one' fix_plan.md".to_owned())),
-                response(90, tick("two")),
+                response(90, tick_command("two")),
             ],
             &one_two,
             None,
@@ -233,7 +244,7 @@ fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
         ),
         (
             "one that no call shows shares with the next item",
-            vec![response(10, Work), response(50, Work), response(90, tick("two"))],
+            vec![response(10, EditSource), response(50, EditSource), response(90, tick_command("two"))],
             &one_two,
             None,
             (vec![40, 40], 0),
@@ -241,89 +252,106 @@ fn each_item_is_charged_with_the_growth_up_to_its_own_tick() {
         (
             "ticked by a script, when the plan was changed last; the next item was begun after it",
             vec![
-                response(10, Work),
+                response(10, EditSource),
                 response(50, Bash("./done.sh".to_owned())),
-                response(60, Work),
+                response(60, EditSource),
                 response(90, Call::None),
             ],
-            &items(&["one"]),
+            &to_strings(&["one"]),
             Some(1),
             (vec![40], 40),
         ),
         (
             "ticked by a script, and nothing is known of when",
-            vec![response(10, Work), response(50, Bash("./done.sh".to_owned())), response(90, Work)],
-            &items(&["one"]),
+            vec![
+                response(10, EditSource),
+                response(50, Bash("./done.sh".to_owned())),
+                response(90, EditSource),
+            ],
+            &to_strings(&["one"]),
             None,
             (vec![80], 0),
         ),
         (
             "with a compaction between the two",
             vec![
-                response(10, Work),
-                response(70, tick("one")),
-                response(90, Work),
+                response(10, EditSource),
+                response(70, tick_command("one")),
+                response(90, EditSource),
                 Compaction(95),
-                response(20, Work),
-                response(50, tick("two")),
+                response(20, EditSource),
+                response(50, tick_command("two")),
             ],
             &one_two,
             None,
             (vec![60, 25 + 30], 0),
         ),
     ] {
-        let growth = read(&steps, ticked, changed);
-        let charges = charge(&growth, OpenItems { own: None, next: Some("three") }, true);
-        let of_open = charges.open.map_or(0, |(_, tokens)| tokens);
-        assert_eq!((charges.ticked, of_open), expected, "{what}");
+        let growth = measure_growth(&steps, ticked, plan_changed_in_step);
+        let charges = charge_items(&growth, OpenItems { assigned: None, next_in_plan: Some("three") }, true);
+        let open_item_tokens = charges.open_item_tokens.map_or(0, |(_, tokens)| tokens);
+        assert_eq!((charges.tokens_by_ticked_item, open_item_tokens), expected, "{case}");
     }
 }
 
 #[test]
-fn what_follows_the_last_tick_belongs_to_the_item_that_was_begun() {
-    let growth = |ticked_at: &[u64], wrote| SessionGrowth {
-        growth: MeasuredGrowth { tokens: 100, charged: 40, ..MeasuredGrowth::default() },
-        ticked_at: ticked_at.to_vec(),
-        wrote_since_tick: wrote,
+fn growth_after_the_last_tick_is_charged_to_the_item_begun_then() {
+    let growth = |ticked_at: &[u64], wrote_file| SessionGrowth {
+        growth: ContextGrowth { grown_tokens: 100, charged_tokens: 40, ..ContextGrowth::default() },
+        growth_at_ticks: ticked_at.to_vec(),
+        wrote_file_since_tick: wrote_file,
     };
-    let (own, next) = (Some("own"), Some("next"));
-    // Ticked, open item, last one ticked before, left.
+    let (assigned, next) = (Some("own"), Some("next"));
+    // The tokens of ticked items, of the open item, of the item that was ticked last before, and the uncharged
+    // tokens.
     type Expected<'a> = (&'a [u64], Option<(&'a str, u64)>, u64, u64);
     type Row<'a> = (&'a [u64], bool, Option<&'a str>, Option<&'a str>, bool, Expected<'a>);
     let table: [Row<'_>; 11] = [
         (&[70], false, None, next, false, (&[60], None, 0, 0)),
-        (&[70], false, own, next, true, (&[60], None, 0, 0)),
+        (&[70], false, assigned, next, true, (&[60], None, 0, 0)),
         (&[70], true, None, next, false, (&[30], None, 0, 30)),
         (&[70], true, None, next, true, (&[30], Some(("next", 30)), 0, 0)),
-        (&[70], true, own, next, true, (&[30], Some(("own", 30)), 0, 0)),
+        (&[70], true, assigned, next, true, (&[30], Some(("own", 30)), 0, 0)),
         (&[70], true, None, None, false, (&[60], None, 0, 0)),
-        (&[], false, own, next, true, (&[], Some(("own", 60)), 0, 0)),
+        (&[], false, assigned, next, true, (&[], Some(("own", 60)), 0, 0)),
         (&[], true, None, next, true, (&[], Some(("next", 60)), 0, 0)),
         (&[], false, None, next, true, (&[], None, 60, 0)),
-        // Before what was charged, and behind the end: no item is charged twice.
+        // Ticks before the charged part and after the end: no item is charged twice.
         (&[10, 70], false, None, None, true, (&[0, 60], None, 0, 0)),
         (&[900], true, None, next, true, (&[60], None, 0, 0)),
     ];
-    for (ticked_at, wrote, own, next, has_ended, (ticked, open, before, left)) in table {
-        let charges = charge(&growth(ticked_at, wrote), OpenItems { own, next }, has_ended);
-        let expected = Charges {
-            ticked: ticked.to_vec(),
-            open: open.map(|(item, tokens)| (item.to_owned(), tokens)),
-            last_ticked_before: before,
-            left,
+    for (
+        ticked_at,
+        wrote_file,
+        own,
+        next,
+        has_ended,
+        (ticked, open, previous_item_tokens, uncharged_tokens),
+    ) in table
+    {
+        let charges = charge_items(
+            &growth(ticked_at, wrote_file),
+            OpenItems { assigned: own, next_in_plan: next },
+            has_ended,
+        );
+        let expected = ItemCharges {
+            tokens_by_ticked_item: ticked.to_vec(),
+            open_item_tokens: open.map(|(item, tokens)| (item.to_owned(), tokens)),
+            previous_item_tokens,
+            uncharged_tokens,
         };
-        assert_eq!(charges, expected, "{ticked_at:?} {wrote} {own:?} {next:?} {has_ended}");
+        assert_eq!(charges, expected, "{ticked_at:?} {wrote_file} {own:?} {next:?} {has_ended}");
     }
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+fn step_strategy() -> impl Strategy<Value = Step> {
     let call = prop_oneof![
-        3 => Just(Work),
-        2 => Just(Look),
+        3 => Just(EditSource),
+        2 => Just(ReadSource),
         2 => Just(Call::None),
-        1 => Just(Edit("- [ ] one", "- [x] one")),
-        1 => Just(Edit("[ ]", "[x]")),
-        1 => Just(tick("two")),
+        1 => Just(EditPlan("- [ ] one", "- [x] one")),
+        1 => Just(EditPlan("[ ]", "[x]")),
+        1 => Just(tick_command("two")),
         1 => Just(Bash("sed -i '3s/\\[ \\]/[x]/' fix_plan.md".to_owned())),
     ];
     prop_oneof![
@@ -337,51 +365,52 @@ proptest! {
     #[test]
     fn the_charges_of_a_session_add_up_to_its_growth(
         turns in prop::collection::vec(
-            (prop::collection::vec(any_step(), 1..12), prop::sample::subsequence(vec!["one", "two", "three"], 0..=3),
+            (prop::collection::vec(step_strategy(), 1..12), prop::sample::subsequence(vec!["one", "two", "three"], 0..=3),
                 prop::option::of(0_usize..40), any::<bool>()),
             1..5,
         ),
         has_own in any::<bool>(),
         has_next in any::<bool>(),
     ) {
-        let (mut growth, mut charged, mut number) = (MeasuredGrowth::default(), 0, 0);
+        let (mut growth, mut charged, mut read_step_count) = (ContextGrowth::default(), 0, 0);
         let mut has_ticked = false;
-        let mut all = Vec::new();
-        for (place, (steps, ticked, changed, is_own)) in turns.iter().enumerate() {
-            let has_ended = place + 1 == turns.len();
-            let ticked = items(ticked);
-            all.extend(steps.iter().cloned());
+        let mut all_steps = Vec::new();
+        for (turn_index, (steps, ticked, plan_changed_in_step, is_assigned)) in turns.iter().enumerate() {
+            let has_ended = turn_index + 1 == turns.len();
+            let ticked = to_strings(ticked);
+            all_steps.extend(steps.iter().cloned());
             if ticked.is_empty() && !has_ended {
                 // A Stop without a new tick measures nothing; its lines are read later.
                 continue;
             }
-            let changed = changed.map(|number| Timestamp::from(moment(number)));
-            let mut reader = GrowthReader::new(PLAN, &ticked, changed, growth);
-            lines(number, &all[number..]).iter().for_each(|line| reader.read_line(line));
-            number = all.len();
+            let plan_changed_at = plan_changed_in_step.map(|number| Timestamp::from(step_timestamp(number)));
+            let mut reader = GrowthReader::new(PLAN, &ticked, plan_changed_at, growth);
+            transcript_lines(read_step_count, &all_steps[read_step_count..]).iter().for_each(|line| reader.read_line(line));
+            read_step_count = all_steps.len();
             let session = reader.finish();
-            prop_assert!(session.growth.tokens >= growth.tokens);
-            prop_assert_eq!(session.ticked_at.len(), ticked.len());
-            let own = Some("own").filter(|_| has_own && *is_own);
-            let charges = charge(&session, OpenItems { own, next: Some("next").filter(|_| has_next) }, has_ended);
-            // Growth of a session without any item belongs to nobody.
-            let of_before = if has_ticked { charges.last_ticked_before } else { 0 };
-            let nobodys = charges.last_ticked_before - of_before;
-            charged += charges.ticked.iter().sum::<u64>() + charges.open.map_or(0, |(_, tokens)| tokens) + of_before;
-            prop_assert!(!has_ended || charges.left == 0);
+            prop_assert!(session.growth.grown_tokens >= growth.grown_tokens);
+            prop_assert_eq!(session.growth_at_ticks.len(), ticked.len());
+            let assigned = Some("own").filter(|_| has_own && *is_assigned);
+            let charges = charge_items(&session, OpenItems { assigned, next_in_plan: Some("next").filter(|_| has_next) }, has_ended);
+            // Growth of a session without any item is charged to no item.
+            let previous_item_tokens = if has_ticked { charges.previous_item_tokens } else { 0 };
+            let unassigned_tokens = charges.previous_item_tokens - previous_item_tokens;
+            charged += charges.tokens_by_ticked_item.iter().sum::<u64>() + charges.open_item_tokens.map_or(0, |(_, tokens)| tokens) + previous_item_tokens;
+            prop_assert!(!has_ended || charges.uncharged_tokens == 0);
             has_ticked |= !ticked.is_empty();
-            growth = MeasuredGrowth { charged: session.growth.tokens - charges.left, ..session.growth };
-            prop_assert_eq!(charged + nobodys, growth.charged);
-            prop_assert!(nobodys == 0 || !has_ticked);
+            growth = ContextGrowth { charged_tokens: session.growth.grown_tokens - charges.uncharged_tokens, ..session.growth };
+            prop_assert_eq!(charged + unassigned_tokens, growth.charged_tokens);
+            prop_assert!(unassigned_tokens == 0 || !has_ticked);
         }
-        prop_assert_eq!(growth.tokens, sum_of_growth(&all));
+        prop_assert_eq!(growth.grown_tokens, expected_growth(&all_steps));
     }
 }
 
-/// Independent of the reader: the highest usage of each part between compactions, less its first one.
-fn sum_of_growth(steps: &[Step]) -> u64 {
+/// Computes the growth independently of the reader: the highest usage of each part between compactions, less its
+/// first one.
+fn expected_growth(steps: &[Step]) -> u64 {
     let parts = steps.split_inclusive(|step| matches!(step, Compaction(_)));
-    let grown = |part: &[Step]| {
+    let growth_of_part = |part: &[Step]| {
         let usages: Vec<u64> = part
             .iter()
             .filter_map(|step| match step {
@@ -389,7 +418,7 @@ fn sum_of_growth(steps: &[Step]) -> u64 {
                 Failed => None,
             })
             .collect();
-        usages.iter().max().map_or(0, |most| most - usages[0])
+        usages.iter().max().map_or(0, |highest| highest - usages[0])
     };
-    parts.map(grown).sum()
+    parts.map(growth_of_part).sum()
 }

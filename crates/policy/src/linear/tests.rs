@@ -1,29 +1,29 @@
 use super::*;
-use plimsoll_domain::Status;
+use plimsoll_domain::RunStatus;
 use plimsoll_domain::level::Level;
-use plimsoll_domain::state::{Cause, Checkpoint, HistoryEntry};
-use plimsoll_domain::state::{Items, Lifecycle, Spent};
+use plimsoll_domain::state::{Checkpoint, CheckpointCause, HistoryEntry};
+use plimsoll_domain::state::{Lifecycle, PlanItems, RunSpending};
 
-fn note(iteration: u32, words: &str) -> Note {
-    Note {
-        at: "2026-01-07T11:45:10Z".into(),
+fn new_note(iteration: u32, words: &str) -> LinearNote {
+    LinearNote {
+        recorded_at: "2026-01-07T11:45:10Z".into(),
         run_id: "04f3c1aa-1".into(),
-        task: "Dates".into(),
-        iteration,
-        words: words.into(),
-        ..Note::default()
+        task_name: "Dates".into(),
+        iteration_or_item_number: iteration,
+        text: words.into(),
+        ..LinearNote::default()
     }
 }
 
-/// Nothing is secret here.
-fn clean(words: &str) -> String {
+/// Redacts nothing.
+fn keep_text(words: &str) -> String {
     words.to_owned()
 }
 
 fn state() -> RunState {
     RunState {
         context_checkpoint: Checkpoint {
-            cause: Cause::Level,
+            cause: CheckpointCause::Level,
             level: Level::L2,
             percent_at_checkpoint: Some(87),
             current_todo_item: "Item two".into(),
@@ -33,65 +33,65 @@ fn state() -> RunState {
             handoff_file: ".claude/handoffs/2026-01-07-1145.md".into(),
             ..Checkpoint::default()
         },
-        items: Items {
+        plan_items: PlanItems {
             completed_items: vec!["Item one".into()],
             todo_items: vec!["Item two".into(), "Item three".into()],
-            ..Items::default()
+            ..PlanItems::default()
         },
         ..RunState::default()
     }
 }
 
 #[test]
-fn a_checkpoint_is_told_with_its_item_and_what_the_session_said() {
+fn a_checkpoint_note_has_the_item_and_the_notes_of_the_session() {
     assert_eq!(
-        checkpoint(&state(), &clean),
+        render_checkpoint_note(&state(), &keep_text),
         "checkpoint (level, L2 at 87 %). Current item: “Item two”. Progress: 70%. Summary: lines 45-120 are converted. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md"
     );
-    let mut silent = state();
-    silent.context_checkpoint.progress_on_item = "unknown".into();
-    silent.context_checkpoint.resume_summary = "unknown".into();
-    insta::assert_snapshot!(checkpoint(&silent, &clean), @"checkpoint (level, L2 at 87 %). Current item: “Item two”. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
+    let mut without_notes = state();
+    without_notes.context_checkpoint.progress_on_item = "unknown".into();
+    without_notes.context_checkpoint.resume_summary = "unknown".into();
+    insta::assert_snapshot!(render_checkpoint_note(&without_notes, &keep_text), @"checkpoint (level, L2 at 87 %). Current item: “Item two”. Next step: line 121. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
 }
 
 #[test]
-fn a_finished_item_is_credited_and_the_next_one_is_not_begun() {
+fn a_finished_item_is_listed_and_the_next_one_is_not_begun() {
     let mut finished = state();
     finished.context_checkpoint.progress_on_item = "not begun".into();
     finished.context_checkpoint.next_step = String::new();
-    finished.context_checkpoint.item_work.finished = vec!["Item one".into()];
+    finished.context_checkpoint.item_work.ticked_items = vec!["Item one".into()];
     finished.context_checkpoint.item_work.is_begun = false;
-    insta::assert_snapshot!(checkpoint(&finished, &clean), @"checkpoint (level, L2 at 87 %). Finished: “Item one”. Next item: “Item two”. Progress: not begun. Summary: lines 45-120 are converted. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
+    insta::assert_snapshot!(render_checkpoint_note(&finished, &keep_text), @"checkpoint (level, L2 at 87 %). Finished: “Item one”. Next item: “Item two”. Progress: not begun. Summary: lines 45-120 are converted. 1 item done, 2 open. Handoff: .claude/handoffs/2026-01-07-1145.md");
 }
 
 #[test]
-fn an_end_is_told_with_its_reason_and_what_it_took() {
-    let verdict = Verdict::Stop { status: Status::MaxIterations, reason: "2 of 2".into() };
+fn an_end_note_has_the_reason_the_sessions_and_the_cost() {
+    let verdict = Verdict::Stop { status: RunStatus::MaxIterations, reason: "2 of 2".into() };
     let ended = RunState {
         context_history: vec![HistoryEntry::default(), HistoryEntry::default()],
-        lifecycle: Lifecycle::after(&verdict),
-        spent: Spent { cost_usd: 1.234, tokens: 1_200_000, ..state().spent },
+        lifecycle: Lifecycle::from_verdict(&verdict),
+        spending: RunSpending { cost_usd: 1.234, tokens: 1_200_000, ..state().spending },
         ..state()
     };
     assert_eq!(
-        end(&ended, &clean),
+        render_end_note(&ended, &keep_text),
         "the run ended: max_iterations (2 of 2). 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens."
     );
     let mut cancelled = ended;
-    cancelled.lifecycle.reopen();
-    cancelled.lifecycle.cancel(None);
-    // An older verdict is no reason.
-    insta::assert_snapshot!(end(&cancelled, &clean), @"the run ended: cancelled. 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens.");
+    cancelled.lifecycle.reopen_if_ended();
+    cancelled.lifecycle.cancel_if_open(None);
+    // The reason of an older verdict is left out.
+    insta::assert_snapshot!(render_end_note(&cancelled, &keep_text), @"the run ended: cancelled. 1 item done, 2 open; 2 sessions, $1.23, 1.2M tokens.");
 }
 
 #[test]
-fn foreign_words_stay_letters() {
+fn markdown_in_untrusted_text_is_escaped() {
     let mut hostile = state();
     hostile.context_checkpoint.current_todo_item =
         "![x](https://e.invalid/p.png)\n# <img src=a> @all `c` **b**".into();
-    let said = checkpoint(&hostile, &clean);
-    assert_eq!(said.lines().count(), 1);
-    let body = body(&[note(1, &said)], LONGEST_BODY);
+    let rendered = render_checkpoint_note(&hostile, &keep_text);
+    assert_eq!(rendered.lines().count(), 1);
+    let body = render_comment(&[new_note(1, &rendered)], MAX_COMMENT_CHARS);
     insta::assert_snapshot!(body, @r"
     **Plimsoll: Dates** (run 04f3c1aa)
 
@@ -100,54 +100,60 @@ fn foreign_words_stay_letters() {
 }
 
 #[test]
-fn what_is_cleaned_is_cleaned_before_it_is_shortened() {
-    let mut telling = state();
-    telling.context_checkpoint.resume_summary = format!("{} secret", "x".repeat(595));
-    let said = checkpoint(&telling, &|words| words.replace("secret", "-"));
-    assert!(said.contains(" -.") && !said.contains("sec"), "{said}");
+fn text_is_redacted_before_it_is_shortened() {
+    let mut with_secret = state();
+    with_secret.context_checkpoint.resume_summary = format!("{} secret", "x".repeat(595));
+    let rendered = render_checkpoint_note(&with_secret, &|words| words.replace("secret", "-"));
+    assert!(rendered.contains(" -.") && !rendered.contains("sec"), "{rendered}");
 }
 
 #[test]
 fn every_paragraph_begins_with_its_iteration() {
-    let body = body(&[note(1, "one."), note(3, "three.")], LONGEST_BODY);
+    let body = render_comment(&[new_note(1, "one."), new_note(3, "three.")], MAX_COMMENT_CHARS);
     assert_eq!(
         body,
         "**Plimsoll: Dates** (run 04f3c1aa)\n\n**Iteration 1** · 2026-01-07 11:45 UTC · one.\n\n**Iteration 3** · 2026-01-07 11:45 UTC · three.\n"
     );
-    assert_eq!(super::body(&[], LONGEST_BODY), "");
+    assert_eq!(render_comment(&[], MAX_COMMENT_CHARS), "");
 }
 
 #[test]
-fn where_there_is_no_room_the_oldest_become_short_and_the_newest_stays() {
+fn old_notes_are_shortened_and_the_newest_stays_complete() {
     let long = "x".repeat(700);
-    let notes: Vec<Note> =
-        (1..=40).map(|iteration| note(iteration, &format!("{iteration} {long}"))).collect();
-    let whole = body(&notes, LONGEST_BODY);
-    assert!(whole.chars().count() <= LONGEST_BODY, "{}", whole.chars().count());
-    assert!(whole.contains(&format!("40 {long}\n")) && !whole.contains(&format!(" 1 {long}\n")));
-    assert!(whole.contains("**Iteration 1** · ") && !whole.contains("left out"));
-    for most in [100, 900, 1_000, 2_000, 5_000] {
-        let short = body(&notes, most);
-        assert!(short.contains(&format!("40 {long}\n")), "the newest stays whole in {most}");
-        assert!(short.chars().count() <= most.max(900), "{most}: {}", short.chars().count());
-        assert!(short.contains("older notes left out"), "{most}");
+    let notes: Vec<LinearNote> =
+        (1..=40).map(|iteration| new_note(iteration, &format!("{iteration} {long}"))).collect();
+    let full_comment = render_comment(&notes, MAX_COMMENT_CHARS);
+    assert!(full_comment.chars().count() <= MAX_COMMENT_CHARS, "{}", full_comment.chars().count());
+    assert!(
+        full_comment.contains(&format!("40 {long}\n")) && !full_comment.contains(&format!(" 1 {long}\n"))
+    );
+    assert!(full_comment.contains("**Iteration 1** · ") && !full_comment.contains("left out"));
+    for max_chars in [100, 900, 1_000, 2_000, 5_000] {
+        let short = render_comment(&notes, max_chars);
+        assert!(short.contains(&format!("40 {long}\n")), "the newest stays whole in {max_chars}");
+        assert!(short.chars().count() <= max_chars.max(900), "{max_chars}: {}", short.chars().count());
+        assert!(short.contains("older notes left out"), "{max_chars}");
     }
 }
 
 #[test]
-fn a_network_that_stays_away_is_asked_less_and_less_often() {
+fn the_retry_delay_doubles_up_to_its_maximum() {
     assert_eq!([1, 2, 3, 6, 100].map(backoff_seconds), [60, 120, 240, 1_800, 1_800]);
 }
 
 #[test]
-fn an_item_of_a_parallel_run_has_one_paragraph_with_what_became_of_it_last() {
-    let told = |news: ItemNews<'_>| item_news("Item one", news, &clean);
-    assert_eq!(told(ItemNews::Merged("0123456789abcdef")), "“Item one” was merged (0123456789ab).");
-    let back = told(ItemNews::SentBack("it conflicts"));
-    assert_eq!(back, "“Item one” was not merged and is tried again: it conflicts");
-    assert_eq!(told(ItemNews::SetAside("red")), "“Item one” was set aside: red");
-    let item = |number, words: &str| Note { kind: NoteKind::Item, ..note(number, words) };
-    let body = body(&[item(2, &back), item(1, "one."), note(2, "two."), item(2, "merged.")], LONGEST_BODY);
+fn an_item_of_a_parallel_run_has_one_note_with_its_last_event() {
+    let render = |news: ItemEvent<'_>| render_item_note("Item one", news, &keep_text);
+    assert_eq!(render(ItemEvent::Merged("0123456789abcdef")), "“Item one” was merged (0123456789ab).");
+    let requeued = render(ItemEvent::Requeued("it conflicts"));
+    assert_eq!(requeued, "“Item one” was not merged and is tried again: it conflicts");
+    assert_eq!(render(ItemEvent::SetAside("red")), "“Item one” was set aside: red");
+    let item_note =
+        |number, words: &str| LinearNote { kind: LinearNoteKind::Item, ..new_note(number, words) };
+    let body = render_comment(
+        &[item_note(2, &requeued), item_note(1, "one."), new_note(2, "two."), item_note(2, "merged.")],
+        MAX_COMMENT_CHARS,
+    );
     let paragraphs: Vec<&str> = body.lines().filter(|line| !line.is_empty()).skip(1).collect();
     for (paragraph, words) in paragraphs.iter().zip([
         "**Item 2** · 2026-01-07 11:45 UTC · merged.",

@@ -1,61 +1,70 @@
 //! Groups the open items into sessions.
 
-use super::{Planned, Room};
-use crate::pack::may_share;
+use super::{PlannedItem, SessionCapacity};
+use crate::pack::may_share_session;
 
-/// A session with its items, and what they take together.
+/// A session with its items, and the sum of their estimates.
 #[derive(Debug, Default)]
-struct Group<'a> {
-    items: Vec<&'a Planned>,
+struct SessionGroup<'a> {
+    items: Vec<&'a PlannedItem>,
     tokens: u64,
-    is_alone: bool,
+    has_oversized_item: bool,
 }
 
-impl<'a> Group<'a> {
-    fn new(item: &'a Planned) -> Group<'a> {
-        let mut group = Group::default();
+impl<'a> SessionGroup<'a> {
+    fn new(item: &'a PlannedItem) -> SessionGroup<'a> {
+        let mut group = SessionGroup::default();
         group.push(item);
         group
     }
 
-    fn push(&mut self, item: &'a Planned) {
+    fn push(&mut self, item: &'a PlannedItem) {
         self.items.push(item);
         self.tokens = self.tokens.saturating_add(item.estimate.tokens);
-        self.is_alone |= item.sessions > 1;
+        self.has_oversized_item |= item.session_count > 1;
     }
 
-    /// Returns true if the item may join this session. An item that is too large for one session has its own, and all items of a session have
-    /// the same model.
-    fn has_room(&self, item: &Planned, room: Room) -> bool {
-        let is_alone = self.is_alone || item.sessions > 1;
-        let is_elsewhere = self.items.first().is_some_and(|first| first.model != item.model);
-        !is_alone && !is_elsewhere && item.estimate.tokens < room.tokens().saturating_sub(self.tokens)
+    /// Returns true if the item may join this session. An item that is too large for one session has its own, and all
+    /// items of a session have the same model.
+    fn can_add(&self, item: &PlannedItem, capacity: SessionCapacity) -> bool {
+        let needs_own_session = self.has_oversized_item || item.session_count > 1;
+        let has_other_model = self.items.first().is_some_and(|first| first.model != item.model);
+        !needs_own_session
+            && !has_other_model
+            && item.estimate.tokens < capacity.work_tokens().saturating_sub(self.tokens)
     }
 }
 
-fn grouped_if<'a>(
-    order: &[&'a Planned],
-    may_join: impl Fn(&Group<'a>, &Planned) -> bool,
-) -> Vec<Vec<&'a Planned>> {
-    let mut groups: Vec<Group> = Vec::new();
-    for item in order {
-        match groups.last_mut().filter(|group| may_join(group, item)) {
+fn group_items_if<'a>(
+    items: &[&'a PlannedItem],
+    can_join: impl Fn(&SessionGroup<'a>, &PlannedItem) -> bool,
+) -> Vec<Vec<&'a PlannedItem>> {
+    let mut groups: Vec<SessionGroup> = Vec::new();
+    for item in items {
+        match groups.last_mut().filter(|group| can_join(group, item)) {
             Some(group) => group.push(item),
-            None => groups.push(Group::new(item)),
+            None => groups.push(SessionGroup::new(item)),
         }
     }
     groups.into_iter().map(|group| group.items).collect()
 }
 
-/// As `--pack` goes: the next item while it fits below L2, else a fresh session.
-pub(super) fn grouped<'a>(order: &[&'a Planned], room: Room) -> Vec<Vec<&'a Planned>> {
-    grouped_if(order, |group, item| group.has_room(item, room))
+/// Groups the items as `--pack` does: a session continues with the next item while it fits below L2.
+pub(super) fn group_with_pack<'a>(
+    items: &[&'a PlannedItem],
+    capacity: SessionCapacity,
+) -> Vec<Vec<&'a PlannedItem>> {
+    group_items_if(items, |group, item| group.can_add(item, capacity))
 }
 
-/// As a run goes without `--pack`: one item a session, except that trivial neighbours share one.
-pub(super) fn unpacked<'a>(order: &[&'a Planned], room: Room) -> Vec<Vec<&'a Planned>> {
-    grouped_if(order, |group, item| {
-        let ticked: Vec<String> = group.items.iter().map(|other| other.text.clone()).collect();
-        may_share(&ticked, &item.text, group.items.len() as u32 - 1) && group.has_room(item, room)
+/// Groups the items as a run without `--pack` does: one item a session, except that trivial neighbors share one.
+pub(super) fn group_without_pack<'a>(
+    items: &[&'a PlannedItem],
+    capacity: SessionCapacity,
+) -> Vec<Vec<&'a PlannedItem>> {
+    group_items_if(items, |group, item| {
+        let ticked_items: Vec<String> = group.items.iter().map(|other| other.text.clone()).collect();
+        may_share_session(&ticked_items, &item.text, group.items.len() as u32 - 1)
+            && group.can_add(item, capacity)
     })
 }

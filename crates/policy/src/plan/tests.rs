@@ -1,14 +1,15 @@
-//! The plan in tables.
+//! Tables of plans with their sessions and problems.
 
 use super::*;
 
-const ROOM: Room = Room { window: 1_000_000, base: 50_000, l2: 850_000 };
+const CAPACITY: SessionCapacity =
+    SessionCapacity { window_tokens: 1_000_000, start_tokens: 50_000, l2_tokens: 850_000 };
 
-fn items(texts: &[&str]) -> Vec<Item> {
-    let item = |text: &&str| Item {
+fn items(texts: &[&str]) -> Vec<EstimatedItem> {
+    let item = |text: &&str| EstimatedItem {
         text: text.trim_start_matches("x ").to_owned(),
-        done: text.starts_with("x "),
-        lines: None,
+        is_done: text.starts_with("x "),
+        file_lines: None,
         model: None,
     };
     texts.iter().map(item).collect()
@@ -23,16 +24,16 @@ fn items_share_a_session_in_the_users_order_while_there_is_room() {
         (&["x done (complex)", "b (trivial)"], &[&[2]]),
     ];
     for (texts, expected) in rows {
-        assert_eq!(plan(&items(texts), &[], ROOM).in_order, expected, "{texts:?}");
+        assert_eq!(plan_sessions(&items(texts), &[], CAPACITY).sessions_with_pack, expected, "{texts:?}");
     }
 }
 
 fn complaints(texts: &[&str]) -> Vec<String> {
-    plan(&items(texts), &[], ROOM).complaints
+    plan_sessions(&items(texts), &[], CAPACITY).problems
 }
 
 #[test]
-fn a_wrong_after_is_told() {
+fn wrong_dependencies_are_reported() {
     let rows: [(&[&str], &[&str]); 7] = [
         (&["a after: 2", "b"], &["item 1 depends on item 2, which comes later"]),
         (&["a after: 7", "b (after: #1)"], &["item 1 depends on item 7, which does not exist"]),
@@ -45,14 +46,14 @@ fn a_wrong_after_is_told() {
         ),
         (&["a (after: 1) 2 times", "thereafter: 7 more"], &["item 1 depends on itself"]),
     ];
-    for (texts, told) in rows {
-        assert_eq!(complaints(texts), told, "{texts:?}");
+    for (texts, expected) in rows {
+        assert_eq!(complaints(texts), expected, "{texts:?}");
     }
 }
 
 #[test]
-fn what_is_meant_to_state_something_and_is_not_understood_is_reported() {
-    for said in [
+fn brackets_that_are_not_understood_are_reported() {
+    for annotation in [
         "(after 2)",
         "(After item 2, 3)",
         "(after : )",
@@ -65,13 +66,14 @@ fn what_is_meant_to_state_something_and_is_not_understood_is_reported() {
         "(medium after 2)",
         "(after: 2, simple)",
     ] {
-        let [found] = complaints(&["a", "b", "c", &format!("d {said}")]).try_into().expect(said);
+        let [problem] =
+            complaints(&["a", "b", "c", &format!("d {annotation}")]).try_into().expect(annotation);
         assert!(
-            found.starts_with(&format!("item 4 says `{said}`, which is not understood: write")),
-            "{found}"
+            problem.starts_with(&format!("item 4 says `{annotation}`, which is not understood: write")),
+            "{problem}"
         );
     }
-    for fine in [
+    for valid_annotation in [
         "(simple)",
         "(very complex, after: 2)",
         "(simple, no tests)",
@@ -92,28 +94,35 @@ fn what_is_meant_to_state_something_and_is_not_understood_is_reported() {
         "()",
         "(größer)",
     ] {
-        assert_eq!(complaints(&["a", "b", "c", &format!("d {fine}")]), [""; 0], "{fine}");
+        assert_eq!(
+            complaints(&["a", "b", "c", &format!("d {valid_annotation}")]),
+            [""; 0],
+            "{valid_annotation}"
+        );
     }
 }
 
 #[test]
-fn what_fits_no_session_is_to_be_split_and_what_items_took_speaks_first() {
-    let took = [ItemCost { size: None, tokens: 900_000 }];
-    let plan = plan(&items(&["a", "b (trivial)"]), &took, ROOM);
-    assert_eq!((plan.items[0].sessions, plan.items[0].split), (2, true));
-    assert_eq!((plan.sessions(&plan.unpacked), plan.sessions(&plan.in_order)), (3, 3));
-    let known = Item { lines: Some(120), ..items(&["Mend src/dates.rs"]).remove(0) };
-    let by_files = super::plan(&[known], &[], ROOM);
-    assert_eq!(by_files.items[0].estimate.tokens, 200_000);
-    assert_eq!(by_files.items[0].estimate.source.words(), "the files it names: 120 lines");
+fn large_items_should_be_split_and_measured_items_count_first() {
+    let measured_items = [ItemCost { size: None, tokens: 900_000 }];
+    let plan = plan_sessions(&items(&["a", "b (trivial)"]), &measured_items, CAPACITY);
+    assert_eq!((plan.items[0].session_count, plan.items[0].should_split), (2, true));
+    assert_eq!(
+        (plan.count_sessions(&plan.sessions_without_pack), plan.count_sessions(&plan.sessions_with_pack)),
+        (3, 3)
+    );
+    let item_with_lines = EstimatedItem { file_lines: Some(120), ..items(&["Mend src/dates.rs"]).remove(0) };
+    let plan_by_files = plan_sessions(&[item_with_lines], &[], CAPACITY);
+    assert_eq!(plan_by_files.items[0].estimate.tokens, 200_000);
+    assert_eq!(plan_by_files.items[0].estimate.source.describe(), "the files it names: 120 lines");
 }
 
 #[test]
-fn a_session_that_begins_at_its_checkpoint_has_room_for_nothing() {
+fn a_session_that_starts_near_l2_has_no_room_for_work() {
     for (base, is_full) in
         [(25_000, false), (834_000, false), (836_000, true), (845_000, true), (910_000, true)]
     {
-        let room = Room { window: 1_000_000, base, l2: 845_000 };
-        assert_eq!(room.is_full_at_start(), is_full, "{base}");
+        let capacity = SessionCapacity { window_tokens: 1_000_000, start_tokens: base, l2_tokens: 845_000 };
+        assert_eq!(capacity.is_full_at_start(), is_full, "{base}");
     }
 }

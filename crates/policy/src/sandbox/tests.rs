@@ -6,42 +6,42 @@ fn paths(paths: &[&str]) -> Vec<PathBuf> {
     paths.iter().map(PathBuf::from).collect()
 }
 
-fn same(path: &str) -> ReadablePath {
-    ReadablePath { source: path.into(), place: path.into() }
+fn readable_path(path: &str) -> ReadablePath {
+    ReadablePath { source: path.into(), target: path.into() }
 }
 
-fn layout() -> Layout {
-    Layout {
+fn layout() -> SandboxLayout {
+    SandboxLayout {
         project: "/home/u/dev/p".into(),
         home: HOME_FOLDER.into(),
-        hidden: paths(&["/run", "/home", "/root"]),
-        ..Layout::default()
+        hidden_folders: paths(&["/run", "/home", "/root"]),
+        ..SandboxLayout::default()
     }
 }
 
-/// The mounts of a sandbox in their order, a line each, without those that every sandbox has.
-fn mounts(layout: &Layout) -> Vec<String> {
-    let words: Vec<String> =
-        layout.bwrap_arguments().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+/// Returns the mount arguments of a sandbox in their order, without those that every sandbox has.
+fn mount_arguments(layout: &SandboxLayout) -> Vec<String> {
+    let arguments: Vec<String> =
+        layout.bubblewrap_arguments().iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let begin =
         "--die-with-parent --new-session --unshare-all --cap-drop ALL --ro-bind / / --dev /dev --proc /proc ";
     let end = format!(" --chdir {}", layout.project.display());
-    let words = words.join(" ");
+    let words = arguments.join(" ");
     let words = words.strip_prefix(begin).unwrap().strip_suffix(&end).unwrap();
     words.split("--").filter(|word| !word.is_empty()).map(|word| word.trim_end().to_owned()).collect()
 }
 
 #[test]
-fn an_empty_folder_comes_before_what_is_mounted_in_it() {
-    let layout = Layout {
-        cache: Some("/home/u/.local/state/plimsoll/runs/r/cache".into()),
-        readable: vec![same("/home/u/.cargo/bin")],
-        repository: paths(&["/home/u/dev"]),
-        protected: paths(&["/home/u/dev/p/.git"]),
+fn an_empty_folder_is_mounted_before_the_paths_inside_it() {
+    let layout = SandboxLayout {
+        cache_folder: Some("/home/u/.local/state/plimsoll/runs/r/cache".into()),
+        readable_paths: vec![readable_path("/home/u/.cargo/bin")],
+        repository_folders: paths(&["/home/u/dev"]),
+        read_only_paths: paths(&["/home/u/dev/p/.git"]),
         ..layout()
     };
     assert_eq!(
-        mounts(&layout),
+        mount_arguments(&layout),
         [
             "tmpfs /home",
             "tmpfs /home/u",
@@ -58,66 +58,75 @@ fn an_empty_folder_comes_before_what_is_mounted_in_it() {
 }
 
 #[test]
-fn a_path_is_readable_only_if_it_shows_nothing_else() {
-    let shown = |path: ReadablePath| {
-        let layout = Layout { readable: vec![path], ..layout() };
-        mounts(&layout).iter().any(|mount| mount.starts_with("ro-bind"))
+fn a_path_is_mounted_only_if_it_exposes_nothing_else() {
+    let is_mounted = |path: ReadablePath| {
+        let layout = SandboxLayout { readable_paths: vec![path], ..layout() };
+        mount_arguments(&layout).iter().any(|mount| mount.starts_with("ro-bind"))
     };
     for (path, expected) in [
         ("/home/u/.nvm/versions/node/v20/bin", true),
         ("/root/.cargo/bin", true),
-        // It is visible anyway.
+        // The path is visible in any case.
         ("/usr/bin", false),
-        // It would show the home, other homes, or the project's neighbors.
+        // The path would expose the home folder, other home folders, or the project's neighbors.
         ("/home/u", false),
         ("/home", false),
         ("/home/u/dev", false),
-        // It is the project, which is writable.
+        // The path is in the project, which is writable.
         ("/home/u/dev/p", false),
         ("/home/u/dev/p/node_modules/.bin", false),
     ] {
-        assert_eq!(shown(same(path)), expected, "{path}");
+        assert_eq!(is_mounted(readable_path(path)), expected, "{path}");
     }
-    let link = |source: &str, place: &str| ReadablePath { source: source.into(), place: place.into() };
-    assert!(shown(link("/data/cargo/bin", "/home/u/.cargo/bin")));
-    assert!(!shown(link("/home/u", "/home/u/.local/bin")), "a link to the home");
-    assert!(!shown(link("/home/u/dev", "/home/u/.local/bin")), "a link to the project's neighbors");
+    let link = |source: &str, place: &str| ReadablePath { source: source.into(), target: place.into() };
+    assert!(is_mounted(link("/data/cargo/bin", "/home/u/.cargo/bin")));
+    assert!(!is_mounted(link("/home/u", "/home/u/.local/bin")), "a link to the home");
+    assert!(!is_mounted(link("/home/u/dev", "/home/u/.local/bin")), "a link to the project's neighbors");
 }
 
 #[test]
-fn a_repository_that_holds_the_home_stays_hidden() {
-    let layout = Layout { repository: paths(&["/home/u", "/home"]), ..layout() };
-    assert!(!mounts(&layout).iter().any(|mount| mount.starts_with("ro-bind")));
+fn a_repository_that_contains_the_home_folder_stays_hidden() {
+    let layout = SandboxLayout { repository_folders: paths(&["/home/u", "/home"]), ..layout() };
+    assert!(!mount_arguments(&layout).iter().any(|mount| mount.starts_with("ro-bind")));
 }
 
 #[test]
-fn a_project_behind_a_link_is_at_both_places() {
-    let spelled = |spelled: &str| {
-        let layout =
-            Layout { spelled: Some(spelled.into()), protected: paths(&["/home/u/dev/p/.git"]), ..layout() };
-        mounts(&layout).split_off(5)
+fn a_project_behind_a_link_is_mounted_at_both_paths() {
+    let mounts_spelled = |spelled: &str| {
+        let layout = SandboxLayout {
+            project_link: Some(spelled.into()),
+            read_only_paths: paths(&["/home/u/dev/p/.git"]),
+            ..layout()
+        };
+        mount_arguments(&layout).split_off(5)
     };
-    let here = ["bind /home/u/dev/p /home/u/dev/p", "ro-bind /home/u/dev/p/.git /home/u/dev/p/.git"];
+    let project_mounts =
+        ["bind /home/u/dev/p /home/u/dev/p", "ro-bind /home/u/dev/p/.git /home/u/dev/p/.git"];
     assert_eq!(
-        spelled("/home/u/link"),
-        [here[0], "bind /home/u/dev/p /home/u/link", here[1], "ro-bind /home/u/dev/p/.git /home/u/link/.git"]
+        mounts_spelled("/home/u/link"),
+        [
+            project_mounts[0],
+            "bind /home/u/dev/p /home/u/link",
+            project_mounts[1],
+            "ro-bind /home/u/dev/p/.git /home/u/link/.git"
+        ]
     );
-    // The link itself is there.
-    assert_eq!(spelled("/srv/link"), here);
+    // Outside the hidden folders the link itself is visible.
+    assert_eq!(mounts_spelled("/srv/link"), project_mounts);
 }
 
 #[test]
-fn a_folder_of_the_users_in_the_project_is_empty_after_the_project_is_mounted() {
-    let layout = Layout { hidden: paths(&["/home/u/dev/p/.config"]), ..layout() };
-    let mounts = mounts(&layout);
+fn a_hidden_folder_is_covered_after_its_project_is_mounted() {
+    let layout = SandboxLayout { hidden_folders: paths(&["/home/u/dev/p/.config"]), ..layout() };
+    let mounts = mount_arguments(&layout);
     assert_eq!(mounts[2..], ["bind /home/u/dev/p /home/u/dev/p", "tmpfs /home/u/dev/p/.config"]);
 }
 
 #[test]
 fn sockets_that_stay_visible_are_covered() {
-    let layout = Layout {
-        readable: vec![same("/home/u/.pyenv/lib")],
-        sockets: paths(&[
+    let layout = SandboxLayout {
+        readable_paths: vec![readable_path("/home/u/.pyenv/lib")],
+        socket_paths: paths(&[
             "/run/docker.sock",
             "/var/lib/mysql/mysql.sock",
             "/home/u/.pyenv/lib/s",
@@ -126,7 +135,7 @@ fn sockets_that_stay_visible_are_covered() {
         ..layout()
     };
     let covered: Vec<String> =
-        mounts(&layout).into_iter().filter(|mount| mount.contains("/dev/null")).collect();
+        mount_arguments(&layout).into_iter().filter(|mount| mount.contains("/dev/null")).collect();
     assert_eq!(
         covered,
         ["ro-bind /dev/null /var/lib/mysql/mysql.sock", "ro-bind /dev/null /home/u/.pyenv/lib/s"]
@@ -136,18 +145,18 @@ fn sockets_that_stay_visible_are_covered() {
                  ffff: 00000002 00000000 00010000 0001 01 20036 @/tmp/abstract\n\
                  ffff: 00000003 00000000 00000000 0001 03 20037\n\
                  ffff: 00000003 00000000 00000000 0001 03 20038 /run/a b.sock\n";
-    assert_eq!(socket_paths(table), paths(&["/run/a b.sock"]));
+    assert_eq!(parse_socket_paths(table), paths(&["/run/a b.sock"]));
 }
 
 #[test]
-fn programs_bring_what_lies_beside_them_and_no_file_with_a_token() {
-    let tools = |path: &str, variables: &[(&str, &str)]| {
+fn tools_are_mounted_with_their_libraries_but_without_tokens() {
+    let tool_paths_for = |path: &str, variables: &[(&str, &str)]| {
         let variable = |name: &str| {
             variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned())
         };
-        tool_paths(path, Path::new(HOME_FOLDER), variable)
+        paths_needed_by_programs(path, Path::new(HOME_FOLDER), variable)
     };
-    let has = |path: &str, tool: &str| tools(path, &[]).contains(&PathBuf::from(tool));
+    let has = |path: &str, tool: &str| tool_paths_for(path, &[]).contains(&PathBuf::from(tool));
     for (path, tool, expected) in [
         ("/usr/bin:/home/u/x/bin", "/home/u/x/bin", true),
         ("/home/u/.nvm/versions/node/v20/bin", "/home/u/.nvm/versions/node/v20/lib", true),
@@ -155,7 +164,7 @@ fn programs_bring_what_lies_beside_them_and_no_file_with_a_token() {
         ("/home/u/.pyenv/shims", "/home/u/.pyenv/versions", true),
         ("/home/u/.docker/bin", "/home/u/.docker/config.json", false),
         ("/home/u/.docker/bin", "/home/u/.docker", false),
-        // What is beside ~/bin is the user's.
+        // Folders next to ~/bin are private to the user.
         ("/home/u/bin", "/home/u/bin", true),
         ("/home/u/bin", "/home/u/lib", false),
         ("/home/u/scripts", "/home/u/lib", false),
@@ -168,7 +177,7 @@ fn programs_bring_what_lies_beside_them_and_no_file_with_a_token() {
     ] {
         assert_eq!(has(path, tool), expected, "{tool} by {path}");
     }
-    let moved = tools("", &[("CARGO_HOME", "/opt/cargo"), ("RUSTUP_HOME", "relative")]);
+    let moved = tool_paths_for("", &[("CARGO_HOME", "/opt/cargo"), ("RUSTUP_HOME", "relative")]);
     assert!(moved.contains(&PathBuf::from("/opt/cargo/registry")));
     assert!(!moved.contains(&PathBuf::from("/home/u/.cargo/registry")));
     assert!(moved.contains(&PathBuf::from("/home/u/.rustup/toolchains")));
@@ -176,7 +185,7 @@ fn programs_bring_what_lies_beside_them_and_no_file_with_a_token() {
 
 #[test]
 fn no_variable_with_a_secret_is_kept() {
-    let is_kept = |name: &str, value: &str| is_kept_variable(name, value, Path::new("/home/u/dev/p"));
+    let is_kept = |name: &str, value: &str| should_keep_variable(name, value, Path::new("/home/u/dev/p"));
     for name in
         ["PATH", "LANG", "LC_ALL", "TZ", "CI", "CARGO_HOME", "RUSTUP_HOME", "RUST_BACKTRACE", "RUSTFLAGS"]
     {

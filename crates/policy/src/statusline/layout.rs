@@ -1,152 +1,185 @@
-//! Fits a line into the terminal: first the bar shrinks, then long names are truncated, and groups and whole segments are dropped,
-//! the least important first. The load line stays. A line that is still too long is cut here: the client would cut it anywhere.
+//! Fits a line into the terminal. The bar shrinks, long names are truncated, and groups and whole segments are dropped, the
+//! least important first. The context usage segment stays. A line that is still too long is cut here, because the client would
+//! cut it at an arbitrary place.
 
-use super::segments::{CELLS, Piece, Tone};
-use super::truncate::truncate;
-use super::{View, theme};
+use super::segments::{BAR_CELLS, RenderedSegment, SegmentState};
+use super::truncate::truncate_to_columns;
+use super::{StatusLineView, theme};
 use plimsoll_domain::statusline::{SegmentKind, StatusLine};
 use unicode_width::UnicodeWidthStr;
 
-/// One thing to leave out.
-enum Step {
-    Groups(SegmentKind),
-    /// The groups that show a field.
-    Group(SegmentKind, &'static str),
+/// One way to make a line shorter.
+enum Reduction {
+    /// Drop all groups of the segment.
+    DropAllGroups(SegmentKind),
+    /// Drop the groups that show this field.
+    DropGroupsWithField(SegmentKind, &'static str),
     /// Truncate the name to this many columns.
-    Truncate(SegmentKind, usize),
-    Segment(SegmentKind),
-    /// A limit that is far.
-    Calm(SegmentKind),
-    /// Those that the user has made, and those of ours that no other step names.
-    Others,
-    /// Half as many cells.
-    Bar,
+    TruncateName(SegmentKind, usize),
+    /// Drop the segment.
+    DropSegment(SegmentKind),
+    /// Drop the segment if its state is normal, for example a limit of which little is used.
+    DropIfNormal(SegmentKind),
+    /// Drop user-defined segments and built-in ones for which no other step drops groups or the segment.
+    DropUnlisted,
+    /// Halve the number of cells of the bar.
+    HalveBar,
 }
 
-/// In this order: what one acts upon goes last, which is the percent, the tokens that are left, a limit that is near, what comes
-/// next, and the run.
-const STEPS: [Step; 33] = [
-    Step::Bar,
-    Step::Group(SegmentKind::Load, "window"),
-    Step::Segment(SegmentKind::Version),
-    Step::Segment(SegmentKind::Lines),
-    Step::Segment(SegmentKind::Burn),
-    Step::Segment(SegmentKind::ItemCost),
-    Step::Segment(SegmentKind::Effort),
-    Step::Segment(SegmentKind::Cache),
-    Step::Calm(SegmentKind::Weekly),
-    Step::Calm(SegmentKind::Spend),
-    Step::Truncate(SegmentKind::Directory, 20),
-    Step::Truncate(SegmentKind::Git, 24),
-    Step::Groups(SegmentKind::Run),
-    Step::Others,
-    Step::Segment(SegmentKind::Cost),
-    Step::Groups(SegmentKind::Git),
-    Step::Truncate(SegmentKind::Directory, 10),
-    Step::Truncate(SegmentKind::Git, 12),
-    Step::Segment(SegmentKind::Directory),
-    Step::Groups(SegmentKind::Memory),
-    Step::Calm(SegmentKind::FiveHour),
-    Step::Segment(SegmentKind::Model),
-    Step::Segment(SegmentKind::Git),
-    Step::Segment(SegmentKind::Memory),
-    Step::Group(SegmentKind::Load, "turns"),
-    Step::Groups(SegmentKind::Weekly),
-    Step::Groups(SegmentKind::Spend),
-    Step::Groups(SegmentKind::FiveHour),
-    Step::Groups(SegmentKind::Load),
-    Step::Segment(SegmentKind::Weekly),
-    Step::Segment(SegmentKind::Spend),
-    Step::Segment(SegmentKind::FiveHour),
-    Step::Segment(SegmentKind::Run),
+/// All reductions in the order in which they are applied. Information that the user acts on goes last: the percent, the remaining
+/// tokens, a limit that is nearly reached, the remaining turns and the run.
+const REDUCTIONS: [Reduction; 33] = [
+    Reduction::HalveBar,
+    Reduction::DropGroupsWithField(SegmentKind::Load, "window"),
+    Reduction::DropSegment(SegmentKind::Version),
+    Reduction::DropSegment(SegmentKind::Lines),
+    Reduction::DropSegment(SegmentKind::Burn),
+    Reduction::DropSegment(SegmentKind::ContextGrowth),
+    Reduction::DropSegment(SegmentKind::Effort),
+    Reduction::DropSegment(SegmentKind::Cache),
+    Reduction::DropIfNormal(SegmentKind::Weekly),
+    Reduction::DropIfNormal(SegmentKind::Spend),
+    Reduction::TruncateName(SegmentKind::Directory, 20),
+    Reduction::TruncateName(SegmentKind::Git, 24),
+    Reduction::DropAllGroups(SegmentKind::Run),
+    Reduction::DropUnlisted,
+    Reduction::DropSegment(SegmentKind::Cost),
+    Reduction::DropAllGroups(SegmentKind::Git),
+    Reduction::TruncateName(SegmentKind::Directory, 10),
+    Reduction::TruncateName(SegmentKind::Git, 12),
+    Reduction::DropSegment(SegmentKind::Directory),
+    Reduction::DropAllGroups(SegmentKind::Memory),
+    Reduction::DropIfNormal(SegmentKind::FiveHour),
+    Reduction::DropSegment(SegmentKind::Model),
+    Reduction::DropSegment(SegmentKind::Git),
+    Reduction::DropSegment(SegmentKind::Memory),
+    Reduction::DropGroupsWithField(SegmentKind::Load, "turns"),
+    Reduction::DropAllGroups(SegmentKind::Weekly),
+    Reduction::DropAllGroups(SegmentKind::Spend),
+    Reduction::DropAllGroups(SegmentKind::FiveHour),
+    Reduction::DropAllGroups(SegmentKind::Load),
+    Reduction::DropSegment(SegmentKind::Weekly),
+    Reduction::DropSegment(SegmentKind::Spend),
+    Reduction::DropSegment(SegmentKind::FiveHour),
+    Reduction::DropSegment(SegmentKind::Run),
 ];
 
-/// The client keeps so many columns for itself, and cuts what is longer (observed on 2.1.329).
-const MARGIN: usize = 4;
+/// The client reserves this many columns and cuts longer lines (observed on 2.1.329).
+const RESERVED_COLUMNS: usize = 4;
 
-/// As much of a line as fits.
-pub(super) fn fit<'a>(pieces: Vec<Piece<'a>>, view: &View, look: &StatusLine) -> Vec<Piece<'a>> {
-    let Some(room) = view.columns.map(|columns| columns.saturating_sub(MARGIN).max(1)) else { return pieces };
-    let width = |pieces: &[Piece<'_>]| {
-        let between = theme::room_between(pieces.len(), look, view.colour);
-        between + pieces.iter().map(|piece| piece.text.width()).sum::<usize>()
+/// Shortens a line until it fits into the terminal. Returns it unchanged if it fits, or if the columns are unknown.
+pub(super) fn fit_to_columns<'a>(
+    segments: Vec<RenderedSegment<'a>>,
+    view: &StatusLineView,
+    settings: &StatusLine,
+) -> Vec<RenderedSegment<'a>> {
+    let Some(max_width) = view.columns.map(|columns| columns.saturating_sub(RESERVED_COLUMNS).max(1)) else {
+        return segments;
     };
-    if width(&pieces) <= room {
-        return pieces;
+    let line_width = |segments: &[RenderedSegment<'_>]| {
+        let separators_width = theme::separator_columns(segments.len(), settings, view.use_color);
+        separators_width + segments.iter().map(|segment| segment.text.width()).sum::<usize>()
+    };
+    if line_width(&segments) <= max_width {
+        return segments;
     }
-    let mut shown = pieces.clone();
-    let mut steps = Vec::new();
-    for step in &STEPS {
-        let before = width(&shown);
-        if before <= room {
+    let mut fitted = segments.clone();
+    let mut applied = Vec::new();
+    for reduction in &REDUCTIONS {
+        let previous_width = line_width(&fitted);
+        if previous_width <= max_width {
             break;
         }
-        shown = reduce(shown, step, view);
-        if width(&shown) < before {
-            steps.push(step);
+        fitted = apply_reduction(fitted, reduction, view);
+        if line_width(&fitted) < previous_width {
+            applied.push(reduction);
         }
     }
-    // A large segment that had to go leaves room for smaller ones that went before it. The most important one comes back first.
-    for place in (0..steps.len()).rev() {
-        let others = steps.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, step)| *step);
-        let fuller = others.fold(pieces.clone(), |pieces, step| reduce(pieces, step, view));
-        if width(&fuller) <= room {
-            shown = fuller;
-            steps.remove(place);
+    // A large segment that was dropped leaves room for smaller ones that were dropped before it. The reductions are undone in
+    // reverse order, so the most important segment comes back first.
+    for index in (0..applied.len()).rev() {
+        let other_reductions = applied
+            .iter()
+            .enumerate()
+            .filter(|(other_index, _)| *other_index != index)
+            .map(|(_, reduction)| *reduction);
+        let candidate = other_reductions
+            .fold(segments.clone(), |segments, reduction| apply_reduction(segments, reduction, view));
+        if line_width(&candidate) <= max_width {
+            fitted = candidate;
+            applied.remove(index);
         }
     }
-    if steps.iter().any(|step| matches!(step, Step::Bar)) {
-        let free = room.saturating_sub(width(&shown)) as u64;
-        widen_bar(&mut shown, (CELLS / 2 + free).min(CELLS), view);
+    if applied.iter().any(|reduction| matches!(reduction, Reduction::HalveBar)) {
+        let spare_columns = max_width.saturating_sub(line_width(&fitted)) as u64;
+        widen_bar(&mut fitted, (BAR_CELLS / 2 + spare_columns).min(BAR_CELLS), view);
     }
-    cut(shown, room, width)
+    cut_to_width(fitted, max_width, line_width)
 }
 
-fn widen_bar(shown: &mut [Piece<'_>], cells: u64, view: &View) {
-    if let Some(load) = shown.iter_mut().find(|piece| piece.kind == Some(SegmentKind::Load))
-        && let Some(wider) = load.clone().with_bar(cells, view)
+fn widen_bar(segments: &mut [RenderedSegment<'_>], cells: u64, view: &StatusLineView) {
+    if let Some(usage_segment) = segments.iter_mut().find(|segment| segment.kind == Some(SegmentKind::Load))
+        && let Some(wider) = usage_segment.clone().with_bar_cells(cells, view)
     {
-        *load = wider;
+        *usage_segment = wider;
     }
 }
 
-/// What is left is cut: words about ourselves before the load line, and the last before the first. One stays; of the
-/// load line its percent.
-fn cut<'a>(mut shown: Vec<Piece<'a>>, room: usize, width: impl Fn(&[Piece<'_>]) -> usize) -> Vec<Piece<'a>> {
-    while width(&shown) > room {
-        let of_ourselves = shown.iter().rposition(|piece| piece.kind == Some(SegmentKind::Health));
-        let Some(place) = of_ourselves.or(shown.len().checked_sub(1)) else { break };
-        if let Some(percent) = shown[place].percent_alone() {
-            shown[place].text = percent;
+/// Truncates or removes segments until the line fits: first the health segment, then the others from last to first. The context
+/// usage segment is first replaced by its percent alone.
+fn cut_to_width<'a>(
+    mut segments: Vec<RenderedSegment<'a>>,
+    max_width: usize,
+    line_width: impl Fn(&[RenderedSegment<'_>]) -> usize,
+) -> Vec<RenderedSegment<'a>> {
+    while line_width(&segments) > max_width {
+        let health_index = segments.iter().rposition(|segment| segment.kind == Some(SegmentKind::Health));
+        let Some(index) = health_index.or(segments.len().checked_sub(1)) else { break };
+        if let Some(percent) = segments[index].percent_if_shorter() {
+            segments[index].text = percent;
             continue;
         }
-        let others = width(&shown) - shown[place].text.width();
-        match room.checked_sub(others).filter(|left| *left > 0) {
-            Some(left) => shown[place].text = truncate(&shown[place].text, left),
-            None => drop(shown.remove(place)),
+        let other_width = line_width(&segments) - segments[index].text.width();
+        match max_width.checked_sub(other_width).filter(|width_left| *width_left > 0) {
+            Some(width_left) => segments[index].text = truncate_to_columns(&segments[index].text, width_left),
+            None => drop(segments.remove(index)),
         }
     }
-    shown
+    segments
 }
 
-fn has_step(kind: Option<SegmentKind>) -> bool {
-    let is_named = |kind| {
-        STEPS.iter().any(|step| matches!(step, Step::Segment(named) | Step::Groups(named) if *named == kind))
+fn has_own_reduction(kind: Option<SegmentKind>) -> bool {
+    let is_listed = |kind| {
+        REDUCTIONS.iter().any(|reduction| matches!(reduction, Reduction::DropSegment(listed_kind) | Reduction::DropAllGroups(listed_kind) if *listed_kind == kind))
     };
-    // Words about ourselves go last.
-    kind.is_some_and(|kind| kind == SegmentKind::Health || is_named(kind))
+    // The health segment has no step of its own but must not count as one of the others: `cut` shortens it last.
+    kind.is_some_and(|kind| kind == SegmentKind::Health || is_listed(kind))
 }
 
-fn reduce<'a>(pieces: Vec<Piece<'a>>, step: &Step, view: &View) -> Vec<Piece<'a>> {
-    let reduced = |piece: Piece<'a>| match step {
-        Step::Groups(kind) if piece.kind == Some(*kind) => piece.shortened(),
-        Step::Group(kind, field) if piece.kind == Some(*kind) => piece.without(field),
-        Step::Truncate(kind, columns) if piece.kind == Some(*kind) => piece.truncated(*columns),
-        Step::Segment(kind) if piece.kind == Some(*kind) => None,
-        Step::Calm(kind) if piece.kind == Some(*kind) && piece.tone == Tone::Calm => None,
-        Step::Others if !has_step(piece.kind) => None,
-        Step::Bar if piece.kind == Some(SegmentKind::Load) => piece.with_bar(CELLS / 2, view),
-        _ => Some(piece),
+fn apply_reduction<'a>(
+    segments: Vec<RenderedSegment<'a>>,
+    reduction: &Reduction,
+    view: &StatusLineView,
+) -> Vec<RenderedSegment<'a>> {
+    let reduce_segment = |segment: RenderedSegment<'a>| match reduction {
+        Reduction::DropAllGroups(kind) if segment.kind == Some(*kind) => segment.without_groups(),
+        Reduction::DropGroupsWithField(kind, field) if segment.kind == Some(*kind) => {
+            segment.without_groups_showing(field)
+        }
+        Reduction::TruncateName(kind, columns) if segment.kind == Some(*kind) => {
+            segment.with_truncated_name(*columns)
+        }
+        Reduction::DropSegment(kind) if segment.kind == Some(*kind) => None,
+        Reduction::DropIfNormal(kind)
+            if segment.kind == Some(*kind) && segment.state == SegmentState::Normal =>
+        {
+            None
+        }
+        Reduction::DropUnlisted if !has_own_reduction(segment.kind) => None,
+        Reduction::HalveBar if segment.kind == Some(SegmentKind::Load) => {
+            segment.with_bar_cells(BAR_CELLS / 2, view)
+        }
+        _ => Some(segment),
     };
-    pieces.into_iter().filter_map(reduced).collect()
+    segments.into_iter().filter_map(reduce_segment).collect()
 }

@@ -1,229 +1,252 @@
-//! Each segment: its fields, its state, and why it has nothing to show.
+//! Computes the fields and the state of each segment, or the reason why it has nothing to show.
 
-use super::Hidden::{self, NotReported, Nothing};
-use super::truncate::truncate;
-use super::{CacheView, LimitView, View, level, load};
-use crate::forecast::FEWEST;
+use super::HiddenReason::{self, NotReported, NothingToShow};
+use super::truncate::truncate_to_columns;
+use super::{CacheView, LimitView, StatusLineView, context_usage, usage_level};
+use crate::forecast::MIN_GAINS;
 use plimsoll_domain::level::{Level, Thresholds};
-use plimsoll_domain::memory::Pressure;
-use plimsoll_domain::statusline::{Colour, Format, Segment, SegmentKind, StatusLine, format};
-use plimsoll_domain::text::{clip, clip_start, one_line, tokens};
+use plimsoll_domain::memory::HeapPressure;
+use plimsoll_domain::statusline::{Color, Segment, SegmentFormat, SegmentKind, StatusLine, format};
+use plimsoll_domain::text::{format_tokens, to_single_line, truncate_end, truncate_start};
 
-/// The state of a segment, which decides its colour.
+/// The state of a segment, which determines its color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
-    /// Nothing is known.
+pub(super) enum SegmentState {
+    /// The value is unknown.
     Unknown,
-    /// As it should be.
-    Calm,
-    /// It asks for attention.
-    Warn,
-    /// A checkpoint is due.
+    Normal,
+    /// The value needs attention: L1, or a warning limit.
+    Warning,
+    /// A checkpoint is due (L2).
     Checkpoint,
-    /// It is high time.
+    /// The value is critical: L3, or an alarm limit.
     Alarm,
 }
 
-impl Tone {
-    pub(super) fn of_level(level: Option<Level>) -> Tone {
+impl SegmentState {
+    pub(super) fn from_level(level: Option<Level>) -> SegmentState {
         match level {
-            None => Tone::Unknown,
-            Some(Level::L0) => Tone::Calm,
-            Some(Level::L1) => Tone::Warn,
-            Some(Level::L2) => Tone::Checkpoint,
-            Some(Level::L3) => Tone::Alarm,
+            None => SegmentState::Unknown,
+            Some(Level::L0) => SegmentState::Normal,
+            Some(Level::L1) => SegmentState::Warning,
+            Some(Level::L2) => SegmentState::Checkpoint,
+            Some(Level::L3) => SegmentState::Alarm,
         }
     }
 }
 
 /// A segment that has something to show.
 #[derive(Debug, Clone)]
-pub(super) struct Piece<'a> {
+pub(super) struct RenderedSegment<'a> {
     pub(super) name: &'a str,
-    /// None for one of the user's own.
+    /// `None` for a user-defined segment.
     pub(super) kind: Option<SegmentKind>,
     pub(super) fields: Vec<(&'static str, String)>,
-    pub(super) tone: Tone,
-    pub(super) colour: Option<Colour>,
-    /// As it is written.
+    pub(super) state: SegmentState,
+    pub(super) color: Option<Color>,
+    /// The rendered text without colors.
     pub(super) text: String,
-    writing: &'a str,
-    dropped: Dropped,
+    template: &'a str,
+    dropped_groups: DroppedGroups,
 }
 
-impl Piece<'_> {
-    /// The same without its groups; nothing may be left of it.
-    pub(super) fn shortened(mut self) -> Option<Self> {
-        self.dropped = Dropped::All;
-        self.written()
+impl RenderedSegment<'_> {
+    /// Drops all groups. Returns `None` if nothing is left to show.
+    pub(super) fn without_groups(mut self) -> Option<Self> {
+        self.dropped_groups = DroppedGroups::All;
+        self.with_updated_text()
     }
 
-    /// The same without the groups that show this field.
-    pub(super) fn without(mut self, field: &'static str) -> Option<Self> {
-        if let Dropped::With(fields) = &mut self.dropped {
+    /// Drops the groups that show this field. Returns `None` if nothing is left to show.
+    pub(super) fn without_groups_showing(mut self, field: &'static str) -> Option<Self> {
+        if let DroppedGroups::ShowingAnyOf(fields) = &mut self.dropped_groups {
             fields.push(field);
         }
-        self.written()
+        self.with_updated_text()
     }
 
-    fn written(mut self) -> Option<Self> {
-        let is_shown = |group: &str| match &self.dropped {
-            Dropped::All => false,
-            Dropped::With(fields) => !format::names(group, fields),
+    fn with_updated_text(mut self) -> Option<Self> {
+        let is_group_shown = |group: &str| match &self.dropped_groups {
+            DroppedGroups::All => false,
+            DroppedGroups::ShowingAnyOf(fields) => !format::contains_any_field(group, fields),
         };
-        self.text = written(self.writing, &is_shown, &self.fields)?;
+        self.text = render_template(self.template, &is_group_shown, &self.fields)?;
         Some(self)
     }
 
-    /// Of the load line what says most in the fewest letters, unless that is all there is.
-    pub(super) fn percent_alone(&self) -> Option<String> {
+    /// Returns the percent of the context usage segment if it is shorter than the whole text; `None` for other segments.
+    pub(super) fn percent_if_shorter(&self) -> Option<String> {
         let (_, percent) = self.fields.iter().find(|(name, _)| *name == "percent")?;
         (self.kind == Some(SegmentKind::Load) && percent.len() < self.text.len()).then(|| percent.clone())
     }
 
-    /// The load line with a bar of so many cells.
-    pub(super) fn with_bar(mut self, cells: u64, view: &View) -> Option<Self> {
+    /// Redraws the context usage bar with `cells` cells.
+    pub(super) fn with_bar_cells(mut self, cells: u64, view: &StatusLineView) -> Option<Self> {
         self.fields.iter_mut().filter(|(name, _)| *name == "bar").for_each(|(_, bar)| {
-            *bar = load::bar(&view.load, cells);
+            *bar = context_usage::render_usage_bar(&view.context_usage, cells);
         });
-        self.written()
+        self.with_updated_text()
     }
 
-    /// The same with its folder or branch in so many columns: a name keeps its beginning, a path its end.
-    pub(super) fn truncated(mut self, columns: usize) -> Option<Self> {
+    /// Shortens the folder or branch to this many columns: a name keeps its beginning, a path its end.
+    pub(super) fn with_truncated_name(mut self, columns: usize) -> Option<Self> {
         for (field, value) in &mut self.fields {
             match *field {
-                "name" | "branch" => *value = truncate(value, columns),
-                "path" => *value = clip_start(value, columns),
+                "name" | "branch" => *value = truncate_to_columns(value, columns),
+                "path" => *value = truncate_start(value, columns),
                 _ => {}
             }
         }
-        self.written()
+        self.with_updated_text()
     }
 }
 
-/// Groups that are left out.
+/// The groups of a format that are not rendered.
 #[derive(Debug, Clone)]
-enum Dropped {
-    /// Those that show one of these fields.
-    With(Vec<&'static str>),
+enum DroppedGroups {
+    /// Groups that show at least one of these fields.
+    ShowingAnyOf(Vec<&'static str>),
     All,
 }
 
-fn written(writing: &str, groups: &dyn Fn(&str) -> bool, fields: &Fields) -> Option<String> {
-    let field = |name: &str| Some(fields.iter().find(|(field, _)| *field == name)?.1.as_str());
-    format::write(writing, groups, &field)
+fn render_template(
+    template: &str,
+    is_group_shown: &dyn Fn(&str) -> bool,
+    fields: &SegmentFields,
+) -> Option<String> {
+    let field_value = |name: &str| Some(fields.iter().find(|(field, _)| *field == name)?.1.as_str());
+    format::render(template, is_group_shown, &field_value)
 }
 
-type Fields = Vec<(&'static str, String)>;
+type SegmentFields = Vec<(&'static str, String)>;
 
-/// A segment, or why it is hidden.
-pub(super) fn piece<'a>(name: &'a str, view: &View, look: &'a StatusLine) -> Result<Piece<'a>, Hidden> {
-    let configured = look.of(name);
-    let wanted = configured.and_then(|segment| segment.min_columns);
-    if let Some((wanted, columns)) = wanted.zip(view.columns).filter(|(wanted, columns)| columns < wanted) {
-        return Err(Hidden::TooNarrow { wanted, columns });
+/// Renders the segment with this name, or returns why it is hidden.
+pub(super) fn render_segment<'a>(
+    name: &'a str,
+    view: &StatusLineView,
+    settings: &'a StatusLine,
+) -> Result<RenderedSegment<'a>, HiddenReason> {
+    let configured = settings.segment_settings(name);
+    let min_columns = configured.and_then(|segment| segment.min_columns);
+    if let Some((min_columns, columns)) =
+        min_columns.zip(view.columns).filter(|(wanted, columns)| columns < wanted)
+    {
+        return Err(HiddenReason::TerminalTooNarrow { min_columns, columns });
     }
-    let kind = SegmentKind::named(name);
-    let of_own = configured.and_then(|segment| segment.format.as_ref()).map_or("{value}", Format::source);
-    let writing = kind.map_or(of_own, |kind| look.writing(kind));
-    let (fields, tone) = match kind {
-        Some(kind) => fields(kind, view, configured, writing)?,
-        None => own(name, view, configured)?,
+    let kind = SegmentKind::from_name(name);
+    let custom_template =
+        configured.and_then(|segment| segment.format.as_ref()).map_or("{value}", SegmentFormat::as_str);
+    let template = kind.map_or(custom_template, |kind| settings.segment_format(kind));
+    let (fields, state) = match kind {
+        Some(kind) => segment_fields(kind, view, configured, template)?,
+        None => custom_fields(name, view, configured)?,
     };
-    let text = written(writing, &|_| true, &fields).ok_or(Nothing("its format shows none of its fields"))?;
-    Ok(Piece {
+    let text = render_template(template, &|_| true, &fields)
+        .ok_or(NothingToShow("its format shows none of its fields"))?;
+    Ok(RenderedSegment {
         name,
         kind,
         fields,
-        tone,
-        colour: configured.and_then(|segment| segment.colour),
+        state,
+        color: configured.and_then(|segment| segment.color),
         text,
-        writing,
-        dropped: Dropped::With(Vec::new()),
+        template,
+        dropped_groups: DroppedGroups::ShowingAnyOf(Vec::new()),
     })
 }
 
-fn fields(
+fn segment_fields(
     kind: SegmentKind,
-    view: &View,
+    view: &StatusLineView,
     configured: Option<&Segment>,
-    writing: &str,
-) -> Result<(Fields, Tone), Hidden> {
-    let client = &view.client;
+    template: &str,
+) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+    let payload = &view.payload;
     let fields = match kind {
-        SegmentKind::Model => model(view)?,
+        SegmentKind::Model => model_fields(view)?,
         SegmentKind::Effort => {
-            let level =
-                name(client.effort.level.as_ref()).ok_or(NotReported("effort (some models have none)"))?;
+            let level = clip_to_one_line(payload.effort.level.as_ref())
+                .ok_or(NotReported("effort (some models have none)"))?;
             vec![("level", level)]
         }
-        SegmentKind::Directory => directory(view)?,
-        SegmentKind::Git => return git(view),
-        SegmentKind::Load => return Ok(load(view, writing)),
-        SegmentKind::Run => return run(view),
-        SegmentKind::Memory => return memory(view),
-        SegmentKind::ItemCost => growth(view)?,
+        SegmentKind::Directory => directory_fields(view)?,
+        SegmentKind::Git => return git_fields(view),
+        SegmentKind::Load => return Ok(usage_fields(view, template)),
+        SegmentKind::Run => return run_fields(view),
+        SegmentKind::Memory => return memory_fields(view),
+        SegmentKind::ContextGrowth => growth_fields(view)?,
         SegmentKind::Cache => {
-            return cache(view.cache.as_ref().ok_or(NotReported("prompt cache before the first answer"))?);
+            return cache_fields(
+                view.prompt_cache.as_ref().ok_or(NotReported("prompt cache before the first answer"))?,
+            );
         }
         SegmentKind::Cost => {
-            let usd = usd(view).ok_or(NotReported("cost"))?;
-            return Ok((vec![("usd", dollars(usd))], threshold(usd, configured, None)));
+            let usd = session_cost_usd(view).ok_or(NotReported("cost"))?;
+            return Ok((vec![("usd", format_usd(usd))], state_by_limits(usd, configured, None)));
         }
-        SegmentKind::Burn => return burn(view, configured),
-        SegmentKind::FiveHour => return limit(view.five_hour.as_ref(), configured),
-        SegmentKind::Weekly => return limit(view.weekly.as_ref(), configured),
-        SegmentKind::Spend => return limit(view.spend.as_ref(), configured),
-        SegmentKind::Lines => lines(view)?,
+        SegmentKind::Burn => return burn_rate_fields(view, configured),
+        SegmentKind::FiveHour => return limit_fields(view.five_hour_limit.as_ref(), configured),
+        SegmentKind::Weekly => return limit_fields(view.weekly_limit.as_ref(), configured),
+        SegmentKind::Spend => return limit_fields(view.spend_limit.as_ref(), configured),
+        SegmentKind::Lines => changed_lines_fields(view)?,
         SegmentKind::Version => {
-            vec![("client", name(client.version.as_ref()).ok_or(NotReported("version"))?)]
+            vec![("client", clip_to_one_line(payload.version.as_ref()).ok_or(NotReported("version"))?)]
         }
-        SegmentKind::Health => return health(view),
+        SegmentKind::Health => return health_fields(view),
     };
-    Ok((fields, Tone::Calm))
+    Ok((fields, SegmentState::Normal))
 }
 
-fn model(view: &View) -> Result<Fields, Hidden> {
-    let model = &view.client.model;
-    let shown = name(model.display_name.as_ref().or(model.id.as_ref())).ok_or(NotReported("model"))?;
-    Ok(vec![("name", shown), ("id", name(model.id.as_ref()).unwrap_or_default())])
+fn model_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
+    let model = &view.payload.model;
+    let model_name =
+        clip_to_one_line(model.display_name.as_ref().or(model.id.as_ref())).ok_or(NotReported("model"))?;
+    Ok(vec![("name", model_name), ("id", clip_to_one_line(model.id.as_ref()).unwrap_or_default())])
 }
 
-fn directory(view: &View) -> Result<Fields, Hidden> {
-    let path = one_line(view.directory.as_deref().unwrap_or_default());
+fn directory_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
+    let path = to_single_line(view.directory.as_deref().unwrap_or_default());
     let path = Some(path).filter(|path| !path.is_empty()).ok_or(NotReported("working directory"))?;
-    let last = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
-    Ok(vec![("name", clip(last, 40)), ("path", clip_start(&path, 80))])
+    let folder_name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(&path);
+    Ok(vec![("name", truncate_end(folder_name, 40)), ("path", truncate_start(&path, 80))])
 }
 
-fn lines(view: &View) -> Result<Fields, Hidden> {
-    let cost = &view.client.cost;
-    let both = cost.total_lines_added.zip(cost.total_lines_removed).ok_or(NotReported("lines"))?;
-    let (added, removed) = Some(both).filter(|both| *both != (0, 0)).ok_or(Nothing("no line has changed"))?;
+fn changed_lines_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
+    let cost = &view.payload.cost;
+    let line_counts = cost.total_lines_added.zip(cost.total_lines_removed).ok_or(NotReported("lines"))?;
+    let (added, removed) =
+        Some(line_counts).filter(|both| *both != (0, 0)).ok_or(NothingToShow("no line has changed"))?;
     Ok(vec![("added", added.to_string()), ("removed", removed.to_string())])
 }
 
-fn health(view: &View) -> Result<(Fields, Tone), Hidden> {
-    let what = view.health.as_deref().ok_or(Nothing("nothing is wrong"))?;
-    Ok((vec![("what", clip(&one_line(what), 60))], Tone::Alarm))
+fn health_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+    let problem = view.health_problem.as_deref().ok_or(NothingToShow("nothing is wrong"))?;
+    Ok((vec![("what", truncate_end(&to_single_line(problem), 60))], SegmentState::Alarm))
 }
 
-/// One that the user has made.
-fn own(name: &str, view: &View, configured: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
-    let value = view.own.get(name).ok_or(Nothing("it is in no line"))?.clone()?;
-    let text = clip(&one_line(&value), 80);
+/// Returns the field of a user-defined segment. A number at the start of the value decides the state by the configured limits.
+fn custom_fields(
+    name: &str,
+    view: &StatusLineView,
+    configured: Option<&Segment>,
+) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+    let value = view.custom_values.get(name).ok_or(NothingToShow("it is in no line"))?.clone()?;
+    let text = truncate_end(&to_single_line(&value), 80);
     if text.is_empty() {
-        return Err(Nothing("its value is empty"));
+        return Err(NothingToShow("its value is empty"));
     }
-    // A number may have a unit behind it: `42 %`, `3 open`.
-    let number = text.split(|letter: char| !(letter.is_ascii_digit() || ".-".contains(letter))).next();
-    let tone = number.and_then(|number| number.parse().ok());
-    Ok((vec![("value", text.clone())], tone.map_or(Tone::Calm, |number| threshold(number, configured, None))))
+    // The number may be followed by a unit: `42 %`, `3 open`.
+    let number_text =
+        text.split(|character: char| !(character.is_ascii_digit() || ".-".contains(character))).next();
+    let parsed_number = number_text.and_then(|number| number.parse().ok());
+    Ok((
+        vec![("value", text.clone())],
+        parsed_number.map_or(SegmentState::Normal, |number| state_by_limits(number, configured, None)),
+    ))
 }
 
-/// Where the value of a user's segment comes from.
-pub(super) fn source(segment: &Segment) -> String {
+/// Describes the source of a user-defined segment's value: its JSON pointer or its command.
+pub(super) fn describe_value_source(segment: &Segment) -> String {
     match (&segment.pointer, &segment.command) {
         (Some(pointer), _) => format!("what the client reports, at {pointer}"),
         (_, Some(command)) => format!("the command {}", command.join(" ")),
@@ -231,181 +254,215 @@ pub(super) fn source(segment: &Segment) -> String {
     }
 }
 
-/// Foreign words: one line of them, and not too many.
-fn name(text: Option<&String>) -> Option<String> {
-    text.map(|text| clip(&one_line(text), 80)).filter(|text| !text.is_empty())
+/// Makes text from outside safe to show: one line of at most 80 characters. Returns `None` if it is empty.
+fn clip_to_one_line(text: Option<&String>) -> Option<String> {
+    text.map(|text| truncate_end(&to_single_line(text), 80)).filter(|text| !text.is_empty())
 }
 
-fn dollars(usd: f64) -> String {
-    clip(&format!("${usd:.2}"), 12)
+fn format_usd(usd: f64) -> String {
+    truncate_end(&format!("${usd:.2}"), 12)
 }
 
-fn threshold(value: f64, configured: Option<&Segment>, usual: Option<(f64, f64)>) -> Tone {
-    let warn = configured.and_then(|segment| segment.warn).or(usual.map(|(warn, _)| warn));
-    let alarm = configured.and_then(|segment| segment.alarm).or(usual.map(|(_, alarm)| alarm));
+fn state_by_limits(
+    value: f64,
+    configured: Option<&Segment>,
+    default_limits: Option<(f64, f64)>,
+) -> SegmentState {
+    let warn = configured.and_then(|segment| segment.warn).or(default_limits.map(|(warn, _)| warn));
+    let alarm = configured.and_then(|segment| segment.alarm).or(default_limits.map(|(_, alarm)| alarm));
     match value {
-        value if alarm.is_some_and(|alarm| value >= alarm) => Tone::Alarm,
-        value if warn.is_some_and(|warn| value >= warn) => Tone::Warn,
-        _ => Tone::Calm,
+        value if alarm.is_some_and(|alarm| value >= alarm) => SegmentState::Alarm,
+        value if warn.is_some_and(|warn| value >= warn) => SegmentState::Warning,
+        _ => SegmentState::Normal,
     }
 }
 
-/// As wide as fits beside the rest on 100 columns, one cell for every five percent.
-pub(super) const CELLS: u64 = 20;
+/// Full width of the bar: one cell for every five percent, which leaves room for the other segments on 100 columns.
+pub(super) const BAR_CELLS: u64 = 20;
 
 /// A threshold on the load line, in tokens.
-type Mark = fn(&Thresholds) -> u64;
+type ThresholdTokens = fn(&Thresholds) -> u64;
 
-/// Fields of the load segment: responses and minutes to a threshold.
-const OUTLOOKS: [(&str, &str, Mark); 3] = [
+/// The fields of the context usage segment that forecast a threshold: turns, minutes and the threshold in tokens.
+const FORECAST_FIELDS: [(&str, &str, ThresholdTokens); 3] = [
     ("turns", "minutes", |thresholds| thresholds.auto_compact.tokens),
     ("turns_l1", "minutes_l1", |thresholds| thresholds.l1),
     ("turns_l2", "minutes_l2", |thresholds| thresholds.l2),
 ];
 
-fn load(view: &View, writing: &str) -> (Fields, Tone) {
-    let load = &view.load;
-    let level = level(view);
-    let known = |figure: Option<String>| figure.unwrap_or_default();
+fn usage_fields(view: &StatusLineView, template: &str) -> (SegmentFields, SegmentState) {
+    let usage = &view.context_usage;
+    let level = usage_level(view);
+    let or_empty = |value: Option<String>| value.unwrap_or_default();
     let mut fields = vec![
-        ("bar", load::bar(load, CELLS)),
-        ("percent", load::percent(load)),
-        ("used", known(load.used.map(tokens))),
-        ("window", known(load.thresholds.map(|thresholds| tokens(thresholds.window)))),
-        ("level", known(level.map(|level| level.to_string()))),
-        ("left", known(load::left(load).map(tokens))),
+        ("bar", context_usage::render_usage_bar(usage, BAR_CELLS)),
+        ("percent", context_usage::format_used_percent(usage)),
+        ("used", or_empty(usage.used_tokens.map(format_tokens))),
+        ("window", or_empty(usage.thresholds.map(|thresholds| format_tokens(thresholds.window)))),
+        ("level", or_empty(level.map(|level| level.to_string()))),
+        ("left", or_empty(context_usage::tokens_to_auto_compact(usage).map(format_tokens))),
     ];
-    // A short record has no outlook, and drawing one costs more than the rest of the line.
-    if load.fills.len() <= FEWEST {
-        return (fields, Tone::of_level(level));
+    // A short record allows no forecast, and computing one costs more than the rest of the line.
+    if usage.fills.len() <= MIN_GAINS {
+        return (fields, SegmentState::from_level(level));
     }
-    for (turns, minutes, threshold) in OUTLOOKS {
-        if writing.contains(turns) || writing.contains(minutes) {
-            let outlook = load::outlook(load, threshold);
-            let minutes_left = outlook.and_then(|outlook| outlook.minutes);
-            fields.push((turns, known(outlook.as_ref().map(load::turns))));
-            fields.push((minutes, known(minutes_left.map(|minutes| format!("~{}", minutes.likely)))));
+    for (turns_field, minutes_field, threshold) in FORECAST_FIELDS {
+        if template.contains(turns_field) || template.contains(minutes_field) {
+            let forecast = context_usage::forecast_threshold(usage, threshold);
+            let minutes_left = forecast.and_then(|outlook| outlook.minutes);
+            fields.push((turns_field, or_empty(forecast.as_ref().map(context_usage::format_turns))));
+            fields
+                .push((minutes_field, or_empty(minutes_left.map(|minutes| format!("~{}", minutes.median)))));
         }
     }
-    // The figure may be known without the tokens that make it: then it says nothing of a level.
-    (fields, Tone::of_level(level))
+    // The percent may be known without the tokens; then the level is unknown.
+    (fields, SegmentState::from_level(level))
 }
 
-fn git(view: &View) -> Result<(Fields, Tone), Hidden> {
-    let git = view.git.as_ref().ok_or(Nothing("the working directory is in no git repository"))?;
-    let known = git.counts.unwrap_or_default();
-    let count = |number: u64| if number > 0 { number.to_string() } else { String::new() };
-    let stale = match git.counts {
-        _ if !git.stale => "",
+fn git_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+    let git = view.git.as_ref().ok_or(NothingToShow("the working directory is in no git repository"))?;
+    let counts = git.counts.unwrap_or_default();
+    let format_count = |number: u64| if number > 0 { number.to_string() } else { String::new() };
+    let stale_marker = match git.counts {
+        _ if !git.is_stale => "",
         Some(_) => "~",
         None => "…",
     };
     let fields = vec![
-        ("branch", clip(&one_line(&git.branch), 40)),
-        ("detached", if git.detached { "detached".to_owned() } else { String::new() }),
+        ("branch", truncate_end(&to_single_line(&git.branch), 40)),
+        ("detached", if git.is_detached { "detached".to_owned() } else { String::new() }),
         (
             "worktree",
-            git.worktree
-                .as_deref()
-                .map_or(String::new(), |name| format!("worktree {}", clip(&one_line(name), 24))),
+            git.worktree.as_deref().map_or(String::new(), |name| {
+                format!("worktree {}", truncate_end(&to_single_line(name), 24))
+            }),
         ),
-        ("action", clip(&one_line(git.action.as_deref().unwrap_or_default()), 24)),
-        ("ahead", count(known.ahead)),
-        ("behind", count(known.behind)),
-        ("conflicts", count(known.conflicts)),
-        ("staged", count(known.staged)),
-        ("modified", count(known.modified)),
-        ("untracked", count(known.untracked)),
-        ("stale", stale.to_owned()),
+        (
+            "action",
+            truncate_end(&to_single_line(git.operation_in_progress.as_deref().unwrap_or_default()), 24),
+        ),
+        ("ahead", format_count(counts.ahead)),
+        ("behind", format_count(counts.behind)),
+        ("conflicts", format_count(counts.conflicts)),
+        ("staged", format_count(counts.staged)),
+        ("modified", format_count(counts.modified)),
+        ("untracked", format_count(counts.untracked)),
+        ("stale", stale_marker.to_owned()),
     ];
-    let tone = match known.conflicts {
-        0 if git.action.is_none() => Tone::Calm,
-        0 => Tone::Warn,
-        _ => Tone::Alarm,
+    let state = match counts.conflicts {
+        0 if git.operation_in_progress.is_none() => SegmentState::Normal,
+        0 => SegmentState::Warning,
+        _ => SegmentState::Alarm,
     };
-    Ok((fields, tone))
+    Ok((fields, state))
 }
 
-fn run(view: &View) -> Result<(Fields, Tone), Hidden> {
-    let run = view.run.as_ref().ok_or(Nothing("no run is active in this project"))?;
-    let of_items = |number: usize| if run.items > 0 { number.to_string() } else { String::new() };
+fn run_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+    let run = view.run.as_ref().ok_or(NothingToShow("no run is active in this project"))?;
+    let format_item_count =
+        |number: usize| if run.item_count > 0 { number.to_string() } else { String::new() };
     let fields = vec![
         ("iteration", run.iteration.to_string()),
         ("max", run.max_iterations.to_string()),
-        ("done", of_items(run.done)),
-        ("items", of_items(run.items)),
-        ("item", run.item.as_deref().map_or(String::new(), |item| clip(&one_line(item), 32))),
-        ("checkpoint", run.checkpoint.map_or(String::new(), |percent| format!("checkpoint {percent}%"))),
-        ("until", run.paused.clone().unwrap_or_default()),
+        ("done", format_item_count(run.done_count)),
+        ("items", format_item_count(run.item_count)),
+        (
+            "item",
+            run.current_item.as_deref().map_or(String::new(), |item| truncate_end(&to_single_line(item), 32)),
+        ),
+        (
+            "checkpoint",
+            run.checkpoint_percent.map_or(String::new(), |percent| format!("checkpoint {percent}%")),
+        ),
+        ("until", run.paused_until.clone().unwrap_or_default()),
     ];
-    Ok((fields, if run.paused.is_some() { Tone::Warn } else { Tone::Calm }))
+    Ok((fields, if run.paused_until.is_some() { SegmentState::Warning } else { SegmentState::Normal }))
 }
 
-/// `memory 1 calc · stale R2 R7 · heap 92% high`
-fn memory(view: &View) -> Result<(Fields, Tone), Hidden> {
-    let memory = view.memory.as_ref().ok_or(Nothing("this session does not use the working memory"))?;
-    let stale: Vec<&str> = memory.stale.iter().map(|register| &register.key()[..2]).collect();
-    let presses = memory.pressure > Pressure::Low;
-    let pressing = |text: String| if presses { text } else { String::new() };
+/// Returns the fields of the working memory, by default rendered as `memory 1 calc · stale R2 R7 · heap 92% high`.
+fn memory_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+    let memory = view.memory.as_ref().ok_or(NothingToShow("this session does not use the working memory"))?;
+    let stale_registers: Vec<&str> =
+        memory.stale_registers.iter().map(|register| &register.key()[..2]).collect();
+    let is_under_pressure = memory.pressure > HeapPressure::Low;
+    let text_if_under_pressure = |text: String| if is_under_pressure { text } else { String::new() };
     let fields = vec![
-        ("depth", memory.depth.to_string()),
-        ("frame", if memory.depth > 0 { clip(&one_line(&memory.frame), 20) } else { String::new() }),
-        ("stale", stale.join(" ")),
-        ("heap", pressing(memory.heap_percent.to_string())),
-        ("pressure", pressing(memory.pressure.word().to_owned())),
+        ("depth", memory.frame_depth.to_string()),
+        (
+            "frame",
+            if memory.frame_depth > 0 {
+                truncate_end(&to_single_line(&memory.frame_name), 20)
+            } else {
+                String::new()
+            },
+        ),
+        ("stale", stale_registers.join(" ")),
+        ("heap", text_if_under_pressure(memory.heap_percent.to_string())),
+        ("pressure", text_if_under_pressure(memory.pressure.as_str().to_owned())),
     ];
-    Ok((fields, if presses { Tone::Warn } else { Tone::Calm }))
+    Ok((fields, if is_under_pressure { SegmentState::Warning } else { SegmentState::Normal }))
 }
 
-fn growth(view: &View) -> Result<Fields, Hidden> {
-    let growths = load::growths(&view.load.fills);
-    let last = growths.last().ok_or(Nothing("fewer than two responses since the window was empty"))?;
+fn growth_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
+    let growths = context_usage::tokens_added_per_response(&view.context_usage.fills);
+    let last_growth =
+        growths.last().ok_or(NothingToShow("fewer than two responses since the window was empty"))?;
     Ok(vec![
-        ("spark", load::spark(&growths)),
-        ("last", tokens(*last)),
-        ("median", load::median(&growths).map_or(String::new(), tokens)),
+        ("spark", context_usage::render_sparkline(&growths)),
+        ("last", format_tokens(*last_growth)),
+        ("median", context_usage::median_growth(&growths).map_or(String::new(), format_tokens)),
     ])
 }
 
-fn cache(cache: &CacheView) -> Result<(Fields, Tone), Hidden> {
-    let warm = cache.warm.ok_or(Nothing("the client does not say whether it is warm"))?;
-    let percent = |ratio: f64| format!("{:.0}%", (ratio * 100.0).clamp(0.0, 100.0));
+fn cache_fields(cache: &CacheView) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+    let is_warm = cache.is_warm.ok_or(NothingToShow("the client does not say whether it is warm"))?;
+    let format_ratio = |ratio: f64| format!("{:.0}%", (ratio * 100.0).clamp(0.0, 100.0));
     let fields = vec![
-        ("state", if warm { "warm" } else { "cold" }.to_owned()),
-        ("hit", cache.hit_ratio.map_or(String::new(), percent)),
-        ("until", if warm { cache.until.clone().unwrap_or_default().to_string() } else { String::new() }),
+        ("state", if is_warm { "warm" } else { "cold" }.to_owned()),
+        ("hit", cache.hit_ratio.map_or(String::new(), format_ratio)),
+        (
+            "until",
+            if is_warm { cache.expires_at.clone().unwrap_or_default().to_string() } else { String::new() },
+        ),
     ];
-    Ok((fields, if warm { Tone::Calm } else { Tone::Warn }))
+    Ok((fields, if is_warm { SegmentState::Normal } else { SegmentState::Warning }))
 }
 
-/// What the session has cost.
-fn usd(view: &View) -> Option<f64> {
-    view.client.cost.total_cost_usd.filter(|dollars| dollars.is_finite())
+/// Returns the cost of the session in US dollars, if it was reported.
+fn session_cost_usd(view: &StatusLineView) -> Option<f64> {
+    view.payload.cost.total_cost_usd.filter(|usd| usd.is_finite())
 }
 
-/// In its first minute a session's cost in an hour is a wild guess.
+/// No hourly rate is shown before this age: in the first minute it would be mostly chance.
 const FIRST_MINUTE_MS: u64 = 60_000;
 
-fn burn(view: &View, configured: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
-    let usd = usd(view).ok_or(NotReported("cost"))?;
-    let duration = view.client.cost.total_duration_ms.ok_or(NotReported("duration"))?;
-    if duration < FIRST_MINUTE_MS {
-        return Err(Nothing("the session is younger than a minute"));
+fn burn_rate_fields(
+    view: &StatusLineView,
+    configured: Option<&Segment>,
+) -> Result<(SegmentFields, SegmentState), HiddenReason> {
+    let usd = session_cost_usd(view).ok_or(NotReported("cost"))?;
+    let duration_ms = view.payload.cost.total_duration_ms.ok_or(NotReported("duration"))?;
+    if duration_ms < FIRST_MINUTE_MS {
+        return Err(NothingToShow("the session is younger than a minute"));
     }
-    let rate = usd * 3_600_000.0 / duration as f64;
-    Ok((vec![("rate", dollars(rate))], threshold(rate, configured, None)))
+    let usd_per_hour = usd * 3_600_000.0 / duration_ms as f64;
+    Ok((vec![("rate", format_usd(usd_per_hour))], state_by_limits(usd_per_hour, configured, None)))
 }
 
-/// When a limit is worth a look, and when it is near, in percent.
+/// The default limits for a warning and for an alarm, in percent of a usage limit.
 const LIMIT_WARN_ALARM: (f64, f64) = (75.0, 90.0);
 
-fn limit(limit: Option<&LimitView>, configured: Option<&Segment>) -> Result<(Fields, Tone), Hidden> {
+fn limit_fields(
+    limit: Option<&LimitView>,
+    configured: Option<&Segment>,
+) -> Result<(SegmentFields, SegmentState), HiddenReason> {
     let limit =
         limit.ok_or(NotReported("such limit (it does with a subscription, after the first answer)"))?;
-    let percent = limit.percent.ok_or(Nothing("the client does not say how much of it is used"))?;
+    let used_percent =
+        limit.used_percent.ok_or(NothingToShow("the client does not say how much of it is used"))?;
     let fields = vec![
-        ("percent", format!("{:.0}%", percent.min(999.0))),
-        ("reset", limit.reset.clone().unwrap_or_default()),
+        ("percent", format!("{:.0}%", used_percent.min(999.0))),
+        ("reset", limit.resets_at.clone().unwrap_or_default()),
     ];
-    Ok((fields, threshold(percent, configured, Some(LIMIT_WARN_ALARM))))
+    Ok((fields, state_by_limits(used_percent, configured, Some(LIMIT_WARN_ALARM))))
 }

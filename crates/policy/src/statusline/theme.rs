@@ -1,142 +1,169 @@
-//! How a line is painted.
+//! Applies the theme to a line: separators, colors and ASCII glyphs.
 
-use super::segments::{Piece, Tone};
-use plimsoll_domain::statusline::{Background, Colour, SegmentKind, StatusLine, Theme};
+use super::segments::{RenderedSegment, SegmentState};
+use plimsoll_domain::statusline::{Background, Color, SegmentKind, StatusLine, Theme};
 use unicode_width::UnicodeWidthStr;
 
-/// What is between two segments.
-fn separator(look: &StatusLine) -> &str {
-    match (&look.separator, look.theme) {
-        (Some(own), _) => own,
+/// Returns the text between two segments: the configured one, or the default of the theme.
+fn segment_separator(settings: &StatusLine) -> &str {
+    match (&settings.separator, settings.theme) {
+        (Some(custom), _) => custom,
         (None, Theme::Plain) => " | ",
         (None, Theme::Colour | Theme::Powerline) => " │ ",
     }
 }
 
-/// The cells that so many segments need beside their own.
-pub(super) fn room_between(count: usize, look: &StatusLine, colour: bool) -> usize {
-    match look.theme {
-        // Each has room on both of its sides, and an arrow behind it.
-        Theme::Powerline if colour => 3 * count,
-        _ => separator(look).width() * count.saturating_sub(1),
+/// Returns the columns that separators and padding add to this many segments.
+pub(super) fn separator_columns(segment_count: usize, settings: &StatusLine, use_color: bool) -> usize {
+    match settings.theme {
+        // Each segment has a space on both sides and an arrow after it.
+        Theme::Powerline if use_color => 3 * segment_count,
+        _ => segment_separator(settings).width() * segment_count.saturating_sub(1),
     }
 }
 
-/// A line.
-pub(super) fn paint(shown: &[Piece<'_>], look: &StatusLine, colour: bool) -> String {
-    match look.theme {
-        Theme::Powerline if colour => powerline(shown, look.background),
-        Theme::Powerline => joined(shown, separator(look), |piece| piece.text.clone()),
-        Theme::Plain => joined(shown, separator(look), |piece| ascii(&piece.text)),
-        Theme::Colour => joined(shown, separator(look), |piece| {
-            let own = piece.colour.or_else(|| piece.kind.and_then(|kind| usual(kind, look.background)));
-            self::colour(&piece.text, tone_of(piece), own, look.background, colour)
+/// Renders the segments as one line in the configured theme.
+pub(super) fn paint_line(segments: &[RenderedSegment<'_>], settings: &StatusLine, use_color: bool) -> String {
+    match settings.theme {
+        Theme::Powerline if use_color => render_powerline(segments, settings.background),
+        Theme::Powerline => {
+            join_segments(segments, segment_separator(settings), |segment| segment.text.clone())
+        }
+        Theme::Plain => {
+            join_segments(segments, segment_separator(settings), |segment| to_ascii_glyphs(&segment.text))
+        }
+        Theme::Colour => join_segments(segments, segment_separator(settings), |segment| {
+            let own_color = segment
+                .color
+                .or_else(|| segment.kind.and_then(|kind| default_color(kind, settings.background)));
+            paint_text(&segment.text, state_to_paint(segment), own_color, settings.background, use_color)
         }),
     }
 }
 
-fn joined(shown: &[Piece<'_>], between: &str, text: impl Fn(&Piece<'_>) -> String) -> String {
-    shown.iter().map(text).collect::<Vec<_>>().join(between)
+fn join_segments(
+    segments: &[RenderedSegment<'_>],
+    separator: &str,
+    render_text: impl Fn(&RenderedSegment<'_>) -> String,
+) -> String {
+    segments.iter().map(render_text).collect::<Vec<_>>().join(separator)
 }
 
-/// The load line always shows its state by its colour, the others only if it is not normal.
-fn tone_of(piece: &Piece<'_>) -> Option<Tone> {
-    Some(piece.tone).filter(|tone| *tone != Tone::Calm || piece.kind == Some(SegmentKind::Load))
+/// Returns the state that is shown by color: always for the context usage segment, otherwise only if it is not normal.
+fn state_to_paint(segment: &RenderedSegment<'_>) -> Option<SegmentState> {
+    Some(segment.state)
+        .filter(|state| *state != SegmentState::Normal || segment.kind == Some(SegmentKind::Load))
 }
 
-/// What a segment has unless the user or its tone say otherwise; the others have the terminal's own.
-fn usual(kind: SegmentKind, ground: Background) -> Option<Colour> {
-    match (kind, ground) {
-        (SegmentKind::Model, _) => Some(Colour::Named(6)),
-        (SegmentKind::Directory, _) => Some(Colour::Named(4)),
-        (SegmentKind::Git, _) => Some(Colour::Named(2)),
-        (SegmentKind::Effort | SegmentKind::Version | SegmentKind::ItemCost, Background::Dark) => {
-            Some(Colour::Index(245))
+/// Returns a segment's default color, which applies if neither the user nor the state sets one. `None` keeps the terminal's
+/// color.
+fn default_color(kind: SegmentKind, background: Background) -> Option<Color> {
+    match (kind, background) {
+        (SegmentKind::Model, _) => Some(Color::Terminal(6)),
+        (SegmentKind::Directory, _) => Some(Color::Terminal(4)),
+        (SegmentKind::Git, _) => Some(Color::Terminal(2)),
+        (SegmentKind::Effort | SegmentKind::Version | SegmentKind::ContextGrowth, Background::Dark) => {
+            Some(Color::Palette(245))
         }
-        (SegmentKind::Effort | SegmentKind::Version | SegmentKind::ItemCost, Background::Light) => {
-            Some(Colour::Index(242))
+        (SegmentKind::Effort | SegmentKind::Version | SegmentKind::ContextGrowth, Background::Light) => {
+            Some(Color::Palette(242))
         }
         _ => None,
     }
 }
 
-/// Some text in the colour of its tone, else in its own.
-pub(super) fn colour(
+/// Colors text by its state if that is not normal, otherwise in its own color.
+pub(super) fn paint_text(
     text: &str,
-    tone: impl Into<Option<Tone>>,
-    own: Option<Colour>,
-    ground: Background,
-    is_on: bool,
+    state: impl Into<Option<SegmentState>>,
+    own_color: Option<Color>,
+    background: Background,
+    use_color: bool,
 ) -> String {
-    let letters = match (tone.into(), own) {
-        _ if !is_on => return text.to_owned(),
-        (Some(tone), own) if tone != Tone::Calm || own.is_none() => letters(tone, ground).to_owned(),
-        (_, Some(own)) => own.letters(),
+    let sgr_codes = match (state.into(), own_color) {
+        _ if !use_color => return text.to_owned(),
+        (Some(state), own_color) if state != SegmentState::Normal || own_color.is_none() => {
+            state_sgr_codes(state, background).to_owned()
+        }
+        (_, Some(own_color)) => own_color.foreground_parameters(),
         (_, None) => return text.to_owned(),
     };
-    format!("\u{1b}[{letters}m{text}\u{1b}[0m")
+    format!("\u{1b}[{sgr_codes}m{text}\u{1b}[0m")
 }
 
-/// On dark ground the terminal's own sixteen, which follow its theme; on light ground its yellow is not to be read.
-fn letters(tone: Tone, ground: Background) -> &'static str {
-    match (tone, ground) {
-        (Tone::Unknown, _) => "2",
-        (Tone::Calm, Background::Dark) => "32",
-        (Tone::Warn, Background::Dark) => "33",
-        (Tone::Checkpoint, Background::Dark) => "35",
-        (Tone::Alarm, Background::Dark) => "1;31",
-        (Tone::Calm, Background::Light) => "38;5;28",
-        (Tone::Warn, Background::Light) => "38;5;130",
-        (Tone::Checkpoint, Background::Light) => "38;5;90",
-        (Tone::Alarm, Background::Light) => "1;38;5;160",
+/// Returns the SGR codes for a state. A dark background uses the terminal's sixteen colors, which follow its theme; on a light
+/// background the terminal's yellow is unreadable, so fixed colors are used.
+fn state_sgr_codes(state: SegmentState, background: Background) -> &'static str {
+    match (state, background) {
+        (SegmentState::Unknown, _) => "2",
+        (SegmentState::Normal, Background::Dark) => "32",
+        (SegmentState::Warning, Background::Dark) => "33",
+        (SegmentState::Checkpoint, Background::Dark) => "35",
+        (SegmentState::Alarm, Background::Dark) => "1;31",
+        (SegmentState::Normal, Background::Light) => "38;5;28",
+        (SegmentState::Warning, Background::Light) => "38;5;130",
+        (SegmentState::Checkpoint, Background::Light) => "38;5;90",
+        (SegmentState::Alarm, Background::Light) => "1;38;5;160",
     }
 }
 
-/// The ground of a block, by its tone; two greys in turn for the rest.
-fn block(piece: &Piece<'_>, number: usize, ground: Background) -> (Colour, Colour) {
-    let (dark, light) = (Colour::Index(255), Colour::Index(234));
-    let (letters, greys) = match ground {
-        Background::Dark => (dark, [236, 239]),
-        Background::Light => (light, [254, 251]),
+/// Returns the text color and the background color of a powerline block. The background shows the state; without one to show it
+/// is the segment's own color, or one of two alternating grays.
+fn powerline_colors(segment: &RenderedSegment<'_>, index: usize, background: Background) -> (Color, Color) {
+    let (light_text, dark_text) = (Color::Palette(255), Color::Palette(234));
+    let (text_color, grays) = match background {
+        Background::Dark => (light_text, [236, 239]),
+        Background::Light => (dark_text, [254, 251]),
     };
-    let by_tone = tone_of(piece).map(|tone| match (tone, ground) {
-        (Tone::Unknown, _) => greys[1],
-        (Tone::Calm, Background::Dark) => 22,
-        (Tone::Warn, Background::Dark) => 94,
-        (Tone::Checkpoint, Background::Dark) => 90,
-        (Tone::Alarm, Background::Dark) => 124,
-        (Tone::Calm, Background::Light) => 157,
-        (Tone::Warn, Background::Light) => 222,
-        (Tone::Checkpoint, Background::Light) => 183,
-        (Tone::Alarm, Background::Light) => 217,
+    let state_color = state_to_paint(segment).map(|state| match (state, background) {
+        (SegmentState::Unknown, _) => grays[1],
+        (SegmentState::Normal, Background::Dark) => 22,
+        (SegmentState::Warning, Background::Dark) => 94,
+        (SegmentState::Checkpoint, Background::Dark) => 90,
+        (SegmentState::Alarm, Background::Dark) => 124,
+        (SegmentState::Normal, Background::Light) => 157,
+        (SegmentState::Warning, Background::Light) => 222,
+        (SegmentState::Checkpoint, Background::Light) => 183,
+        (SegmentState::Alarm, Background::Light) => 217,
     });
-    let grey = greys[number % 2];
-    let block = match by_tone {
-        Some(tone) => Colour::Index(tone),
-        None => piece.colour.unwrap_or(Colour::Index(grey)),
+    let gray = grays[index % 2];
+    let block_color = match state_color {
+        Some(color_index) => Color::Palette(color_index),
+        None => segment.color.unwrap_or(Color::Palette(gray)),
     };
-    (letters, block)
+    (text_color, block_color)
 }
 
-fn powerline(shown: &[Piece<'_>], ground: Background) -> String {
+fn render_powerline(segments: &[RenderedSegment<'_>], background: Background) -> String {
     let mut line = String::new();
-    let mut before: Option<Colour> = None;
-    for (number, segment) in shown.iter().enumerate() {
-        let (letters, block) = block(segment, number, ground);
-        if let Some(before) = before {
-            line.push_str(&format!("\u{1b}[{};{}m\u{e0b0}", before.letters(), block.ground()));
+    let mut previous_block: Option<Color> = None;
+    for (index, segment) in segments.iter().enumerate() {
+        let (text_color, block_color) = powerline_colors(segment, index, background);
+        if let Some(previous_block) = previous_block {
+            line.push_str(&format!(
+                "\u{1b}[{};{}m\u{e0b0}",
+                previous_block.foreground_parameters(),
+                block_color.background_parameters()
+            ));
         }
-        line.push_str(&format!("\u{1b}[{};{}m {} ", letters.letters(), block.ground(), segment.text));
-        before = Some(block);
+        line.push_str(&format!(
+            "\u{1b}[{};{}m {} ",
+            text_color.foreground_parameters(),
+            block_color.background_parameters(),
+            segment.text
+        ));
+        previous_block = Some(block_color);
     }
-    let end = before.map(|before| format!("\u{1b}[0m\u{1b}[{}m\u{e0b0}\u{1b}[0m", before.letters()));
-    line + &end.unwrap_or_default()
+    let line_end = previous_block.map(|previous_block| {
+        format!("\u{1b}[0m\u{1b}[{}m\u{e0b0}\u{1b}[0m", previous_block.foreground_parameters())
+    });
+    line + &line_end.unwrap_or_default()
 }
 
-/// Our own letters in ASCII; foreign ones (a branch, a directory) stay as they are.
-fn ascii(text: &str) -> String {
+/// Replaces the glyphs that we draw by ASCII. Other characters, such as those of a branch or a directory, stay.
+fn to_ascii_glyphs(text: &str) -> String {
     text.chars()
-        .map(|letter| match letter {
+        .map(|character| match character {
             '▕' => '[',
             '▏' => ']',
             '█' => '#',
@@ -154,7 +181,7 @@ fn ascii(text: &str) -> String {
             '▃' | '▄' => '-',
             '▅' | '▆' => '=',
             '▇' => '#',
-            letter => letter,
+            other => other,
         })
         .collect()
 }

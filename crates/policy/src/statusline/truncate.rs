@@ -1,25 +1,25 @@
-//! Texts in a number of columns.
+//! Truncates text to a number of terminal columns.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The text, or its longest beginning with `…` behind it, in so many columns.
-pub(super) fn truncate(text: &str, columns: usize) -> String {
+/// Returns the text, or its longest beginning followed by `…` that fits into `columns`.
+pub(super) fn truncate_to_columns(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();
     }
-    let mut room = columns;
-    let fits = |letter: &char| {
-        let wide = letter.width().unwrap_or(0);
-        let fits = wide <= room;
-        room = room.saturating_sub(wide);
+    let mut columns_left = columns;
+    let take_columns = |character: &char| {
+        let char_width = character.width().unwrap_or(0);
+        let fits = char_width <= columns_left;
+        columns_left = columns_left.saturating_sub(char_width);
         fits
     };
-    let mut kept: String = text.chars().take_while(fits).collect();
-    // Letters that belong together may be wider than each by itself.
+    let mut kept: String = text.chars().take_while(take_columns).collect();
+    // Combined characters may be wider than the sum of their widths.
     loop {
-        let cut = format!("{kept}…");
-        if cut.width() <= columns || kept.pop().is_none() {
-            return cut;
+        let truncated = format!("{kept}…");
+        if truncated.width() <= columns || kept.pop().is_none() {
+            return truncated;
         }
     }
 }

@@ -1,140 +1,133 @@
-//! What the line may show.
+//! The data that the status line can show.
 
-use super::Hidden;
+use super::HiddenReason;
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::forecast::Fill;
+use plimsoll_domain::forecast::UsageSample;
 use plimsoll_domain::level::Thresholds;
-use plimsoll_domain::memory::{Memory, Pressure, Register, share};
+use plimsoll_domain::memory::{HeapPressure, Memory, Register, percent_of_soft_limit};
 use plimsoll_domain::record::GitCounts;
 use plimsoll_protocol::status::StatusPayload;
 use std::collections::BTreeMap;
 
-/// What the line may show. What is not known is none, and costs its own segment alone.
+/// The data that the status line can show. A value that is unknown hides only its own segment.
 #[derive(Debug, Clone, Default)]
-pub struct View {
-    /// What the client reports: its model, cost, version and effort.
-    pub client: StatusPayload,
-    /// The working directory, with `~` for the home.
+pub struct StatusLineView {
+    /// The client's payload: model, cost, version and effort.
+    pub payload: StatusPayload,
+    /// The working directory, with `~` for the home folder.
     pub directory: Option<String>,
-    /// The repository there.
+    /// The git repository of the working directory.
     pub git: Option<GitView>,
-    /// How full the window is.
-    pub load: LoadView,
+    pub context_usage: ContextUsageView,
     /// The project's run, while it is open.
     pub run: Option<RunView>,
-    /// The working memory, where the session has it in mind.
+    /// The working memory, if the session uses it.
     pub memory: Option<MemoryView>,
-    /// The prompt cache.
-    pub cache: Option<CacheView>,
-    /// The five-hour limit.
-    pub five_hour: Option<LimitView>,
-    /// The weekly limit.
-    pub weekly: Option<LimitView>,
-    /// The limit of what may be spent.
-    pub spend: Option<LimitView>,
-    /// What is amiss with ourselves.
-    pub health: Option<String>,
-    /// The user's own segments: each its value, or why there is none.
-    pub own: BTreeMap<String, Result<String, Hidden>>,
+    pub prompt_cache: Option<CacheView>,
+    pub five_hour_limit: Option<LimitView>,
+    pub weekly_limit: Option<LimitView>,
+    /// The spending limit.
+    pub spend_limit: Option<LimitView>,
+    /// A problem with Plimsoll itself.
+    pub health_problem: Option<String>,
+    /// User-defined segments by name: the value, or why there is none.
+    pub custom_values: BTreeMap<String, Result<String, HiddenReason>>,
     /// False with `NO_COLOR`.
-    pub colour: bool,
-    /// How wide the terminal is; none if not stated.
+    pub use_color: bool,
+    /// The width of the terminal; `None` if unknown.
     pub columns: Option<usize>,
 }
 
-/// How full the window is.
+/// How much of the context window is used.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct LoadView {
-    /// The client's own figure, whole percent.
-    pub percent: Option<u64>,
-    /// Tokens sent with the last request.
-    pub used: Option<u64>,
-    /// Where the levels begin.
+pub struct ContextUsageView {
+    /// The whole percent that the client reports.
+    pub used_percent: Option<u64>,
+    /// The tokens of the last request.
+    pub used_tokens: Option<u64>,
     pub thresholds: Option<Thresholds>,
-    /// The fill after each of the last responses since the last compaction, oldest first.
-    pub fills: Vec<Fill>,
+    /// The usage after each of the last responses since the last compaction, oldest first.
+    pub fills: Vec<UsageSample>,
 }
 
-/// The repository.
+/// The state of the git repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GitView {
     /// The branch, or the first letters of a detached HEAD.
     pub branch: String,
-    /// HEAD is on no branch.
-    pub detached: bool,
+    /// True if HEAD is detached.
+    pub is_detached: bool,
     /// The name of a linked worktree.
     pub worktree: Option<String>,
-    /// What is in progress: `merge`, `rebase 2/5`, …
-    pub action: Option<String>,
-    /// What one `git status` counted, once it has.
+    /// The operation in progress: `merge`, `rebase 2/5`, …
+    pub operation_in_progress: Option<String>,
+    /// The counts of the last `git status` that finished; `None` before the first.
     pub counts: Option<GitCounts>,
-    /// It did not answer in time now.
-    pub stale: bool,
+    /// True if `git status` did not finish in time, so that the counts are old or missing.
+    pub is_stale: bool,
 }
 
-/// The project's run, while it is open.
+/// The progress of the project's open run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunView {
-    /// The current iteration.
     pub iteration: u32,
-    /// The last one allowed.
+    /// The limit of iterations.
     pub max_iterations: u32,
-    /// Ticked items.
-    pub done: usize,
-    /// All items; 0 without a plan.
-    pub items: usize,
-    /// The current item.
-    pub item: Option<String>,
-    /// The percent of a checkpoint that waits for its resume.
-    pub checkpoint: Option<u64>,
-    /// While it is paused: until when, or `?`.
-    pub paused: Option<String>,
+    /// The number of ticked items.
+    pub done_count: usize,
+    /// The number of all items; 0 without a plan.
+    pub item_count: usize,
+    /// The item that is being worked on.
+    pub current_item: Option<String>,
+    /// The used percent at a checkpoint from which no session has resumed yet.
+    pub checkpoint_percent: Option<u64>,
+    /// If the run is paused, until when: text such as `until 14:30`.
+    pub paused_until: Option<String>,
 }
 
-/// What the line says of the working memory.
+/// The part of the working memory that the status line shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryView {
-    /// How deep the current frame is; 0 is the root.
-    pub depth: usize,
-    /// Its name; empty for the root.
-    pub frame: String,
-    /// What the heap holds, in percent of its soft limit.
+    /// The depth of the current frame; 0 is the root.
+    pub frame_depth: usize,
+    /// The name of the current frame; empty for the root.
+    pub frame_name: String,
+    /// The size of the heap in percent of its soft limit.
     pub heap_percent: usize,
-    /// How near that is.
-    pub pressure: Pressure,
-    /// Registers that every step should write and that are stale.
-    pub stale: Vec<Register>,
+    /// How near the heap is to its limit.
+    pub pressure: HeapPressure,
+    /// The stale ones among the registers that every step should write.
+    pub stale_registers: Vec<Register>,
 }
 
 impl MemoryView {
-    /// Of a memory.
-    pub fn of(memory: &Memory) -> MemoryView {
+    pub fn from_memory(memory: &Memory) -> MemoryView {
         MemoryView {
-            depth: memory.depth(),
-            frame: memory.top().name.clone(),
-            heap_percent: share(memory.heap_size()),
-            pressure: memory.pressure(),
-            stale: memory.stale(),
+            frame_depth: memory.depth(),
+            frame_name: memory.current_frame().name.clone(),
+            heap_percent: percent_of_soft_limit(memory.heap_size_in_chars()),
+            pressure: memory.heap_pressure(),
+            stale_registers: memory.stale_step_registers(),
         }
     }
 }
 
-/// The prompt cache.
+/// The state of the prompt cache.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CacheView {
-    /// Whether it is.
-    pub warm: Option<bool>,
-    /// The share of tokens that were read from it, 0 to 1.
+    /// Whether the cache is still valid; `None` if the client does not report it.
+    pub is_warm: Option<bool>,
+    /// The share of tokens that were read from the cache, from 0 to 1.
     pub hit_ratio: Option<f64>,
-    /// When it expires, as shown to the user.
-    pub until: Option<Timestamp>,
+    /// The time at which the cache expires, formatted for display.
+    pub expires_at: Option<Timestamp>,
 }
 
-/// A limit of a subscription.
+/// A usage limit of a subscription.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LimitView {
-    /// How much of it is used, in percent.
-    pub percent: Option<f64>,
-    /// When it starts again, as shown to the user.
-    pub reset: Option<String>,
+    /// The used part of the limit, in percent.
+    pub used_percent: Option<f64>,
+    /// The time at which the limit resets, formatted for display.
+    pub resets_at: Option<String>,
 }

@@ -1,32 +1,32 @@
-//! Where a run's spans and logs go, by the variables that OpenTelemetry gives every program:
-//! <https://opentelemetry.io/docs/specs/otel/protocol/exporter/>. There is nothing else to set, and nothing inside a project
-//! has a say.
+//! Reads the destinations of a run's spans and logs from the standard OpenTelemetry variables:
+//! <https://opentelemetry.io/docs/specs/otel/protocol/exporter/>. There are no other settings, and files in a project cannot
+//! change the destinations.
 
-use super::{ENABLED, is_on};
+use super::{ENABLE_VARIABLE, is_truthy};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// What is exported.
+/// A kind of telemetry that is exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// Spans.
+    /// The spans of the run.
     Traces,
-    /// The journal.
+    /// The journal of the run.
     Logs,
 }
 
 impl Signal {
-    /// The part of a variable's name.
-    fn word(self) -> &'static str {
+    /// Returns the part of the variable names that stands for this signal.
+    fn variable_part(self) -> &'static str {
         match self {
             Signal::Traces => "TRACES",
             Signal::Logs => "LOGS",
         }
     }
 
-    /// What follows a common endpoint.
-    fn path(self) -> &'static str {
+    /// Returns the path that is appended to an endpoint for all signals.
+    fn endpoint_path(self) -> &'static str {
         match self {
             Signal::Traces => "v1/traces",
             Signal::Logs => "v1/logs",
@@ -34,62 +34,60 @@ impl Signal {
     }
 }
 
-/// Where one signal goes.
+/// The destination of one signal.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Target {
-    /// The whole address.
+pub struct ExportTarget {
     pub url: String,
-    /// What is sent beside it: often a key.
+    /// Headers of every request. They often contain a key.
     pub headers: Vec<(String, String)>,
-    /// How long one request may take.
+    /// The timeout of one request.
     pub timeout: Duration,
-    /// A file of certificates (PEM) that are trusted instead of the computer's own.
+    /// A PEM file with the certificates that are trusted instead of the system's.
     pub certificate: Option<String>,
 }
 
-impl std::fmt::Debug for Target {
+impl std::fmt::Debug for ExportTarget {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Neither headers nor address: both may hold a key.
+        // Prints neither headers nor URL because both may contain a key.
         formatter.write_str("Target(…)")
     }
 }
 
-/// Both signals.
+/// The destinations of both signals, and the variables that could not be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exporter {
-    /// Where spans go; none if nowhere.
-    pub traces: Option<Target>,
-    /// Where the journal goes.
-    pub logs: Option<Target>,
-    /// What of the variables cannot be followed.
-    pub unfit: Vec<UnfitVariable>,
+pub struct ExporterConfig {
+    /// The destination of spans; `None` if they are not exported.
+    pub traces: Option<ExportTarget>,
+    /// The destination of the journal; `None` if it is not exported.
+    pub logs: Option<ExportTarget>,
+    pub invalid_variables: Vec<InvalidVariable>,
 }
 
-/// A variable that cannot be followed; its value may hold a key, and is not told.
+/// The name of a variable that cannot be used. The value is left out because it may contain a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UnfitVariable {
-    /// It names gRPC.
-    Grpc(String),
-    /// It is no address.
-    Endpoint(String),
-    /// It is no list of headers.
-    Headers(String),
+pub enum InvalidVariable {
+    /// The protocol is gRPC, which is not supported.
+    UnsupportedGrpc(String),
+    /// The value is not an HTTP URL.
+    InvalidEndpoint(String),
+    /// The value is not a list of headers.
+    InvalidHeaders(String),
 }
 
-impl std::fmt::Display for UnfitVariable {
+impl std::fmt::Display for InvalidVariable {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            UnfitVariable::Grpc(name) => write!(
+            InvalidVariable::UnsupportedGrpc(name) => write!(
                 formatter,
                 "{name} is grpc, which Plimsoll does not speak: its spans and logs are not exported (set http/protobuf, and the port for HTTP, usually 4318)"
             ),
-            UnfitVariable::Endpoint(name) => {
+            InvalidVariable::InvalidEndpoint(name) => {
                 write!(
                     formatter,
                     "{name} must begin with http:// or https:// and name a host: nothing is exported to it"
                 )
             }
-            UnfitVariable::Headers(name) => {
+            InvalidVariable::InvalidHeaders(name) => {
                 write!(
                     formatter,
                     "{name} must be a list such as name=value,name=value: nothing is exported without it"
@@ -99,23 +97,25 @@ impl std::fmt::Display for UnfitVariable {
     }
 }
 
-impl Exporter {
-    /// What the environment says; `variable` looks one up. Without the client's telemetry, or without an endpoint, nothing is
-    /// exported.
-    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Exporter {
-        let set = |name: &str| {
-            variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
-        };
-        let is_true = |name: &str| set(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        if !set(ENABLED).as_deref().is_some_and(is_on) || is_true("OTEL_SDK_DISABLED") {
-            return Exporter::default();
+impl ExporterConfig {
+    /// Reads the configuration; `variable` looks up an environment variable. Nothing is exported if the client's telemetry is off,
+    /// or without an endpoint.
+    pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> ExporterConfig {
+        let lookup_non_empty =
+            |name: &str| lookup(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let is_true =
+            |name: &str| lookup_non_empty(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        if !lookup_non_empty(ENABLE_VARIABLE).as_deref().is_some_and(is_truthy)
+            || is_true("OTEL_SDK_DISABLED")
+        {
+            return ExporterConfig::default();
         }
-        let mut exporter = Exporter::default();
+        let mut exporter = ExporterConfig::default();
         for signal in [Signal::Traces, Signal::Logs] {
-            let target = target(signal, &set).unwrap_or_else(|unfit| {
-                // What holds for both is said once.
-                if !exporter.unfit.contains(&unfit) {
-                    exporter.unfit.push(unfit);
+            let target = parse_export_target(signal, &lookup_non_empty).unwrap_or_else(|invalid| {
+                // A variable that applies to both signals is reported once.
+                if !exporter.invalid_variables.contains(&invalid) {
+                    exporter.invalid_variables.push(invalid);
                 }
                 None
             });
@@ -127,57 +127,67 @@ impl Exporter {
         exporter
     }
 
-    /// True if there is anything to export.
-    pub fn is_on(&self) -> bool {
+    /// Returns true if at least one signal is exported.
+    pub fn has_target(&self) -> bool {
         self.traces.is_some() || self.logs.is_some()
     }
 }
 
-/// As the specification has it, and no longer: a run ends, and what is behind it waits.
-const TIMEOUT: Duration = Duration::from_secs(10);
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The timeout of the specification.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Caps the configured timeout, because whatever comes after the run waits for the export.
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where a signal goes, or why it cannot; a variable of its own goes before the common one.
-fn target(signal: Signal, set: &dyn Fn(&str) -> Option<String>) -> Result<Option<Target>, UnfitVariable> {
-    // Unset, it is `otlp` by the specification.
-    let exporters = set(&format!("OTEL_{}_EXPORTER", signal.word())).unwrap_or_else(|| "otlp".to_owned());
+/// Reads the destination of a signal. A variable for the signal takes precedence over the one for all signals.
+///
+/// Returns `None` if the signal is not exported, and an error if a variable cannot be used.
+fn parse_export_target(
+    signal: Signal,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<ExportTarget>, InvalidVariable> {
+    // The specification's default is `otlp`.
+    let exporters =
+        lookup(&format!("OTEL_{}_EXPORTER", signal.variable_part())).unwrap_or_else(|| "otlp".to_owned());
     if !exporters.split(',').any(|exporter| exporter.trim() == "otlp") {
         return Ok(None);
     }
-    let named = |what: &str| {
-        let own = format!("OTEL_EXPORTER_OTLP_{}_{what}", signal.word());
-        let common = format!("OTEL_EXPORTER_OTLP_{what}");
-        set(&own).map(|value| (own, value)).or_else(|| set(&common).map(|value| (common, value)))
+    let lookup_for_signal = |suffix: &str| {
+        let signal_variable = format!("OTEL_EXPORTER_OTLP_{}_{suffix}", signal.variable_part());
+        let common_variable = format!("OTEL_EXPORTER_OTLP_{suffix}");
+        lookup(&signal_variable)
+            .map(|value| (signal_variable, value))
+            .or_else(|| lookup(&common_variable).map(|value| (common_variable, value)))
     };
-    let Some((name, endpoint)) = named("ENDPOINT") else { return Ok(None) };
-    if let Some((name, protocol)) = named("PROTOCOL")
+    let Some((name, endpoint)) = lookup_for_signal("ENDPOINT") else { return Ok(None) };
+    if let Some((name, protocol)) = lookup_for_signal("PROTOCOL")
         && protocol.eq_ignore_ascii_case("grpc")
     {
-        return Err(UnfitVariable::Grpc(name));
+        return Err(InvalidVariable::UnsupportedGrpc(name));
     }
     let is_common = name == "OTEL_EXPORTER_OTLP_ENDPOINT";
-    let url = address(&endpoint, is_common.then_some(signal.path()));
+    let url = build_url(&endpoint, is_common.then_some(signal.endpoint_path()));
     let Some(url) = url else {
-        return Err(UnfitVariable::Endpoint(name));
+        return Err(InvalidVariable::InvalidEndpoint(name));
     };
-    let headers = match named("HEADERS") {
-        Some((name, list)) => headers(&list).ok_or(UnfitVariable::Headers(name))?,
+    let headers = match lookup_for_signal("HEADERS") {
+        Some((name, list)) => parse_headers(&list).ok_or(InvalidVariable::InvalidHeaders(name))?,
         None => Vec::new(),
     };
-    let timeout =
-        named("TIMEOUT").and_then(|(_, value)| value.parse::<u64>().ok()).filter(|value| *value > 0);
-    let timeout = timeout.map_or(TIMEOUT, Duration::from_millis).min(LONGEST_TIMEOUT);
-    let certificate = named("CERTIFICATE").map(|(_, path)| path);
-    Ok(Some(Target { url, headers, timeout, certificate }))
+    let timeout = lookup_for_signal("TIMEOUT")
+        .and_then(|(_, value)| value.parse::<u64>().ok())
+        .filter(|value| *value > 0);
+    let timeout = timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT);
+    let certificate = lookup_for_signal("CERTIFICATE").map(|(_, path)| path);
+    Ok(Some(ExportTarget { url, headers, timeout, certificate }))
 }
 
-/// The whole address; none if it is not one for HTTP.
-fn address(endpoint: &str, path: Option<&str>) -> Option<String> {
+/// Appends `path` to an endpoint and lowercases the scheme. Returns `None` if the endpoint is not an HTTP URL.
+fn build_url(endpoint: &str, path: Option<&str>) -> Option<String> {
     let (scheme, rest) = endpoint.split_once("://")?;
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
-    let is_plain = endpoint.bytes().all(|byte| byte.is_ascii_graphic());
-    if !is_http || !is_plain || host.is_empty() {
+    let is_http = ["http", "https"].iter().any(|supported| scheme.eq_ignore_ascii_case(supported));
+    let is_printable_ascii = endpoint.bytes().all(|byte| byte.is_ascii_graphic());
+    if !is_http || !is_printable_ascii || host.is_empty() {
         return None;
     }
     let scheme = scheme.to_ascii_lowercase();
@@ -187,32 +197,32 @@ fn address(endpoint: &str, path: Option<&str>) -> Option<String> {
     })
 }
 
-/// `name=value,name=value`, values percent-encoded; none if a part is no header.
-fn headers(list: &str) -> Option<Vec<(String, String)>> {
+/// Parses a list such as `name=value,name=value` with percent-encoded values. Returns `None` if a part is not a valid header.
+fn parse_headers(list: &str) -> Option<Vec<(String, String)>> {
     let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts
         .map(|part| {
             let (name, value) = part.split_once('=')?;
-            let (name, value) = (name.trim(), percent_decoded(value.trim())?);
-            let is_name = !name.is_empty()
+            let (name, value) = (name.trim(), percent_decode(value.trim())?);
+            let is_valid_name = !name.is_empty()
                 && name
                     .bytes()
                     .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
-            let is_value = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-            (is_name && is_value).then(|| (name.to_owned(), value))
+            let is_valid_value = value.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+            (is_valid_name && is_valid_value).then(|| (name.to_owned(), value))
         })
         .collect()
 }
 
-/// The attributes in `OTEL_RESOURCE_ATTRIBUTES`; one that is none is left out.
-pub fn resource(list: &str) -> Vec<(String, String)> {
+/// Parses the attributes of `OTEL_RESOURCE_ATTRIBUTES`. Invalid ones are skipped.
+pub fn parse_resource_attributes(list: &str) -> Vec<(String, String)> {
     let parts = list.split(',').filter_map(|part| part.split_once('='));
-    let pairs = parts.map(|(name, value)| (name.trim().to_owned(), percent_decoded(value.trim())));
+    let pairs = parts.map(|(name, value)| (name.trim().to_owned(), percent_decode(value.trim())));
     pairs.filter_map(|(name, value)| Some((name, value?))).filter(|(name, _)| !name.is_empty()).collect()
 }
 
 /// Decodes a percent-encoded text. A `%` without two hexadecimal digits stays as it is. Returns `None` if the result is not UTF-8.
-fn percent_decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     percent_decode_str(text).decode_utf8().ok().map(Cow::into_owned)
 }
 
@@ -220,25 +230,25 @@ fn percent_decoded(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn of(variables: &[(&str, &str)]) -> Exporter {
-        let on = [(ENABLED, "1")];
-        Exporter::of(|name| {
-            let found = variables.iter().chain(&on).find(|(known, _)| *known == name);
-            found.map(|(_, value)| (*value).to_owned())
+    fn exporter_with(variables: &[(&str, &str)]) -> ExporterConfig {
+        let defaults = [(ENABLE_VARIABLE, "1")];
+        ExporterConfig::from_variables(|name| {
+            let variable = variables.iter().chain(&defaults).find(|(key, _)| *key == name);
+            variable.map(|(_, value)| (*value).to_owned())
         })
     }
 
     const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-    fn urls(exporter: &Exporter) -> (Option<&str>, Option<&str>) {
-        fn url(target: &Target) -> &str {
+    fn urls(exporter: &ExporterConfig) -> (Option<&str>, Option<&str>) {
+        fn url(target: &ExportTarget) -> &str {
             &target.url
         }
         (exporter.traces.as_ref().map(url), exporter.logs.as_ref().map(url))
     }
 
     #[test]
-    fn each_signal_goes_where_the_variables_say() {
+    fn the_variables_determine_the_url_of_each_signal() {
         let both = (Some("http://c:4318/v1/traces"), Some("http://c:4318/v1/logs"));
         for (variables, expected) in [
             (vec![], (None, None)),
@@ -257,34 +267,34 @@ mod tests {
             (vec![(ENDPOINT, "http://c:4318"), ("OTEL_LOGS_EXPORTER", "console")], (both.0, None)),
             (vec![(ENDPOINT, "http://c:4318"), ("OTEL_LOGS_EXPORTER", "console, otlp")], both),
             (vec![(ENDPOINT, "http://c:4318"), ("OTEL_SDK_DISABLED", "true")], (None, None)),
-            (vec![(ENDPOINT, "http://c:4318"), (ENABLED, "0")], (None, None)),
+            (vec![(ENDPOINT, "http://c:4318"), (ENABLE_VARIABLE, "0")], (None, None)),
         ] {
-            let exporter = of(&variables);
+            let exporter = exporter_with(&variables);
             assert_eq!(urls(&exporter), expected, "{variables:?}");
-            assert_eq!(exporter.unfit, [], "{variables:?}");
+            assert_eq!(exporter.invalid_variables, [], "{variables:?}");
         }
     }
 
     #[test]
-    fn what_cannot_be_followed_is_said_once_and_without_values() {
-        for (variables, words) in [
+    fn an_unusable_variable_is_reported_once_and_without_its_value() {
+        for (variables, expected) in [
             (vec![(ENDPOINT, "http://c:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], "is grpc"),
             (vec![(ENDPOINT, "c:4318")], "must begin with http"),
             (vec![(ENDPOINT, "http:///x")], "name a host"),
             (vec![(ENDPOINT, "http://c"), ("OTEL_EXPORTER_OTLP_HEADERS", "sesame")], "name=value"),
             (vec![(ENDPOINT, "http://c"), ("OTEL_EXPORTER_OTLP_HEADERS", "a=sesame%0A")], "name=value"),
         ] {
-            let exporter = of(&variables);
-            assert_eq!(exporter.unfit.len(), 1, "{exporter:?}");
-            let said = exporter.unfit[0].to_string();
-            assert!(said.contains(words) && !said.contains("sesame"), "{said}");
-            assert!(!format!("{exporter:?}").contains("sesame") && !exporter.is_on());
+            let exporter = exporter_with(&variables);
+            assert_eq!(exporter.invalid_variables.len(), 1, "{exporter:?}");
+            let message = exporter.invalid_variables[0].to_string();
+            assert!(message.contains(expected) && !message.contains("sesame"), "{message}");
+            assert!(!format!("{exporter:?}").contains("sesame") && !exporter.has_target());
         }
     }
 
     #[test]
-    fn headers_timeout_and_certificate_are_those_of_the_signal() {
-        let exporter = of(&[
+    fn headers_timeout_and_certificate_of_the_signal_take_precedence() {
+        let exporter = exporter_with(&[
             (ENDPOINT, "http://c"),
             ("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Basic%20YTpi, x-team = a=b,"),
             ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "k=v"),
@@ -300,14 +310,14 @@ mod tests {
             (Duration::from_millis(250), Some("/ca.pem"))
         );
         let logs = exporter.logs.unwrap();
-        assert_eq!((logs.headers, logs.timeout), (vec![pair("k", "v")], TIMEOUT));
+        assert_eq!((logs.headers, logs.timeout), (vec![pair("k", "v")], DEFAULT_TIMEOUT));
     }
 
     #[test]
-    fn a_resource_is_decoded_and_what_is_none_left_out() {
+    fn resource_attributes_are_decoded_and_invalid_ones_skipped() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
-            resource("team=a%2Cb, x = 100% ,nothing,=y,bad=%FF"),
+            parse_resource_attributes("team=a%2Cb, x = 100% ,nothing,=y,bad=%FF"),
             [pair("team", "a,b"), pair("x", "100%")]
         );
     }

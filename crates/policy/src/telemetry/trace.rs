@@ -1,79 +1,79 @@
-//! The ids of a run's trace: anybody can work them out from the journal, so the sessions' spans, which the client exports, and
-//! the run's, which `plimsoll-otel` exports, are one tree though neither program asks the other.
+//! Derives the ids of a run's trace from ids in the journal. The client exports the sessions' spans and `plimsoll-otel` those of
+//! the run; because both can compute the same ids, the spans form one tree without communication between the programs.
 
-use plimsoll_domain::digest::sha256;
+use plimsoll_domain::digest::sha256_hex;
 use plimsoll_domain::{RunId, SessionId};
 
-/// A trace, and what the run's span is below, by W3C Trace Context.
+/// The trace of a run, as in the `traceparent` header of W3C Trace Context.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
-    /// 32 hexadecimal digits.
-    pub id: String,
-    /// The span of the user's that the run is below, 16 hexadecimal digits; none if it has a trace of its own.
-    pub parent: Option<String>,
-    /// Two hexadecimal digits; the lowest bit says whether it is recorded.
+pub struct TraceContext {
+    /// The trace id: 32 hexadecimal digits.
+    pub trace_id: String,
+    /// The user's span that is the parent of the run: 16 hexadecimal digits. `None` if the run has its own trace.
+    pub parent_span_id: Option<String>,
+    /// Two hexadecimal digits; the lowest bit is set if the trace is recorded.
     flags: String,
 }
 
-impl Trace {
-    /// A run's: the user's own if their environment has one (what does not parse counts as none).
-    pub fn of(run_id: &RunId, users: Option<&str>) -> Trace {
-        users.and_then(Trace::parsed).unwrap_or_else(|| {
-            let mut id = sha256(&[b"plimsoll trace ", run_id.as_str().as_bytes()]);
+impl TraceContext {
+    /// Returns the trace of a run: the user's if the environment has a valid `traceparent`, otherwise one derived from the run id.
+    pub fn for_run(run_id: &RunId, user_traceparent: Option<&str>) -> TraceContext {
+        user_traceparent.and_then(TraceContext::parse_traceparent).unwrap_or_else(|| {
+            let mut id = sha256_hex(&[b"plimsoll trace ", run_id.as_str().as_bytes()]);
             id.truncate(32);
-            Trace { id, parent: None, flags: "01".to_owned() }
+            TraceContext { trace_id: id, parent_span_id: None, flags: "01".to_owned() }
         })
     }
 
-    fn parsed(header: &str) -> Option<Trace> {
+    fn parse_traceparent(header: &str) -> Option<TraceContext> {
         let parts: Vec<&str> = header.trim().split('-').collect();
         let [version, id, parent, flags, ..] = parts.as_slice() else { return None };
         let is_hex = |part: &str, length| {
             part.len() == length && part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         };
-        let is_some = |part: &str| part.bytes().any(|byte| byte != b'0');
-        let is_it = is_hex(version, 2)
+        let is_nonzero = |part: &str| part.bytes().any(|byte| byte != b'0');
+        let is_valid = is_hex(version, 2)
             && *version != "ff"
             && (*version != "00" || parts.len() == 4)
-            && (is_hex(id, 32) && is_some(id))
-            && (is_hex(parent, 16) && is_some(parent))
+            && (is_hex(id, 32) && is_nonzero(id))
+            && (is_hex(parent, 16) && is_nonzero(parent))
             && is_hex(flags, 2);
-        is_it.then(|| Trace {
-            id: (*id).to_owned(),
-            parent: Some((*parent).to_owned()),
+        is_valid.then(|| TraceContext {
+            trace_id: (*id).to_owned(),
+            parent_span_id: Some((*parent).to_owned()),
             flags: (*flags).to_owned(),
         })
     }
 
-    /// False if the user's own trace is not recorded: then what is below it is not either.
+    /// Returns false if the user's trace is not recorded; its child spans are not recorded either.
     pub fn is_recorded(&self) -> bool {
         u8::from_str_radix(&self.flags, 16).is_ok_and(|flags| flags & 1 == 1)
     }
 
-    /// The value of `TRACEPARENT` for what is below a span.
-    pub fn header(&self, span: &str) -> String {
-        format!("00-{}-{span}-{}", self.id, self.flags)
+    /// Returns the value of `TRACEPARENT` for the children of a span.
+    pub fn traceparent(&self, span_id: &str) -> String {
+        format!("00-{}-{span_id}-{}", self.trace_id, self.flags)
     }
 }
 
-/// The span of a session, and of the iteration that it is.
-pub fn session(run_id: &RunId, session_id: &SessionId) -> String {
-    span(run_id, session_id.as_str())
+/// Returns the span id of a session, which is also that of its iteration.
+pub fn session_span_id(run_id: &RunId, session_id: &SessionId) -> String {
+    derive_span_id(run_id, session_id.as_str())
 }
 
-/// The span of a run.
-pub fn run(run_id: &RunId) -> String {
-    span(run_id, "run")
+/// Returns the span id of a run.
+pub fn run_span_id(run_id: &RunId) -> String {
+    derive_span_id(run_id, "run")
 }
 
-/// The span of an attempt at an item of a parallel run; the item's number in the plan from 1.
-pub fn item(run_id: &RunId, number: usize, attempt: u64) -> String {
-    span(run_id, &format!("item {number} {attempt}"))
+/// Returns the span id of an attempt at an item of a parallel run. `number` is the item's number in the plan, counted from 1.
+pub fn item_span_id(run_id: &RunId, number: usize, attempt: u64) -> String {
+    derive_span_id(run_id, &format!("item {number} {attempt}"))
 }
 
-/// Any other span of a run: what it is must be said once a run.
-pub fn span(run_id: &RunId, what: &str) -> String {
-    let mut id = sha256(&[b"plimsoll span ", run_id.as_str().as_bytes(), b" ", what.as_bytes()]);
+/// Derives a span id from the run id and `what`, which must be unique within the run.
+pub fn derive_span_id(run_id: &RunId, key: &str) -> String {
+    let mut id = sha256_hex(&[b"plimsoll span ", run_id.as_str().as_bytes(), b" ", key.as_bytes()]);
     id.truncate(16);
     id
 }
@@ -83,10 +83,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_users_trace_is_taken_and_what_is_none_is_not() {
+    fn a_valid_traceparent_of_the_user_is_used_and_an_invalid_one_ignored() {
         let (id, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
         let run_id = RunId::from("r");
-        let own = Trace::of(&run_id, None);
+        let default_trace = TraceContext::for_run(&run_id, None);
         for (header, expected) in [
             (format!("00-{id}-{parent}-01"), true),
             (format!(" 00-{id}-{parent}-00 "), true),
@@ -100,12 +100,12 @@ mod tests {
             ("00-ab-cd-01".to_owned(), false),
             (String::new(), false),
         ] {
-            let trace = Trace::of(&run_id, Some(&header));
-            assert_eq!(trace != own, expected, "{header:?}");
-            assert_eq!(trace.parent.as_deref() == Some(parent), expected, "{header:?}");
+            let trace = TraceContext::for_run(&run_id, Some(&header));
+            assert_eq!(trace != default_trace, expected, "{header:?}");
+            assert_eq!(trace.parent_span_id.as_deref() == Some(parent), expected, "{header:?}");
         }
-        let silent = Trace::of(&run_id, Some(&format!("00-{id}-{parent}-00")));
-        assert!(!silent.is_recorded() && own.is_recorded());
-        assert_eq!(silent.header("1234567890abcdef"), format!("00-{id}-1234567890abcdef-00"));
+        let unrecorded = TraceContext::for_run(&run_id, Some(&format!("00-{id}-{parent}-00")));
+        assert!(!unrecorded.is_recorded() && default_trace.is_recorded());
+        assert_eq!(unrecorded.traceparent("1234567890abcdef"), format!("00-{id}-1234567890abcdef-00"));
     }
 }

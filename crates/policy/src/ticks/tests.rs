@@ -1,261 +1,283 @@
 use super::*;
 use plimsoll_domain::size::ItemCost;
-use plimsoll_domain::state::{ItemWork, Items, IterationRecord, Outcomes, RunOptions};
+use plimsoll_domain::state::{ItemWork, IterationRecord, PlanItems, RunOptions, SessionOutcomes};
 
 const PLAN: &str =
     "- [x] zero\n- [x] one (verify: sh one.sh)\n- [x] two\n- [ ] three (verify: sh three.sh)\n";
 
-/// A session began with `zero` ticked, and ticked the next two.
+/// Returns the state after a session that began with `zero` ticked and ticked the next two items.
 fn state() -> RunState {
     let todo = TodoList::parse(PLAN);
-    let check = |item: &str| ItemCheck { item: item.into(), command: item_check::command(item).unwrap() };
+    let check = |item: &str| ItemCheck {
+        item_text: item.into(),
+        command: item_check::parse_verify_command(item).unwrap(),
+    };
     RunState {
         iteration: 3,
         options: RunOptions {
             todo_file: Some("fix_plan.md".into()),
-            verify: vec!["make".into(), "lint".into()],
+            verify_commands: vec!["make".into(), "lint".into()],
             plan_checks: vec![check("one (verify: sh one.sh)"), check("three (verify: sh three.sh)")],
             ..RunOptions::default()
         },
-        items: Items {
+        plan_items: PlanItems {
             known_items: todo.items.iter().map(|item| item.text.clone()).collect(),
-            todo_items: todo.open(),
-            completed_items: todo.done(),
-            ever_done: todo.done(),
-            ..Items::default()
+            todo_items: todo.open_items(),
+            completed_items: todo.ticked_items(),
+            ever_ticked_items: todo.ticked_items(),
+            ..PlanItems::default()
         },
         iteration_record: IterationRecord {
-            done_before: vec!["zero".into()],
-            done_at_start: vec!["zero".into()],
+            ticked_before_iteration: vec!["zero".into()],
+            ticked_before_session: vec!["zero".into()],
             ..IterationRecord::default()
         },
-        outcomes: Outcomes { verify_passed: vec!["make".into()], ..Outcomes::default() },
+        outcomes: SessionOutcomes {
+            passed_verify_commands: vec!["make".into()],
+            ..SessionOutcomes::default()
+        },
         ..RunState::default()
     }
 }
 
-fn evidence(plan: &str, verify: &[(&str, bool)]) -> Evidence {
+fn evidence(plan: &str, verify: &[(&str, bool)]) -> SessionEvidence {
     let outcome = |(command, passed): &(&str, bool)| VerifyOutcome {
         command: (*command).to_owned(),
         passed: *passed,
-        words: "exited with 2".into(),
+        summary: "exited with 2".into(),
         seconds: 4,
         is_undecided: false,
     };
-    Evidence {
+    SessionEvidence {
         todo: Some(TodoList::parse(plan)),
-        verify: verify.iter().map(outcome).collect(),
-        ..Evidence::default()
+        verify_outcomes: verify.iter().map(outcome).collect(),
+        ..SessionEvidence::default()
     }
 }
 
-/// The items whose ticks are taken back, and the commands that are the cause.
-fn taken(state: &RunState, verify: &[(&str, bool)]) -> Option<(Vec<String>, Vec<String>)> {
-    let taken = refused(state, &evidence(PLAN, verify))?;
-    let commands = taken.failed.into_iter().map(|failed| failed.command);
-    Some((taken.items, commands.collect()))
+/// Returns the items whose ticks are revoked and the commands that caused it.
+fn revoked_ticks(state: &RunState, verify: &[(&str, bool)]) -> Option<(Vec<String>, Vec<String>)> {
+    let revocation = ticks_to_revoke_for_failed_commands(state, &evidence(PLAN, verify))?;
+    let commands = revocation.failed_commands.into_iter().map(|failed| failed.command);
+    Some((revocation.items, commands.collect()))
 }
 
 #[test]
-fn the_commands_of_ticked_items_run_and_those_of_other_items_only_at_the_promise() {
-    let due = |state: &RunState, evidence: &Evidence| commands_due(state, evidence);
-    assert_eq!(due(&state(), &evidence(PLAN, &[])), ["make", "lint", "sh one.sh"]);
+fn checks_of_ticked_items_run_and_all_checks_run_at_the_promise() {
+    let commands_to_run =
+        |state: &RunState, evidence: &SessionEvidence| verify_commands_to_run(state, evidence);
+    assert_eq!(commands_to_run(&state(), &evidence(PLAN, &[])), ["make", "lint", "sh one.sh"]);
     let nothing_ticked = "- [x] zero\n- [ ] one\n";
-    assert!(due(&state(), &evidence(nothing_ticked, &[])).is_empty());
+    assert!(commands_to_run(&state(), &evidence(nothing_ticked, &[])).is_empty());
     let mut only_at_promise = state();
-    only_at_promise.options.verify_each = VerifyEach::Promise;
-    assert!(due(&only_at_promise, &evidence(PLAN, &[])).is_empty());
-    let promises = Evidence {
+    only_at_promise.options.verify_timing = VerifyTiming::BeforeCompletion;
+    assert!(commands_to_run(&only_at_promise, &evidence(PLAN, &[])).is_empty());
+    let evidence_with_promise = SessionEvidence {
         last_message: Some("<promise>COMPLETE 7f3a</promise>".into()),
         ..evidence(&PLAN.replace("[ ]", "[x]"), &[])
     };
-    for each in [VerifyEach::Tick, VerifyEach::Promise] {
+    for each in [VerifyTiming::AfterTick, VerifyTiming::BeforeCompletion] {
         let mut state = state();
-        (state.nonce, state.options.completion_promise) =
+        (state.promise_code, state.options.completion_promise) =
             ("7f3a".parse().expect("a code"), "COMPLETE".parse().expect("a word"));
-        state.options.verify_each = each;
-        assert_eq!(due(&state, &promises), ["make", "lint", "sh one.sh", "sh three.sh"], "{each:?}");
+        state.options.verify_timing = each;
+        assert_eq!(
+            commands_to_run(&state, &evidence_with_promise),
+            ["make", "lint", "sh one.sh", "sh three.sh"],
+            "{each:?}"
+        );
     }
 }
 
 #[test]
-fn a_tick_is_taken_back_only_for_what_had_passed_and_for_the_items_own_check() {
+fn only_commands_that_had_passed_and_own_checks_revoke_a_tick() {
     let (one, two) = ("one (verify: sh one.sh)".to_owned(), "two".to_owned());
     let both = vec![one.clone(), two];
-    let all = ["make", "lint", "sh one.sh"];
-    for (fails, expected) in [
+    let commands = ["make", "lint", "sh one.sh"];
+    for (failing, expected) in [
         (&[][..], None),
         (&["make"], Some((both.clone(), vec!["make"]))),
-        // It never passed: a suite that the plan makes pass step by step.
+        // A command that never passed, such as a suite that the plan makes pass step by step, revokes nothing.
         (&["lint"], None),
         (&["lint", "make"], Some((both.clone(), vec!["make"]))),
-        // An acceptance check fails until its item is done; it concerns this one alone.
+        // An item's own check fails until the item is done, and affects only this item.
         (&["sh one.sh"], Some((vec![one.clone()], vec!["sh one.sh"]))),
         (&["lint", "sh one.sh"], Some((vec![one.clone()], vec!["sh one.sh"]))),
         (&["make", "sh one.sh"], Some((both, vec!["make", "sh one.sh"]))),
-        // Another item's: it was no part of this session.
+        // The check belongs to an item that this session did not tick.
         (&["sh three.sh"], None),
     ] {
-        let verify: Vec<(&str, bool)> = all
+        let verify: Vec<(&str, bool)> = commands
             .iter()
             .chain(["sh three.sh"].iter())
-            .map(|command| (*command, !fails.contains(command)))
+            .map(|command| (*command, !failing.contains(command)))
             .collect();
         let expected = expected
             .map(|(items, failed)| (items, failed.into_iter().map(str::to_owned).collect::<Vec<_>>()));
-        assert_eq!(taken(&state(), &verify), expected, "{fails:?}");
+        assert_eq!(revoked_ticks(&state(), &verify), expected, "{failing:?}");
         let mut only_at_promise = state();
-        only_at_promise.options.verify_each = VerifyEach::Promise;
-        assert_eq!(taken(&only_at_promise, &verify), None, "{fails:?}");
+        only_at_promise.options.verify_timing = VerifyTiming::BeforeCompletion;
+        assert_eq!(revoked_ticks(&only_at_promise, &verify), None, "{failing:?}");
     }
 }
 
 #[test]
-fn what_a_deadline_cut_off_takes_nothing_back() {
-    let mut cut = evidence(PLAN, &[("make", false)]);
-    cut.verify[0].is_undecided = true;
-    assert_eq!(refused(&state(), &cut), None);
+fn a_command_that_timed_out_revokes_nothing() {
+    let mut cut_off = evidence(PLAN, &[("make", false)]);
+    cut_off.verify_outcomes[0].is_undecided = true;
+    assert_eq!(ticks_to_revoke_for_failed_commands(&state(), &cut_off), None);
 }
 
 #[test]
 fn ticks_of_an_earlier_session_of_the_same_iteration_stay() {
     let mut state = state();
-    state.iteration_record.done_at_start = vec!["zero".into(), "two".into()];
-    let taken = taken(&state, &[("make", false)]).unwrap();
-    assert_eq!(taken.0, ["one (verify: sh one.sh)"]);
+    state.iteration_record.ticked_before_session = vec!["zero".into(), "two".into()];
+    let revoked = revoked_ticks(&state, &[("make", false)]).unwrap();
+    assert_eq!(revoked.0, ["one (verify: sh one.sh)"]);
 }
 
 #[test]
-fn a_check_that_was_added_or_changed_since_does_not_run_and_is_told() {
+fn a_check_that_was_added_or_changed_does_not_run_and_is_reported() {
     let changed = PLAN.replace("sh one.sh", "evil").replace("two\n", "two (verify: sh three.sh)\n");
     let evidence = evidence(&changed, &[]);
-    // Another item's allowed command starts nothing new, and is not this item's either.
-    assert_eq!(commands_due(&state(), &evidence), ["make", "lint"]);
-    let told = not_run(&state(), &evidence);
-    assert_eq!(told.iter().map(|check| check.command.as_str()).collect::<Vec<_>>(), ["evil"]);
+    // An item that names the allowed command of another item neither runs it nor counts as new.
+    assert_eq!(verify_commands_to_run(&state(), &evidence), ["make", "lint"]);
+    let new_checks = checks_not_in_original_plan(&state(), &evidence);
+    assert_eq!(new_checks.iter().map(|check| check.command.as_str()).collect::<Vec<_>>(), ["evil"]);
     let mut not_allowed = state();
     not_allowed.options.plan_checks.clear();
-    assert!(not_run(&not_allowed, &evidence).is_empty(), "the user was told as the run began");
-    assert_eq!(commands_due(&not_allowed, &self::evidence(PLAN, &[])), ["make", "lint"]);
-    // Words added behind an item do not rid it of its check.
+    assert!(
+        checks_not_in_original_plan(&not_allowed, &evidence).is_empty(),
+        "the user was told as the run began"
+    );
+    assert_eq!(verify_commands_to_run(&not_allowed, &self::evidence(PLAN, &[])), ["make", "lint"]);
+    // Text appended to an item does not remove its check.
     let longer = self::evidence(&PLAN.replace("one.sh)", "one.sh) (done in abc123)"), &[]);
-    assert_eq!(commands_due(&state(), &longer), ["make", "lint", "sh one.sh"]);
+    assert_eq!(verify_commands_to_run(&state(), &longer), ["make", "lint", "sh one.sh"]);
 }
 
 #[test]
-fn it_is_known_of_each_command_whether_it_passes_before_a_session_can_break_it() {
+fn only_commands_without_a_known_outcome_run_before_a_session() {
     let mut state = state();
-    assert_eq!(unknown(&state), ["lint"]);
-    state.outcomes.verify_failing = vec!["lint".into()];
-    assert!(unknown(&state).is_empty());
-    state.outcomes = Outcomes::default();
-    state.options.verify_each = VerifyEach::Promise;
-    assert!(unknown(&state).is_empty());
-    (state.options.verify_each, state.options.todo_file) = (VerifyEach::Tick, None);
-    assert!(unknown(&state).is_empty(), "without a plan nothing is ticked");
+    assert_eq!(commands_without_known_outcome(&state), ["lint"]);
+    state.outcomes.failing_verify_commands = vec!["lint".into()];
+    assert!(commands_without_known_outcome(&state).is_empty());
+    state.outcomes = SessionOutcomes::default();
+    state.options.verify_timing = VerifyTiming::BeforeCompletion;
+    assert!(commands_without_known_outcome(&state).is_empty());
+    (state.options.verify_timing, state.options.todo_file) = (VerifyTiming::AfterTick, None);
+    assert!(commands_without_known_outcome(&state).is_empty(), "without a plan nothing is ticked");
 }
 
 #[test]
-fn an_item_whose_tick_was_taken_back_is_open_and_keeps_what_it_took() {
+fn an_item_with_a_revoked_tick_is_open_and_keeps_its_tokens() {
     let mut state = state();
     let (one, two) = ("one (verify: sh one.sh)".to_owned(), "two".to_owned());
     let cost = |tokens| ItemCost { size: None, tokens };
     let measured =
         |item: &str, tokens: Option<u64>| MeasuredItem { item: item.into(), cost: tokens.map(cost) };
-    // The cost of one was not known, and another one was measured after them.
-    state.iteration_record.reckoned =
+    // The cost of `one` was unknown, and `zero` was measured after both.
+    state.iteration_record.measured_items =
         vec![measured(&one, None), measured(&two, Some(200)), measured("zero", Some(300))];
-    state.items.growth = vec![cost(7), cost(200), cost(300)];
+    state.plan_items.item_costs = vec![cost(7), cost(200), cost(300)];
     state.context_checkpoint.item_work = ItemWork {
-        finished: vec!["zero".into(), one.clone(), two.clone()],
+        ticked_items: vec!["zero".into(), one.clone(), two.clone()],
         is_begun: false,
         ..ItemWork::default()
     };
-    let taken = TakenBack { items: vec![one.clone(), two.clone()], ..TakenBack::default() };
+    let revocation = RevertedTicks { items: vec![one.clone(), two.clone()], ..RevertedTicks::default() };
     let todo = TodoList::parse(&PLAN.replace("[x] one", "[ ] one").replace("[x] two", "[ ] two"));
-    take_back(&mut state, &taken, &todo);
-    let once = state.clone();
-    take_back(&mut state, &taken, &todo);
-    assert_eq!(state, once, "done twice");
+    revoke_ticks(&mut state, &revocation, &todo);
+    let state_after_first = state.clone();
+    revoke_ticks(&mut state, &revocation, &todo);
+    assert_eq!(state, state_after_first, "done twice");
     assert_eq!(
-        (state.items.completed_items.as_slice(), state.ticked_now()),
+        (state.plan_items.completed_items.as_slice(), state.items_ticked_in_iteration()),
         (&["zero".to_owned()][..], vec![])
     );
-    assert_eq!(state.items.ever_done, ["zero"], "removed now, it would have vanished");
-    assert!(state.vanished().is_empty());
-    assert_eq!(state.items.growth, [cost(7), cost(300)]);
-    assert_eq!(state.iteration_record.reckoned, [measured("zero", Some(300))]);
-    assert_eq!((state.take_begun(&one), state.take_begun(&two)), (0, 200));
+    assert_eq!(state.plan_items.ever_ticked_items, ["zero"], "removed now, it would have vanished");
+    assert!(state.items_removed_unticked().is_empty());
+    assert_eq!(state.plan_items.item_costs, [cost(7), cost(300)]);
+    assert_eq!(state.iteration_record.measured_items, [measured("zero", Some(300))]);
+    assert_eq!((state.remove_open_item_tokens(&one), state.remove_open_item_tokens(&two)), (0, 200));
     let checkpoint = &state.context_checkpoint;
-    assert_eq!(checkpoint.item_work.finished, ["zero"]);
-    assert!(checkpoint.is_half_done(&one), "{checkpoint:?}");
+    assert_eq!(checkpoint.item_work.ticked_items, ["zero"]);
+    assert!(checkpoint.has_work_on_item(&one), "{checkpoint:?}");
 }
 
 #[test]
-fn what_is_handed_on_of_a_half_done_item_stays_when_another_tick_is_taken_back() {
+fn the_progress_of_a_half_done_item_stays_if_another_tick_is_revoked() {
     let mut state = state();
-    let mine = "three (verify: sh three.sh)";
+    let half_done_item = "three (verify: sh three.sh)";
     state.context_checkpoint = Checkpoint {
-        current_todo_item: mine.into(),
+        current_todo_item: half_done_item.into(),
         progress_on_item: "70%".into(),
-        item_work: ItemWork { finished: vec!["two".into()], ..ItemWork::default() },
+        item_work: ItemWork { ticked_items: vec!["two".into()], ..ItemWork::default() },
         ..Checkpoint::default()
     };
-    let taken = TakenBack { items: vec!["two".into()], ..TakenBack::default() };
-    take_back(&mut state, &taken, &TodoList::parse(&PLAN.replace("[x] two", "[ ] two")));
-    assert!(state.context_checkpoint.is_half_done(mine));
+    let revocation = RevertedTicks { items: vec!["two".into()], ..RevertedTicks::default() };
+    revoke_ticks(&mut state, &revocation, &TodoList::parse(&PLAN.replace("[x] two", "[ ] two")));
+    assert!(state.context_checkpoint.has_work_on_item(half_done_item));
     assert_eq!(state.context_checkpoint.progress_on_item, "70%");
-    assert!(state.context_checkpoint.item_work.finished.is_empty());
+    assert!(state.context_checkpoint.item_work.ticked_items.is_empty());
 }
 
 #[test]
-fn a_command_that_has_passed_stays_known_and_the_time_adds_up() {
+fn a_passed_command_stays_recorded_and_the_seconds_add_up() {
     let mut state = state();
-    note(&mut state, &evidence(PLAN, &[("make", false), ("lint", true)]).verify);
-    note(&mut state, &[]);
-    assert_eq!(state.outcomes.verify_passed, ["make", "lint"]);
-    assert_eq!((state.outcomes.verify_failing, state.spent.verify_seconds), (vec!["make".to_owned()], 8));
-}
-
-/// Before a session only those commands run of which nothing is known.
-#[test]
-fn what_is_known_of_a_command_stays_until_it_has_run_again_and_come_to_its_end() {
-    let mut state = state();
-    state.options.verify = vec!["make".into(), "lint".into()];
-    note(&mut state, &evidence(PLAN, &[("make", false)]).verify);
-    note(&mut state, &evidence(PLAN, &[("lint", false)]).verify);
-    assert_eq!(state.outcomes.verify_failing, ["make", "lint"]);
-    let mut cut = evidence(PLAN, &[("lint", false)]);
-    cut.verify[0].is_undecided = true;
-    state.outcomes.verify_failing = vec!["make".into()];
-    note(&mut state, &cut.verify);
+    record_verify_outcomes(&mut state, &evidence(PLAN, &[("make", false), ("lint", true)]).verify_outcomes);
+    record_verify_outcomes(&mut state, &[]);
+    assert_eq!(state.outcomes.passed_verify_commands, ["make", "lint"]);
     assert_eq!(
-        (unknown(&state), &state.outcomes.verify_failing),
+        (state.outcomes.failing_verify_commands, state.spending.verify_seconds),
+        (vec!["make".to_owned()], 8)
+    );
+}
+
+/// Before a session only the commands without a known outcome run.
+#[test]
+fn the_outcome_of_a_command_stays_until_it_has_finished_again() {
+    let mut state = state();
+    state.options.verify_commands = vec!["make".into(), "lint".into()];
+    record_verify_outcomes(&mut state, &evidence(PLAN, &[("make", false)]).verify_outcomes);
+    record_verify_outcomes(&mut state, &evidence(PLAN, &[("lint", false)]).verify_outcomes);
+    assert_eq!(state.outcomes.failing_verify_commands, ["make", "lint"]);
+    let mut cut_off = evidence(PLAN, &[("lint", false)]);
+    cut_off.verify_outcomes[0].is_undecided = true;
+    state.outcomes.failing_verify_commands = vec!["make".into()];
+    record_verify_outcomes(&mut state, &cut_off.verify_outcomes);
+    assert_eq!(
+        (commands_without_known_outcome(&state), &state.outcomes.failing_verify_commands),
         (vec!["lint".into()], &vec!["make".into()])
     );
-    note(&mut state, &evidence(PLAN, &[("make", true)]).verify);
-    assert!(state.outcomes.verify_failing.is_empty(), "{:?}", state.outcomes.verify_failing);
-    // A command that the run no longer has.
-    state.outcomes.verify_failing = vec!["old".into()];
-    note(&mut state, &evidence(PLAN, &[("make", true)]).verify);
-    assert!(state.outcomes.verify_failing.is_empty());
+    record_verify_outcomes(&mut state, &evidence(PLAN, &[("make", true)]).verify_outcomes);
+    assert!(
+        state.outcomes.failing_verify_commands.is_empty(),
+        "{:?}",
+        state.outcomes.failing_verify_commands
+    );
+    // The run no longer has this command.
+    state.outcomes.failing_verify_commands = vec!["old".into()];
+    record_verify_outcomes(&mut state, &evidence(PLAN, &[("make", true)]).verify_outcomes);
+    assert!(state.outcomes.failing_verify_commands.is_empty());
 }
 
 #[test]
-fn how_each_command_ended_last_is_recorded_with_the_commit_that_it_ran_on() {
+fn the_last_outcome_of_each_command_is_recorded_with_its_commit() {
     let mut state = state();
     let tree =
         |commit: &str, has_uncommitted| VerifiedTree { commit: Some(commit.to_owned()), has_uncommitted };
     record_verify_runs(
         &mut state,
-        &evidence(PLAN, &[("make", true), ("lint", false)]).verify,
+        &evidence(PLAN, &[("make", true), ("lint", false)]).verify_outcomes,
         &tree("a", false),
     );
     state.iteration = 4;
-    let mut later = evidence(PLAN, &[("make", false), ("lint", true), ("dropped", true)]).verify;
-    later[1].is_undecided = true;
-    record_verify_runs(&mut state, &later, &tree("b", true));
-    let known = |state: &RunState| -> Vec<_> {
+    let mut later_outcomes =
+        evidence(PLAN, &[("make", false), ("lint", true), ("dropped", true)]).verify_outcomes;
+    later_outcomes[1].is_undecided = true;
+    record_verify_runs(&mut state, &later_outcomes, &tree("b", true));
+    let recorded_runs = |state: &RunState| -> Vec<_> {
         let runs = state.outcomes.verify_runs.iter();
         runs.map(|run| {
             (
@@ -268,15 +290,15 @@ fn how_each_command_ended_last_is_recorded_with_the_commit_that_it_ran_on() {
         })
         .collect()
     };
-    let run = |command: &str, passed, iteration, commit: &str, dirty| {
-        (command.to_owned(), passed, iteration, commit.to_owned(), dirty)
+    let run = |command: &str, passed, iteration, commit: &str, has_uncommitted| {
+        (command.to_owned(), passed, iteration, commit.to_owned(), has_uncommitted)
     };
     let expected = [
         run("lint", false, 3, "a", false),
         run("make", false, 4, "b", true),
         run("dropped", true, 4, "b", true),
     ];
-    assert_eq!(known(&state), expected, "a command that was cut off keeps what is known of it");
+    assert_eq!(recorded_runs(&state), expected, "a command that was cut off keeps what is known of it");
     record_verify_runs(&mut state, &[], &VerifiedTree::default());
-    assert_eq!(known(&state), expected[..2], "one that the run does not have is forgotten");
+    assert_eq!(recorded_runs(&state), expected[..2], "one that the run does not have is forgotten");
 }

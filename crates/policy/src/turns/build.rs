@@ -1,127 +1,168 @@
-//! A turn from its lines.
+//! Builds the record of a turn from its lines.
 
-use super::{OpenTurn, Record, Returned, TurnMemory, outcome};
+use super::{OpenTurn, ReturnedResult, TurnLogRecord, TurnMemory, outcome};
 use plimsoll_domain::Turn;
-use plimsoll_domain::digest::sha256;
-use plimsoll_domain::log_line::Tokens;
-use plimsoll_domain::text::{clip, json_value};
-use plimsoll_domain::turn::record::Known;
-use plimsoll_domain::turn::{CallOutcome, Failure, ToolCall};
-use plimsoll_protocol::recording::{Content, ToolResult};
+use plimsoll_domain::digest::sha256_hex;
+use plimsoll_domain::log_line::TokenUsage;
+use plimsoll_domain::text::{parse_json_or_null, truncate_end};
+use plimsoll_domain::turn::record::EncodingHints;
+use plimsoll_domain::turn::{ToolCall, ToolCallOutcome, TurnFailure};
 use plimsoll_protocol::transcript::Usage;
+use plimsoll_protocol::transcript_content::{ToolResult, ToolResultContent};
 use serde_json::{Map, Value, json};
 
-/// How much of what came back is in the result, in letters.
-const PREVIEW: usize = 200;
+/// The most characters of a call's result that are copied into the turn's result.
+const MAX_PREVIEW_CHARS: usize = 200;
 
-pub(super) fn turn(number: u64, open: OpenTurn, setting: &Map<String, Value>, memory: TurnMemory) -> Record {
-    let (memory, packed) = match memory {
-        TurnMemory::Whole(memory) => (memory, None),
-        TurnMemory::AsBefore(packed) => (Map::new(), Some(packed)),
+pub(super) fn build_turn_record(
+    number: u64,
+    open_turn: OpenTurn,
+    common_ext: &Map<String, Value>,
+    memory: TurnMemory,
+) -> TurnLogRecord {
+    let (memory, packed_memory) = match memory {
+        TurnMemory::Snapshot(memory) => (memory, None),
+        TurnMemory::SameAsPreviousTurn(packed_memory) => (Map::new(), Some(packed_memory)),
     };
-    let (program, text) = (open.outline.program(), open.outline.text());
-    let failure = outcome::failure(&open, &text);
-    let calls: Vec<ToolCall> = open.outline.calls.iter().map(|call| tool_call(call, &open)).collect();
-    let outcomes: Vec<CallOutcome> = calls.iter().map(call_outcome).collect();
-    let results = outcomes.iter().map(|outcome| outcome.blob.clone()).collect();
-    let known = Known { results, memory: packed, is_as_outlined: true };
-    let prints = open
+    let (program, text) = (open_turn.outline.program(), open_turn.outline.joined_text());
+    let failure = outcome::classify_turn_failure(&open_turn, &text);
+    let calls: Vec<ToolCall> =
+        open_turn.outline.calls.iter().map(|call| build_tool_call(call, &open_turn)).collect();
+    let outcomes: Vec<ToolCallOutcome> = calls.iter().map(build_call_outcome).collect();
+    let results = outcomes.iter().map(|outcome| outcome.full_result_sha256.clone()).collect();
+    let known_facts =
+        EncodingHints { result_hashes: results, memory_json: packed_memory, is_derived_from_response: true };
+    let printed_texts = open_turn
         .outline
         .calls
         .iter()
-        .filter_map(|(id, name, _)| printed(name, &open.results.get(id)?.result))
+        .filter_map(|(id, name, _)| command_output(name, &open_turn.results.get(id)?.result))
         .filter(|text| !text.is_empty())
         .collect();
-    let mut ext = ext(&open, open.outline.reasoning());
-    ext.extend(setting.clone());
-    let message = open.answer.id.clone();
-    let tokens = tokens(&open);
+    let mut ext_fields = build_ext_fields(&open_turn, open_turn.outline.reasoning());
+    ext_fields.extend(common_ext.clone());
+    let message = open_turn.response.id.clone();
+    let tokens = parse_token_usage(&open_turn);
     let reason = failure.as_ref().map(|(reason, _)| *reason);
     let turn = match failure {
         Some((reason, message)) => {
-            let failure = Failure { reason, message, calls: outcomes };
-            Turn::failure(number, open.blocks, program, &failure, prints, calls, memory, ext)
+            let failure = TurnFailure { reason, message, calls: outcomes };
+            Turn::new_failure(
+                number,
+                open_turn.blocks,
+                program,
+                &failure,
+                printed_texts,
+                calls,
+                memory,
+                ext_fields,
+            )
         }
         None => {
             let result = if calls.is_empty() { json!(text) } else { json!(outcomes) };
-            Turn::success(number, open.blocks, program, result, prints, calls, memory, ext)
+            Turn::new_success(
+                number,
+                open_turn.blocks,
+                program,
+                result,
+                printed_texts,
+                calls,
+                memory,
+                ext_fields,
+            )
         }
     };
-    Record::Turn { turn: Box::new(turn), message, tokens, reason, known }
+    TurnLogRecord::Turn {
+        turn: Box::new(turn),
+        message_id: message,
+        tokens,
+        failure_reason: reason,
+        known_facts,
+    }
 }
 
-fn tool_call((id, name, args): &(String, String, Value), open: &OpenTurn) -> ToolCall {
+fn build_tool_call((id, name, args): &(String, String, Value), open_turn: &OpenTurn) -> ToolCall {
     let mut ext = Map::from_iter([("id".to_owned(), json!(id))]);
-    let Some(Returned { result, at }) = open.results.get(id) else {
+    let Some(ReturnedResult { result, returned_at: at }) = open_turn.results.get(id) else {
         ext.insert("ok".to_owned(), json!(false));
         return ToolCall { name: name.clone(), args: args.clone(), result: Value::Null, ext };
     };
-    let is_ok = !result.is_error && !result.denied && !result.stopped && !result.behind.interrupted;
-    let behind = &result.behind;
-    let took =
-        behind.total_duration_ms.or(behind.duration_ms).or_else(|| milliseconds(&open.first_at, at.as_str()));
-    let facts = [
+    let is_ok =
+        !result.is_error && !result.denied && !result.stopped_by_user && !result.tool_use_result.interrupted;
+    let details = &result.tool_use_result;
+    let duration_ms = details
+        .total_duration_ms
+        .or(details.duration_ms)
+        .or_else(|| elapsed_ms(&open_turn.first_line_at, at.as_str()));
+    let optional_fields = [
         ("ok", Some(json!(is_ok))),
-        ("duration_ms", took.map(|took| json!(took))),
-        ("error", (!is_ok).then(|| json!(clip(&result.text(), 500)))),
+        ("duration_ms", duration_ms.map(|duration_ms| json!(duration_ms))),
+        ("error", (!is_ok).then(|| json!(truncate_end(&result.content_as_text(), 500)))),
         ("denied", result.denied.then(|| json!(true))),
-        ("agent_id", behind.agent_id.as_ref().map(|id| json!(id))),
-        ("agent_type", behind.agent_type.as_ref().map(|kind| json!(kind))),
+        ("agent_id", details.agent_id.as_ref().map(|id| json!(id))),
+        ("agent_type", details.agent_type.as_ref().map(|agent_type| json!(agent_type))),
     ];
-    ext.extend(facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    ext.extend(optional_fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
     let result = match &result.content {
-        Some(Content::Read(value)) => value.clone(),
-        Some(Content::Raw(raw)) => json_value(raw.get()),
+        Some(ToolResultContent::Parsed(value)) => value.clone(),
+        Some(ToolResultContent::Raw(raw)) => parse_json_or_null(raw.get()),
         None => Value::Null,
     };
     ToolCall { name: name.clone(), args: args.clone(), result, ext }
 }
 
-fn call_outcome(call: &ToolCall) -> CallOutcome {
+fn build_call_outcome(call: &ToolCall) -> ToolCallOutcome {
     let text = call.result_text();
-    let preview = clip(&text, PREVIEW);
-    let blob = (preview != text).then(|| sha256(&[text.as_bytes()]));
-    CallOutcome { id: call.id().to_owned(), ok: call.is_ok(), preview, blob }
+    let preview = truncate_end(&text, MAX_PREVIEW_CHARS);
+    let blob = (preview != text).then(|| sha256_hex(&[text.as_bytes()]));
+    ToolCallOutcome {
+        id: call.id().to_owned(),
+        has_succeeded: call.is_ok(),
+        preview,
+        full_result_sha256: blob,
+    }
 }
 
-/// What a command printed. A subagent's transcript, and a failed command's line, hold only what the model got.
-fn printed(name: &str, result: &ToolResult) -> Option<String> {
-    let behind = &result.behind;
-    if behind.stdout.is_some() || behind.stderr.is_some() {
-        let parts = [behind.stdout.as_deref(), behind.stderr.as_deref()];
+/// Returns the output of a command. The transcript of a subagent and the line of a failed command have no separate output, so it is
+/// taken from the text that the model received.
+fn command_output(tool_name: &str, result: &ToolResult) -> Option<String> {
+    let details = &result.tool_use_result;
+    if details.stdout.is_some() || details.stderr.is_some() {
+        let parts = [details.stdout.as_deref(), details.stderr.as_deref()];
         let parts: Vec<&str> = parts.into_iter().flatten().filter(|text| !text.is_empty()).collect();
         return Some(parts.join("\n"));
     }
-    let text = (name == "Bash").then(|| result.text())?;
-    let first = text.lines().next().unwrap_or_default();
-    let is_code = first.strip_prefix("Exit code ").is_some_and(|code| code.parse::<i32>().is_ok());
-    if is_code {
-        return Some(text[first.len()..].trim_start_matches('\n').to_owned());
+    let text = (tool_name == "Bash").then(|| result.content_as_text())?;
+    let first_line = text.lines().next().unwrap_or_default();
+    let is_exit_code_line =
+        first_line.strip_prefix("Exit code ").is_some_and(|code| code.parse::<i32>().is_ok());
+    if is_exit_code_line {
+        return Some(text[first_line.len()..].trim_start_matches('\n').to_owned());
     }
-    // The client's message about a call that did not run was not printed by a program.
+    // For a call that did not run the text is a message of the client, not the output of a program.
     (!result.is_error).then_some(text)
 }
 
-fn ext(open: &OpenTurn, reasoning: &str) -> Map<String, Value> {
-    let answer = &open.answer;
-    let usage: Option<Value> = answer.usage.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
-    let facts = [
-        ("message", Some(json!(answer.id))),
-        ("model", answer.model.as_ref().map(|text| json!(text))),
-        ("requested_model", answer.requested_model.as_ref().map(|text| json!(text))),
-        ("stop_reason", answer.stop_reason.as_ref().map(|text| json!(text))),
-        ("request_id", answer.request_id.as_ref().map(|text| json!(text))),
-        ("api_error", answer.api_error.as_ref().map(|text| json!(text))),
+fn build_ext_fields(open_turn: &OpenTurn, reasoning: &str) -> Map<String, Value> {
+    let response = &open_turn.response;
+    let usage: Option<Value> = response.usage.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let optional_fields = [
+        ("message", Some(json!(response.id))),
+        ("model", response.model.as_ref().map(|text| json!(text))),
+        ("requested_model", response.requested_model.as_ref().map(|text| json!(text))),
+        ("stop_reason", response.stop_reason.as_ref().map(|text| json!(text))),
+        ("request_id", response.request_id.as_ref().map(|text| json!(text))),
+        ("api_error", response.api_error.as_ref().map(|text| json!(text))),
         ("reasoning", Some(json!(reasoning))),
-        ("began_at", Some(json!(open.first_at))),
+        ("began_at", Some(json!(open_turn.first_line_at))),
         ("usage", usage),
     ];
-    facts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+    optional_fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
-fn tokens(open: &OpenTurn) -> Option<Tokens> {
-    let usage: Usage = serde_json::from_str(open.answer.usage.as_ref()?.get()).ok()?;
-    Some(Tokens {
+fn parse_token_usage(open_turn: &OpenTurn) -> Option<TokenUsage> {
+    let usage: Usage = serde_json::from_str(open_turn.response.usage.as_ref()?.get()).ok()?;
+    Some(TokenUsage {
         input: usage.input_tokens.unwrap_or(0),
         cache_read: usage.cache_read_input_tokens.unwrap_or(0),
         cache_creation: usage.cache_creation_input_tokens.unwrap_or(0),
@@ -129,8 +170,8 @@ fn tokens(open: &OpenTurn) -> Option<Tokens> {
     })
 }
 
-/// From one moment to another, where both can be read.
-fn milliseconds(from: &str, to: &str) -> Option<u64> {
-    let at = |text: &str| chrono::DateTime::parse_from_rfc3339(text).ok();
-    u64::try_from((at(to)? - at(from)?).num_milliseconds()).ok()
+/// Returns the milliseconds between two times in RFC 3339. Returns `None` if one cannot be parsed or if the second is earlier.
+fn elapsed_ms(start: &str, end: &str) -> Option<u64> {
+    let parse_time = |text: &str| chrono::DateTime::parse_from_rfc3339(text).ok();
+    u64::try_from((parse_time(end)? - parse_time(start)?).num_milliseconds()).ok()
 }

@@ -1,203 +1,259 @@
-//! Lines in every order in which a client may write them.
+//! Feeds lines in every order in which a client may write them.
 #![expect(clippy::needless_pass_by_value, reason = "`json!` makes values")]
 
-use super::{AssembledRecord, Assembler, EndOfInput, Record, Remembered, TurnMemory};
+use super::{AssembledRecord, EndOfInput, MemoryLookup, TurnAssembler, TurnLogRecord, TurnMemory};
 
-const NONE: Remembered<'static> = Remembered(&|_| TurnMemory::Whole(Map::new()));
-use plimsoll_protocol::recording::TranscriptLine;
+const NONE: MemoryLookup<'static> = MemoryLookup(&|_| TurnMemory::Snapshot(Map::new()));
+use plimsoll_protocol::transcript_content::TranscriptLine;
 use serde_json::{Map, Value, json};
 
 const AT: &str = "2026-01-07T12:00:00Z";
 
-/// A line of a response: message, stop reason (empty: none), its block.
-fn says(id: &str, stop: &str, block: Value) -> Value {
+/// Returns a line of a response with one block; an empty stop reason stands for none.
+fn response_line(id: &str, stop: &str, block: Value) -> Value {
     let stop = if stop.is_empty() { Value::Null } else { json!(stop) };
     json!({"type": "assistant", "timestamp": AT,
         "message": {"id": id, "stop_reason": stop, "content": [block], "usage": {"output_tokens": 1}}})
 }
 
-fn text(id: &str, stop: &str) -> Value {
-    says(id, stop, json!({"type": "text", "text": "words"}))
+fn text_line(id: &str, stop: &str) -> Value {
+    response_line(id, stop, json!({"type": "text", "text": "words"}))
 }
 
-fn call(id: &str, stop: &str, call: &str) -> Value {
-    says(id, stop, json!({"type": "tool_use", "id": call, "name": "Bash", "input": {"command": call}}))
+fn call_line(id: &str, stop: &str, call_id: &str) -> Value {
+    response_line(
+        id,
+        stop,
+        json!({"type": "tool_use", "id": call_id, "name": "Bash", "input": {"command": call_id}}),
+    )
 }
 
-fn back(call: &str) -> Value {
-    let block = json!({"type": "tool_result", "tool_use_id": call, "content": "out"});
+fn result_line(call_id: &str) -> Value {
+    let block = json!({"type": "tool_result", "tool_use_id": call_id, "content": "out"});
     json!({"type": "user", "timestamp": AT, "message": {"content": [block]}})
 }
 
-/// A result with these fields of its line and block.
-fn failed(call: &str, words: &str, line: Value) -> Value {
-    let block = json!({"type": "tool_result", "tool_use_id": call, "content": words, "is_error": true});
-    let mut all = json!({"type": "user", "timestamp": AT, "message": {"content": [block]}});
-    all.as_object_mut().unwrap().extend(line.as_object().unwrap().clone());
-    all
+/// Returns the line of a failed result, with additional fields.
+fn failed_result_line(call_id: &str, message: &str, line_fields: Value) -> Value {
+    let block = json!({"type": "tool_result", "tool_use_id": call_id, "content": message, "is_error": true});
+    let mut transcript_line = json!({"type": "user", "timestamp": AT, "message": {"content": [block]}});
+    transcript_line.as_object_mut().unwrap().extend(line_fields.as_object().unwrap().clone());
+    transcript_line
 }
 
-fn prompt(text: &str) -> Value {
+fn prompt_line(text: &str) -> Value {
     json!({"type": "user", "timestamp": AT, "message": {"content": text}})
 }
 
-fn context() -> Value {
+fn context_line() -> Value {
     json!({"type": "attachment", "timestamp": AT, "attachment": {"type": "date"}, "rendered": [{"content": "x"}]})
 }
 
-fn other() -> Value {
+fn other_line() -> Value {
     json!({"type": "last-prompt"})
 }
 
-/// `1 m1 2/1 ok` is turn 1 of message m1 with two blocks and one result; events are their words.
-fn word(made: &AssembledRecord) -> String {
-    match &made.what {
-        Record::Event { kind, .. } => kind.word().to_owned(),
-        Record::Turn { turn, message, reason, .. } => {
-            let back = turn.tool_calls().iter().filter(|call| !call.result.is_null()).count();
-            let reason = reason.map_or("ok", plimsoll_domain::turn::Reason::word);
-            format!("{} {message} {}/{back} {reason}", turn.number(), turn.raw_response().len())
+/// Renders a record: `1 m1 2/1 ok` is turn 1 of message m1 with two blocks and one result; an event is its kind.
+fn render_record(record: &AssembledRecord) -> String {
+    match &record.record {
+        TurnLogRecord::Event { kind, .. } => kind.display_name().to_owned(),
+        TurnLogRecord::Turn { turn, message_id: message, failure_reason: reason, .. } => {
+            let returned_count = turn.tool_calls().iter().filter(|call| !call.result.is_null()).count();
+            let reason = reason.map_or("ok", plimsoll_domain::turn::FailureReason::as_str);
+            format!("{} {message} {}/{returned_count} {reason}", turn.number(), turn.raw_response().len())
         }
     }
 }
 
-fn feed(assembler: &mut Assembler<'_>, lines: &[Value]) -> Vec<AssembledRecord> {
-    let mut made = Vec::new();
-    let mut to = assembler.read();
+fn feed_lines(assembler: &mut TurnAssembler<'_>, lines: &[Value]) -> Vec<AssembledRecord> {
+    let mut records = Vec::new();
+    let mut end_offset = assembler.read_offset();
     for line in lines {
-        to += 10;
-        assembler.feed(TranscriptLine::parse(line.to_string().as_bytes()), to);
-        made.extend(assembler.take());
+        end_offset += 10;
+        assembler.feed_line(TranscriptLine::parse(line.to_string().as_bytes()), end_offset);
+        records.extend(assembler.take_finished_records());
     }
-    made
+    records
 }
 
-fn check(lines: &[Value], closing: EndOfInput<'_>, expected: &[&str]) -> Vec<AssembledRecord> {
-    let mut assembler = Assembler::after(0, "", 0, Map::new(), NONE);
-    let mut made = feed(&mut assembler, lines);
-    assembler.settle(closing);
-    made.extend(assembler.take());
-    assert_eq!(made.iter().map(word).collect::<Vec<_>>(), expected);
-    let reads: Vec<u64> = made.iter().map(|made| made.read).collect();
-    assert!(reads.is_sorted() && reads.iter().all(|read| *read <= assembler.read()), "{reads:?}");
-    // Cut anywhere and read on from what is safe, as a log does: nothing is lost, nothing comes twice.
+fn assert_records(lines: &[Value], closing: EndOfInput<'_>, expected: &[&str]) -> Vec<AssembledRecord> {
+    let mut assembler = TurnAssembler::resume_after_turn(0, "", 0, Map::new(), NONE);
+    let mut records = feed_lines(&mut assembler, lines);
+    assembler.finish_input(closing);
+    records.extend(assembler.take_finished_records());
+    assert_eq!(records.iter().map(render_record).collect::<Vec<_>>(), expected);
+    let reads: Vec<u64> = records.iter().map(|record| record.read_offset).collect();
+    assert!(reads.is_sorted() && reads.iter().all(|read| *read <= assembler.read_offset()), "{reads:?}");
+    // Stopping after any line and continuing from the last record, as the log does, loses and repeats nothing.
     for cut in 0..lines.len() {
-        assert_eq!(in_two(lines, cut, closing), expected, "cut after {cut} lines");
+        assert_eq!(assemble_in_two_parts(lines, cut, closing), expected, "cut after {cut} lines");
     }
-    made
+    records
 }
 
-fn in_two(lines: &[Value], cut: usize, closing: EndOfInput<'_>) -> Vec<String> {
-    let mut first = Assembler::after(0, "", 0, Map::new(), NONE);
-    let mut made = feed(&mut first, &lines[..cut]);
-    let (mut read, mut number, mut message) = (0, 0, String::new());
-    for made in &made {
-        read = made.read;
-        if let Record::Turn { turn, message: id, .. } = &made.what {
-            (number, message) = (turn.number(), id.clone());
+fn assemble_in_two_parts(lines: &[Value], cut: usize, closing: EndOfInput<'_>) -> Vec<String> {
+    let mut first = TurnAssembler::resume_after_turn(0, "", 0, Map::new(), NONE);
+    let mut records = feed_lines(&mut first, &lines[..cut]);
+    let (mut read_offset, mut turn_number, mut message_id) = (0, 0, String::new());
+    for record in &records {
+        read_offset = record.read_offset;
+        if let TurnLogRecord::Turn { turn, message_id: id, .. } = &record.record {
+            (turn_number, message_id) = (turn.number(), id.clone());
         }
     }
-    let mut second = Assembler::after(number, &message, read, Map::new(), NONE);
-    made.extend(feed(&mut second, &lines[usize::try_from(read / 10).unwrap()..]));
-    second.settle(closing);
-    made.extend(second.take());
-    made.iter().map(word).collect()
+    let mut second =
+        TurnAssembler::resume_after_turn(turn_number, &message_id, read_offset, Map::new(), NONE);
+    records.extend(feed_lines(&mut second, &lines[usize::try_from(read_offset / 10).unwrap()..]));
+    second.finish_input(closing);
+    records.extend(second.take_finished_records());
+    records.iter().map(render_record).collect()
 }
 
-const OPEN: EndOfInput<'_> = EndOfInput::Open;
-const OVER: EndOfInput<'_> = EndOfInput::Over;
+const MORE_MAY_FOLLOW: EndOfInput<'_> = EndOfInput::MoreMayFollow;
+const COMPLETE: EndOfInput<'_> = EndOfInput::Complete;
 
 #[test]
-fn the_lines_of_one_message_are_one_turn_in_whatever_order_they_come() {
+fn the_lines_of_one_message_form_one_turn_in_any_order() {
     let tool = "tool_use";
-    check(&[text("m1", "end_turn")], OPEN, &[]);
-    check(&[text("m1", "end_turn")], OVER, &["1 m1 1/0 ok"]);
-    check(&[text("m1", "end_turn"), other()], OPEN, &["1 m1 1/0 ok"]);
-    let plain = [text("m1", tool), call("m1", tool, "a"), call("m1", tool, "b"), back("b"), back("a")];
-    check(&plain, OPEN, &[]);
-    check(&plain, EndOfInput::Batch(&["a", "b"]), &["1 m1 3/2 ok"]);
-    check(&plain[..4], EndOfInput::Batch(&["a", "b"]), &[]);
-    check(&plain[..4], OVER, &["1 m1 3/1 abandoned"]);
-    // A result before a later block of its message.
-    let early = [call("m1", tool, "a"), back("a"), call("m1", tool, "b"), back("b"), other()];
-    check(&early, OPEN, &["1 m1 2/2 ok"]);
-    // A line without an end says nothing about later calls.
-    check(&[text("m1", tool), other(), call("m1", tool, "a"), back("a"), other()], OPEN, &["1 m1 2/1 ok"]);
-    check(&[text("m1", "end_turn"), text("m2", "end_turn")], OVER, &["1 m1 1/0 ok", "2 m2 1/0 ok"]);
+    assert_records(&[text_line("m1", "end_turn")], MORE_MAY_FOLLOW, &[]);
+    assert_records(&[text_line("m1", "end_turn")], COMPLETE, &["1 m1 1/0 ok"]);
+    assert_records(&[text_line("m1", "end_turn"), other_line()], MORE_MAY_FOLLOW, &["1 m1 1/0 ok"]);
+    let two_calls = [
+        text_line("m1", tool),
+        call_line("m1", tool, "a"),
+        call_line("m1", tool, "b"),
+        result_line("b"),
+        result_line("a"),
+    ];
+    assert_records(&two_calls, MORE_MAY_FOLLOW, &[]);
+    assert_records(&two_calls, EndOfInput::BatchReturned(&["a", "b"]), &["1 m1 3/2 ok"]);
+    assert_records(&two_calls[..4], EndOfInput::BatchReturned(&["a", "b"]), &[]);
+    assert_records(&two_calls[..4], COMPLETE, &["1 m1 3/1 abandoned"]);
+    // A result is written before a later block of its message.
+    let early_result = [
+        call_line("m1", tool, "a"),
+        result_line("a"),
+        call_line("m1", tool, "b"),
+        result_line("b"),
+        other_line(),
+    ];
+    assert_records(&early_result, MORE_MAY_FOLLOW, &["1 m1 2/2 ok"]);
+    // Another line between a response that stopped for a tool and its call does not close the turn.
+    assert_records(
+        &[text_line("m1", tool), other_line(), call_line("m1", tool, "a"), result_line("a"), other_line()],
+        MORE_MAY_FOLLOW,
+        &["1 m1 2/1 ok"],
+    );
+    assert_records(
+        &[text_line("m1", "end_turn"), text_line("m2", "end_turn")],
+        COMPLETE,
+        &["1 m1 1/0 ok", "2 m2 1/0 ok"],
+    );
 }
 
 #[test]
 fn events_come_after_the_turn_that_was_open_when_they_were_written() {
     let tool = "tool_use";
-    let lines =
-        [prompt("go"), call("m1", tool, "a"), context(), prompt("more"), back("a"), text("m2", "end_turn")];
-    check(&lines, OVER, &["prompt", "1 m1 1/1 ok", "context", "prompt", "2 m2 1/0 ok"]);
-    check(&[text("m1", "end_turn"), prompt("more")], OPEN, &["1 m1 1/0 ok", "prompt"]);
+    let lines = [
+        prompt_line("go"),
+        call_line("m1", tool, "a"),
+        context_line(),
+        prompt_line("more"),
+        result_line("a"),
+        text_line("m2", "end_turn"),
+    ];
+    assert_records(&lines, COMPLETE, &["prompt", "1 m1 1/1 ok", "context", "prompt", "2 m2 1/0 ok"]);
+    assert_records(
+        &[text_line("m1", "end_turn"), prompt_line("more")],
+        MORE_MAY_FOLLOW,
+        &["1 m1 1/0 ok", "prompt"],
+    );
 }
 
 #[test]
-fn what_comes_after_its_turn_was_closed_is_kept_and_changes_nothing() {
-    let late = [text("m1", "end_turn"), other(), text("m1", "end_turn"), text("m2", "end_turn")];
-    check(&late, OVER, &["1 m1 1/0 ok", "late words", "2 m2 1/0 ok"]);
-    let later = [call("m1", "tool_use", "a"), text("m2", "end_turn"), back("a")];
-    check(&later, OVER, &["1 m1 1/0 abandoned", "2 m2 1/0 ok", "late words"]);
-    check(&[back("unknown")], OVER, &["late words"]);
+fn a_line_after_its_turn_was_closed_becomes_a_late_record() {
+    let late =
+        [text_line("m1", "end_turn"), other_line(), text_line("m1", "end_turn"), text_line("m2", "end_turn")];
+    assert_records(&late, COMPLETE, &["1 m1 1/0 ok", "late words", "2 m2 1/0 ok"]);
+    let later = [call_line("m1", "tool_use", "a"), text_line("m2", "end_turn"), result_line("a")];
+    assert_records(&later, COMPLETE, &["1 m1 1/0 abandoned", "2 m2 1/0 ok", "late words"]);
+    assert_records(&[result_line("unknown")], COMPLETE, &["late words"]);
 }
 
-/// Only within one reading: the log remembers the last message of a stream, not those before.
+/// Holds only within one pass: the log stores the last message of a stream, not earlier ones.
 #[test]
-fn a_late_line_neither_makes_a_second_turn_of_its_message_nor_ends_another() {
-    let lines =
-        [text("m1", "end_turn"), call("m2", "tool_use", "a"), text("m1", "end_turn"), back("a"), other()];
-    let mut assembler = Assembler::after(0, "", 0, Map::new(), NONE);
-    let made = feed(&mut assembler, &lines);
-    assert_eq!(made.iter().map(word).collect::<Vec<_>>(), ["1 m1 1/0 ok", "2 m2 1/1 ok", "late words"]);
+fn a_late_line_neither_starts_a_second_turn_nor_closes_the_open_one() {
+    let lines = [
+        text_line("m1", "end_turn"),
+        call_line("m2", "tool_use", "a"),
+        text_line("m1", "end_turn"),
+        result_line("a"),
+        other_line(),
+    ];
+    let mut assembler = TurnAssembler::resume_after_turn(0, "", 0, Map::new(), NONE);
+    let records = feed_lines(&mut assembler, &lines);
+    assert_eq!(
+        records.iter().map(render_record).collect::<Vec<_>>(),
+        ["1 m1 1/0 ok", "2 m2 1/1 ok", "late words"]
+    );
 }
 
 #[test]
 fn the_last_usage_wins_and_counts_once() {
-    let with = |mut line: Value, input: u64, output: u64| {
+    let with_usage = |mut line: Value, input: u64, output: u64| {
         line["message"]["usage"] = json!({
             "input_tokens": input, "output_tokens": output, "cache_read_input_tokens": 7,
             "cache_creation_input_tokens": null,
         });
         line
     };
-    let lines = [with(text("m1", ""), 5, 1), with(text("m1", ""), 5, 2), with(text("m1", "end_turn"), 6, 30)];
-    let made = check(&lines, OVER, &["1 m1 3/0 ok"]);
-    let Record::Turn { tokens: Some(tokens), turn, .. } = &made[0].what else { panic!("{made:?}") };
-    assert_eq!((tokens.sent(), tokens.output, tokens.cache_creation), (13, 30, 0));
+    let lines = [
+        with_usage(text_line("m1", ""), 5, 1),
+        with_usage(text_line("m1", ""), 5, 2),
+        with_usage(text_line("m1", "end_turn"), 6, 30),
+    ];
+    let records = assert_records(&lines, COMPLETE, &["1 m1 3/0 ok"]);
+    let TurnLogRecord::Turn { tokens: Some(tokens), turn, .. } = &records[0].record else {
+        panic!("{records:?}")
+    };
+    assert_eq!((tokens.total_input(), tokens.output, tokens.cache_creation), (13, 30, 0));
     assert_eq!(turn.ext()["usage"]["output_tokens"], 30);
 }
 
 #[test]
-fn a_client_that_gives_no_stop_reason_closes_a_turn_with_the_next() {
-    let lines = [call("m1", "", "a"), back("a"), prompt("more"), text("m2", "")];
-    check(&lines, OPEN, &["1 m1 1/1 ok", "prompt"]);
-    check(&lines, OVER, &["1 m1 1/1 ok", "prompt", "2 m2 1/0 ok"]);
+fn without_a_stop_reason_the_next_message_closes_a_turn() {
+    let lines = [call_line("m1", "", "a"), result_line("a"), prompt_line("more"), text_line("m2", "")];
+    assert_records(&lines, MORE_MAY_FOLLOW, &["1 m1 1/1 ok", "prompt"]);
+    assert_records(&lines, COMPLETE, &["1 m1 1/1 ok", "prompt", "2 m2 1/0 ok"]);
 }
 
 #[test]
-fn how_it_went_is_told_by_the_client_s_words() {
+fn the_failure_reason_is_recognized_by_the_clients_message() {
     let refusal = "The user doesn't want to proceed with this tool use. The tool use was rejected";
     let rejected = |source: &str| json!({"permissionDecision": {"decision": "reject", "source": source}});
     let by_person = json!({"toolDenialKind": "user-rejected"});
     let before = json!({"toolDenialKind": "user-rejected", "toolDenialBeforeRun": true});
     let cases = [
-        (failed("a", "Exit code 1", json!({})), "tool_error"),
-        (failed("a", "Claude requested permissions to write to x", rejected("config")), "tool_denied"),
-        (failed("a", "PreToolUse:Bash hook error: no", rejected("hook")), "hook_blocked"),
-        (failed("a", "PreToolUse:Bash hook error: no", json!({})), "hook_blocked"),
-        (failed("a", "Error: No such tool available: X", json!({})), "unknown_tool"),
-        (failed("a", "InputValidationError: Read failed", json!({})), "parse_error"),
-        (failed("a", refusal, before), "tool_denied"),
-        (failed("a", refusal, json!({})), "tool_denied"),
-        (failed("a", refusal, by_person), "interrupted"),
-        (failed("a", "", json!({"toolUseResult": {"stdout": "half", "interrupted": true}})), "interrupted"),
+        (failed_result_line("a", "Exit code 1", json!({})), "tool_error"),
+        (
+            failed_result_line("a", "Claude requested permissions to write to x", rejected("config")),
+            "tool_denied",
+        ),
+        (failed_result_line("a", "PreToolUse:Bash hook error: no", rejected("hook")), "hook_blocked"),
+        (failed_result_line("a", "PreToolUse:Bash hook error: no", json!({})), "hook_blocked"),
+        (failed_result_line("a", "Error: No such tool available: X", json!({})), "unknown_tool"),
+        (failed_result_line("a", "InputValidationError: Read failed", json!({})), "parse_error"),
+        (failed_result_line("a", refusal, before), "tool_denied"),
+        (failed_result_line("a", refusal, json!({})), "tool_denied"),
+        (failed_result_line("a", refusal, by_person), "interrupted"),
+        (
+            failed_result_line("a", "", json!({"toolUseResult": {"stdout": "half", "interrupted": true}})),
+            "interrupted",
+        ),
     ];
     for (result, reason) in cases {
-        let lines = [call("m1", "tool_use", "a"), result, other()];
-        check(&lines, OPEN, &[&format!("1 m1 1/1 {reason}")]);
+        let lines = [call_line("m1", "tool_use", "a"), result, other_line()];
+        assert_records(&lines, MORE_MAY_FOLLOW, &[&format!("1 m1 1/1 {reason}")]);
     }
     for (stop, reason) in [
         ("max_tokens", "max_tokens"),
@@ -207,45 +263,58 @@ fn how_it_went_is_told_by_the_client_s_words() {
         ("model_context_window_exceeded", "max_tokens"),
         ("of_a_later_time", "api_error"),
     ] {
-        check(&[text("m1", stop), other()], OPEN, &[&format!("1 m1 1/0 {reason}")]);
+        assert_records(
+            &[text_line("m1", stop), other_line()],
+            MORE_MAY_FOLLOW,
+            &[&format!("1 m1 1/0 {reason}")],
+        );
     }
-    let stopped = [call("m1", "tool_use", "a"), prompt("[Request interrupted by user for tool use]")];
-    check(&stopped, OVER, &["1 m1 1/0 interrupted", "prompt"]);
-    let mut beginning = text("m1", "");
-    beginning["isAbortedMidStream"] = json!(true);
-    let stopped = [beginning, prompt("[Request interrupted by user]")];
-    check(&stopped, OPEN, &["1 m1 1/0 interrupted", "prompt"]);
+    let stopped =
+        [call_line("m1", "tool_use", "a"), prompt_line("[Request interrupted by user for tool use]")];
+    assert_records(&stopped, COMPLETE, &["1 m1 1/0 interrupted", "prompt"]);
+    let mut aborted = text_line("m1", "");
+    aborted["isAbortedMidStream"] = json!(true);
+    let stopped = [aborted, prompt_line("[Request interrupted by user]")];
+    assert_records(&stopped, MORE_MAY_FOLLOW, &["1 m1 1/0 interrupted", "prompt"]);
 }
 
 #[test]
-fn an_error_of_the_api_is_a_failed_turn() {
-    let mut line = text("m1", "stop_sequence");
+fn an_api_error_is_a_failed_turn() {
+    let mut line = text_line("m1", "stop_sequence");
     line["isApiErrorMessage"] = json!(true);
     line["error"] = json!("server_error");
-    let made = check(&[line, other()], OPEN, &["1 m1 1/0 api_error"]);
-    let Record::Turn { turn, .. } = &made[0].what else { panic!("{made:?}") };
-    assert_eq!(turn.failure_of().map(|failure| failure.message).as_deref(), Some("words"));
+    let records = assert_records(&[line, other_line()], MORE_MAY_FOLLOW, &["1 m1 1/0 api_error"]);
+    let TurnLogRecord::Turn { turn, .. } = &records[0].record else { panic!("{records:?}") };
+    assert_eq!(turn.parsed_failure().map(|failure| failure.message).as_deref(), Some("words"));
 }
 
 #[test]
-fn a_tool_that_runs_at_the_api_has_returned_within_its_message() {
-    let asked = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}});
-    let came =
+fn the_result_of_a_server_tool_is_in_its_message() {
+    let call = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}});
+    let result =
         |content: Value| json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": content});
     let error = json!({"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"});
     for (content, word) in [(json!([{"type": "text", "text": "found"}]), "ok"), (error, "tool_error")] {
-        let lines = [says("m1", "end_turn", asked.clone()), says("m1", "end_turn", came(content)), other()];
-        check(&lines, OPEN, &[&format!("1 m1 2/1 {word}")]);
+        let lines = [
+            response_line("m1", "end_turn", call.clone()),
+            response_line("m1", "end_turn", result(content)),
+            other_line(),
+        ];
+        assert_records(&lines, MORE_MAY_FOLLOW, &[&format!("1 m1 2/1 {word}")]);
     }
 }
 
 #[test]
-fn arc_010_reasoning_is_claimed_only_as_far_as_it_is_there() {
-    let thinks = |words: &str| json!({"type": "thinking", "thinking": words, "signature": "s"});
+fn arc_010_the_turn_states_how_much_reasoning_it_contains() {
+    let thinking = |words: &str| json!({"type": "thinking", "thinking": words, "signature": "s"});
     let redacted = json!({"type": "redacted_thinking", "data": "x"});
-    for (block, word) in [(thinks("I think."), "full"), (thinks(""), "omitted"), (redacted, "redacted")] {
-        let made = check(&[says("m1", "", block), text("m1", "end_turn")], OVER, &["1 m1 2/0 ok"]);
-        let Record::Turn { turn, .. } = &made[0].what else { panic!("{made:?}") };
+    for (block, word) in [(thinking("I think."), "full"), (thinking(""), "omitted"), (redacted, "redacted")] {
+        let records = assert_records(
+            &[response_line("m1", "", block), text_line("m1", "end_turn")],
+            COMPLETE,
+            &["1 m1 2/0 ok"],
+        );
+        let TurnLogRecord::Turn { turn, .. } = &records[0].record else { panic!("{records:?}") };
         assert_eq!(turn.ext()["reasoning"], word);
     }
 }

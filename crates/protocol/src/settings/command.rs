@@ -1,85 +1,89 @@
-//! What a settings file's command runs: which program, and how a shell must be given it.
+//! Commands in settings files: which program one runs, and how to quote it for a shell.
 
-use super::PROGRAMS;
+use super::PROGRAM_NAMES;
 
-/// The last word of a guarded command, by which the program knows that its entry is one for everybody.
-pub const GUARDED: &str = "--guarded";
+/// The last argument of a guarded command. It tells the program that its entry is in a shared project file.
+pub const GUARDED_FLAG: &str = "--guarded";
 
-/// Where programs are that a client without the user's shell (an editor, a desktop) does not look: the plugin's entries look there,
-/// too, and yield to these.
-const PLACES: &str = r#"PATH="${PATH:+$PATH:}$HOME/.local/bin:$HOME/.cargo/bin""#;
+/// Extends PATH with the usual folders of our programs, because a client that an editor or desktop started lacks the
+/// user's shell setup. The plugin's entries also look there, and give way to these commands.
+const PATH_ASSIGNMENT: &str = r#"PATH="${PATH:+$PATH:}$HOME/.local/bin:$HOME/.cargo/bin""#;
 
-/// A command for a project's settings, which everybody reads: where the program is not installed, nothing happens. The
-/// client hands it to a shell.
-pub(super) fn guarded(program: &str, arguments: &[String]) -> String {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).chain([GUARDED]).collect();
-    format!("{PLACES}; command -v {program} >/dev/null || exit 0; exec {program} {}", words.join(" "))
+/// Returns a command for shared project settings, which does nothing where the program is not installed. The client
+/// passes it to a shell.
+pub(super) fn guarded_command(program: &str, arguments: &[String]) -> String {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).chain([GUARDED_FLAG]).collect();
+    format!(
+        "{PATH_ASSIGNMENT}; command -v {program} >/dev/null || exit 0; exec {program} {}",
+        words.join(" ")
+    )
 }
 
-/// The program and its arguments, if this is exactly a command as [`guarded`] writes it.
-pub(super) fn of_guarded(command: &str) -> Option<(&str, Vec<String>)> {
-    let program = command.strip_prefix(PLACES)?.strip_prefix("; command -v ")?.split(' ').next()?;
+/// Returns the program and its arguments if this is exactly a command that [`guarded`] writes.
+pub(super) fn parse_guarded_command(command: &str) -> Option<(&str, Vec<String>)> {
+    let program = command.strip_prefix(PATH_ASSIGNMENT)?.strip_prefix("; command -v ")?.split(' ').next()?;
     let arguments = command.rsplit_once("; exec ")?.1.split(' ').skip(1);
     let mut arguments: Vec<String> = arguments.map(str::to_owned).collect();
     arguments.pop();
-    let is_plain = |word: &String| quoted(word) == *word;
-    let is_ours = PROGRAMS.contains(&program) && arguments.iter().all(is_plain);
-    (is_ours && guarded(program, &arguments) == command).then_some((program, arguments))
+    let is_plain = |word: &String| shell_quote(word) == *word;
+    let is_ours = PROGRAM_NAMES.contains(&program) && arguments.iter().all(is_plain);
+    (is_ours && guarded_command(program, &arguments) == command).then_some((program, arguments))
 }
 
-/// A command is ours if it runs one of our programs, in any folder; not if it merely mentions one.
-pub(super) fn is_ours(command: &str, exec_form: bool) -> bool {
-    PROGRAMS.contains(&program_of(command, exec_form).as_str())
+/// Returns true if the command runs one of our programs, in any folder. A command that only mentions one does not
+/// count.
+pub(super) fn runs_our_program(command: &str, is_exec_form: bool) -> bool {
+    PROGRAM_NAMES.contains(&program_name(command, is_exec_form).as_str())
 }
 
-/// True for a command that runs one of our programs, with or without a shell.
-pub fn starts_ours(command: &str) -> bool {
-    is_ours(command, true) || is_ours(command, false)
+/// Returns true if the command runs one of our programs, in exec form or through a shell.
+pub fn runs_our_program_in_any_form(command: &str) -> bool {
+    runs_our_program(command, true) || runs_our_program(command, false)
 }
 
-pub(super) fn program_of(command: &str, exec_form: bool) -> String {
-    if let Some((program, _)) = of_guarded(command) {
+pub(super) fn program_name(command: &str, is_exec_form: bool) -> String {
+    if let Some((program, _)) = parse_guarded_command(command) {
         return program.to_owned();
     }
-    let path = if exec_form { first_word_or_whole(command) } else { first_word(command) };
+    let path = if is_exec_form { command_executable(command) } else { first_shell_word(command) };
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// What a command starts. In exec form the whole text is a path, spaces and all; where the user left arguments in it, its
-/// first word.
-pub(super) fn first_word_or_whole(command: &str) -> String {
-    if let Some((program, _)) = of_guarded(command) {
+/// Returns the executable of a command. In exec form the whole text is a path, which may contain spaces; if the user
+/// left arguments in it, its first word counts.
+pub(super) fn command_executable(command: &str) -> String {
+    if let Some((program, _)) = parse_guarded_command(command) {
         return program.to_owned();
     }
-    let whole = command.trim();
-    if whole.starts_with('\'') || whole.starts_with('"') || !whole.starts_with('/') {
-        return first_word(whole);
+    let trimmed = command.trim();
+    if trimmed.starts_with('\'') || trimmed.starts_with('"') || !trimmed.starts_with('/') {
+        return first_shell_word(trimmed);
     }
-    let last = whole.rsplit('/').next().unwrap_or_default();
-    if PROGRAMS.contains(&last) { whole.to_owned() } else { first_word(whole) }
+    let file_name = trimmed.rsplit('/').next().unwrap_or_default();
+    if PROGRAM_NAMES.contains(&file_name) { trimmed.to_owned() } else { first_shell_word(trimmed) }
 }
 
-/// The first word as a shell reads it, quotes and backslashes resolved.
-pub(super) fn first_word(command: &str) -> String {
+/// Returns the first word as a shell reads it, with quotes and backslashes resolved.
+pub(super) fn first_shell_word(command: &str) -> String {
     let mut word = String::new();
     let mut quote = None;
     let mut characters = command.trim_start().chars();
-    while let Some(next) = characters.next() {
-        match (quote, next) {
-            (None, mark @ ('\'' | '"')) => quote = Some(mark),
-            (Some(open), character) if open == character => quote = None,
+    while let Some(current) = characters.next() {
+        match (quote, current) {
+            (None, quote_mark @ ('\'' | '"')) => quote = Some(quote_mark),
+            (Some(opening_quote), character) if opening_quote == character => quote = None,
             (None | Some('"'), '\\') => word.extend(characters.next()),
             (None, character) if character.is_whitespace() => break,
-            _ => word.push(next),
+            _ => word.push(current),
         }
     }
     word
 }
 
-/// A word as a shell must be given it.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+/// Quotes a word for a shell if necessary.
+pub fn shell_quote(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
@@ -91,25 +95,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_we_write_counts_as_guarded() {
+    fn only_commands_that_we_write_count_as_guarded() {
         for arguments in [vec![], vec!["memory".to_owned()], vec!["part-2".to_owned()]] {
-            let command = guarded("plimsoll-memory", &arguments);
-            assert_eq!(of_guarded(&command), Some(("plimsoll-memory", arguments)));
-            assert!(is_ours(&command, false));
-            assert_eq!(first_word_or_whole(&command), "plimsoll-memory");
+            let command = guarded_command("plimsoll-memory", &arguments);
+            assert_eq!(parse_guarded_command(&command), Some(("plimsoll-memory", arguments)));
+            assert!(runs_our_program(&command, false));
+            assert_eq!(command_executable(&command), "plimsoll-memory");
         }
-        let ours = guarded("plimsoll-stop-gate", &[]);
-        for other in [
-            ours.replace("plimsoll-stop-gate", "plimsoll-stop"),
-            ours.replace("exec plimsoll-stop-gate", "exec plimsoll-post-tool"),
-            ours.replace(" --guarded", ""),
-            ours.replace(" --guarded", " $(id) --guarded"),
-            ours.replace(" --guarded", "; id --guarded"),
-            ours.replace("exit 0", "exit 1"),
-            format!("{ours} more"),
-            format!("id; {ours}"),
+        let guarded_stop_gate = guarded_command("plimsoll-stop-gate", &[]);
+        for changed_command in [
+            guarded_stop_gate.replace("plimsoll-stop-gate", "plimsoll-stop"),
+            guarded_stop_gate.replace("exec plimsoll-stop-gate", "exec plimsoll-post-tool"),
+            guarded_stop_gate.replace(" --guarded", ""),
+            guarded_stop_gate.replace(" --guarded", " $(id) --guarded"),
+            guarded_stop_gate.replace(" --guarded", "; id --guarded"),
+            guarded_stop_gate.replace("exit 0", "exit 1"),
+            format!("{guarded_stop_gate} more"),
+            format!("id; {guarded_stop_gate}"),
         ] {
-            assert_eq!(of_guarded(&other), None, "{other}");
+            assert_eq!(parse_guarded_command(&changed_command), None, "{changed_command}");
         }
     }
 }

@@ -1,34 +1,35 @@
-//! A settings file of the client without what permits anything.
+//! Removes permissions and variables from a settings file of the client.
 
 use serde_json::Value;
 
-/// What of a user's settings file a confined session gets. The client's `--restricted` ignores settings files, and with them
-/// how the user logs in (`apiKeyHelper`, `env`).
+/// The part of a user's settings file that a confined session receives. The client's `--restricted` ignores settings
+/// files, and with them the user's authentication (`apiKeyHelper`, `env`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnprivilegedSettings {
     /// JSON for `--settings`, without permissions and variables. `None` if nothing is left.
     pub settings: Option<String>,
-    /// The variables of `env`. They may be secrets, so they must not stand on a command line, which every user of the machine
-    /// can read.
+    /// The variables of `env`. They may be secrets, so they must not appear on a command line, which every user of
+    /// the machine can read.
     pub environment: Vec<(String, String)>,
 }
 
-/// Returns the settings without `permissions`. A text that is no object has none: the client would not load it either.
-pub fn without_permissions(text: &str) -> UnprivilegedSettings {
-    let Ok(Value::Object(mut settings)) = serde_json::from_str(text) else {
+/// Returns the settings without `permissions` and, separately, their variables. A text that is not an object has
+/// none: the client would not load it either.
+pub fn without_permissions(settings_text: &str) -> UnprivilegedSettings {
+    let Ok(Value::Object(mut settings)) = serde_json::from_str(settings_text) else {
         return UnprivilegedSettings::default();
     };
     settings.remove("permissions");
     let environment = match settings.remove("env") {
-        Some(Value::Object(variables)) => variables.into_iter().filter_map(variable).collect(),
+        Some(Value::Object(variables)) => variables.into_iter().filter_map(settable_variable).collect(),
         _ => Vec::new(),
     };
     let settings = (!settings.is_empty()).then(|| Value::Object(settings).to_string());
     UnprivilegedSettings { settings, environment }
 }
 
-/// A variable that can be set; the client takes numbers and booleans as well as texts.
-fn variable((name, value): (String, Value)) -> Option<(String, String)> {
+/// Converts a variable that can be set. The client accepts numbers and booleans as well as texts.
+fn settable_variable((name, value): (String, Value)) -> Option<(String, String)> {
     let value = match value {
         Value::String(text) => text,
         Value::Number(_) | Value::Bool(_) => value.to_string(),
@@ -44,17 +45,17 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn permissions_are_left_out_and_variables_stand_apart() {
+    fn permissions_are_removed_and_variables_returned_separately() {
         let text = json!({
             "permissions": { "defaultMode": "bypassPermissions", "allow": ["Read"], "additionalDirectories": ["/"] },
             "env": { "A": "1", "B": 2, "C": true, "D": null, "": "x", "E=F": "x", "G": "\0" },
             "apiKeyHelper": "helper",
         });
-        let found = without_permissions(&text.to_string());
-        assert_eq!(found.settings.as_deref(), Some(r#"{"apiKeyHelper":"helper"}"#));
+        let unprivileged = without_permissions(&text.to_string());
+        assert_eq!(unprivileged.settings.as_deref(), Some(r#"{"apiKeyHelper":"helper"}"#));
         let expected =
             [("A", "1"), ("B", "2"), ("C", "true")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(found.environment, expected);
+        assert_eq!(unprivileged.environment, expected);
         for text in ["", "[]", "{", "{}", r#"{"permissions":{}}"#, "{} //"] {
             assert_eq!(without_permissions(text), UnprivilegedSettings::default(), "{text}");
         }

@@ -1,51 +1,56 @@
-//! The client's list of installed plugins, and what a plugin hooks into.
+//! The client's list of installed plugins, and the hooks of a plugin.
 
-use super::command::starts_ours;
-use super::survey::survey;
+use super::command::runs_our_program_in_any_form;
+use super::summary::summarize_settings;
 use serde_json::{Value, json};
 
-/// The folders of an installed plugin (`name@marketplace`), by the client's `installed_plugins.json`. Its first version
-/// kept one entry for each plugin, its second a list.
-pub fn folders(installed: &[u8], plugin: &str) -> Vec<String> {
-    let list: Value = serde_json::from_slice(installed).unwrap_or_default();
-    let Some(found) = list.get("plugins").and_then(|plugins| plugins.get(plugin)) else { return Vec::new() };
-    let entries = found.as_array().map_or(std::slice::from_ref(found), Vec::as_slice);
+/// Returns the folders of an installed plugin (`name@marketplace`) from the client's `installed_plugins.json`. The
+/// first version of that file has one entry per plugin, the second a list.
+pub fn install_paths(installed_plugins: &[u8], plugin: &str) -> Vec<String> {
+    let list: Value = serde_json::from_slice(installed_plugins).unwrap_or_default();
+    let Some(plugin_value) = list.get("plugins").and_then(|plugins| plugins.get(plugin)) else {
+        return Vec::new();
+    };
+    let entries = plugin_value.as_array().map_or(std::slice::from_ref(plugin_value), Vec::as_slice);
     let path = |entry: &Value| Some(entry.get("installPath")?.as_str()?.to_owned());
     entries.iter().filter_map(path).collect()
 }
 
-/// Where a plugin's manifest says that its hooks are, and the hooks that are in it.
-pub fn hooks_of_manifest(manifest: &[u8]) -> (Option<String>, Vec<String>) {
+/// Returns the path of the hooks file that a plugin's manifest names, and the Stop commands of other authors in the
+/// manifest itself.
+pub fn parse_manifest_hooks(manifest: &[u8]) -> (Option<String>, Vec<String>) {
     let manifest: Value = serde_json::from_slice(manifest).unwrap_or_default();
     match manifest.get("hooks") {
         Some(Value::String(path)) => (Some(path.clone()), Vec::new()),
         Some(Value::Object(hooks)) => {
             let hooks = hooks.get("hooks").cloned().unwrap_or_else(|| Value::Object(hooks.clone()));
-            (None, stop_hooks(&json!({ "hooks": hooks }).to_string()))
+            (None, foreign_stop_commands(&json!({ "hooks": hooks }).to_string()))
         }
         _ => (None, Vec::new()),
     }
 }
 
-/// What a plugin's hooks file runs at Stop; nothing of ours.
-pub fn stop_hooks(text: &str) -> Vec<String> {
-    let mut hooks = survey(text).map(|survey| survey.foreign_stop).unwrap_or_default();
-    hooks.retain(|command| !is_ours(command));
+/// Returns the Stop commands in a plugin's hooks file, without ours.
+pub fn foreign_stop_commands(hooks_text: &str) -> Vec<String> {
+    let mut hooks =
+        summarize_settings(hooks_text).map(|survey| survey.foreign_stop_commands).unwrap_or_default();
+    hooks.retain(|command| !execs_our_program(command));
     hooks
 }
 
-/// Whether a plugin's hooks file is that of our plugin.
-pub fn brings_ours(text: &str) -> bool {
-    survey(text).is_ok_and(|survey| survey.foreign_stop.iter().any(|command| is_ours(command)))
+/// Returns true if a plugin's hooks file belongs to our plugin.
+pub fn is_our_plugin(hooks_text: &str) -> bool {
+    summarize_settings(hooks_text)
+        .is_ok_and(|survey| survey.foreign_stop_commands.iter().any(|command| execs_our_program(command)))
 }
 
-/// The entries of our plugin look for a program before they start it.
-fn is_ours(command: &str) -> bool {
-    command.split(';').filter_map(|part| part.trim().strip_prefix("exec ")).any(starts_ours)
+/// The entries of our plugin look for a program before they run it with `exec`.
+fn execs_our_program(command: &str) -> bool {
+    command.split(';').filter_map(|part| part.trim().strip_prefix("exec ")).any(runs_our_program_in_any_form)
 }
 
-/// The version of a plugin, by its manifest.
-pub fn version(manifest: &[u8]) -> Option<String> {
+/// Returns the version in a plugin's manifest.
+pub fn manifest_version(manifest: &[u8]) -> Option<String> {
     let manifest: Value = serde_json::from_slice(manifest).unwrap_or_default();
     Some(manifest.get("version")?.as_str()?.to_owned())
 }
@@ -55,12 +60,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_plugin_is_no_other_loop() {
+    fn our_own_plugin_has_no_foreign_stop_commands() {
         let ours = include_str!("../../../../hooks-config/plugin/hooks/hooks.json");
-        assert!(brings_ours(ours) && stop_hooks(ours).is_empty(), "{:?}", stop_hooks(ours));
+        assert!(
+            is_our_plugin(ours) && foreign_stop_commands(ours).is_empty(),
+            "{:?}",
+            foreign_stop_commands(ours)
+        );
         let other = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "cd x; exec loop.sh plimsoll-stop-gate"}]}]}}"#;
-        assert!(!brings_ours(other) && stop_hooks(other).len() == 1);
-        assert_eq!(version(br#"{"version": "0.1.0"}"#).as_deref(), Some("0.1.0"));
-        assert_eq!(version(b"[]"), None);
+        assert!(!is_our_plugin(other) && foreign_stop_commands(other).len() == 1);
+        assert_eq!(manifest_version(br#"{"version": "0.1.0"}"#).as_deref(), Some("0.1.0"));
+        assert_eq!(manifest_version(b"[]"), None);
     }
 }

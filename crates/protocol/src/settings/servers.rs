@@ -1,168 +1,189 @@
-//! Our MCP server in a project's `.mcp.json`; every other server keeps its bytes.
+//! Our MCP server in a project's `.mcp.json`. All other servers stay byte for byte.
 
-use super::before::TextBefore;
-use super::entries::{object_or_refuse, remove_member, root_members};
-use super::start;
-use super::text::{self, Unreadable};
+use super::hook_entries::{object_members_or_error, remove_object_member, root_members};
+use super::json_text::{self, InvalidSettings};
+use super::original_text::OriginalText;
+use super::split_byte_order_mark;
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 
-/// The server's name: the tools are `mcp__plimsoll__…`.
-pub const NAME: &str = "plimsoll";
-/// The program behind it.
-pub const PROGRAM: &str = "plimsoll-mcp";
-const LIST: &str = "mcpServers";
+/// The server's name: its tools are `mcp__plimsoll__…`.
+pub const SERVER_NAME: &str = "plimsoll";
+/// The server's program.
+pub const SERVER_PROGRAM: &str = "plimsoll-mcp";
+const SERVERS_KEY: &str = "mcpServers";
 
-/// Who wrote the entry with our server's name.
+/// The author of the entry with our server's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpEntry {
-    /// Exactly what we write, whatever the path.
+    /// Exactly what we write, with any path.
     Ours,
-    /// The user's own way to start our program; with the entry's text.
-    OwnWay(String),
-    /// Another program; with the entry's text. Our tools are then not there.
+    /// The user's own command for our program; with the entry's text.
+    UserConfigured(String),
+    /// Another program; with the entry's text. Our tools are then unavailable.
     Foreign(String),
 }
 
-/// An `.mcp.json` with our server in it, or with what had its name.
+/// An `.mcp.json` with our server, or with another entry of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Joined {
-    /// The whole file.
+pub struct InstalledServerList {
+    /// The complete file.
     pub text: String,
-    /// Whose the entry is.
+    /// The author of the entry.
     pub entry: McpEntry,
 }
 
 /// An `.mcp.json` without our server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parted {
-    /// The whole file.
+pub struct UninstalledServerList {
+    /// The complete file.
     pub text: String,
-    /// Our server was taken out.
+    /// True if our server was removed.
     pub removed: bool,
-    /// Nothing is left in the file.
-    pub empty: bool,
+    /// True if nothing is left in the file.
+    pub is_empty: bool,
 }
 
-/// What the client's `--mcp-config` takes, for a session without the file.
-pub fn config(command_for: &dyn Fn(&str) -> String) -> Value {
-    json!({ LIST: { NAME: server(command_for) } })
+/// Returns the value of the client's `--mcp-config` option, for a session without the file.
+pub fn mcp_config(command_for: &dyn Fn(&str) -> String) -> Value {
+    json!({ SERVERS_KEY: { SERVER_NAME: server_value(command_for) } })
 }
 
-fn server(command_for: &dyn Fn(&str) -> String) -> Value {
-    // Else the client hides the tools behind a search.
-    json!({ "command": command_for(PROGRAM), "args": [], "alwaysLoad": true })
+fn server_value(command_for: &dyn Fn(&str) -> String) -> Value {
+    // With `alwaysLoad`, because otherwise the client hides the tools behind a search.
+    json!({ "command": command_for(SERVER_PROGRAM), "args": [], "alwaysLoad": true })
 }
 
-/// The folders of the PATH behind the one of this machine's programs, for a colleague who has the list, too.
-const USUAL_FOLDERS: &str = ":${PATH:-/usr/bin:/bin}:${HOME}/.local/bin:${HOME}/.cargo/bin";
+/// The end of the entry's PATH, after the folder of this machine's programs, for a colleague who shares the list.
+const PATH_SUFFIX: &str = ":${PATH:-/usr/bin:/bin}:${HOME}/.local/bin:${HOME}/.cargo/bin";
 
-/// The server in a project's list, by the path of its program. The entry names it by its name, as the plugin's does: of two servers with
-/// one command the client starts one. The PATH of the entry leads a client to it that was not started in a terminal.
-fn listed_server(path: &str) -> Value {
-    let folder = path.strip_suffix(PROGRAM).and_then(|folder| folder.strip_suffix('/'));
+/// Returns the server for a project's list. The entry has the bare program name, like the plugin's: the client starts
+/// only one of two servers with the same command. The entry's PATH lets a client find it that was not started in a
+/// terminal.
+fn project_server_value(program_path: &str) -> Value {
+    let folder = program_path.strip_suffix(SERVER_PROGRAM).and_then(|folder| folder.strip_suffix('/'));
     match folder.filter(|folder| folder.starts_with('/') && !folder.contains([':', '$'])) {
         Some(folder) => {
-            let path = format!("{folder}{USUAL_FOLDERS}");
-            json!({ "command": PROGRAM, "args": [], "env": { "PATH": path }, "alwaysLoad": true })
+            let path_variable = format!("{folder}{PATH_SUFFIX}");
+            json!({ "command": SERVER_PROGRAM, "args": [], "env": { "PATH": path_variable }, "alwaysLoad": true })
         }
-        None => server(&|_| path.to_owned()),
+        None => server_value(&|_| program_path.to_owned()),
     }
 }
 
-/// The path that an entry as [`listed_server`] writes it was made of.
-fn listed_path(entry: &Value) -> Option<String> {
+/// Returns the program path for which [`listed_server`] wrote this entry.
+fn program_path_of_entry(entry: &Value) -> Option<String> {
     let command = entry.get("command")?.as_str()?.to_owned();
-    let folder = entry.pointer("/env/PATH").and_then(|path| path.as_str()?.strip_suffix(USUAL_FOLDERS));
-    let path = folder.map_or(command, |folder| format!("{folder}/{PROGRAM}"));
-    (*entry == listed_server(&path)).then_some(path)
+    let folder = entry.pointer("/env/PATH").and_then(|path| path.as_str()?.strip_suffix(PATH_SUFFIX));
+    let path = folder.map_or(command, |folder| format!("{folder}/{SERVER_PROGRAM}"));
+    (*entry == project_server_value(&path)).then_some(path)
 }
 
-/// Whose the server of our name is; none if there is no such entry.
-pub fn entry(existing: &str) -> Result<Option<McpEntry>, Unreadable> {
-    let (_, body) = start(existing);
-    Ok(find(&body)?.map(|found| whose(&body, &found)))
+/// Returns who wrote the entry with our server's name; `None` if there is no such entry.
+pub fn find_server_entry(settings_text: &str) -> Result<Option<McpEntry>, InvalidSettings> {
+    let (_, list_json) = split_byte_order_mark(settings_text);
+    Ok(find_server(&list_json)?.map(|range| classify_entry(&list_json, &range)))
 }
 
-/// What the server of our name is started by, where the list says so.
-pub fn command(existing: &str) -> Option<String> {
-    let (_, body) = start(existing);
-    let server = text::value(&body, &find(&body).ok()??);
+/// Returns the command of the entry with our server's name.
+pub fn server_command(settings_text: &str) -> Option<String> {
+    let (_, list_json) = split_byte_order_mark(settings_text);
+    let server = json_text::value_at(&list_json, &find_server(&list_json).ok()??);
     Some(server.get("command")?.as_str()?.to_owned())
 }
 
-/// Puts our server in; one of ours with another path is brought up to date, any other entry of that name stays.
-pub fn install(existing: &str, command_for: &dyn Fn(&str) -> String) -> Result<Joined, Unreadable> {
-    let (mark, body) = start(existing);
-    let server = listed_server(&command_for(PROGRAM));
-    let (body, entry) = match find(&body)? {
-        Some(found) => match whose(&body, &found) {
-            McpEntry::Ours if text::value(&body, &found) != server => {
-                (text::replace(&body, &found, &server), McpEntry::Ours)
+/// Adds our server. Our own entry is updated if its path differs; any other entry of that name stays.
+pub fn install(
+    settings_text: &str,
+    command_for: &dyn Fn(&str) -> String,
+) -> Result<InstalledServerList, InvalidSettings> {
+    let (byte_order_mark, list_json) = split_byte_order_mark(settings_text);
+    let server = project_server_value(&command_for(SERVER_PROGRAM));
+    let (list_json, entry) = match find_server(&list_json)? {
+        Some(range) => match classify_entry(&list_json, &range) {
+            McpEntry::Ours if json_text::value_at(&list_json, &range) != server => {
+                (json_text::replace_value(&list_json, &range, &server), McpEntry::Ours)
             }
-            entry => (body, entry),
+            entry => (list_json, entry),
         },
-        None => (append(&body, server)?, McpEntry::Ours),
+        None => (append_server(&list_json, server)?, McpEntry::Ours),
     };
-    Ok(Joined { text: format!("{mark}{body}"), entry })
+    Ok(InstalledServerList { text: format!("{byte_order_mark}{list_json}"), entry })
 }
 
-/// Takes our server out. `before` is the file as it was before the installation, where that is known.
-pub fn uninstall(existing: &str, before: Option<&str>) -> Result<Parted, Unreadable> {
-    let (mark, body) = start(existing);
-    let ours = find(&body)?.is_some_and(|found| whose(&body, &found) == McpEntry::Ours);
-    if !ours {
-        return Ok(Parted { text: existing.to_owned(), removed: false, empty: false });
+/// Removes our server. `original` is the file from before the installation, if known.
+pub fn uninstall(
+    settings_text: &str,
+    original: Option<&str>,
+) -> Result<UninstalledServerList, InvalidSettings> {
+    let (byte_order_mark, list_json) = split_byte_order_mark(settings_text);
+    let is_ours =
+        find_server(&list_json)?.is_some_and(|range| classify_entry(&list_json, &range) == McpEntry::Ours);
+    if !is_ours {
+        return Ok(UninstalledServerList { text: settings_text.to_owned(), removed: false, is_empty: false });
     }
-    let root = root_members(&body)?;
-    let before = TextBefore::new(before);
-    let list = root.iter().position(|member| member.key == LIST).unwrap_or(root.len());
-    let servers = object_or_refuse(&body, &root[list].value, LIST)?;
-    let body = if servers.len() == 1 && !before.has(&[LIST]) {
-        remove_member(&body, &text::whole(&body)?, list)?
+    let root = root_members(&list_json)?;
+    let original_text = OriginalText::new(original);
+    let list_index = root.iter().position(|member| member.key == SERVERS_KEY).unwrap_or(root.len());
+    let servers = object_members_or_error(&list_json, &root[list_index].value, SERVERS_KEY)?;
+    let list_json = if servers.len() == 1 && !original_text.has_value_at(&[SERVERS_KEY]) {
+        remove_object_member(&list_json, &json_text::root_range(&list_json)?, list_index)?
     } else {
-        let own = servers.iter().position(|member| member.key == NAME).unwrap_or(servers.len());
-        remove_member(&body, &root[list].value, own)?
+        let server_index =
+            servers.iter().position(|member| member.key == SERVER_NAME).unwrap_or(servers.len());
+        remove_object_member(&list_json, &root[list_index].value, server_index)?
     };
-    let body = before.restore_empty_container(body, &[LIST]);
-    let body = before.restore_empty_container(body, &[]);
-    let empty = root_members(&body)?.is_empty();
-    Ok(Parted { text: format!("{mark}{body}"), removed: true, empty })
+    let list_json = original_text.restore_empty_container(list_json, &[SERVERS_KEY]);
+    let list_json = original_text.restore_empty_container(list_json, &[]);
+    let is_empty = root_members(&list_json)?.is_empty();
+    Ok(UninstalledServerList { text: format!("{byte_order_mark}{list_json}"), removed: true, is_empty })
 }
 
-/// Whether the file is still exactly what an installation made of `before`, whatever the path was.
-pub fn is_untouched_since(before: &str, current: &str) -> bool {
-    let (_, body) = start(current);
-    let path = find(&body).ok().flatten().and_then(|found| listed_path(&text::value(&body, &found)));
+/// Returns true if the file is still exactly what an installation made of `original`, with any path.
+pub fn is_unchanged_since_install(original: &str, current: &str) -> bool {
+    let (_, list_json) = split_byte_order_mark(current);
+    let path = find_server(&list_json)
+        .ok()
+        .flatten()
+        .and_then(|range| program_path_of_entry(&json_text::value_at(&list_json, &range)));
     let Some(path) = path else { return false };
-    entry(before).is_ok_and(|entry| entry != Some(McpEntry::Ours))
-        && install(before, &|_| path.clone()).is_ok_and(|joined| joined.text == current)
+    find_server_entry(original).is_ok_and(|entry| entry != Some(McpEntry::Ours))
+        && install(original, &|_| path.clone()).is_ok_and(|installed| installed.text == current)
 }
 
-fn find(body: &str) -> Result<Option<Range<usize>>, Unreadable> {
-    let root = root_members(body)?;
-    let Some(list) = root.into_iter().find(|member| member.key == LIST) else { return Ok(None) };
-    let servers = object_or_refuse(body, &list.value, LIST)?;
-    Ok(servers.into_iter().find(|member| member.key == NAME).map(|member| member.value))
+fn find_server(list_json: &str) -> Result<Option<Range<usize>>, InvalidSettings> {
+    let root = root_members(list_json)?;
+    let Some(list) = root.into_iter().find(|member| member.key == SERVERS_KEY) else { return Ok(None) };
+    let servers = object_members_or_error(list_json, &list.value, SERVERS_KEY)?;
+    Ok(servers.into_iter().find(|member| member.key == SERVER_NAME).map(|member| member.value))
 }
 
-fn whose(body: &str, at: &Range<usize>) -> McpEntry {
-    let value = text::value(body, at);
+fn classify_entry(list_json: &str, range: &Range<usize>) -> McpEntry {
+    let value = json_text::value_at(list_json, range);
     let command = value.get("command").and_then(Value::as_str).unwrap_or_default();
-    // No shell reads the command: spaces belong to the path.
-    if command.rsplit('/').next() != Some(PROGRAM) {
-        return McpEntry::Foreign(body[at.clone()].to_owned());
+    // No shell reads the command, so spaces belong to the path.
+    if command.rsplit('/').next() != Some(SERVER_PROGRAM) {
+        return McpEntry::Foreign(list_json[range.clone()].to_owned());
     }
-    if listed_path(&value).is_some() { McpEntry::Ours } else { McpEntry::OwnWay(body[at.clone()].to_owned()) }
+    if program_path_of_entry(&value).is_some() {
+        McpEntry::Ours
+    } else {
+        McpEntry::UserConfigured(list_json[range.clone()].to_owned())
+    }
 }
 
-fn append(body: &str, server: Value) -> Result<String, Unreadable> {
-    let root = root_members(body)?;
-    match root.into_iter().find(|member| member.key == LIST) {
-        Some(list) => Ok(text::append(body, &list.value, Some(NAME), &server)),
+fn append_server(list_json: &str, server: Value) -> Result<String, InvalidSettings> {
+    let root = root_members(list_json)?;
+    match root.into_iter().find(|member| member.key == SERVERS_KEY) {
+        Some(list) => Ok(json_text::append_child(list_json, &list.value, Some(SERVER_NAME), &server)),
         None => {
-            let list = Value::Object(Map::from_iter([(NAME.to_owned(), server)]));
-            Ok(text::append(body, &text::whole(body)?, Some(LIST), &list))
+            let list = Value::Object(Map::from_iter([(SERVER_NAME.to_owned(), server)]));
+            Ok(json_text::append_child(
+                list_json,
+                &json_text::root_range(list_json)?,
+                Some(SERVERS_KEY),
+                &list,
+            ))
         }
     }
 }

@@ -1,154 +1,196 @@
-//! The status line's place in a settings text.
+//! The status line in a settings text.
 
-use super::command::{first_word, is_ours, quoted};
-use super::entries::{remove_member, root_members};
-use super::text::{self, Unreadable};
-use super::{start, wanted};
+use super::command::{first_shell_word, runs_our_program, shell_quote};
+use super::hook_entries::{remove_object_member, root_members};
+use super::json_text::{self, InvalidSettings};
+use super::{split_byte_order_mark, template};
 use serde_json::Value;
 use std::ops::Range;
 
-/// The text with our status line, unless it has another one, whose command is then named; or which is measured through,
-/// where that is asked for or was so before.
-pub(super) fn put(
-    body: &str,
+/// Sets our status line. If there is another one, leaves it and returns its command, unless it is to be wrapped or
+/// already is: then our command replaces it and measures through it.
+pub(super) fn put_status_line(
+    settings_json: &str,
     command_for: &dyn Fn(&str) -> String,
-    wrap: bool,
-) -> Result<(String, Option<String>), Unreadable> {
-    let line = wanted::status_line(command_for);
-    let root = root_members(body)?;
+    wrap_user_command: bool,
+) -> Result<(String, Option<String>), InvalidSettings> {
+    let our_status_line = template::status_line_value(command_for);
+    let root = root_members(settings_json)?;
     let Some(member) = root.into_iter().find(|member| member.key == "statusLine") else {
-        return Ok((text::append(body, &text::whole(body)?, Some("statusLine"), &line), None));
+        return Ok((
+            json_text::append_child(
+                settings_json,
+                &json_text::root_range(settings_json)?,
+                Some("statusLine"),
+                &our_status_line,
+            ),
+            None,
+        ));
     };
-    let ours = line.get("command").and_then(Value::as_str).unwrap_or_default();
-    let Some(command) = Command::read(body, &member.value) else {
-        return Ok((body.to_owned(), Some(body[member.value].to_owned())));
+    let our_command = our_status_line.get("command").and_then(Value::as_str).unwrap_or_default();
+    let Some(command) = StatusLineCommand::from_settings(settings_json, &member.value) else {
+        return Ok((settings_json.to_owned(), Some(settings_json[member.value].to_owned())));
     };
-    match command.user_part() {
-        UserPart::All if wrap => {
-            let words = quote_spelled(&command.text, command.spelled);
-            Ok((command.replace_with_wrapper(body, ours, &words), None))
+    match command.user_command_part() {
+        UserCommandPart::WholeCommand if wrap_user_command => {
+            let quoted_command = shell_quote_raw_text(&command.text, command.raw_text);
+            Ok((command.replace_with_wrapper(settings_json, our_command, &quoted_command), None))
         }
-        UserPart::All => Ok((body.to_owned(), Some(command.text))),
-        UserPart::Wrapped(words) if command.text == format!("{ours}{WRAP}{words}") => {
-            Ok((body.to_owned(), None))
+        UserCommandPart::WholeCommand => Ok((settings_json.to_owned(), Some(command.text))),
+        UserCommandPart::Wrapped(wrapped_command)
+            if command.text == format!("{our_command}{WRAP_OPTION}{wrapped_command}") =>
+        {
+            Ok((settings_json.to_owned(), None))
         }
-        UserPart::Wrapped(words) => {
-            let words = spelling(command.spelled_words().to_owned(), words);
-            Ok((command.replace_with_wrapper(body, ours, &words), None))
+        UserCommandPart::Wrapped(wrapped_command) => {
+            let raw_command = keep_raw_or_escape(command.raw_wrapped_command().to_owned(), wrapped_command);
+            Ok((command.replace_with_wrapper(settings_json, our_command, &raw_command), None))
         }
-        UserPart::None => {
-            let same = text::value(body, &member.value) == line;
-            Ok((if same { body.to_owned() } else { text::replace(body, &member.value, &line) }, None))
+        UserCommandPart::Nothing => {
+            let is_unchanged = json_text::value_at(settings_json, &member.value) == our_status_line;
+            Ok((
+                if is_unchanged {
+                    settings_json.to_owned()
+                } else {
+                    json_text::replace_value(settings_json, &member.value, &our_status_line)
+                },
+                None,
+            ))
         }
     }
 }
 
-/// The text without our status line, if it has one; with the one that it was measured through.
-pub(super) fn take_out(body: &str) -> Result<Option<String>, Unreadable> {
-    let root = root_members(body)?;
+/// Removes our status line, or unwraps the user's command in it. Returns `None` if it is not ours.
+pub(super) fn remove_status_line(settings_json: &str) -> Result<Option<String>, InvalidSettings> {
+    let root = root_members(settings_json)?;
     let Some(index) = root.iter().position(|member| member.key == "statusLine") else { return Ok(None) };
-    let Some(command) = Command::read(body, &root[index].value) else { return Ok(None) };
-    match command.user_part() {
-        UserPart::All => Ok(None),
-        UserPart::Wrapped(words) => {
-            let theirs = unwrap_words(words, command.spelled_words());
-            Ok(Some(text::splice(body, command.place.clone(), &format!("\"{theirs}\""))))
+    let Some(command) = StatusLineCommand::from_settings(settings_json, &root[index].value) else {
+        return Ok(None);
+    };
+    match command.user_command_part() {
+        UserCommandPart::WholeCommand => Ok(None),
+        UserCommandPart::Wrapped(wrapped_command) => {
+            let user_command = unwrap_raw_command(wrapped_command, command.raw_wrapped_command());
+            Ok(Some(json_text::replace_range(
+                settings_json,
+                command.range.clone(),
+                &format!("\"{user_command}\""),
+            )))
         }
-        UserPart::None => remove_member(body, &text::whole(body)?, index).map(Some),
+        UserCommandPart::Nothing => {
+            remove_object_member(settings_json, &json_text::root_range(settings_json)?, index).map(Some)
+        }
     }
 }
 
-/// The command of a status line. A user's command is wrapped and unwrapped as the file spells it (`/` may be `\/`), so that it
-/// comes back byte for byte even if the text from before the installation is unknown.
-struct Command<'t> {
+/// The command of a status line. A user's command is wrapped and unwrapped as written in the file (`/` may be `\/`),
+/// so that it is restored byte for byte even if the text from before the installation is unknown.
+struct StatusLineCommand<'t> {
     text: String,
-    /// Between the quotation marks of JSON.
-    spelled: &'t str,
-    place: Range<usize>,
+    /// The JSON string without its quotation marks.
+    raw_text: &'t str,
+    range: Range<usize>,
 }
 
-/// What of a status line's command is not ours.
-enum UserPart<'c> {
-    /// Nothing.
-    None,
-    /// All of it.
-    All,
-    /// What is behind our `--wrap`, as a shell reads it.
+/// The user's part of a status line's command.
+enum UserCommandPart<'c> {
+    /// Nothing: the command is ours.
+    Nothing,
+    /// The whole command.
+    WholeCommand,
+    /// The text after our `--wrap`, as a shell reads it.
     Wrapped(&'c str),
 }
 
-const WRAP: &str = " --wrap ";
+const WRAP_OPTION: &str = " --wrap ";
 
-impl<'t> Command<'t> {
-    fn read(body: &'t str, line: &Range<usize>) -> Option<Command<'t>> {
-        let fields = text::members(body, line).ok()??;
-        let place = fields.into_iter().find(|field| field.key == "command")?.value;
-        let spelled = body[place.clone()].strip_prefix('"')?.strip_suffix('"')?;
-        Some(Command { text: text::string(body, &place)?, spelled, place })
+impl<'t> StatusLineCommand<'t> {
+    fn from_settings(
+        settings_json: &'t str,
+        status_line_range: &Range<usize>,
+    ) -> Option<StatusLineCommand<'t>> {
+        let fields = json_text::object_members(settings_json, status_line_range).ok()??;
+        let range = fields.into_iter().find(|field| field.key == "command")?.value;
+        let raw_text = settings_json[range.clone()].strip_prefix('"')?.strip_suffix('"')?;
+        Some(StatusLineCommand { text: json_text::string_at(settings_json, &range)?, raw_text, range })
     }
 
-    fn user_part(&self) -> UserPart<'_> {
-        if !is_ours(&self.text, false) {
-            return UserPart::All;
+    fn user_command_part(&self) -> UserCommandPart<'_> {
+        if !runs_our_program(&self.text, false) {
+            return UserCommandPart::WholeCommand;
         }
-        match self.text.split_once(WRAP).map(|(_, words)| words.trim()) {
-            None | Some("") => UserPart::None,
-            Some(words) => UserPart::Wrapped(words),
+        match self.text.split_once(WRAP_OPTION).map(|(_, wrapped_command)| wrapped_command.trim()) {
+            None | Some("") => UserCommandPart::Nothing,
+            Some(wrapped_command) => UserCommandPart::Wrapped(wrapped_command),
         }
     }
 
-    /// Returns what is spelled behind our `--wrap`.
-    fn spelled_words(&self) -> &'t str {
-        self.spelled.split_once(WRAP).map_or("", |(_, words)| words.trim())
+    /// Returns the raw JSON text after our `--wrap`.
+    fn raw_wrapped_command(&self) -> &'t str {
+        self.raw_text.split_once(WRAP_OPTION).map_or("", |(_, raw_command)| raw_command.trim())
     }
 
-    /// Returns the text with our command in the place of this one. `words` are the user's, as they are spelled in JSON.
-    fn replace_with_wrapper(&self, body: &str, ours: &str, words: &str) -> String {
-        let ours = json_spelling(&format!("{ours}{WRAP}"));
-        text::splice(body, self.place.clone(), &format!("\"{ours}{words}\""))
+    /// Replaces this command with ours, which wraps the user's command in its raw JSON form.
+    fn replace_with_wrapper(&self, settings_json: &str, our_command: &str, raw_user_command: &str) -> String {
+        let raw_wrapper = escape_as_json(&format!("{our_command}{WRAP_OPTION}"));
+        json_text::replace_range(
+            settings_json,
+            self.range.clone(),
+            &format!("\"{raw_wrapper}{raw_user_command}\""),
+        )
     }
 }
 
-/// Returns how JSON spells a text, without the quotation marks.
-fn json_spelling(text: &str) -> String {
+/// Returns a text as JSON, without the quotation marks.
+fn escape_as_json(text: &str) -> String {
     let literal = Value::from(text).to_string();
     literal[1..literal.len() - 1].to_owned()
 }
 
-/// Returns the spelling in the file if it spells this text, else that of JSON.
-fn spelling(in_file: String, text: &str) -> String {
-    let literal = format!("\"{in_file}\"");
-    let is_same = text::string(&literal, &(0..literal.len())).is_some_and(|spelled| spelled == text);
-    if is_same { in_file } else { json_spelling(text) }
+/// Returns the raw text of the file if it decodes to this text; otherwise the text as JSON.
+fn keep_raw_or_escape(raw_text: String, text: &str) -> String {
+    let literal = format!("\"{raw_text}\"");
+    let is_raw_text_of_text =
+        json_text::string_at(&literal, &(0..literal.len())).is_some_and(|spelled| spelled == text);
+    if is_raw_text_of_text { raw_text } else { escape_as_json(text) }
 }
 
-/// How JSON spells an apostrophe, and the same within the apostrophes of a shell. A backslash is two in JSON.
-const APOSTROPHES: [(&str, &str); 2] = [("'", r"'\\''"), (r"\u0027", r"'\\\u0027'")];
+/// An apostrophe in JSON, and the same apostrophe inside a shell's single quotes. JSON writes a backslash as two.
+const APOSTROPHE_ESCAPES: [(&str, &str); 2] = [("'", r"'\\''"), (r"\u0027", r"'\\\u0027'")];
 
-/// Returns the spelling of what [`quoted`] returns for a text.
-fn quote_spelled(text: &str, spelled: &str) -> String {
-    let words = quoted(text);
-    let quote = |words: String, (plain, inside): (&str, &str)| words.replace(plain, inside);
-    let in_quotes = || format!("'{}'", APOSTROPHES.into_iter().fold(spelled.to_owned(), quote));
-    spelling(if words == text { spelled.to_owned() } else { in_quotes() }, &words)
+/// Returns the raw JSON form of what [`quoted`] returns for a text.
+fn shell_quote_raw_text(text: &str, raw_text: &str) -> String {
+    let quoted_text = shell_quote(text);
+    let quote = |words: String, (plain, quoted_form): (&str, &str)| words.replace(plain, quoted_form);
+    let in_quotes = || format!("'{}'", APOSTROPHE_ESCAPES.into_iter().fold(raw_text.to_owned(), quote));
+    keep_raw_or_escape(if quoted_text == text { raw_text.to_owned() } else { in_quotes() }, &quoted_text)
 }
 
-/// Returns the spelling of the command behind our `--wrap`. One word is a command line; several are a program and its arguments.
-fn unwrap_words(words: &str, spelled: &str) -> String {
-    let word = first_word(words);
-    let is_one_word = quoted(&word) == words || format!("\"{word}\"") == words;
+/// Returns the raw JSON form of the command after our `--wrap`. One word is a command line; several are a program and
+/// its arguments.
+fn unwrap_raw_command(wrapped_command: &str, raw_text: &str) -> String {
+    let first_word_text = first_shell_word(wrapped_command);
+    let is_one_word = shell_quote(&first_word_text) == wrapped_command
+        || format!("\"{first_word_text}\"") == wrapped_command;
     if !is_one_word {
-        return spelling(spelled.to_owned(), words);
+        return keep_raw_or_escape(raw_text.to_owned(), wrapped_command);
     }
-    let in_quotes = |quote: char| spelled.strip_prefix(quote)?.strip_suffix(quote);
-    let unquote = |words: String, (plain, inside): (&str, &str)| words.replace(inside, plain);
-    let inside = in_quotes('\'').map(|inside| APOSTROPHES.into_iter().fold(inside.to_owned(), unquote));
-    let inside = inside.or_else(|| Some(spelled.strip_prefix("\\\"")?.strip_suffix("\\\"")?.to_owned()));
-    spelling(inside.unwrap_or_else(|| spelled.to_owned()), &word)
+    let strip_quotes = |quote: char| raw_text.strip_prefix(quote)?.strip_suffix(quote);
+    let unescape_apostrophe = |words: String, (plain, inside): (&str, &str)| words.replace(inside, plain);
+    let unquoted = strip_quotes('\'')
+        .map(|inside| APOSTROPHE_ESCAPES.into_iter().fold(inside.to_owned(), unescape_apostrophe));
+    let unquoted = unquoted.or_else(|| Some(raw_text.strip_prefix("\\\"")?.strip_suffix("\\\"")?.to_owned()));
+    keep_raw_or_escape(unquoted.unwrap_or_else(|| raw_text.to_owned()), &first_word_text)
 }
 
-/// The command of a settings text's status line.
-pub(super) fn line_command(existing: &str) -> Option<String> {
-    let (_, body) = start(existing);
-    Some(Command::read(&body, &text::find_value(&body, &["statusLine"])?)?.text)
+/// Returns the command of a settings text's status line.
+pub(super) fn status_line_command(settings_text: &str) -> Option<String> {
+    let (_, settings_json) = split_byte_order_mark(settings_text);
+    Some(
+        StatusLineCommand::from_settings(
+            &settings_json,
+            &json_text::find_value_range(&settings_json, &["statusLine"])?,
+        )?
+        .text,
+    )
 }

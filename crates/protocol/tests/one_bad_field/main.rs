@@ -1,4 +1,4 @@
-//! One field of the wrong type, or none at all, costs that field and no other.
+//! A field with a wrong type, or a missing field, loses no other field.
 
 #![expect(clippy::expect_used, reason = "a recording that cannot be read is a failed test")]
 

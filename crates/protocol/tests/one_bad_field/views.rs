@@ -1,15 +1,16 @@
-//! What a parsed document holds, leaf by leaf, under the JSON pointer it came from.
-//! Every struct is taken apart without `..`, so that a new field cannot be forgotten here.
+//! The leaves of a parsed document, by the JSON pointers of their fields. Every struct is destructured without `..`,
+//! so that a new field cannot be forgotten here.
 
 use plimsoll_protocol::event::{BackgroundTask, SessionStart, Stop, StopFailure};
 use plimsoll_protocol::rate_limit::{QuotaWindow, RateLimit};
-use plimsoll_protocol::result::{ModelUsage, RunResult};
+use plimsoll_protocol::result::{ClientResult, ModelUsage};
 use plimsoll_protocol::status::{
-    ContextWindow, Cost, Effort, Limit, Limits, Model, PromptCache, StatusPayload, Workspace,
+    ContextWindow, PromptCache, ReasoningEffort, StatusCost, StatusModel, StatusPayload, SubscriptionLimit,
+    SubscriptionLimits, Workspace,
 };
-use plimsoll_protocol::tool::{Intent, ToolCall, ToolInput};
-use plimsoll_protocol::transcript::{CompactMetadata, Line, Message, Usage};
-use plimsoll_protocol::{Event, Hook};
+use plimsoll_protocol::tool::{PendingToolCall, ToolCall, ToolInput};
+use plimsoll_protocol::transcript::{CompactMetadata, Message, TranscriptEntry, Usage};
+use plimsoll_protocol::{HookEvent, HookPayload};
 use std::collections::BTreeMap;
 
 /// Leaves by pointer, as their `Debug` text.
@@ -21,33 +22,41 @@ macro_rules! leaves {
     }};
 }
 
-pub(crate) fn hook(hook: &Hook) -> View {
-    let Hook { session_id, transcript_path, cwd, agent_id, agent_type, is_of_other_client: _, event } = hook;
+pub(crate) fn hook(hook: &HookPayload) -> View {
+    let HookPayload {
+        session_id,
+        transcript_path,
+        cwd,
+        agent_id,
+        agent_type,
+        is_from_other_client: _,
+        event,
+    } = hook;
     let mut view = View::new();
     leaves!(view, "", "session_id" => session_id, "transcript_path" => transcript_path, "cwd" => cwd,
         "agent_id" => agent_id, "agent_type" => agent_type, "hook_event_name" => event.name());
     match event {
-        Event::SessionStart(SessionStart { source, model }) => {
+        HookEvent::SessionStart(SessionStart { source, model }) => {
             leaves!(view, "", "source" => source, "model" => model);
         }
-        Event::SessionEnd { reason } => leaves!(view, "", "reason" => reason),
-        Event::UserPromptSubmit { prompt } => leaves!(view, "", "prompt" => prompt),
-        Event::PreToolUse(Intent { tool_name, tool_use_id, tool_input }) => {
+        HookEvent::SessionEnd { reason } => leaves!(view, "", "reason" => reason),
+        HookEvent::UserPromptSubmit { prompt } => leaves!(view, "", "prompt" => prompt),
+        HookEvent::PreToolUse(PendingToolCall { tool_name, tool_use_id, tool_input }) => {
             let input = tool_input.as_ref().map(|raw| raw.get());
             leaves!(view, "", "tool_name" => tool_name, "tool_use_id" => tool_use_id, "tool_input" => input);
         }
-        Event::PostToolUse(one) | Event::PostToolUseFailure(one) => call(&mut view, "", one),
-        Event::PostToolBatch(calls) => {
+        HookEvent::PostToolUse(one) | HookEvent::PostToolUseFailure(one) => call(&mut view, "", one),
+        HookEvent::PostToolBatch(calls) => {
             for (number, one) in calls.iter().enumerate() {
                 call(&mut view, &format!("/tool_calls/{number}"), one);
             }
         }
-        Event::Stop(end) | Event::SubagentStop(end) => stop(&mut view, end),
-        Event::StopFailure(StopFailure { error, error_details, last_assistant_message }) => {
+        HookEvent::Stop(end) | HookEvent::SubagentStop(end) => stop(&mut view, end),
+        HookEvent::StopFailure(StopFailure { error, error_details, last_assistant_message }) => {
             leaves!(view, "", "error" => error, "error_details" => error_details,
                 "last_assistant_message" => last_assistant_message);
         }
-        Event::PreCompact | Event::PostCompact | Event::SubagentStart | Event::Other(_) => {}
+        HookEvent::PreCompact | HookEvent::PostCompact | HookEvent::SubagentStart | HookEvent::Other(_) => {}
     }
     view
 }
@@ -57,7 +66,7 @@ fn stop(view: &mut View, stop: &Stop) {
         stop_hook_active,
         last_assistant_message,
         background_tasks,
-        session_crons,
+        session_cron_count: session_crons,
         agent_transcript_path,
     } = stop;
     leaves!(view, "", "stop_hook_active" => stop_hook_active, "last_assistant_message" => last_assistant_message,
@@ -87,13 +96,13 @@ pub(crate) fn status(status: &StatusPayload) -> View {
         cost,
         context_window,
         version,
-        effort: Effort { level },
+        effort: ReasoningEffort { level },
         prompt_cache: PromptCache { warm, hit_ratio, expires_at },
-        rate_limits: Limits { five_hour, seven_day, spend_limit },
+        rate_limits: SubscriptionLimits { five_hour, seven_day, spend_limit },
     } = status;
-    let Model { id, display_name } = model;
+    let StatusModel { id, display_name } = model;
     let Workspace { current_dir, project_dir } = workspace;
-    let Cost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed } = cost;
+    let StatusCost { total_cost_usd, total_duration_ms, total_lines_added, total_lines_removed } = cost;
     let ContextWindow { context_window_size, total_input_tokens, current_usage, used_percentage } =
         context_window;
     let mut view = View::new();
@@ -105,7 +114,7 @@ pub(crate) fn status(status: &StatusPayload) -> View {
         "effort/level" => level, "prompt_cache/warm" => warm, "prompt_cache/hit_ratio" => hit_ratio,
         "prompt_cache/expires_at" => expires_at);
     for (name, limit) in [("five_hour", five_hour), ("seven_day", seven_day), ("spend_limit", spend_limit)] {
-        let Limit { used_percentage, resets_at } = limit.clone().unwrap_or_default();
+        let SubscriptionLimit { used_percentage, resets_at } = limit.clone().unwrap_or_default();
         leaves!(view, format!("/rate_limits/{name}"), "used_percentage" => used_percentage,
             "resets_at" => resets_at);
     }
@@ -126,8 +135,8 @@ fn usage(view: &mut View, at: &str, usage: Option<&Usage>) {
         "cache_read_input_tokens" => cache_read_input_tokens, "output_tokens" => output_tokens);
 }
 
-pub(crate) fn result(result: &RunResult) -> View {
-    let RunResult {
+pub(crate) fn result(result: &ClientResult) -> View {
+    let ClientResult {
         kind,
         subtype,
         is_error,
@@ -165,21 +174,21 @@ pub(crate) fn result(result: &RunResult) -> View {
     view
 }
 
-/// By the pointers within `rate_limit_info`.
+/// The pointers are relative to `rate_limit_info`.
 pub(crate) fn rate_limit(limit: &RateLimit) -> View {
     let RateLimit { status, kind, resets_at, is_using_overage, .. } = limit;
     let mut view = View::new();
     leaves!(view, "", "status" => status, "rateLimitType" => kind, "resetsAt" => resets_at,
         "isUsingOverage" => is_using_overage);
-    for (name, window) in [("five_hour", limit.five_hour()), ("seven_day", limit.seven_day())] {
+    for (name, window) in [("five_hour", limit.five_hour_window()), ("seven_day", limit.seven_day_window())] {
         let Some(QuotaWindow { utilization, resets_at }) = window else { continue };
         leaves!(view, format!("/unifiedWindows/{name}"), "utilization" => utilization, "resetsAt" => resets_at);
     }
     view
 }
 
-pub(crate) fn line(line: &Line) -> View {
-    let Line {
+pub(crate) fn line(line: &TranscriptEntry) -> View {
+    let TranscriptEntry {
         kind,
         subtype,
         is_sidechain,
@@ -193,7 +202,7 @@ pub(crate) fn line(line: &Line) -> View {
         compact_metadata,
         tool_use_result,
     } = line;
-    let Message { id, model, content, usage: spent, known_blocks: _ } = message;
+    let Message { id, model, content, usage: spent, parsed_blocks: _ } = message;
     let CompactMetadata { pre_tokens, post_tokens } = compact_metadata;
     let mut view = View::new();
     leaves!(view, "", "type" => kind, "subtype" => subtype, "isSidechain" => is_sidechain,

@@ -1,12 +1,12 @@
-//! A model of the client: what it does with a hook's output. Written from the recordings of client 2.1.329 in
+//! A model of the client: its reaction to a hook's output. Written from the recordings of client 2.1.329 in
 //! `tests/fixtures/hook_output`, and compared with all of them in `reply_cases.rs`.
 //!
-//! Not modelled, because no recording shows it: several hooks on one event, exit 2 together with a broken
-//! object, a shape of `updatedToolOutput` other than Bash's, `asyncRewake`.
+//! Not modeled, because no recording shows it: several hooks on one event, exit 2 together with a broken object, a
+//! shape of `updatedToolOutput` other than Bash's, `asyncRewake`.
 
 use serde_json::{Map, Value};
 
-/// What a hook did: all the client sees of it.
+/// The output of a hook: everything that the client receives from it.
 #[derive(Clone, Copy)]
 pub(crate) struct Output<'a> {
     pub(crate) event: &'a str,
@@ -21,11 +21,11 @@ pub(crate) struct Said {
     /// `system`, `user`, `tool_result`, `tool_result(error)`.
     pub(crate) role: &'static str,
     pub(crate) text: String,
-    /// False if the client keeps the text in a file and hands over a preview of 2 KB.
+    /// False if the client keeps the text in a file and gives the model a preview of 2 KB.
     pub(crate) whole: bool,
 }
 
-/// What the client does then.
+/// The client's reaction.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effect {
     /// In the next request.
@@ -36,26 +36,26 @@ pub(crate) struct Effect {
     pub(crate) instructs_summarizer: Option<String>,
     /// A line on the screen; never for the model.
     pub(crate) reaches_user: Option<String>,
-    /// No further request in this run.
+    /// The run makes no further request.
     pub(crate) stops_loop: bool,
-    /// What was about to happen does not: the end of the turn, the tool, the prompt, the compaction.
+    /// The pending action does not happen: the end of the turn, the tool, the prompt, the compaction.
     pub(crate) blocks: bool,
-    /// The input a tool runs with instead of its own.
+    /// The input that a tool runs with instead of its own.
     pub(crate) replaces_input: Option<Value>,
-    /// Of the result object, where this hook ends the run.
+    /// The reason in the result object, if this hook ends the run.
     pub(crate) terminal_reason: Option<&'static str>,
-    /// The result's text is empty, or the client's own words.
+    /// The result's text is empty, or the client's own text.
     pub(crate) loses_last_text: bool,
 }
 
-/// Characters a context may have; one more and the model gets a preview.
+/// A context of more characters reaches the model only as a preview.
 const LONGEST_CONTEXT: usize = 10_000;
 
-/// How the client understands standard output.
+/// The client's interpretation of standard output.
 enum Understood {
     Text(String),
     Fields(Map<String, Value>),
-    /// An object it refuses: as if nothing had been said, whatever the exit code.
+    /// An object that the client rejects: it has no effect, whatever the exit code.
     Refused,
 }
 
@@ -93,7 +93,7 @@ fn understand(event: &str, stdout: &str) -> Understood {
     }
 }
 
-/// Right types, no `null`, and a `hookSpecificOutput` that names this event.
+/// Returns true for correct types, no `null`, and a `hookSpecificOutput` that names this event.
 fn is_accepted(event: &str, fields: &Map<String, Value>) -> bool {
     let typed = fields.iter().all(|(key, value)| match key.as_str() {
         "continue" | "suppressOutput" => value.is_boolean(),
@@ -114,7 +114,7 @@ fn said(role: &'static str, text: impl Into<String>) -> Said {
     Said { role, text: text.into(), whole: true }
 }
 
-/// What was heard from one hook.
+/// The parsed output of one hook.
 struct Heard<'a> {
     output: Output<'a>,
     text: String,
@@ -130,7 +130,7 @@ impl Heard<'_> {
         self.fields.get("hookSpecificOutput")?.get(name)
     }
 
-    /// `continue: false`.
+    /// Returns true for `continue: false`.
     fn ends(&self) -> bool {
         self.fields.get("continue") == Some(&Value::Bool(false))
     }
@@ -144,7 +144,7 @@ impl Heard<'_> {
         format!("/home/dev/bin/hook {}", self.output.event)
     }
 
-    /// Why it blocks, if it does: by `decision`, or by exit 2 and standard error.
+    /// Returns the reason if the hook blocks: by `decision`, or by exit 2 and standard error.
     fn blocking(&self) -> Option<String> {
         if self.field("decision") == Some("block") {
             return Some(self.field("reason").unwrap_or("Blocked by hook").to_owned());
@@ -159,7 +159,7 @@ impl Heard<'_> {
         Some(Said { role: "system", text, whole: context.chars().count() <= LONGEST_CONTEXT })
     }
 
-    /// The blocking error and the context as they go to the model: in one system message.
+    /// Returns the blocking error and the context as the model receives them: in one system message.
     fn error_and_context(&self) -> Vec<Said> {
         let error = self.blocking().map(|reason| {
             let head = format!("{} hook blocking error from command: \"{}\"", self.label(), self.command());
@@ -172,7 +172,7 @@ impl Heard<'_> {
         joined.into_iter().collect()
     }
 
-    /// Where plain text is as good as a context; it counts only with exit 0.
+    /// For events where plain text has the effect of a context; it counts only with exit 0.
     fn text_and_context(&self) -> Vec<Said> {
         let heard = self.output.exit == 0 && !self.text.is_empty();
         let text = heard.then(|| Said {
@@ -252,7 +252,7 @@ impl Heard<'_> {
         }
     }
 
-    /// An object without `hookSpecificOutput` is taken for instructions as it is, even an empty one.
+    /// An object without `hookSpecificOutput` is used as instructions unchanged, even an empty one.
     fn before_a_compaction(&self) -> Effect {
         let raw = self.output.stdout.trim();
         let instructs =

@@ -5,13 +5,12 @@
     reason = "the recordings lie on the disk, and `protocol` may not link `store`"
 )]
 
-/// Where the recordings lie.
+/// The recordings that all crates share.
 pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures");
 
-/// Where recordings lie that only this crate reads.
+/// The recordings that only this crate reads.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
 
-/// One recording.
 pub(crate) struct Recording {
     /// The file's name without its last extension.
     pub(crate) name: String,
@@ -25,7 +24,7 @@ impl Recording {
     }
 }
 
-/// The names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 pub(crate) fn names(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(format!("{ROOT}/{folder}")).expect("the folder of recordings");
     let mut names: Vec<String> = entries
@@ -36,7 +35,7 @@ pub(crate) fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// The recordings in a folder, sorted by name.
+/// Returns the recordings in a folder, sorted by name.
 pub(crate) fn recordings(folder: &str) -> Vec<Recording> {
     let shared = names(folder).into_iter().map(|file| read(ROOT, folder, &file));
     let own = own_names(folder).into_iter().map(|file| read(OWN, folder, &file));

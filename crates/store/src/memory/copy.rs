@@ -1,89 +1,94 @@
-//! A copy of the memory outside the reach of an agent's `git clean -fdx`, because a run needs the memory longer than one
-//! session.
+//! A copy of the memory that an agent's `git clean -fdx` does not remove, because a run needs the memory for
+//! longer than one session.
 
-use super::{TIMEOUT, exists, hold, log};
+use super::{LOCK_TIMEOUT, exists, lock_memory, memory_log};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use std::path::{Path, PathBuf};
 
 fn copy_folder(project: &Project) -> PathBuf {
-    project.copies().join("memory")
+    project.copies_folder().join("memory")
 }
 
-/// Creates the copy; from now on every change updates it. While there is a copy, a log that does not continue from it was
-/// removed or overwritten, and is restored.
-pub fn keep(project: &Project) -> Result<(), StoreError> {
-    bring_back(project)?;
+/// Creates the copy, which every change updates from now on. As long as there is a copy, a log that does not
+/// continue it must have been removed or overwritten, and is restored from it.
+pub fn create_copy(project: &Project) -> Result<(), StoreError> {
+    restore_from_copy(project)?;
     if !exists(project) {
         return Ok(());
     }
-    if !is_continued(project)? {
-        // Moved aside before the copy comes: a kill in between leaves no log, and the next writer brings it back.
-        disk::rename(&log(project).path(), &project.memory().join("log.damaged"))?;
-        mirror(&copy_folder(project), &project.memory())?;
+    if !log_continues_copy(project)? {
+        // Moved away before the copy is restored: a kill in between leaves no log, and the next writer
+        // restores it.
+        disk::rename(&memory_log(project).path(), &project.memory_folder().join("log.damaged"))?;
+        copy_changed_files(&copy_folder(project), &project.memory_folder())?;
     }
-    let held = hold(project, TIMEOUT)?;
-    mirror(&project.memory(), &copy_folder(project))?;
-    held.close().map(drop)
+    let locked = lock_memory(project, LOCK_TIMEOUT)?;
+    copy_changed_files(&project.memory_folder(), &copy_folder(project))?;
+    locked.write_and_release().map(drop)
 }
 
-/// The memory from its copy, if the memory itself is gone and there is a copy.
-pub fn bring_back(project: &Project) -> Result<(), StoreError> {
-    if !exists(project) && copied(project).is_plain() {
-        mirror(&copy_folder(project), &project.memory())?;
-    }
-    Ok(())
-}
-
-/// Updates the copy, if there is one and the log continues from it.
-pub(super) fn follow(project: &Project) -> Result<(), StoreError> {
-    if copied(project).is_plain() && is_continued(project)? {
-        mirror(&project.memory(), &copy_folder(project))?;
+/// Restores the memory from its copy if the memory is missing and there is a copy.
+pub fn restore_from_copy(project: &Project) -> Result<(), StoreError> {
+    if !exists(project) && copied_log(project).is_uncompressed() {
+        copy_changed_files(&copy_folder(project), &project.memory_folder())?;
     }
     Ok(())
 }
 
-/// True if the log begins with the whole of its copy.
-fn is_continued(project: &Project) -> Result<bool, StoreError> {
-    Ok(disk::goes_on_from(&log(project).path(), &copied(project).path())?.is_some())
+/// Updates the copy if there is one and the log continues it.
+pub(super) fn update_copy(project: &Project) -> Result<(), StoreError> {
+    if copied_log(project).is_uncompressed() && log_continues_copy(project)? {
+        copy_changed_files(&project.memory_folder(), &copy_folder(project))?;
+    }
+    Ok(())
 }
 
-fn copied(project: &Project) -> TurnLog {
-    TurnLog::at(copy_folder(project), log(project).session_id())
+/// Returns true if the log begins with all of its copy.
+fn log_continues_copy(project: &Project) -> Result<bool, StoreError> {
+    Ok(disk::copy_length_if_prefix(&memory_log(project).path(), &copied_log(project).path())?.is_some())
 }
 
-/// Removes the copy: from now on a memory that the user removes stays removed.
-pub fn forget_copy(project: &Project) -> Result<(), StoreError> {
-    fn clear(folder: &Path) -> Result<(), StoreError> {
-        for path in disk::names(folder).into_iter().map(|name| folder.join(name)) {
+fn copied_log(project: &Project) -> TurnLog {
+    TurnLog::in_folder(copy_folder(project), memory_log(project).session_id())
+}
+
+/// Removes the copy. From now on a memory that the user removes is not restored.
+pub fn remove_copy(project: &Project) -> Result<(), StoreError> {
+    fn remove_contents(folder: &Path) -> Result<(), StoreError> {
+        for path in disk::list_names(folder).into_iter().map(|name| folder.join(name)) {
             if disk::is_folder(&path) {
-                clear(&path)?;
+                remove_contents(&path)?;
             } else {
-                disk::remove(&path)?;
+                disk::remove_if_exists(&path)?;
             }
         }
         disk::remove_empty_folder(folder);
         Ok(())
     }
-    clear(&copy_folder(project))
+    remove_contents(&copy_folder(project))
 }
 
-/// Not copied: the records of what conversations have been shown belong to sessions, and a lock is held on the file itself.
-fn is_kept(name: &str) -> bool {
+/// Returns true for files that belong in the copy. The records of what conversations have been shown belong
+/// to sessions, and locks are held on the original file.
+fn is_copied_name(name: &str) -> bool {
     !name.starts_with("seen") && !name.ends_with(".lock")
 }
 
-fn mirror(from: &Path, to: &Path) -> Result<(), StoreError> {
-    // Sorted by name, pieces and head come before the log: a kill before it leaves none, and all is copied anew.
-    for name in disk::names(from).iter().filter(|name| is_kept(name)) {
-        let (from, to) = (from.join(name), to.join(name));
-        if disk::is_folder(&from) {
-            mirror(&from, &to)?;
+fn copy_changed_files(source: &Path, destination: &Path) -> Result<(), StoreError> {
+    // Sorted by name, so separate content and head come before the log: a kill before it leaves no log, and
+    // then everything is copied again.
+    for name in disk::list_names(source).iter().filter(|name| is_copied_name(name)) {
+        let (source, destination) = (source.join(name), destination.join(name));
+        if disk::is_folder(&source) {
+            copy_changed_files(&source, &destination)?;
             continue;
         }
-        match disk::goes_on_from(&from, &to)? {
+        match disk::copy_length_if_prefix(&source, &destination)? {
             // The log only grows.
-            Some(known) if known > 0 => disk::append_rest(&from, known, &to)?,
-            _ => disk::replace(&to, &disk::read(&from)?.unwrap_or_default(), Durability::Lazy)?,
+            Some(copied_length) if copied_length > 0 => {
+                disk::append_rest_to_copy(&source, copied_length, &destination)?;
+            }
+            _ => disk::replace(&destination, &disk::read(&source)?.unwrap_or_default(), Durability::Lazy)?,
         }
     }
     Ok(())
@@ -92,38 +97,38 @@ fn mirror(from: &Path, to: &Path) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{change, load};
-    use plimsoll_domain::memory::Op;
+    use crate::memory::{apply_changes, load_memory};
+    use plimsoll_domain::memory::MemoryOp;
 
     #[test]
-    fn a_memory_that_was_cleaned_away_comes_back_whole() {
+    fn a_removed_memory_is_restored_completely() {
         let folder = tempfile::tempdir().unwrap();
         disk::create_folder(&folder.path().join(".git")).unwrap();
-        let project = Project::at(folder.path());
-        keep(&project).unwrap();
+        let project = Project::with_local_files(folder.path());
+        create_copy(&project).unwrap();
         assert!(!exists(&project), "nothing comes of nothing");
-        let alloc = |name: &str| Op::HeapAlloc {
+        let alloc = |name: &str| MemoryOp::HeapAlloc {
             name: name.into(),
-            // Long enough for a file of its own beside the log.
+            // Long enough to be stored in a separate file next to the log.
             content: name.repeat(6_000),
             description: String::new(),
         };
-        change(&project, "mcp", &[alloc("a")]).unwrap();
-        keep(&project).unwrap();
-        // The copy goes with every change.
-        change(&project, "mcp", &[alloc("b")]).unwrap();
-        let live = load(&project).unwrap();
-        disk::rename(project.own(), &folder.path().join("cleaned")).unwrap();
-        // The next writer restores it.
-        change(&project, "mcp", &[alloc("c")]).unwrap();
-        assert_eq!(load(&project).unwrap().heap[..2], live.heap[..]);
-        assert!(log(&project).verify().unwrap().is_whole());
-        disk::replace(&log(&project).path(), b"{}\n", Durability::Lazy).unwrap();
-        keep(&project).unwrap();
-        assert_eq!(load(&project).unwrap().heap.len(), 3, "what was overwritten comes back");
-        forget_copy(&project).unwrap();
-        disk::rename(project.own(), &folder.path().join("removed")).unwrap();
-        keep(&project).unwrap();
+        apply_changes(&project, "mcp", &[alloc("a")]).unwrap();
+        create_copy(&project).unwrap();
+        // Every change updates the copy.
+        apply_changes(&project, "mcp", &[alloc("b")]).unwrap();
+        let live = load_memory(&project).unwrap();
+        disk::rename(project.data_folder(), &folder.path().join("cleaned")).unwrap();
+        // The next writer restores the memory.
+        apply_changes(&project, "mcp", &[alloc("c")]).unwrap();
+        assert_eq!(load_memory(&project).unwrap().heap[..2], live.heap[..]);
+        assert!(memory_log(&project).verify().unwrap().is_intact());
+        disk::replace(&memory_log(&project).path(), b"{}\n", Durability::Lazy).unwrap();
+        create_copy(&project).unwrap();
+        assert_eq!(load_memory(&project).unwrap().heap.len(), 3, "what was overwritten comes back");
+        remove_copy(&project).unwrap();
+        disk::rename(project.data_folder(), &folder.path().join("removed")).unwrap();
+        create_copy(&project).unwrap();
         assert!(!exists(&project));
     }
 }

@@ -1,174 +1,191 @@
-//! Snapshots of the memory: the newest, and two earlier ones, so that neither the present memory nor that of a turn ago is
-//! folded from the log's beginning. The log is the authority: a snapshot is used only where the line that it names is in the
-//! log's chain, and what came after it is folded.
+//! Snapshots of the memory: the newest, and two earlier ones, so that neither the current memory nor that of
+//! a recent turn is folded from the log's beginning. The log is authoritative: a snapshot is used only if the
+//! line that it names is in the log's chain, and the records after it are folded.
 
-use super::{Change, Room};
+use super::{MemoryChange, ReadBudget};
 use crate::sessions;
-use crate::turn_log::{Forwards, Head, LineStart, RawLine};
+use crate::turn_log::{ForwardLines, LineStart, LogHead, RawLine};
 use crate::{Durability, Project, StoreError, TurnLog, disk};
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::log_line::{Header, LogLine, RecordKind};
+use plimsoll_domain::log_line::{LogLine, RecordHeader, RecordKind};
 use plimsoll_domain::memory::{Frame, Memory};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// So many records of the log lie between two earlier snapshots: turns are recorded soon after they end, and no turn makes
-/// that many changes.
-const EVERY: u64 = 64;
+/// The number of log records between two earlier snapshots. Turns are recorded soon after they end, and no
+/// turn makes this many changes.
+const EARLIER_SNAPSHOT_INTERVAL: u64 = 64;
 
-/// A line of the log.
+/// A position in the log, after one of its lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Place {
-    /// Its number.
+pub(super) struct LogPosition {
+    /// The number of the line.
     pub seq: u64,
-    /// Its link.
+    /// The link of the line.
     pub link: String,
-    /// Where it ends, in bytes.
+    /// The offset in bytes at which the line ends.
     pub bytes: u64,
-    /// When it was written.
+    /// When the line was written.
     pub at: Timestamp,
 }
 
-impl Place {
-    /// True for the last line of a log with this head.
-    pub(super) fn is_at(&self, head: &Head) -> bool {
-        head.seq == self.seq && head.link == self.link
+impl LogPosition {
+    /// Returns true if this is the last line of a log with this head.
+    pub(super) fn is_last_line_of(&self, head: &LogHead) -> bool {
+        head.sequence_number == self.seq && head.link == self.link
     }
 }
 
-impl From<&Head> for Place {
-    fn from(head: &Head) -> Place {
-        Place { seq: head.seq, link: head.link.clone(), bytes: head.bytes, at: head.at.clone() }
+impl From<&LogHead> for LogPosition {
+    fn from(head: &LogHead) -> LogPosition {
+        LogPosition {
+            seq: head.sequence_number,
+            link: head.link.clone(),
+            bytes: head.log_bytes,
+            at: head.recorded_at.clone(),
+        }
     }
 }
 
 /// The memory after a line of the log.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Snapshot {
-    /// The line.
     #[serde(flatten)]
-    pub place: Place,
-    /// The memory.
+    pub position: LogPosition,
     pub memory: Memory,
-    /// How many answers of models had been counted by then.
-    pub steps: u64,
+    /// The number of model responses that had been counted.
+    #[serde(rename = "steps")]
+    pub answer_count: u64,
 }
 
-fn read(path: &std::path::Path) -> Option<Snapshot> {
-    let snapshot: Snapshot = sessions::load_parsed(path)?;
-    // Everybody counts on a root.
+fn read_snapshot(path: &std::path::Path) -> Option<Snapshot> {
+    let snapshot: Snapshot = sessions::read_json_if_valid(path)?;
+    // Code relies on the root frame, so a snapshot without one is invalid.
     (!snapshot.memory.frames.is_empty()).then_some(snapshot)
 }
 
 fn newest_path(project: &Project) -> PathBuf {
-    project.memory().join("state.json")
+    project.memory_folder().join("state.json")
 }
 
 fn earlier_path(project: &Project, seq: u64) -> PathBuf {
-    project.memory().join(format!("past-{}.json", seq / EVERY % 2))
+    project.memory_folder().join(format!("past-{}.json", seq / EARLIER_SNAPSHOT_INTERVAL % 2))
 }
 
-/// The newest snapshot.
-pub(super) fn newest(project: &Project) -> Option<Snapshot> {
-    read(&newest_path(project))
+pub(super) fn load_newest(project: &Project) -> Option<Snapshot> {
+    read_snapshot(&newest_path(project))
 }
 
-/// The latest of the earlier snapshots that was made by then; the empty memory before the log's first line if there is none.
-pub(super) fn by(project: &Project, is_by_then: impl Fn(&Timestamp) -> bool) -> Snapshot {
-    let earlier = [0, EVERY].into_iter().filter_map(|seq| read(&earlier_path(project, seq)));
-    let fit = earlier.filter(|snapshot| is_by_then(&snapshot.place.at));
-    fit.max_by_key(|snapshot| snapshot.place.seq).unwrap_or_default()
+/// Returns the latest earlier snapshot that is in time; an empty memory before the log's first line if there
+/// is none.
+pub(super) fn latest_earlier_snapshot(
+    project: &Project,
+    is_in_time: impl Fn(&Timestamp) -> bool,
+) -> Snapshot {
+    let earlier = [0, EARLIER_SNAPSHOT_INTERVAL]
+        .into_iter()
+        .filter_map(|seq| read_snapshot(&earlier_path(project, seq)));
+    let in_time = earlier.filter(|snapshot| is_in_time(&snapshot.position.at));
+    in_time.max_by_key(|snapshot| snapshot.position.seq).unwrap_or_default()
 }
 
-/// Writes the newest snapshot and, every so often, an earlier one. Each is whole by itself, so no order between them counts.
-pub(super) fn save(project: &Project, before: u64, snapshot: &Snapshot) -> Result<(), StoreError> {
+/// Writes the newest snapshot, and an earlier one once every [`EVERY`] records. Each is complete by itself,
+/// so their order does not matter.
+pub(super) fn save_newest_and_earlier(
+    project: &Project,
+    previous_seq: u64,
+    snapshot: &Snapshot,
+) -> Result<(), StoreError> {
     let bytes = serde_json::to_vec(snapshot).unwrap_or_default();
-    let seq = snapshot.place.seq;
-    if before / EVERY != seq / EVERY {
+    let seq = snapshot.position.seq;
+    if previous_seq / EARLIER_SNAPSHOT_INTERVAL != seq / EARLIER_SNAPSHOT_INTERVAL {
         disk::replace(&earlier_path(project, seq), &bytes, Durability::Lazy)?;
     }
     disk::replace(&newest_path(project), &bytes, Durability::Lazy)
 }
 
-/// Keeps an earlier snapshot that had to be folded from the beginning.
-pub(super) fn keep(project: &Project, snapshot: &Snapshot) {
-    if snapshot.place.seq >= EVERY {
-        // Without it the next turn folds again.
+/// Saves an earlier snapshot that was folded from the beginning, so that the next turn need not fold again.
+pub(super) fn save_as_earlier(project: &Project, snapshot: &Snapshot) {
+    if snapshot.position.seq >= EARLIER_SNAPSHOT_INTERVAL {
+        // An error is ignored: the next turn folds again.
         let bytes = serde_json::to_vec(snapshot).unwrap_or_default();
-        let _ = disk::replace(&earlier_path(project, snapshot.place.seq), &bytes, Durability::Lazy);
+        let _ = disk::replace(&earlier_path(project, snapshot.position.seq), &bytes, Durability::Lazy);
     }
 }
 
-/// The lines after a snapshot, applied to it one by one.
+/// Applies the log's lines after a snapshot one by one.
 pub(super) struct Replay<'a> {
     log: &'a TurnLog,
-    lines: Forwards,
-    room: Room,
+    lines: ForwardLines,
+    budget: ReadBudget,
     /// The memory so far.
-    pub reached: Snapshot,
+    pub snapshot: Snapshot,
 }
 
 impl Replay<'_> {
-    /// Replays what follows a snapshot, no more than so many bytes. None if the log does not go on from its line.
-    pub(super) fn after(
+    /// Starts a replay after a snapshot, limited to `max_bytes` bytes. `None` if the log does not continue
+    /// from the snapshot's line.
+    pub(super) fn from_snapshot(
         log: &TurnLog,
         snapshot: Snapshot,
-        most: u64,
+        max_bytes: u64,
     ) -> Result<Option<Replay<'_>>, StoreError> {
-        let lines = |offset| Forwards::open(&log.path(), LineStart { line: 0, offset });
-        if snapshot.place.seq > 0 {
-            let Some(first) = lines(snapshot.place.bytes)?.next() else { return Ok(None) };
+        let lines = |offset| ForwardLines::open_at(&log.path(), LineStart { line_number: 0, offset });
+        if snapshot.position.seq > 0 {
+            let Some(first) = lines(snapshot.position.bytes)?.next() else { return Ok(None) };
             let first = first?.bytes;
-            if !LogLine::parse(&first).is_some_and(|line| line.follows(&snapshot.place.link)) {
+            if !LogLine::parse(&first).is_some_and(|line| line.is_chained_to(&snapshot.position.link)) {
                 return Ok(None);
             }
         }
-        let lines = lines(snapshot.place.bytes)?;
-        Replay::within(log, lines, snapshot, most).map(Some)
+        let lines = lines(snapshot.position.bytes)?;
+        Replay::with_read_limit(log, lines, snapshot, max_bytes).map(Some)
     }
 
-    /// Replays everything from the log's beginning, no more than so many bytes.
-    pub(super) fn from_start(log: &TurnLog, most: u64) -> Result<Replay<'_>, StoreError> {
-        let lines = Forwards::open(&log.path(), LineStart::default())?;
-        Replay::within(log, lines, Snapshot::default(), most)
+    /// Starts a replay from the log's beginning, limited to `max_bytes` bytes.
+    pub(super) fn from_start(log: &TurnLog, max_bytes: u64) -> Result<Replay<'_>, StoreError> {
+        let lines = ForwardLines::open_at(&log.path(), LineStart::default())?;
+        Replay::with_read_limit(log, lines, Snapshot::default(), max_bytes)
     }
 
-    /// Refuses a log of which more would be read: before it is, since it would be in vain.
-    fn within(
+    /// Creates the replay. Returns an error at once if more bytes would have to be read than the limit.
+    fn with_read_limit(
         log: &TurnLog,
-        lines: Forwards,
-        reached: Snapshot,
-        most: u64,
+        lines: ForwardLines,
+        snapshot: Snapshot,
+        max_bytes: u64,
     ) -> Result<Replay<'_>, StoreError> {
-        let size = disk::size(&log.path()).unwrap_or(0);
-        if size.saturating_sub(lines.offset()) > most {
-            return Err(StoreError::LongMemory { path: log.path() });
+        let size = disk::file_size(&log.path()).unwrap_or(0);
+        if size.saturating_sub(lines.next_offset()) > max_bytes {
+            return Err(StoreError::MemoryLogTooLong { path: log.path() });
         }
-        Ok(Replay { log, lines, room: Room::new(most), reached })
+        Ok(Replay { log, lines, budget: ReadBudget::new(max_bytes), snapshot })
     }
 
-    /// Applies the next change; none at the end. It says in which frame it was made.
-    pub(super) fn step(&mut self) -> Result<Option<Change>, StoreError> {
-        self.step_if(|_| true)
+    /// Applies the next change and returns it with its frame; `None` at the end of the log.
+    pub(super) fn apply_next(&mut self) -> Result<Option<MemoryChange>, StoreError> {
+        self.apply_next_if(|_| true)
     }
 
-    /// Applies the next change if it was made when it should have been; none at the end, and at a change that was not.
-    pub(super) fn step_if(
+    /// Applies the next change if its time is accepted; `None` at the end of the log, and at the first change
+    /// that is not accepted.
+    pub(super) fn apply_next_if(
         &mut self,
         is_in_time: impl Fn(&Timestamp) -> bool,
-    ) -> Result<Option<Change>, StoreError> {
+    ) -> Result<Option<MemoryChange>, StoreError> {
         while let Some(line) = self.lines.next() {
             let line = line?;
             let parsed = LogLine::parse(&line.bytes);
-            self.log.refuse_newer(&line.bytes, parsed.as_ref())?;
-            let is_late = |header: &Header| header.kind == RecordKind::Memory && !is_in_time(&header.at);
+            self.log.refuse_newer_line(&line.bytes, parsed.as_ref())?;
+            let is_late =
+                |header: &RecordHeader| header.kind == RecordKind::Memory && !is_in_time(&header.recorded_at);
             if parsed.as_ref().is_some_and(|parsed| is_late(&parsed.header)) {
                 return Ok(None);
             }
-            let change = self.take(&line, parsed);
-            // Large pieces may be many times the log.
-            if self.room.is_used_up() {
-                return Err(StoreError::LongMemory { path: self.log.path() });
+            let change = self.apply_line(&line, parsed);
+            // Separately stored content may be many times the size of the log.
+            if self.budget.is_exhausted() {
+                return Err(StoreError::MemoryLogTooLong { path: self.log.path() });
             }
             if change.is_some() {
                 return Ok(change);
@@ -177,19 +194,23 @@ impl Replay<'_> {
         Ok(None)
     }
 
-    fn take(&mut self, line: &RawLine, parsed: Option<LogLine<'_>>) -> Option<Change> {
-        let Snapshot { place, memory, .. } = &mut self.reached;
+    fn apply_line(&mut self, line: &RawLine, parsed: Option<LogLine<'_>>) -> Option<MemoryChange> {
+        let Snapshot { position, memory, .. } = &mut self.snapshot;
         if let Some(LogLine { header, link, .. }) = parsed {
-            *place =
-                Place { seq: header.seq, link: link.to_owned(), bytes: self.lines.offset(), at: header.at };
+            *position = LogPosition {
+                seq: header.sequence_number,
+                link: link.to_owned(),
+                bytes: self.lines.next_offset(),
+                at: header.recorded_at,
+            };
         }
-        let change = super::parsed(self.log, line, &self.room)?;
-        let Frame { name, agent, .. } = memory.top().clone();
-        memory.step = memory.step.max(change.step);
-        // What was accepted once is accepted again.
-        let _ = memory.apply(&change.change);
-        // A record that is damaged is missing; its revision is not used again.
-        memory.rev = memory.rev.max(change.rev);
-        Some(Change { frame: name, agent, ..change })
+        let change = super::parse_change(self.log, line, &self.budget)?;
+        let Frame { name, agent_id: agent, .. } = memory.current_frame().clone();
+        memory.step_number = memory.step_number.max(change.step);
+        // The change was accepted before, so it is accepted again.
+        let _ = memory.apply(&change.op);
+        // A damaged record is skipped, but its revision is not used again.
+        memory.revision = memory.revision.max(change.rev);
+        Some(MemoryChange { frame: name, agent, ..change })
     }
 }

@@ -1,69 +1,71 @@
-//! What the user asked for and the client's own task list, from the end of a transcript.
+//! Reads the user's requests and the client's own task list from the end of a transcript.
 
-use super::recent;
+use super::visit_recent_lines;
 use crate::StoreError;
-use crate::turn_log::{Forwards, LineStart};
+use crate::turn_log::{ForwardLines, LineStart};
 use memchr::memmem;
-use plimsoll_protocol::client_tasks::{self, ClientTask, ClientTasks};
+use plimsoll_protocol::client_tasks::{self, ClientTask, ClientTaskList};
 use plimsoll_protocol::user_request;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// So much of the end is looked at: as far as a transcript is read backwards at all.
-const NEAR: u64 = 8 * 1024 * 1024;
-/// The first request is among the first lines, behind what the client puts before it.
-const BEGINNING: u64 = 1024 * 1024;
+/// How many bytes of the end are read; the same limit as for any backward read of a transcript.
+const MAX_TAIL_BYTES: u64 = 8 * 1024 * 1024;
+/// The first request is near the beginning, after the lines that the client writes before it.
+const MAX_BEGINNING_BYTES: u64 = 1024 * 1024;
 
-/// What a transcript says of the user's side of a session.
+/// The user's requests in a session, and the client's task list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Conversation {
-    /// The first request; none if it is among the last ones.
+pub struct RequestsAndTasks {
+    /// The first request. `None` if it is among the last ones.
     pub first_request: Option<String>,
-    /// The last requests, the newest last.
+    /// The last requests, oldest first.
     pub last_requests: Vec<String>,
-    /// The client's task list.
     pub tasks: Vec<ClientTask>,
 }
 
-/// The first request of a session, its last ones (so many at most), and its task list.
-pub fn conversation(path: &Path, most: usize) -> Result<Conversation, StoreError> {
+/// Reads the first request of a session, its last ones (at most `max_requests`), and its task list.
+pub fn read_requests_and_tasks(path: &Path, max_requests: usize) -> Result<RequestsAndTasks, StoreError> {
     let mut last_requests = Vec::new();
-    let mut of_tasks: Vec<Vec<u8>> = Vec::new();
-    let mut is_all = true;
-    recent(path, NEAR, &mut |bytes| {
-        let has = |marks: &[&str]| marks.iter().any(|mark| memmem::find(bytes, mark.as_bytes()).is_some());
-        if has(&client_tasks::MARKS) {
-            of_tasks.push(bytes.to_vec());
+    let mut task_lines: Vec<Vec<u8>> = Vec::new();
+    let mut has_all_requests = true;
+    visit_recent_lines(path, MAX_TAIL_BYTES, &mut |bytes| {
+        let contains_any =
+            |markers: &[&str]| markers.iter().any(|marker| memmem::find(bytes, marker.as_bytes()).is_some());
+        if contains_any(&client_tasks::LINE_MARKERS) {
+            task_lines.push(bytes.to_vec());
         }
-        if is_request(bytes)
-            && let Some(request) = user_request::request(bytes)
+        if may_be_user_request(bytes)
+            && let Some(request) = user_request::parse_user_request(bytes)
         {
-            is_all = last_requests.len() < most;
-            if is_all {
+            has_all_requests = last_requests.len() < max_requests;
+            if has_all_requests {
                 last_requests.push(request);
             }
         }
         ControlFlow::Continue(())
     })?;
     last_requests.reverse();
-    let mut tasks = ClientTasks::default();
-    of_tasks.iter().rev().for_each(|line| tasks.take(line));
-    let first_request = first_request(path)?;
-    let first_request = first_request.filter(|first| !is_all || last_requests.first() != Some(first));
-    Ok(Conversation { first_request, last_requests, tasks: tasks.list() })
+    let mut tasks = ClientTaskList::default();
+    task_lines.iter().rev().for_each(|line| tasks.apply_line(line));
+    let first_request = find_first_request(path)?;
+    let first_request =
+        first_request.filter(|request| !has_all_requests || last_requests.first() != Some(request));
+    Ok(RequestsAndTasks { first_request, last_requests, tasks: tasks.into_tasks() })
 }
 
-fn is_request(bytes: &[u8]) -> bool {
-    let has = |mark: &str| memmem::find(bytes, mark.as_bytes()).is_some();
-    user_request::MARKS.iter().any(|mark| has(mark)) && !has(user_request::NOT_MARK)
+fn may_be_user_request(bytes: &[u8]) -> bool {
+    let contains_marker = |marker: &str| memmem::find(bytes, marker.as_bytes()).is_some();
+    user_request::LINE_MARKERS.iter().any(|marker| contains_marker(marker))
+        && !contains_marker(user_request::EXCLUDED_MARKER)
 }
 
-fn first_request(path: &Path) -> Result<Option<String>, StoreError> {
-    let mut lines = Forwards::open(path, LineStart::default())?;
-    let mut line = Forwards::buffer();
-    while lines.read_into(&mut line)? && line.place.offset < BEGINNING {
-        if is_request(&line.bytes)
-            && let Some(request) = user_request::request(&line.bytes)
+fn find_first_request(path: &Path) -> Result<Option<String>, StoreError> {
+    let mut lines = ForwardLines::open_at(path, LineStart::default())?;
+    let mut line = ForwardLines::empty_line();
+    while lines.read_line_into(&mut line)? && line.start.offset < MAX_BEGINNING_BYTES {
+        if may_be_user_request(&line.bytes)
+            && let Some(request) = user_request::parse_user_request(&line.bytes)
         {
             return Ok(Some(request));
         }
@@ -77,33 +79,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_request_and_the_last_ones_are_told_once_each_in_their_order() {
+    fn the_first_and_last_requests_are_returned_once_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.jsonl");
-        let asks = |words: &str| format!(r#"{{"type":"user","message":{{"content":"{words}"}}}}"#);
-        let answers =
+        let request_line = |text: &str| format!(r#"{{"type":"user","message":{{"content":"{text}"}}}}"#);
+        let tool_result_line =
             r#"{"type":"user","message":{"content":[{"type":"tool_result","content":"\"type\":\"user\""}]}}"#;
-        let todo = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"TodoWrite","input":{"todos":[{"content":"One","status":"pending"}]}}]}}"#;
-        let done = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"Todos have been modified"}]},"toolUseResult":{"newTodos":[]}}"#;
-        for (asked, first, last) in [
+        let todo_call_line = r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"a","name":"TodoWrite","input":{"todos":[{"content":"One","status":"pending"}]}}]}}"#;
+        let todo_result_line = r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"Todos have been modified"}]},"toolUseResult":{"newTodos":[]}}"#;
+        for (requests, first, last) in [
             (&["a"][..], None, &["a"][..]),
             (&["a", "b"], None, &["a", "b"]),
             (&["a", "b", "c"], Some("a"), &["b", "c"]),
             (&["a", "b", "a"], Some("a"), &["b", "a"]),
         ] {
-            let lines: Vec<String> = asked
+            let lines: Vec<String> = requests
                 .iter()
-                .flat_map(|words| [asks(words), answers.to_owned(), todo.to_owned(), done.to_owned()])
+                .flat_map(|text| {
+                    [
+                        request_line(text),
+                        tool_result_line.to_owned(),
+                        todo_call_line.to_owned(),
+                        todo_result_line.to_owned(),
+                    ]
+                })
                 .collect();
             std::fs::write(&path, lines.join("\n")).unwrap();
-            let found = conversation(&path, 2).unwrap();
+            let result = read_requests_and_tasks(&path, 2).unwrap();
             assert_eq!(
-                (found.first_request.as_deref(), found.last_requests),
-                (first, last.iter().map(|words| (*words).to_owned()).collect()),
-                "{asked:?}"
+                (result.first_request.as_deref(), result.last_requests),
+                (first, last.iter().map(|text| (*text).to_owned()).collect()),
+                "{requests:?}"
             );
-            assert_eq!(found.tasks.len(), 1);
+            assert_eq!(result.tasks.len(), 1);
         }
-        assert_eq!(conversation(&folder.path().join("none"), 2).unwrap(), Conversation::default());
+        assert_eq!(
+            read_requests_and_tasks(&folder.path().join("none"), 2).unwrap(),
+            RequestsAndTasks::default()
+        );
     }
 }

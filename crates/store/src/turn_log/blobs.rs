@@ -1,68 +1,68 @@
-//! Large pieces beside a log, named by the SHA-256 of their bytes.
+//! Blobs: large contents stored beside a log, named by the SHA-256 of their bytes.
 
-use super::packed;
+use super::compression;
 use crate::{Durability, StoreError, disk};
-use plimsoll_domain::digest::sha256;
+use plimsoll_domain::digest::sha256_hex;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Pieces that one writer has put there or found sound: many results are the same, and while it holds the lock each is looked
-/// into once.
+/// Hashes of blobs that one writer has written or found intact. Many results are equal, so while the writer
+/// holds the lock each blob is checked only once.
 #[derive(Debug, Default)]
-pub(super) struct KnownPieces(HashSet<String>);
+pub(super) struct KnownBlobs(HashSet<String>);
 
-impl KnownPieces {
-    /// More than this are not remembered: what a long transcript takes of memory does not grow.
-    const MOST: usize = 4096;
+impl KnownBlobs {
+    /// Bounded, so that memory use does not grow with the transcript.
+    const MAX_HASHES: usize = 4096;
 
-    fn note(&mut self, hash: &str) {
-        if self.0.len() < KnownPieces::MOST {
+    fn insert_within_limit(&mut self, hash: &str) {
+        if self.0.len() < KnownBlobs::MAX_HASHES {
             self.0.insert(hash.to_owned());
         }
     }
 }
 
-/// A file under the piece's name; none for what is no SHA-256.
-pub(super) fn path(folder: &Path, hash: &str) -> Option<PathBuf> {
+/// Returns the path of a blob. Returns `None` if the hash is not a SHA-256 in hexadecimal.
+pub(super) fn blob_path(folder: &Path, hash: &str) -> Option<PathBuf> {
     let is_digest = hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_digest.then(|| folder.join(hash))
 }
 
-pub(super) fn get(folder: &Path, hash: &str) -> Option<Vec<u8>> {
-    let path = path(folder, hash)?;
-    disk::read(&path).ok().flatten().or_else(|| packed::piece(&path))
+pub(super) fn read_blob(folder: &Path, hash: &str) -> Option<Vec<u8>> {
+    let path = blob_path(folder, hash)?;
+    disk::read(&path).ok().flatten().or_else(|| compression::read_compressed_blob(&path))
 }
 
-/// What the folder is known by: a piece that is put there or taken away changes it.
-pub(super) fn folder_version(folder: &Path) -> Option<String> {
-    disk::folder_version(folder)
+/// Returns a stamp of the folder that changes whenever a blob is added or removed.
+pub(super) fn blob_folder_stamp(folder: &Path) -> Option<String> {
+    disk::folder_change_stamp(folder)
 }
 
-/// Puts pieces in place before they are named anywhere; answers whether there were any to put. Those that are there and
-/// sound are left alone. On the disk they are when their volume is.
-pub(super) fn put<'b>(
+/// Writes blobs, before any record names them. Returns whether any had to be written; existing intact blobs
+/// are left alone. Blobs are durable once their volume is synced.
+pub(super) fn write_missing_blobs<'b>(
     folder: &Path,
-    pieces: impl IntoIterator<Item = (&'b String, &'b String)>,
-    known: &mut KnownPieces,
+    blobs: impl IntoIterator<Item = (&'b String, &'b String)>,
+    known_blobs: &mut KnownBlobs,
 ) -> Result<bool, StoreError> {
-    let mut has_put = false;
-    for (hash, text) in pieces {
-        if known.0.contains(hash) {
+    let mut has_written = false;
+    for (hash, text) in blobs {
+        if known_blobs.0.contains(hash) {
             continue;
         }
-        let Some(path) = path(folder, hash) else { continue };
-        if disk::create_in_place(&path, text.as_bytes())? {
-            has_put = true;
-        } else if disk::size(&path) != Some(text.len() as u64) || !is_sound(folder, hash) {
+        let Some(path) = blob_path(folder, hash) else { continue };
+        if disk::create_new_in_place(&path, text.as_bytes())? {
+            has_written = true;
+        } else if disk::file_size(&path) != Some(text.len() as u64) || !is_intact(folder, hash) {
             disk::replace(&path, text.as_bytes(), Durability::Lazy)?;
-            has_put = true;
+            has_written = true;
         }
-        known.note(hash);
+        known_blobs.insert_within_limit(hash);
     }
-    Ok(has_put)
+    Ok(has_written)
 }
 
-/// True if a piece is there and is what its name says.
-pub(super) fn is_sound(folder: &Path, hash: &str) -> bool {
-    get(folder, hash).is_some_and(|known| sha256(&[&known]) == *hash)
+/// Returns true if the blob exists and its content matches its hash.
+pub(super) fn is_intact(folder: &Path, hash: &str) -> bool {
+    read_blob(folder, hash).is_some_and(|bytes| sha256_hex(&[&bytes]) == *hash)
 }

@@ -1,26 +1,27 @@
-//! A file of a log that is written anew as a whole, too large for memory: under another name, then in its place.
+//! Replaces a file of a log that is too large for memory: it is written under another name, then renamed.
 
-use crate::limited::LimitedFile;
-use crate::{StoreError, disk, io};
+use crate::size_limited_write::SizeLimitedFile;
+use crate::{StoreError, disk, io_error};
 use plimsoll_system::files::sync_all;
 use std::io::BufWriter;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Gives a draft its name, with the time at which its content was written, where that was earlier. It is on the disk before: a
-/// power cut finds the whole of it, or the file that it stands for.
-pub(super) fn put_in_place(
-    out: BufWriter<LimitedFile>,
+/// Syncs a draft and renames it to its final path. With `written_at` the file gets that modification time.
+/// Because the sync comes first, a power cut leaves either the whole new file or the old one.
+pub(super) fn sync_and_rename_draft(
+    writer: BufWriter<SizeLimitedFile>,
     draft: &Path,
     path: &Path,
     written_at: Option<SystemTime>,
 ) -> Result<(), StoreError> {
-    let LimitedFile(file) = out.into_inner().map_err(|error| io("write", draft)(error.into_error()))?;
-    if let Some(moment) = written_at {
-        file.set_modified(moment).map_err(io("write", draft))?;
+    let SizeLimitedFile(file) =
+        writer.into_inner().map_err(|error| io_error("write", draft)(error.into_error()))?;
+    if let Some(time) = written_at {
+        file.set_modified(time).map_err(io_error("write", draft))?;
     }
-    sync_all(file.as_fd()).map_err(|error| io("sync", draft)(error.into()))?;
+    sync_all(file.as_fd()).map_err(|error| io_error("sync", draft)(error.into()))?;
     disk::rename(draft, path)?;
     disk::sync_folder(path.parent().unwrap_or(Path::new(".")));
     Ok(())

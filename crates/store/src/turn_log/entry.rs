@@ -2,49 +2,48 @@
 
 use crate::clock;
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::log_line::{Header, MAIN, RecordKind};
-use plimsoll_domain::turn::record::{Encoded, encode_fields};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordHeader, RecordKind};
+use plimsoll_domain::turn::record::{EncodedRecord, encode_fields};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A record: the log gives it its place.
+/// A record without its place in the log, which the writer assigns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NewRecord {
-    /// What is known of it without its content.
-    pub header: Header,
-    /// The content.
-    pub encoded: Encoded,
+    /// The metadata of the record.
+    pub header: RecordHeader,
+    pub encoded: EncodedRecord,
 }
 
 impl NewRecord {
-    /// A record of the main stream with nothing in it yet.
-    pub fn new(kind: RecordKind, at: Timestamp) -> NewRecord {
-        let header = Header {
-            v: 1,
-            seq: 0,
-            at,
+    /// Creates a record of the main stream without content.
+    pub fn new(kind: RecordKind, recorded_at: Timestamp) -> NewRecord {
+        let header = RecordHeader {
+            format_version: 1,
+            sequence_number: 0,
+            recorded_at,
             kind,
-            stream: MAIN.to_owned(),
-            number: None,
-            message: None,
-            success: None,
-            reason: None,
+            stream: MAIN_STREAM.to_owned(),
+            turn_number: None,
+            message_id: None,
+            succeeded: None,
+            failure_reason: None,
             usage: None,
-            read: None,
-            pending: None,
-            content: String::new(),
+            transcript_offset: None,
+            pending_file: None,
+            content_hash: String::new(),
         };
-        NewRecord { header, encoded: Encoded { content: "{}".to_owned(), ..Encoded::default() } }
+        NewRecord { header, encoded: EncodedRecord { content: "{}".to_owned(), ..EncodedRecord::default() } }
     }
 
-    /// Something that has just happened, as the fields of an object.
-    pub fn event(kind: RecordKind, fields: &Value) -> NewRecord {
+    /// Creates a record of something that has just happened, with the fields of a JSON object as content.
+    pub fn event_now(kind: RecordKind, fields: &Value) -> NewRecord {
         let fields = fields.as_object().cloned().unwrap_or_default();
-        NewRecord::new(kind, clock::fine_stamp(clock::now())).holding(encode_fields(&fields))
+        NewRecord::new(kind, clock::to_millis_timestamp(clock::now())).with_content(encode_fields(&fields))
     }
 
-    /// The same with a content.
-    pub fn holding(self, encoded: Encoded) -> NewRecord {
+    /// Returns the record with this content.
+    pub fn with_content(self, encoded: EncodedRecord) -> NewRecord {
         NewRecord { encoded, ..self }
     }
 }

@@ -1,10 +1,10 @@
-//! How far a log goes: written after each append, and made again from the log whenever it is not there. And how much of
-//! it a power cut may still take: a hook at work does not wait for the disk.
+//! The head of a log: how far the log goes, and how much of it a power cut may still lose, because a hook
+//! does not wait for the disk. It is written after each append, and rebuilt from the log if it is missing.
 
 use crate::{Durability, StoreError, disk, sessions};
 use plimsoll_domain::Timestamp;
-use plimsoll_domain::format::Format;
-use plimsoll_domain::log_line::Header;
+use plimsoll_domain::format::FormatVersion;
+use plimsoll_domain::log_line::RecordHeader;
 use plimsoll_domain::turn::record::PackedMemory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -13,104 +13,118 @@ use std::path::Path;
 /// How far a log goes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Head {
-    /// The format of the file. A head of a newer one counts as none: the log itself tells then.
-    pub format: Format,
-    /// The number of the last line.
-    pub seq: u64,
-    /// The link of the last line.
+pub struct LogHead {
+    /// The format of the file. A head of a newer format is ignored; the log itself is read instead.
+    pub format: FormatVersion,
+    /// The number of the last record.
+    #[serde(rename = "seq")]
+    pub sequence_number: u64,
+    /// The chain link of the last line.
     pub link: String,
-    /// The length of the log.
-    pub bytes: u64,
+    /// The length of the log in bytes.
+    #[serde(rename = "bytes")]
+    pub log_bytes: u64,
     /// When the last record happened.
-    pub at: Timestamp,
+    #[serde(rename = "at")]
+    pub recorded_at: Timestamp,
     /// How far each transcript has been read.
-    pub streams: BTreeMap<String, Stream>,
-    /// Pending files that were merged last: a kill between merging and removing one must not double it.
-    pub merged: Vec<String>,
-    /// What a power cut may still take; none if all of it is on the disk.
+    pub streams: BTreeMap<String, StreamPosition>,
+    /// The pending files merged last, so that a kill between merging and removing one does not duplicate it.
+    #[serde(rename = "merged")]
+    pub merged_files: Vec<String>,
+    /// What a power cut may still lose. `None` if everything is synced.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unsynced: Option<Unsynced>,
-    /// The working memory as the last turn has it. Whatever it names was there when the head was written: a head in doubt is
-    /// made anew, without it.
+    pub unsynced: Option<UnsyncedEnd>,
+    /// The working memory of the last turn. All blobs that it names existed when the head was written. A head
+    /// that is in doubt after a restart is rebuilt without this field.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory: Option<NotedMemory>,
+    pub memory: Option<RecordedMemory>,
 }
 
-/// The working memory as the last turn has it: while nothing is written there, the next turn has the same.
+/// The working memory of the last turn: until it is written, the next turn has the same one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NotedMemory {
-    /// The link of its log's last line.
-    pub link: String,
-    /// How many answers of models had been counted by then.
-    pub steps: u64,
-    /// As the turn's content has it.
+pub struct RecordedMemory {
+    /// The chain link of the last line of the memory's log.
+    #[serde(rename = "link")]
+    pub log_link: String,
+    /// How many model responses had been counted by then.
+    #[serde(rename = "steps")]
+    pub answer_count: u64,
+    /// The memory in the packed form of the turn's content.
     pub packed: PackedMemory,
-    /// What the folder of large pieces is known by since the last one was put there: whoever takes one away changes it.
-    pub pieces: Option<String>,
+    /// The stamp of the blob folder after the last write. Adding or removing a blob changes it.
+    #[serde(rename = "pieces")]
+    pub blob_folder_stamp: Option<String>,
 }
 
-/// The end of a log that was written and not put on the disk.
+/// The end of a log that was written and not synced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Unsynced {
-    /// From this byte on.
-    pub from: u64,
-    /// The start of the system in which it was written: in a later one it is believed only after it has been checked.
-    pub boot: String,
-    /// True if large pieces are among it.
-    pub has_pieces: bool,
+pub struct UnsyncedEnd {
+    /// The first byte that may not be on the disk.
+    #[serde(rename = "from")]
+    pub start_byte: u64,
+    /// The system boot in which it was written. After a later boot it must be checked before it is trusted.
+    #[serde(rename = "boot")]
+    pub boot_id: String,
+    /// True if it includes blobs.
+    #[serde(rename = "has_pieces")]
+    pub has_blobs: bool,
 }
 
 /// How far a transcript has been read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Stream {
-    /// Up to this byte.
-    pub read: u64,
-    /// The number of its last turn.
-    pub number: u64,
-    /// The message of its last turn.
-    pub message: String,
+pub struct StreamPosition {
+    /// The first byte that has not been read.
+    #[serde(rename = "read")]
+    pub transcript_offset: u64,
+    #[serde(rename = "number")]
+    pub turn_number: u64,
+    /// The message id of its last turn.
+    #[serde(rename = "message")]
+    pub message_id: String,
 }
 
-/// How many merged names are remembered at most: no more may be merged before their files are removed.
-pub(super) const MERGED: usize = 64;
+/// How many merged names are kept. No more files may be merged before they are removed.
+pub(super) const MAX_MERGED_FILES: usize = 64;
 
-impl Head {
-    pub(super) fn load(path: &Path) -> Option<Head> {
-        sessions::load_parsed(path)
+impl LogHead {
+    pub(super) fn load(path: &Path) -> Option<LogHead> {
+        sessions::read_json_if_valid(path)
     }
 
-    /// Lazily, where a head has been saved before: an older one that a power cut brings back costs no more than reading on.
+    /// Writes the head. May be lazy if a head was saved before: if a power cut brings an older one back, more
+    /// of the log is read.
     pub(super) fn save(&self, path: &Path, durability: Durability) -> Result<(), StoreError> {
         disk::replace(path, &serde_json::to_vec(self).unwrap_or_default(), durability)
     }
 
-    /// True if the system has been started anew since the end was written: it may have holes.
-    pub(super) fn is_in_doubt(&self) -> bool {
+    /// Returns true if the system has been restarted since the end was written, so that it may have holes.
+    pub(super) fn is_from_earlier_boot(&self) -> bool {
         let unsynced = self.unsynced.as_ref();
-        unsynced.is_some_and(|unsynced| plimsoll_system::boot().is_none_or(|boot| boot != unsynced.boot))
+        unsynced
+            .is_some_and(|unsynced| plimsoll_system::boot_id().is_none_or(|boot| boot != unsynced.boot_id))
     }
 
-    /// Takes note of a line that was added.
-    pub(super) fn take(&mut self, header: &Header, link: &str, bytes: u64) {
-        self.seq = header.seq;
+    /// Updates the head for a line that was added.
+    pub(super) fn record_line(&mut self, header: &RecordHeader, link: &str, line_bytes: u64) {
+        self.sequence_number = header.sequence_number;
         link.clone_into(&mut self.link);
-        self.bytes += bytes;
-        header.at.clone_into(&mut self.at);
-        if let Some(pending) = &header.pending {
-            self.merged.push(pending.clone());
-            self.merged.drain(..self.merged.len().saturating_sub(MERGED));
+        self.log_bytes += line_bytes;
+        header.recorded_at.clone_into(&mut self.recorded_at);
+        if let Some(pending) = &header.pending_file {
+            self.merged_files.push(pending.clone());
+            self.merged_files.drain(..self.merged_files.len().saturating_sub(MAX_MERGED_FILES));
         }
-        if header.read.is_none() && header.number.is_none() {
+        if header.transcript_offset.is_none() && header.turn_number.is_none() {
             return;
         }
         let stream = self.streams.entry(header.stream.clone()).or_default();
-        stream.read = header.read.unwrap_or(stream.read);
-        stream.number = header.number.unwrap_or(stream.number);
-        if let Some(message) = &header.message {
-            stream.message.clone_from(message);
+        stream.transcript_offset = header.transcript_offset.unwrap_or(stream.transcript_offset);
+        stream.turn_number = header.turn_number.unwrap_or(stream.turn_number);
+        if let Some(message) = &header.message_id {
+            stream.message_id.clone_from(message);
         }
     }
 }

@@ -1,152 +1,163 @@
-//! Reading a log, from its beginning or from its end; memory stays at a line, whatever the log's size.
+//! Reads a file line by line, forwards or backwards. Memory use is bounded by one line, whatever the file's
+//! size.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use crate::search::{first_break, last_break};
-use crate::{StoreError, disk, door, io};
+use crate::search::{find_first_newline, find_last_newline};
+use crate::{StoreError, disk, io_error, safe_open};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Where a line begins.
+/// The position where a line begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LineStart {
-    /// The line's number in the file, from 1; 0 if not counted.
-    pub line: u64,
-    /// Its first byte.
+    /// The line's number in the file, from 1; 0 if lines are not counted.
+    pub line_number: u64,
+    /// The offset of its first byte.
     pub offset: u64,
 }
 
-/// One line of a file.
 #[derive(Debug, Clone)]
 pub struct RawLine {
-    /// Where it begins.
-    pub place: LineStart,
-    /// Its bytes, without the break.
+    /// Where the line begins.
+    pub start: LineStart,
+    /// Its bytes, without the line break.
     pub bytes: Vec<u8>,
-    /// False for a last line without a break.
-    pub is_ended: bool,
+    /// False for a last line without a line break.
+    pub has_newline: bool,
 }
 
-/// Lines from a place on.
+/// The lines of a file from a position to the end, in order.
 #[derive(Debug)]
-pub struct Forwards {
+pub struct ForwardLines {
     path: PathBuf,
-    file: Option<BufReader<Rest>>,
-    next: LineStart,
-    /// No line that we or the client write is this long.
-    longest: u64,
-    /// True for a file of ours, where such a line is a fault and not merely useless.
-    is_ours: bool,
+    reader: Option<BufReader<FileRange>>,
+    next_start: LineStart,
+    /// Longer lines are skipped or refused: neither we nor the client write any.
+    max_line_bytes: u64,
+    /// True for a file of ours, where an overlong line is an error. In a transcript it is skipped.
+    is_own_file: bool,
 }
 
-impl Forwards {
-    /// Opens a file at a place; one that is not there has no lines.
-    pub fn open(path: &Path, from: LineStart) -> Result<Forwards, StoreError> {
-        let file =
-            disk::open_sized(path)?.map(|(file, size)| Rest { file, at: from.offset, end: size }.buffered());
-        let next = LineStart { line: from.line + 1, offset: from.offset };
-        let (longest, is_ours) = (door::longest_line(path), door::is_below_a_root(path));
-        Ok(Forwards { path: path.to_owned(), file, next, longest, is_ours })
+impl ForwardLines {
+    /// Opens a file at a position. A missing file has no lines.
+    pub fn open_at(path: &Path, start: LineStart) -> Result<ForwardLines, StoreError> {
+        let reader = disk::open_sized(path)?
+            .map(|(file, size)| FileRange { file, position: start.offset, end: size }.into_buf_reader());
+        let next = LineStart { line_number: start.line_number + 1, offset: start.offset };
+        let (max_line_bytes, is_own_file) = (safe_open::max_line_bytes(path), safe_open::is_below_root(path));
+        Ok(ForwardLines { path: path.to_owned(), reader, next_start: next, max_line_bytes, is_own_file })
     }
 
-    /// The lines of a file that is open at its start.
-    pub(super) fn of(path: &Path, file: Option<(File, u64)>) -> Forwards {
-        let file = file.map(|(file, size)| Rest { file, at: 0, end: size }.buffered());
-        let next = LineStart { line: 1, offset: 0 };
-        let (longest, is_ours) = (door::longest_line(path), door::is_below_a_root(path));
-        Forwards { path: path.to_owned(), file, next, longest, is_ours }
+    /// Returns the lines of an open file, from its start.
+    pub(super) fn from_open_file(path: &Path, file: Option<(File, u64)>) -> ForwardLines {
+        let reader = file.map(|(file, size)| FileRange { file, position: 0, end: size }.into_buf_reader());
+        let next = LineStart { line_number: 1, offset: 0 };
+        let (max_line_bytes, is_own_file) = (safe_open::max_line_bytes(path), safe_open::is_below_root(path));
+        ForwardLines { path: path.to_owned(), reader, next_start: next, max_line_bytes, is_own_file }
     }
 
-    /// The first byte that has not been read.
-    pub fn offset(&self) -> u64 {
-        self.next.offset
+    /// Returns the offset of the first byte that has not been read.
+    pub fn next_offset(&self) -> u64 {
+        self.next_start.offset
     }
 
-    /// The next line into a buffer that is used again; false at the end. A line that is too long is an error in a file
-    /// of ours, and stands as an empty one in a transcript, which we only watch.
-    pub fn read_into(&mut self, line: &mut RawLine) -> Result<bool, StoreError> {
+    /// Reads the next line into a reusable buffer, and returns false at the end. An overlong line is an error
+    /// in a file of ours. In a transcript, which we only read, it becomes an empty line.
+    pub fn read_line_into(&mut self, line: &mut RawLine) -> Result<bool, StoreError> {
         line.bytes.clear();
-        let Some(file) = &mut self.file else { return Ok(false) };
-        let read = pass_line(file, self.longest, |bytes| line.bytes.extend_from_slice(bytes));
-        let mut read = read.map_err(io("read", &self.path))?;
-        if read == self.longest && line.bytes.last() != Some(&b'\n') {
-            if self.is_ours {
-                return Err(StoreError::TooLarge { path: self.path.clone(), most: self.longest });
+        let Some(reader) = &mut self.reader else { return Ok(false) };
+        let line_bytes =
+            consume_line(reader, self.max_line_bytes, |bytes| line.bytes.extend_from_slice(bytes));
+        let mut line_bytes = line_bytes.map_err(io_error("read", &self.path))?;
+        if line_bytes == self.max_line_bytes && line.bytes.last() != Some(&b'\n') {
+            if self.is_own_file {
+                return Err(StoreError::TooLarge { path: self.path.clone(), max_bytes: self.max_line_bytes });
             }
             line.bytes.clear();
-            read += pass_line(file, u64::MAX, |_| {}).map_err(io("read", &self.path))?;
+            line_bytes += consume_line(reader, u64::MAX, |_| {}).map_err(io_error("read", &self.path))?;
             line.bytes.push(b'\n');
         }
-        line.place = self.next;
-        line.is_ended = line.bytes.last() == Some(&b'\n');
-        if line.is_ended {
+        line.start = self.next_start;
+        line.has_newline = line.bytes.last() == Some(&b'\n');
+        if line.has_newline {
             line.bytes.pop();
         }
-        self.next = LineStart { line: self.next.line + 1, offset: self.next.offset + read };
-        Ok(read > 0)
+        self.next_start = LineStart {
+            line_number: self.next_start.line_number + 1,
+            offset: self.next_start.offset + line_bytes,
+        };
+        Ok(line_bytes > 0)
     }
 
-    /// A line to read into.
-    pub fn buffer() -> RawLine {
-        RawLine { place: LineStart::default(), bytes: Vec::new(), is_ended: false }
+    /// Returns an empty line for [`Forwards::read_into`].
+    pub fn empty_line() -> RawLine {
+        RawLine { start: LineStart::default(), bytes: Vec::new(), has_newline: false }
     }
 }
 
-/// What a file had from a place on when it was opened: it is neither moved to that place nor asked for its end.
+/// The part of a file from a position to the end that it had when opened. Uses positioned reads, so no `seek`
+/// is needed.
 #[derive(Debug)]
-struct Rest {
+struct FileRange {
     file: File,
-    at: u64,
+    position: u64,
     end: u64,
 }
 
-impl Rest {
-    /// Read a piece at a time: a turn is a few KB.
-    fn buffered(self) -> BufReader<Rest> {
-        BufReader::with_capacity(self.left().clamp(4 * 1024, 256 * 1024), self)
+impl FileRange {
+    /// The buffer is small if the range is: a turn is a few KB.
+    fn into_buf_reader(self) -> BufReader<FileRange> {
+        BufReader::with_capacity(self.remaining_bytes().clamp(4 * 1024, 256 * 1024), self)
     }
 
-    fn left(&self) -> usize {
-        usize::try_from(self.end.saturating_sub(self.at)).unwrap_or(usize::MAX)
-    }
-}
-
-impl Read for Rest {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let most = self.left().min(into.len());
-        let read = if most > 0 { self.file.read_at(&mut into[..most], self.at)? } else { 0 };
-        self.at += read as u64;
-        Ok(read)
+    fn remaining_bytes(&self) -> usize {
+        usize::try_from(self.end.saturating_sub(self.position)).unwrap_or(usize::MAX)
     }
 }
 
-/// Goes to the line after the current one, or over the bytes that may be read; answers with how many bytes that were.
-fn pass_line(file: &mut BufReader<Rest>, most: u64, mut keep: impl FnMut(&[u8])) -> std::io::Result<u64> {
-    let mut passed = 0;
+impl Read for FileRange {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let max_bytes = self.remaining_bytes().min(buffer.len());
+        let read_bytes =
+            if max_bytes > 0 { self.file.read_at(&mut buffer[..max_bytes], self.position)? } else { 0 };
+        self.position += read_bytes as u64;
+        Ok(read_bytes)
+    }
+}
+
+/// Consumes the bytes up to the end of the line, at most `max_bytes`, and passes them to `visit`. Returns how
+/// many bytes were consumed.
+fn consume_line(
+    reader: &mut BufReader<FileRange>,
+    max_bytes: u64,
+    mut visit: impl FnMut(&[u8]),
+) -> std::io::Result<u64> {
+    let mut consumed = 0;
     loop {
-        let bytes = match file.fill_buf() {
+        let bytes = match reader.fill_buf() {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             read => read?,
         };
-        let bytes = &bytes[..bytes.len().min(usize::try_from(most - passed).unwrap_or(usize::MAX))];
-        let end = first_break(bytes).map(|place| place + 1);
-        let step = end.unwrap_or(bytes.len());
-        keep(&bytes[..step]);
-        file.consume(step);
-        passed += step as u64;
-        if end.is_some() || step == 0 {
-            return Ok(passed);
+        let bytes = &bytes[..bytes.len().min(usize::try_from(max_bytes - consumed).unwrap_or(usize::MAX))];
+        let end = find_first_newline(bytes).map(|newline| newline + 1);
+        let step_bytes = end.unwrap_or(bytes.len());
+        visit(&bytes[..step_bytes]);
+        reader.consume(step_bytes);
+        consumed += step_bytes as u64;
+        if end.is_some() || step_bytes == 0 {
+            return Ok(consumed);
         }
     }
 }
 
-impl Iterator for Forwards {
+impl Iterator for ForwardLines {
     type Item = Result<RawLine, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut line = Forwards::buffer();
-        match self.read_into(&mut line) {
+        let mut line = ForwardLines::empty_line();
+        match self.read_line_into(&mut line) {
             Ok(true) => Some(Ok(line)),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
@@ -154,89 +165,102 @@ impl Iterator for Forwards {
     }
 }
 
-/// Lines from the end of a file.
+/// The lines of a file from the last to the first.
 #[derive(Debug)]
-pub struct Backwards {
+pub struct BackwardLines {
     path: PathBuf,
     file: Option<File>,
-    /// Where the bytes that are kept begin in the file.
-    from: u64,
-    /// Bytes that have been read and not given out.
-    kept: Vec<u8>,
-    at_end: bool,
-    longest: u64,
+    /// The file offset where the buffered bytes begin.
+    buffer_start: u64,
+    /// Bytes that were read and not yet returned.
+    buffer: Vec<u8>,
+    is_at_end: bool,
+    max_line_bytes: u64,
 }
 
-const CHUNK: u64 = 64 * 1024;
+const CHUNK_BYTES: u64 = 64 * 1024;
 
-impl Backwards {
-    /// Opens a file; one that is not there has no lines.
-    pub fn open(path: &Path) -> Result<Backwards, StoreError> {
-        Ok(Backwards::of(path, disk::open_sized(path)?))
+impl BackwardLines {
+    /// Opens a file. A missing file has no lines.
+    pub fn open(path: &Path) -> Result<BackwardLines, StoreError> {
+        Ok(BackwardLines::from_open_file(path, disk::open_sized(path)?))
     }
 
-    /// The same of a file that is open, with its size.
-    pub(super) fn of(path: &Path, file: Option<(File, u64)>) -> Backwards {
+    /// Returns the lines of an open file with this size.
+    pub(super) fn from_open_file(path: &Path, file: Option<(File, u64)>) -> BackwardLines {
         let (file, size) = file.unzip();
-        let (from, longest) = (size.unwrap_or(0), door::longest_line(path));
-        Backwards { path: path.to_owned(), file, from, kept: Vec::new(), at_end: true, longest }
+        let (buffer_start, max_line_bytes) = (size.unwrap_or(0), safe_open::max_line_bytes(path));
+        BackwardLines {
+            path: path.to_owned(),
+            file,
+            buffer_start,
+            buffer: Vec::new(),
+            is_at_end: true,
+            max_line_bytes,
+        }
     }
 
-    fn read_more(&mut self) -> Result<(), StoreError> {
+    fn read_previous_chunk(&mut self) -> Result<(), StoreError> {
         let Some(file) = &mut self.file else { return Ok(()) };
-        if self.kept.len() as u64 > self.longest {
-            return Err(StoreError::TooLarge { path: self.path.clone(), most: self.longest });
+        if self.buffer.len() as u64 > self.max_line_bytes {
+            return Err(StoreError::TooLarge { path: self.path.clone(), max_bytes: self.max_line_bytes });
         }
-        // A long line costs no more than twice its length.
-        let step = CHUNK.max(self.kept.len() as u64).min(self.from);
-        let mut bytes = vec![0; usize::try_from(step).unwrap_or(0)];
-        let read = file.seek(SeekFrom::Start(self.from - step)).and_then(|_| file.read_exact(&mut bytes));
-        read.map_err(io("read", &self.path))?;
-        bytes.append(&mut self.kept);
-        self.kept = bytes;
-        self.from -= step;
+        // The chunk doubles with the buffer, so a long line costs no more than twice its length.
+        let chunk_bytes = CHUNK_BYTES.max(self.buffer.len() as u64).min(self.buffer_start);
+        let mut bytes = vec![0; usize::try_from(chunk_bytes).unwrap_or(0)];
+        let result = file
+            .seek(SeekFrom::Start(self.buffer_start - chunk_bytes))
+            .and_then(|_| file.read_exact(&mut bytes));
+        result.map_err(io_error("read", &self.path))?;
+        bytes.append(&mut self.buffer);
+        self.buffer = bytes;
+        self.buffer_start -= chunk_bytes;
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Option<RawLine>, StoreError> {
-        if self.at_end {
-            self.at_end = false;
-            if self.from > 0 {
-                self.read_more()?;
+    fn next_line(&mut self) -> Result<Option<RawLine>, StoreError> {
+        if self.is_at_end {
+            self.is_at_end = false;
+            if self.buffer_start > 0 {
+                self.read_previous_chunk()?;
             }
-            if self.kept.last() == Some(&b'\n') {
-                self.kept.pop();
-            } else if !self.kept.is_empty() {
-                return self.take(false);
+            if self.buffer.last() == Some(&b'\n') {
+                self.buffer.pop();
+            } else if !self.buffer.is_empty() {
+                return self.take_last_line(false);
             }
         }
-        self.take(true)
+        self.take_last_line(true)
     }
 
-    fn take(&mut self, is_ended: bool) -> Result<Option<RawLine>, StoreError> {
+    fn take_last_line(&mut self, is_ended: bool) -> Result<Option<RawLine>, StoreError> {
         loop {
-            if let Some(place) = last_break(&self.kept) {
-                let bytes = self.kept.split_off(place + 1);
-                self.kept.pop();
-                let offset = self.from + place as u64 + 1;
-                return Ok(Some(RawLine { place: LineStart { line: 0, offset }, bytes, is_ended }));
+            if let Some(newline) = find_last_newline(&self.buffer) {
+                let bytes = self.buffer.split_off(newline + 1);
+                self.buffer.pop();
+                let offset = self.buffer_start + newline as u64 + 1;
+                return Ok(Some(RawLine {
+                    start: LineStart { line_number: 0, offset },
+                    bytes,
+                    has_newline: is_ended,
+                }));
             }
-            if self.from == 0 {
-                let bytes = std::mem::take(&mut self.kept);
+            if self.buffer_start == 0 {
+                let bytes = std::mem::take(&mut self.buffer);
                 self.file = None;
-                let line = RawLine { place: LineStart::default(), bytes, is_ended };
+                let line = RawLine { start: LineStart::default(), bytes, has_newline: is_ended };
                 return Ok((!line.bytes.is_empty()).then_some(line));
             }
-            self.read_more()?;
+            self.read_previous_chunk()?;
         }
     }
 }
 
-impl Iterator for Backwards {
+impl Iterator for BackwardLines {
     type Item = Result<RawLine, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step().transpose()
+        self.next_line().transpose()
     }
 }
 
@@ -247,31 +271,34 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn both_ways_see_the_same_lines() {
+    fn both_directions_return_the_same_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         for text in ["", "a\n", "a", "a\nb\n", "a\n\nb", "\n", "\n\na\n"] {
-            disk::remove(&path).unwrap();
+            disk::remove_if_exists(&path).unwrap();
             disk::append(&path, text.as_bytes()).unwrap();
-            let lines = |all: Vec<RawLine>| -> Vec<(u64, Vec<u8>, bool)> {
-                all.into_iter()
+            let without_empty_lines = |lines: Vec<RawLine>| -> Vec<(u64, Vec<u8>, bool)> {
+                lines
+                    .into_iter()
                     .filter(|line| !line.bytes.is_empty())
-                    .map(|line| (line.place.offset, line.bytes, line.is_ended))
+                    .map(|line| (line.start.offset, line.bytes, line.has_newline))
                     .collect()
             };
             let forwards: Vec<RawLine> =
-                Forwards::open(&path, LineStart::default()).unwrap().map(Result::unwrap).collect();
-            let mut backwards: Vec<RawLine> = Backwards::open(&path).unwrap().map(Result::unwrap).collect();
+                ForwardLines::open_at(&path, LineStart::default()).unwrap().map(Result::unwrap).collect();
+            let mut backwards: Vec<RawLine> =
+                BackwardLines::open(&path).unwrap().map(Result::unwrap).collect();
             backwards.reverse();
-            assert_eq!(lines(forwards), lines(backwards), "{text:?}");
+            assert_eq!(without_empty_lines(forwards), without_empty_lines(backwards), "{text:?}");
         }
     }
 
-    /// A line so often too long between two others; answers where the last one begins.
-    fn write_a_line_too_long(path: &Path, times: u64) -> u64 {
+    /// Writes one overlong line between two others, `times` the limit long. Returns the offset of the last
+    /// line.
+    fn write_overlong_line(path: &Path, times: u64) -> u64 {
         let mut file = File::create(path).unwrap();
         file.write_all(b"first\n").unwrap();
-        let length = times * door::longest_line(path) + 1;
+        let length = times * safe_open::max_line_bytes(path) + 1;
         file.set_len(6 + length).unwrap();
         file.seek(SeekFrom::End(0)).unwrap();
         file.write_all(b"\nlast\n").unwrap();
@@ -279,49 +306,50 @@ mod tests {
     }
 
     #[test]
-    fn a_line_too_long_for_a_transcript_is_passed_over_and_counted() {
+    fn an_overlong_transcript_line_is_skipped_and_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let end = write_a_line_too_long(&path, 1);
-        let mut lines = Forwards::open(&path, LineStart::default()).unwrap();
-        let mut line = Forwards::buffer();
+        let last_start = write_overlong_line(&path, 1);
+        let mut lines = ForwardLines::open_at(&path, LineStart::default()).unwrap();
+        let mut line = ForwardLines::empty_line();
         let mut seen = Vec::new();
-        while lines.read_into(&mut line).unwrap() {
-            seen.push((line.place, line.bytes.clone(), lines.offset()));
+        while lines.read_line_into(&mut line).unwrap() {
+            seen.push((line.start, line.bytes.clone(), lines.next_offset()));
         }
-        let place = |line, offset| LineStart { line, offset };
+        let place = |line, offset| LineStart { line_number: line, offset };
         assert_eq!(
             seen,
             [
                 (place(1, 0), b"first".to_vec(), 6),
-                (place(2, 6), Vec::new(), end),
-                (place(3, end), b"last".to_vec(), end + 5)
+                (place(2, 6), Vec::new(), last_start),
+                (place(3, last_start), b"last".to_vec(), last_start + 5)
             ]
         );
     }
 
     #[test]
-    fn a_line_too_long_in_a_file_of_ours_is_named_both_ways() {
+    fn an_overlong_line_in_an_own_file_is_an_error_in_both_directions() {
         let folder = tempfile::tempdir().unwrap();
-        let _project = Project::at(folder.path());
+        let _project = Project::with_local_files(folder.path());
         let path = folder.path().join("x");
-        // Backwards it is seen when twice as much has been read.
-        write_a_line_too_long(&path, 4);
-        let is_named = |error: &StoreError| error.to_string().contains(&path.display().to_string());
-        let error = Forwards::open(&path, LineStart::default()).unwrap().find_map(Result::err).unwrap();
-        assert!(matches!(error, StoreError::TooLarge { .. }) && is_named(&error), "{error}");
-        let error = Backwards::open(&path).unwrap().find_map(Result::err).unwrap();
-        assert!(matches!(error, StoreError::TooLarge { .. }) && is_named(&error), "{error}");
+        // Backwards the error comes only after twice the limit has been read.
+        write_overlong_line(&path, 4);
+        let names_path = |error: &StoreError| error.to_string().contains(&path.display().to_string());
+        let error =
+            ForwardLines::open_at(&path, LineStart::default()).unwrap().find_map(Result::err).unwrap();
+        assert!(matches!(error, StoreError::TooLarge { .. }) && names_path(&error), "{error}");
+        let error = BackwardLines::open(&path).unwrap().find_map(Result::err).unwrap();
+        assert!(matches!(error, StoreError::TooLarge { .. }) && names_path(&error), "{error}");
     }
 
     #[test]
-    fn long_lines_are_whole() {
+    fn long_lines_are_returned_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         let long = "x".repeat(700_000);
         disk::append(&path, format!("first\n{long}\nlast\n").as_bytes()).unwrap();
         let lines: Vec<usize> =
-            Backwards::open(&path).unwrap().map(|line| line.unwrap().bytes.len()).collect();
+            BackwardLines::open(&path).unwrap().map(|line| line.unwrap().bytes.len()).collect();
         assert_eq!(lines, [4, 700_000, 5]);
     }
 }

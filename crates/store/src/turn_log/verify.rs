@@ -1,200 +1,246 @@
-//! Is the log what was written? Tamper-evident, not tamper-proof: who can write the files can write them all again.
+//! Verifies that a log is what was written. Tamper-evident, not tamper-proof: anybody who can write the files
+//! can rewrite all of them.
 
-use super::erase::erased_by;
-use super::{Head, TurnLog};
+use super::erasure::sequence_numbers_in_erasure;
+use super::{LogHead, TurnLog};
 use crate::StoreError;
-use plimsoll_domain::digest::sha256;
-use plimsoll_domain::log_line::{LogLine, NO_LINK, RecordKind};
-use plimsoll_domain::turn::record::blobs_of;
+use plimsoll_domain::digest::sha256_hex;
+use plimsoll_domain::log_line::{EMPTY_LINK, LogLine, RecordKind};
+use plimsoll_domain::turn::record::referenced_blob_hashes;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was found at one place.
+/// A problem or a remark about one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The line, from 1.
-    pub line: u64,
-    /// The record, if known.
-    pub seq: Option<u64>,
-    /// False for what is only said: erased contents, repaired ends.
-    pub is_bad: bool,
-    /// What.
-    pub what: String,
+pub struct LogFinding {
+    /// The line number, from 1; 0 if no line is concerned.
+    pub line_number: u64,
+    /// The number of the record, if known.
+    pub sequence_number: Option<u64>,
+    /// False for a mere remark, such as erased contents or a repaired end.
+    pub is_error: bool,
+    pub description: String,
 }
 
-/// What a check found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Records that were read.
-    pub records: u64,
-    /// Turns among them.
-    pub turns: u64,
-    /// Erased contents.
-    pub erased: u64,
-    /// Records that an interrupted erasure has left as they were.
-    pub unfinished: usize,
-    /// What is to be said.
-    pub findings: Vec<Finding>,
+pub struct VerificationReport {
+    /// How many records were read.
+    pub record_count: u64,
+    /// How many of them are turns.
+    pub turn_count: u64,
+    /// How many contents are erased.
+    pub erased_count: u64,
+    /// How many records an interrupted erasure has not erased.
+    pub unfinished_erasure_count: usize,
+    pub findings: Vec<LogFinding>,
 }
 
-impl Report {
-    /// True if nothing is wrong.
-    pub fn is_whole(&self) -> bool {
-        self.findings.iter().all(|finding| !finding.is_bad)
+impl VerificationReport {
+    /// Returns true if there are no errors.
+    pub fn is_intact(&self) -> bool {
+        self.findings.iter().all(|finding| !finding.is_error)
     }
 
-    /// True if nothing is wrong but that an erasure was interrupted.
-    pub fn is_only_unfinished(&self) -> bool {
-        self.unfinished > 0
-            && self.findings.iter().filter(|finding| finding.is_bad).count() == self.unfinished
+    /// Returns true if the only errors are interrupted erasures.
+    pub fn has_only_unfinished_erasures(&self) -> bool {
+        self.unfinished_erasure_count > 0
+            && self.findings.iter().filter(|finding| finding.is_error).count()
+                == self.unfinished_erasure_count
     }
 }
 
-/// The state of a check on its way through the lines.
-struct Check<'a> {
+/// The state of a verification between two lines.
+struct LogVerifier<'a> {
     log: &'a TurnLog,
-    report: Report,
-    link: String,
-    /// What the link of the line before should have been, where it was not.
-    true_link: Option<String>,
-    seq: u64,
-    numbers: BTreeMap<String, u64>,
-    erased: BTreeMap<u64, u64>,
-    erasures: BTreeSet<u64>,
-    lost: u64,
+    report: VerificationReport,
+    last_link: String,
+    /// If the last line's link was wrong, the link that it should have had.
+    expected_link: Option<String>,
+    last_sequence_number: u64,
+    last_turn_numbers: BTreeMap<String, u64>,
+    erased_lines: BTreeMap<u64, u64>,
+    requested_erasures: BTreeSet<u64>,
+    last_lost_record: u64,
 }
 
 impl TurnLog {
-    /// Checks every line, every link, every content and every large piece.
-    pub fn verify(&self) -> Result<Report, StoreError> {
-        let mut check = Check {
+    /// Verifies every line, chain link, content and blob.
+    pub fn verify(&self) -> Result<VerificationReport, StoreError> {
+        let mut verifier = LogVerifier {
             log: self,
-            report: Report::default(),
-            link: NO_LINK.to_owned(),
-            true_link: None,
-            seq: 0,
-            numbers: BTreeMap::new(),
-            erased: BTreeMap::new(),
-            erasures: BTreeSet::new(),
-            lost: 0,
+            report: VerificationReport::default(),
+            last_link: EMPTY_LINK.to_owned(),
+            expected_link: None,
+            last_sequence_number: 0,
+            last_turn_numbers: BTreeMap::new(),
+            erased_lines: BTreeMap::new(),
+            requested_erasures: BTreeSet::new(),
+            last_lost_record: 0,
         };
         let mut torn = None;
-        for line in self.forwards()? {
+        for line in self.forward_lines()? {
             let line = line?;
-            if !line.is_ended {
-                torn = Some((line.place.line, line.bytes.len()));
+            if !line.has_newline {
+                torn = Some((line.start.line_number, line.bytes.len()));
                 break;
             }
             match LogLine::parse(&line.bytes) {
-                Some(parsed) => check.line(line.place.line, &parsed),
-                None => check.say(line.place.line, None, true, "the line is no record".to_owned()),
+                Some(parsed) => verifier.check_line(line.start.line_number, &parsed),
+                None => verifier.add_finding(
+                    line.start.line_number,
+                    None,
+                    true,
+                    "the line is no record".to_owned(),
+                ),
             }
         }
-        if let Some((line, bytes)) = torn {
-            let what = format!("the end is torn ({bytes} bytes): the next writer moves it aside");
-            check.say(line, None, false, what);
+        if let Some((line, byte_count)) = torn {
+            let description = format!("the end is torn ({byte_count} bytes): the next writer moves it aside");
+            verifier.add_finding(line, None, false, description);
         }
-        check.end();
-        Ok(check.report)
+        verifier.check_end();
+        Ok(verifier.report)
     }
 }
 
-impl Check<'_> {
-    fn say(&mut self, line: u64, seq: Option<u64>, is_bad: bool, what: String) {
-        self.report.findings.push(Finding { line, seq, is_bad, what });
+impl LogVerifier<'_> {
+    fn add_finding(
+        &mut self,
+        line_number: u64,
+        sequence_number: Option<u64>,
+        is_error: bool,
+        description: String,
+    ) {
+        self.report.findings.push(LogFinding { line_number, sequence_number, is_error, description });
     }
 
-    fn line(&mut self, line: u64, parsed: &LogLine<'_>) {
-        let seq = parsed.header.seq;
-        let bad = |check: &mut Self, what: String| check.say(line, Some(seq), true, what);
-        self.report.records += 1;
-        let follows = parsed.follows(&self.link);
-        // A changed link breaks two lines: the next one may also follow what the link should be, so that one change is
-        // one finding.
-        let follows_truth = self.true_link.as_ref().is_some_and(|truth| parsed.follows(truth));
-        if !follows && !follows_truth {
-            bad(self, "does not follow the previous line: changed, moved, duplicated or inserted".to_owned());
+    fn check_line(&mut self, line_number: u64, parsed: &LogLine<'_>) {
+        let sequence_number = parsed.header.sequence_number;
+        let add_error = |verifier: &mut Self, description: String| {
+            verifier.add_finding(line_number, Some(sequence_number), true, description);
+        };
+        self.report.record_count += 1;
+        let follows = parsed.is_chained_to(&self.last_link);
+        // A changed link breaks two lines. The next line may therefore also follow the link as it should be,
+        // so that one change is reported once.
+        let follows_expected_link =
+            self.expected_link.as_ref().is_some_and(|link| parsed.is_chained_to(link));
+        if !follows && !follows_expected_link {
+            add_error(
+                self,
+                "does not follow the previous line: changed, moved, duplicated or inserted".to_owned(),
+            );
         }
-        self.true_link = (!follows && !follows_truth).then(|| parsed.link_after(&self.link));
-        if seq != self.seq + 1 {
-            bad(self, format!("is record {seq} where {} should stand", self.seq + 1));
+        self.expected_link = (!follows && !follows_expected_link).then(|| parsed.link_after(&self.last_link));
+        if sequence_number != self.last_sequence_number + 1 {
+            add_error(
+                self,
+                format!("is record {sequence_number} where {} should stand", self.last_sequence_number + 1),
+            );
         }
-        if !parsed.is_whole() {
-            bad(self, "its content is not what was written".to_owned());
+        if !parsed.has_intact_content() {
+            add_error(self, "its content is not what was written".to_owned());
         }
-        if let Some(number) = parsed.header.number {
-            let last = self.numbers.insert(parsed.header.stream.clone(), number).unwrap_or(0);
-            if number != last + 1 {
-                bad(self, format!("is turn {number} of its stream where {} should stand", last + 1));
+        if let Some(number) = parsed.header.turn_number {
+            let last_number =
+                self.last_turn_numbers.insert(parsed.header.stream.clone(), number).unwrap_or(0);
+            if number != last_number + 1 {
+                add_error(
+                    self,
+                    format!("is turn {number} of its stream where {} should stand", last_number + 1),
+                );
             }
         }
-        self.report.turns += u64::from(parsed.header.kind == RecordKind::Turn);
-        self.content(line, parsed);
-        self.seq = seq;
-        parsed.link.clone_into(&mut self.link);
+        self.report.turn_count += u64::from(parsed.header.kind == RecordKind::Turn);
+        self.check_content(line_number, parsed);
+        self.last_sequence_number = sequence_number;
+        parsed.link.clone_into(&mut self.last_link);
     }
 
-    fn content(&mut self, line: u64, parsed: &LogLine<'_>) {
-        let seq = parsed.header.seq;
+    fn check_content(&mut self, line_number: u64, parsed: &LogLine<'_>) {
+        let sequence_number = parsed.header.sequence_number;
         if parsed.is_erased() {
-            self.report.erased += 1;
-            self.erased.insert(seq, line);
+            self.report.erased_count += 1;
+            self.erased_lines.insert(sequence_number, line_number);
             return;
         }
-        for hash in blobs_of(parsed.content) {
-            let fault = match self.log.blob(&hash) {
-                Some(bytes) if sha256(&[&bytes]) == hash => continue,
+        for hash in referenced_blob_hashes(parsed.content) {
+            let fault = match self.log.read_blob(&hash) {
+                Some(bytes) if sha256_hex(&[&bytes]) == hash => continue,
                 Some(_) => "has been changed",
                 None => "is missing",
             };
-            self.say(line, Some(seq), true, format!("its large piece {hash} {fault}"));
+            self.add_finding(
+                line_number,
+                Some(sequence_number),
+                true,
+                format!("its large piece {hash} {fault}"),
+            );
         }
         let fields: serde_json::Value = serde_json::from_str(parsed.content).unwrap_or_default();
         match parsed.header.kind {
-            RecordKind::Erase => {
-                self.erasures.extend(erased_by(parsed));
+            RecordKind::Erasure => {
+                self.requested_erasures.extend(sequence_numbers_in_erasure(parsed));
             }
             RecordKind::Repair => {
-                let words = match (fields["lost_from"].as_u64(), fields["torn_bytes"].as_u64()) {
-                    (Some(from), _) => {
-                        self.lost = self.lost.max(fields["lost_to"].as_u64().unwrap_or(from));
+                let description = match (fields["lost_from"].as_u64(), fields["torn_bytes"].as_u64()) {
+                    (Some(first_lost), _) => {
+                        self.last_lost_record =
+                            self.last_lost_record.max(fields["lost_to"].as_u64().unwrap_or(first_lost));
                         format!(
-                            "records {from} to {} were lost here; recorded again as far as the transcript still had them",
-                            self.lost
+                            "records {first_lost} to {} were lost here; recorded again as far as the transcript still had them",
+                            self.last_lost_record
                         )
                     }
-                    (None, Some(bytes)) => format!("a torn end of {bytes} bytes was moved aside here"),
+                    (None, Some(byte_count)) => {
+                        format!("a torn end of {byte_count} bytes was moved aside here")
+                    }
                     _ => "repaired here".to_owned(),
                 };
-                self.say(line, Some(seq), false, words);
+                self.add_finding(line_number, Some(sequence_number), false, description);
             }
             _ => {}
         }
     }
 
-    fn end(&mut self) {
-        let (erased, erasures) = (std::mem::take(&mut self.erased), std::mem::take(&mut self.erasures));
-        for (seq, line) in &erased {
-            if erasures.contains(seq) {
-                self.say(*line, Some(*seq), false, "erased".to_owned());
+    fn check_end(&mut self) {
+        let (erased_lines, requested_erasures) =
+            (std::mem::take(&mut self.erased_lines), std::mem::take(&mut self.requested_erasures));
+        for (sequence_number, line_number) in &erased_lines {
+            if requested_erasures.contains(sequence_number) {
+                self.add_finding(*line_number, Some(*sequence_number), false, "erased".to_owned());
             } else {
-                self.say(*line, Some(*seq), true, "erased, but no erasure was recorded".to_owned());
+                self.add_finding(
+                    *line_number,
+                    Some(*sequence_number),
+                    true,
+                    "erased, but no erasure was recorded".to_owned(),
+                );
             }
         }
-        for seq in erasures.iter().filter(|seq| !erased.contains_key(seq)) {
-            self.report.unfinished += 1;
-            let what = format!(
-                "its erasure was interrupted, and is not finished: plimsoll turns erase --session {} record:{seq}",
+        for sequence_number in requested_erasures.iter().filter(|seq| !erased_lines.contains_key(seq)) {
+            self.report.unfinished_erasure_count += 1;
+            let description = format!(
+                "its erasure was interrupted, and is not finished: plimsoll turns erase --session {} record:{sequence_number}",
                 self.log.session_id
             );
-            self.say(0, Some(*seq), true, what);
+            self.add_finding(0, Some(*sequence_number), true, description);
         }
-        let Some(head) = Head::load(&self.log.head_path()) else { return };
-        if head.seq > self.seq {
-            let what =
-                format!("the end has been cut off: records {} to {} are missing", self.seq + 1, head.seq);
-            self.say(0, None, true, what);
-        } else if head.seq == self.seq && head.link != self.link {
-            self.say(0, None, true, "the last record is not the one that was written last".to_owned());
+        let Some(head) = LogHead::load(&self.log.head_path()) else { return };
+        if head.sequence_number > self.last_sequence_number {
+            let description = format!(
+                "the end has been cut off: records {} to {} are missing",
+                self.last_sequence_number + 1,
+                head.sequence_number
+            );
+            self.add_finding(0, None, true, description);
+        } else if head.sequence_number == self.last_sequence_number && head.link != self.last_link {
+            self.add_finding(
+                0,
+                None,
+                true,
+                "the last record is not the one that was written last".to_owned(),
+            );
         }
     }
 }

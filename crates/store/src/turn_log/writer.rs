@@ -1,189 +1,202 @@
-//! Adding to a log.
+//! Appends records to a log.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
-use super::blobs::KnownPieces;
-use super::head::MERGED;
-use super::{Head, NewRecord, NotedMemory, TurnLog, Unsynced, blobs, pending, repair};
+use super::blobs::KnownBlobs;
+use super::head::MAX_MERGED_FILES;
+use super::{LogHead, NewRecord, RecordedMemory, TurnLog, UnsyncedEnd, blobs, pending_records, repair};
 use crate::lock::Lock;
-use crate::{Durability, StoreError, disk, io, limited};
-use plimsoll_domain::log_line::{Header, line};
+use crate::{Durability, StoreError, disk, io_error, size_limited_write};
+use plimsoll_domain::log_line::{RecordHeader, render_line_and_link};
 use plimsoll_system::files::sync_data;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 
-/// The one who may add.
+/// A writer of a log. Holds the log's lock until it is dropped.
 #[derive(Debug)]
-pub struct Writer {
+pub struct LogWriter {
     log: TurnLog,
-    head: Head,
+    head: LogHead,
     file: Option<File>,
     durability: Durability,
-    /// The length that was on the disk when this one began.
-    synced: u64,
-    /// True if large pieces of it may not be.
-    has_pieces: bool,
-    known_pieces: KnownPieces,
+    /// How many bytes of the log are known to be synced.
+    synced_bytes: u64,
+    /// True if blobs may not be synced.
+    has_unsynced_blobs: bool,
+    known_blobs: KnownBlobs,
     _lock: Lock,
 }
 
-impl Writer {
+impl LogWriter {
     pub(super) fn open(
         log: TurnLog,
         lock: Lock,
-        known: Option<&Head>,
+        known_head: Option<&LogHead>,
         durability: Durability,
-    ) -> Result<Writer, StoreError> {
-        let (mut head, repairs) = repair::repair(&log, known)?;
-        if log.noted_memory(&head).is_none() {
+    ) -> Result<LogWriter, StoreError> {
+        let (mut head, repairs) = repair::repair_end(&log, known_head)?;
+        if log.unchanged_memory_in_head(&head).is_none() {
             head.memory = None;
         }
-        let unsynced = head.unsynced.clone().unwrap_or(Unsynced { from: head.bytes, ..Unsynced::default() });
-        // The head of a new log is on the disk before its lines are written, and then the first of them: else a power cut could
-        // take the head's very name, and nobody would know which lines to doubt.
-        let durability = if head.seq == 0 { Durability::Durable } else { durability };
-        if head == Head::default() {
+        let unsynced = head
+            .unsynced
+            .clone()
+            .unwrap_or(UnsyncedEnd { start_byte: head.log_bytes, ..UnsyncedEnd::default() });
+        // The head of a new log is synced before its lines are written, and then so are the first lines.
+        // Otherwise a power cut could lose the head file itself, and nobody would know which lines to doubt.
+        let durability = if head.sequence_number == 0 { Durability::Durable } else { durability };
+        if head == LogHead::default() {
             head.save(&log.head_path(), Durability::Durable)?;
         }
-        let (synced, has_pieces) = (unsynced.from, unsynced.has_pieces);
-        let mut writer = Writer {
+        let (synced_bytes, has_unsynced_blobs) = (unsynced.start_byte, unsynced.has_blobs);
+        let mut writer = LogWriter {
             log,
             head,
             file: None,
             durability,
-            synced,
-            has_pieces,
-            known_pieces: KnownPieces::default(),
+            synced_bytes,
+            has_unsynced_blobs,
+            known_blobs: KnownBlobs::default(),
             _lock: lock,
         };
-        // The repair first: `verify` reads there that records were lost, whose numbers are given again from here on.
-        writer.append(&repairs)?;
-        writer.merge()?;
+        // The repair records come first: `verify` learns from them that records were lost, whose numbers are
+        // used again from here on.
+        writer.append_records(&repairs)?;
+        writer.merge_pending_records()?;
         Ok(writer)
     }
 
-    /// How far the log goes.
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &LogHead {
         &self.head
     }
 
-    /// True if nothing has changed since a head was read: no record was added, and what it noted of the memory is still there.
-    pub fn goes_on_from(&self, head: &Head) -> bool {
-        self.head.seq == head.seq
+    /// Returns true if nothing has changed since this head was read: no record was added, and its recorded
+    /// memory is still valid.
+    pub fn is_unchanged_since(&self, head: &LogHead) -> bool {
+        self.head.sequence_number == head.sequence_number
             && self.head.link == head.link
             && self.head.memory.is_some() == head.memory.is_some()
     }
 
-    /// Notes the working memory for the turn that comes next.
-    pub fn note_memory(&mut self, memory: Option<NotedMemory>) {
+    /// Records the working memory for the next turn.
+    pub fn set_memory(&mut self, memory: Option<RecordedMemory>) {
         self.head.memory = memory;
     }
 
-    /// Adds records in one write. After a failure the log is as it was.
-    pub fn append(&mut self, entries: &[NewRecord]) -> Result<(), StoreError> {
-        if entries.is_empty() {
+    /// Appends records in one write. After a failure the log is as it was before.
+    pub fn append_records(&mut self, records: &[NewRecord]) -> Result<(), StoreError> {
+        if records.is_empty() {
             return Ok(());
         }
-        let before = self.head.clone();
+        let old_head = self.head.clone();
         let file = match self.file.take() {
             Some(file) => file,
-            None => disk::open_to_append(&self.log.path())?,
+            None => disk::open_for_append(&self.log.path())?,
         };
-        let written = self.write_all(&file, entries).inspect_err(|_| {
-            // This file, whatever is at its path by now.
-            let _ = file.set_len(before.bytes);
-            self.head = before;
+        let result = self.write_records(&file, records).inspect_err(|_| {
+            // Truncates the open file, whatever is at its path by now.
+            let _ = file.set_len(old_head.log_bytes);
+            self.head = old_head;
         });
         self.file = Some(file);
-        written
+        result
     }
 
-    fn write_all(&mut self, file: &File, entries: &[NewRecord]) -> Result<(), StoreError> {
+    fn write_records(&mut self, file: &File, records: &[NewRecord]) -> Result<(), StoreError> {
         let path = self.log.path();
         let mut lines = String::new();
-        let pieces = entries.iter().flat_map(|entry| &entry.encoded.blobs);
-        self.has_pieces |= blobs::put(&self.log.blob_folder(), pieces, &mut self.known_pieces)?;
-        for entry in entries {
-            let header = Header { seq: self.head.seq + 1, ..entry.header.clone() };
-            let (text, link) = line(&self.head.link, header.clone(), &entry.encoded.content);
-            self.head.take(&header, &link, text.len() as u64);
-            lines.push_str(&text);
+        let blobs = records.iter().flat_map(|record| &record.encoded.blobs);
+        self.has_unsynced_blobs |=
+            blobs::write_missing_blobs(&self.log.blob_folder(), blobs, &mut self.known_blobs)?;
+        for record in records {
+            let header =
+                RecordHeader { sequence_number: self.head.sequence_number + 1, ..record.header.clone() };
+            let (line_text, link) =
+                render_line_and_link(&self.head.link, header.clone(), &record.encoded.content);
+            self.head.record_line(&header, &link, line_text.len() as u64);
+            lines.push_str(&line_text);
         }
-        // In one write: what belongs together is there together.
-        limited::write_all(file, lines.as_bytes()).map_err(io("append to", &path))?;
-        // An agent's `git clean` may have taken the file away while we held it.
-        if disk::size(&path) != Some(self.head.bytes) {
-            return Err(io("append to", &path)(ErrorKind::NotFound.into()));
+        // In one write, so that records that belong together are added together.
+        size_limited_write::write_all(file, lines.as_bytes()).map_err(io_error("append to", &path))?;
+        // An agent's `git clean` may have removed the file while it was open.
+        if disk::file_size(&path) != Some(self.head.log_bytes) {
+            return Err(io_error("append to", &path)(ErrorKind::NotFound.into()));
         }
         Ok(())
     }
 
-    /// What waited comes before anything that happens from now on; removed in steps that the head remembers, so that
-    /// a kill on the way doubles nothing.
-    fn merge(&mut self) -> Result<(), StoreError> {
-        for step in pending::waiting(&self.log).chunks(MERGED) {
-            for (name, _, entry) in step {
-                if !self.head.merged.contains(name) {
-                    let mut entry = entry.clone();
-                    entry.header.pending = Some(name.clone());
-                    self.append(&[entry])?;
+    /// Merges pending records before any new record. The files are removed in batches that the head
+    /// remembers, so that a kill in between duplicates nothing.
+    fn merge_pending_records(&mut self) -> Result<(), StoreError> {
+        for batch in pending_records::read_pending_records(&self.log).chunks(MAX_MERGED_FILES) {
+            for (name, _, record) in batch {
+                if !self.head.merged_files.contains(name) {
+                    let mut record = record.clone();
+                    record.header.pending_file = Some(name.clone());
+                    self.append_records(&[record])?;
                 }
             }
-            // On the disk before the files go. After a kill before the head `repair` finds the names in the lines.
-            self.settle()?;
-            step.iter().try_for_each(|(_, path, _)| disk::remove(path))?;
+            // Synced before the files are removed. If a kill comes before the head is written, `repair_end`
+            // finds the names in the lines.
+            self.sync_and_save_head()?;
+            batch.iter().try_for_each(|(_, path, _)| disk::remove_if_exists(path))?;
         }
         Ok(())
     }
 
-    /// Says how far the log goes, after what was added is on the disk; or, for one who does not wait for that, says which of
-    /// it is not.
+    /// Writes the head, after syncing what was added. A lazy writer does not sync, but records in the head
+    /// which end is not synced.
     pub fn close(mut self) -> Result<(), StoreError> {
         match self.durability {
-            Durability::Durable => self.settle(),
-            Durability::Lazy => self.leave(),
+            Durability::Durable => self.sync_and_save_head(),
+            Durability::Lazy => self.save_head_with_unsynced_end(),
         }
     }
 
-    /// No more than this is left to the next writer: it is read again after a start of the system.
-    const MOST_UNSYNCED: u64 = 4 * 1024 * 1024;
+    /// A lazy writer leaves no more than this unsynced, because it is read again after a restart.
+    const MAX_UNSYNCED_BYTES: u64 = 4 * 1024 * 1024;
 
-    fn leave(&mut self) -> Result<(), StoreError> {
-        let boot = plimsoll_system::boot()
-            .filter(|_| self.head.bytes - self.synced.min(self.head.bytes) < Self::MOST_UNSYNCED);
-        match boot {
+    fn save_head_with_unsynced_end(&mut self) -> Result<(), StoreError> {
+        let boot_id = plimsoll_system::boot_id().filter(|_| {
+            self.head.log_bytes - self.synced_bytes.min(self.head.log_bytes) < Self::MAX_UNSYNCED_BYTES
+        });
+        match boot_id {
             _ if self.file.is_none() => Ok(()),
-            None => self.settle(),
-            Some(boot) => {
-                self.head.unsynced = Some(Unsynced { from: self.synced, boot, has_pieces: self.has_pieces });
+            None => self.sync_and_save_head(),
+            Some(boot_id) => {
+                self.head.unsynced = Some(UnsyncedEnd {
+                    start_byte: self.synced_bytes,
+                    boot_id,
+                    has_blobs: self.has_unsynced_blobs,
+                });
                 self.save_head()
             }
         }
     }
 
-    /// Everything is on the disk, then the head says how far it goes.
-    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+    /// Syncs everything, then writes the head.
+    pub(super) fn sync_and_save_head(&mut self) -> Result<(), StoreError> {
         let unsynced = self.head.unsynced.take();
         let file = match self.file.take() {
             None if unsynced.is_none() => return Ok(()),
-            None => disk::open_to_append(&self.log.path())?,
+            None => disk::open_for_append(&self.log.path())?,
             Some(file) => file,
         };
-        // The log before the head: one that is behind is read on from, one ahead names lines that a power cut took. Pieces are
-        // many files, which wait once, for their volume.
-        if self.has_pieces {
+        // The log is synced before the head: a head that is behind only means reading more, but one that is
+        // ahead names lines that a power cut lost. Blobs are many files, so their volume is synced once.
+        if self.has_unsynced_blobs {
             disk::sync_volume(&self.log.folder)?;
         } else {
-            sync_data(file.as_fd()).map_err(|error| io("sync", &self.log.path())(error.into()))?;
+            sync_data(file.as_fd()).map_err(|error| io_error("sync", &self.log.path())(error.into()))?;
         }
-        (self.synced, self.has_pieces) = (self.head.bytes, false);
+        (self.synced_bytes, self.has_unsynced_blobs) = (self.head.log_bytes, false);
         self.save_head()
     }
 
     fn save_head(&mut self) -> Result<(), StoreError> {
-        // Since this one began, only it has put pieces there.
-        if let Some(noted) = &mut self.head.memory {
-            noted.pieces = blobs::folder_version(&self.log.blob_folder());
+        // Only this writer has added blobs since it was opened.
+        if let Some(memory) = &mut self.head.memory {
+            memory.blob_folder_stamp = blobs::blob_folder_stamp(&self.log.blob_folder());
         }
         self.head.save(&self.log.head_path(), Durability::Lazy)
     }

@@ -1,4 +1,5 @@
-//! The turn log against everything that may happen to its files: kills, cuts, changes by hand, full disks, crowds.
+//! Tests the turn log against everything that may happen to its files: kills, truncation, manual changes,
+//! full disks, many writers.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,

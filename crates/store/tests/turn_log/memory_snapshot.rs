@@ -1,11 +1,11 @@
-//! The working memory that a turn leaves to the next one.
+//! The working memory that one turn passes on to the next in the head of the log.
 
-use crate::harness::{ID, Place, TIMEOUT, said};
+use crate::harness::{SESSION_ID, TIMEOUT, TestLog, render_findings};
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_domain::memory::Op;
-use plimsoll_domain::turn::record::{Known, encode, encode_new};
+use plimsoll_domain::memory::MemoryOp;
+use plimsoll_domain::turn::record::{EncodingHints, encode_turn, encode_turn_with_hints};
 use plimsoll_domain::{Timestamp, Turn};
-use plimsoll_store::memory::{self, Past, Standing, hold};
+use plimsoll_store::memory::{self, MemoryHead, PastMemory, lock_memory};
 use plimsoll_store::turn_log::NewRecord;
 use plimsoll_store::{Project, disk};
 use serde_json::{Map, Value};
@@ -13,93 +13,116 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// After every change.
-const AT: &str = "2999-01-01T00:00:00Z";
+/// A time after every change.
+const AFTER_ALL_CHANGES: &str = "2999-01-01T00:00:00Z";
 
-fn turn(memory: Map<String, Value>) -> Turn {
-    Turn::success(1, Vec::new(), None, Value::Null, Vec::new(), Vec::new(), memory, Map::new())
+fn turn_with_memory(memory: Map<String, Value>) -> Turn {
+    Turn::new_success(1, Vec::new(), None, Value::Null, Vec::new(), Vec::new(), memory, Map::new())
 }
 
-fn alloc(project: &Project, name: &str) {
-    let op =
-        Op::HeapAlloc { name: name.into(), content: format!("chunk {name}"), description: String::new() };
-    memory::change(project, "mcp", &[op]).unwrap();
+fn alloc_chunk(project: &Project, name: &str) {
+    let op = MemoryOp::HeapAlloc {
+        name: name.into(),
+        content: format!("chunk {name}"),
+        description: String::new(),
+    };
+    memory::apply_changes(project, "mcp", &[op]).unwrap();
 }
 
-/// Records a turn as a hook does; answers whether its memory was that of the turn before. Its content is the same in any case.
-fn is_kept(place: &Place, project: &Project) -> bool {
-    let at = Timestamp::from(AT);
-    let head = place.log.head().unwrap_or_default();
-    let past = Past::of(Standing::of(project));
-    let kept = place.log.noted_memory(&head).and_then(|noted| past.as_before(&at, noted));
-    let whole = past.at(&at).map(|memory| memory.snapshot()).unwrap_or_default();
-    let expected = encode(&turn(whole.clone())).content;
-    let is_kept = kept.is_some();
-    let brought = if is_kept { Map::new() } else { whole };
-    let (encoded, packed) = encode_new(&turn(brought), &Known { memory: kept, ..Known::default() });
+/// Records a turn as a hook does. Returns whether it reused the memory of the turn before; its content is the
+/// same in any case.
+fn record_turn_and_check_reuse(test_log: &TestLog, project: &Project) -> bool {
+    let at = Timestamp::from(AFTER_ALL_CHANGES);
+    let head = test_log.log.current_head().unwrap_or_default();
+    let past_memory = PastMemory::from_head(MemoryHead::load(project));
+    let reused_memory = test_log
+        .log
+        .unchanged_memory_in_head(&head)
+        .and_then(|recorded_memory| past_memory.reuse_if_unchanged(&at, recorded_memory));
+    let full_memory = past_memory.memory_at(&at).map(|memory| memory.to_snapshot_json()).unwrap_or_default();
+    let expected = encode_turn(&turn_with_memory(full_memory.clone())).content;
+    let is_reused = reused_memory.is_some();
+    let memory_fields = if is_reused { Map::new() } else { full_memory };
+    let (encoded, packed) = encode_turn_with_hints(
+        &turn_with_memory(memory_fields),
+        &EncodingHints { memory_json: reused_memory, ..EncodingHints::default() },
+    );
     assert_eq!(encoded.content, expected);
-    let mut writer = place.log.write_lazily(Some(&head), TIMEOUT).unwrap();
-    writer.append(&[NewRecord::new(RecordKind::Turn, at).holding(encoded)]).unwrap();
+    let mut writer = test_log.log.open_lazy_writer(Some(&head), TIMEOUT).unwrap();
+    writer.append_records(&[NewRecord::new(RecordKind::Turn, at).with_content(encoded)]).unwrap();
     if let Some(packed) = packed {
-        writer.note_memory(past.to_note(packed));
+        writer.set_memory(past_memory.for_next_turn(packed));
     }
     writer.close().unwrap();
-    // The time of a folder is that of the system's last tick.
+    // A folder's modification time has the resolution of the system tick.
     std::thread::sleep(Duration::from_millis(20));
-    is_kept
+    is_reused
 }
 
-fn pieces(place: &Place) -> Vec<PathBuf> {
-    let folder = place.turns().join(format!("{ID}.blobs"));
-    disk::names(&folder).into_iter().map(|name| folder.join(name)).collect()
-}
-
-#[test]
-fn a_turn_has_the_memory_of_the_one_before_until_it_is_written_or_a_piece_is_gone() {
-    let place = Place::new();
-    let project = Project::at(place.folder.path());
-    assert!(!is_kept(&place, &project), "there is none");
-    alloc(&project, "a");
-    assert!(!is_kept(&place, &project) && is_kept(&place, &project));
-    let mut held = hold(&project, TIMEOUT).unwrap();
-    held.answered(&"s".into());
-    held.close().unwrap();
-    assert!(is_kept(&place, &project), "only the step is another one");
-    alloc(&project, "b");
-    assert!(!is_kept(&place, &project) && is_kept(&place, &project));
-    fs::remove_file(&pieces(&place)[0]).unwrap();
-    assert!(!is_kept(&place, &project) && is_kept(&place, &project), "it is put there again");
-    let report = place.verify();
-    assert!(report.is_whole(), "{}", said(&report));
-    // An older writer, which does not know the field, does not hide that a piece is gone.
-    fs::remove_file(&pieces(&place)[0]).unwrap();
-    place.append(&[NewRecord::new(RecordKind::SessionEnd, AT.into())]);
-    assert!(!is_kept(&place, &project));
-    assert!(place.verify().is_whole());
+fn blob_paths(test_log: &TestLog) -> Vec<PathBuf> {
+    let folder = test_log.turns_folder().join(format!("{SESSION_ID}.blobs"));
+    disk::list_names(&folder).into_iter().map(|name| folder.join(name)).collect()
 }
 
 #[test]
-fn what_was_erased_is_not_in_the_head() {
-    let place = Place::new();
-    let project = Project::at(place.folder.path());
-    alloc(&project, "very-secret");
-    assert!(!is_kept(&place, &project));
-    assert!(fs::read_to_string(place.turns().join(format!("{ID}.head"))).unwrap().contains("very-secret"));
-    place.log.erase(&[1].into(), TIMEOUT).unwrap();
-    assert!(!place.holds("very-secret"));
+fn a_turn_reuses_memory_until_it_changes_or_a_blob_is_missing() {
+    let test_log = TestLog::new();
+    let project = Project::with_local_files(test_log.folder.path());
+    assert!(!record_turn_and_check_reuse(&test_log, &project), "there is none");
+    alloc_chunk(&project, "a");
+    assert!(
+        !record_turn_and_check_reuse(&test_log, &project) && record_turn_and_check_reuse(&test_log, &project)
+    );
+    let mut memory = lock_memory(&project, TIMEOUT).unwrap();
+    memory.count_answer(&"s".into());
+    memory.write_and_release().unwrap();
+    assert!(record_turn_and_check_reuse(&test_log, &project), "only the step is another one");
+    alloc_chunk(&project, "b");
+    assert!(
+        !record_turn_and_check_reuse(&test_log, &project) && record_turn_and_check_reuse(&test_log, &project)
+    );
+    fs::remove_file(&blob_paths(&test_log)[0]).unwrap();
+    assert!(
+        !record_turn_and_check_reuse(&test_log, &project) && record_turn_and_check_reuse(&test_log, &project),
+        "it is put there again"
+    );
+    let report = test_log.verify();
+    assert!(report.is_intact(), "{}", render_findings(&report));
+    // An older writer, which does not know the field, does not hide that a blob is missing.
+    fs::remove_file(&blob_paths(&test_log)[0]).unwrap();
+    test_log.append(&[NewRecord::new(RecordKind::SessionEnd, AFTER_ALL_CHANGES.into())]);
+    assert!(!record_turn_and_check_reuse(&test_log, &project));
+    assert!(test_log.verify().is_intact());
 }
 
 #[test]
-fn after_another_start_of_the_system_the_memory_is_read_again() {
-    let place = Place::new();
-    let project = Project::at(place.folder.path());
-    alloc(&project, "a");
-    assert!(!is_kept(&place, &project) && is_kept(&place, &project));
-    let path = place.turns().join(format!("{ID}.head"));
+fn erased_contents_are_not_in_the_head() {
+    let test_log = TestLog::new();
+    let project = Project::with_local_files(test_log.folder.path());
+    alloc_chunk(&project, "very-secret");
+    assert!(!record_turn_and_check_reuse(&test_log, &project));
+    assert!(
+        fs::read_to_string(test_log.turns_folder().join(format!("{SESSION_ID}.head")))
+            .unwrap()
+            .contains("very-secret")
+    );
+    test_log.log.erase_records(&[1].into(), TIMEOUT).unwrap();
+    assert!(!test_log.any_file_contains("very-secret"));
+}
+
+#[test]
+fn after_a_restart_the_memory_is_read_again() {
+    let test_log = TestLog::new();
+    let project = Project::with_local_files(test_log.folder.path());
+    alloc_chunk(&project, "a");
+    assert!(
+        !record_turn_and_check_reuse(&test_log, &project) && record_turn_and_check_reuse(&test_log, &project)
+    );
+    let path = test_log.turns_folder().join(format!("{SESSION_ID}.head"));
     let head = fs::read_to_string(&path).unwrap();
-    let boot = place.log.head().unwrap().unsynced.unwrap().boot;
-    fs::write(&path, head.replace(&boot, "another start")).unwrap();
-    place.log.check_after_restart(TIMEOUT).unwrap();
-    assert!(!is_kept(&place, &project), "a power cut may have spoilt its pieces");
-    assert!(place.verify().is_whole());
+    let boot_id = test_log.log.current_head().unwrap().unsynced.unwrap().boot_id;
+    fs::write(&path, head.replace(&boot_id, "another start")).unwrap();
+    test_log.log.check_after_restart(TIMEOUT).unwrap();
+    assert!(!record_turn_and_check_reuse(&test_log, &project), "a power cut may have spoilt its pieces");
+    assert!(test_log.verify().is_intact());
 }

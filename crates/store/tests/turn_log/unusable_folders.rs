@@ -1,6 +1,9 @@
-//! Disks that are full, folders that cannot be written, links, and folders that vanish.
+//! Full disks, unwritable folders, links, and folders that vanish.
 
-use crate::harness::{Place, TIMEOUT, files, large, log_at, prompt, said, test_name, texts};
+use crate::harness::{
+    TIMEOUT, TestLog, files_below, large_text, log_in_folder, prompt_record, prompt_texts, render_findings,
+    test_name,
+};
 use plimsoll_store::StoreError;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// A small file system of its own; unmounted when dropped.
+/// A small temporary file system, unmounted when dropped.
 struct SmallDisk {
     folder: tempfile::TempDir,
 }
@@ -28,27 +31,27 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        // Something of ours may still hold a folder there open: it is gone from here all the same.
-        let gone = Command::new("umount").arg("--lazy").arg(self.folder.path()).status();
+        // Lazily, because one of our processes may still have a folder on it open.
+        let status = Command::new("umount").arg("--lazy").arg(self.folder.path()).status();
         assert!(
-            gone.is_ok_and(|status| status.success()),
+            status.is_ok_and(|status| status.success()),
             "{} is still mounted",
             self.folder.path().display()
         );
     }
 }
 
-const DISK: &str = "PLIMSOLL_SMALL_DISK";
+const SMALL_DISK_VARIABLE: &str = "PLIMSOLL_SMALL_DISK";
 
 #[test]
 fn a_full_disk_is_an_error_spoils_nothing_and_is_forgotten_when_there_is_room() {
-    if let Ok(folder) = std::env::var(DISK) {
-        return fill(Path::new(&folder));
+    if let Ok(folder) = std::env::var(SMALL_DISK_VARIABLE) {
+        return fill_disk_and_check_log(Path::new(&folder));
     }
     match SmallDisk::mount() {
-        Ok(disk) => fill(disk.folder.path()),
-        // Who may not mount may still do so in a name space of his own.
-        Err(why) => {
+        Ok(disk) => fill_disk_and_check_log(disk.folder.path()),
+        // A user who may not mount can still do so in a user namespace.
+        Err(reason) => {
             let folder = tempfile::tempdir().unwrap();
             let script = format!(
                 "mount -t tmpfs -o size=256k tmpfs {0} && exec \"$0\" \"$@\"",
@@ -62,32 +65,36 @@ fn a_full_disk_is_an_error_spoils_nothing_and_is_forgotten_when_there_is_room() 
                 .args(["-rm", "sh", "-c", &script])
                 .arg(std::env::current_exe().unwrap())
                 .args(["--exact", &test])
-                .env(DISK, folder.path())
+                .env(SMALL_DISK_VARIABLE, folder.path())
                 .output();
-            // Without a test of this name the program would succeed with none.
-            let is_done = |output: &std::process::Output| {
+            // If no test had this name, the program would succeed without running one.
+            let has_passed = |output: &std::process::Output| {
                 output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 passed")
             };
-            let done = output.as_ref().is_ok_and(is_done);
-            assert!(done, "NOT TESTED: no small file system can be mounted here ({why}; {output:?})");
+            let has_passed_once = output.as_ref().is_ok_and(has_passed);
+            assert!(
+                has_passed_once,
+                "NOT TESTED: no small file system can be mounted here ({reason}; {output:?})"
+            );
         }
     }
 }
 
-fn fill(folder: &Path) {
-    let log = log_at(folder);
+fn fill_disk_and_check_log(folder: &Path) {
+    let log = log_in_folder(folder);
     for with_blobs in [false, true] {
         let ballast = folder.join("ballast");
         fs::write(&ballast, vec![0; 120 * 1024]).unwrap();
-        let mut acknowledged = texts(&log);
+        let mut acknowledged = prompt_texts(&log);
         let mut failures = 0;
         for n in 0..2_000 {
-            let text = if with_blobs { large(&format!("word{n}")) } else { format!("text {n} {with_blobs}") };
-            let added = log.write(TIMEOUT).and_then(|mut writer| {
-                writer.append(&[prompt(&text)])?;
+            let text =
+                if with_blobs { large_text(&format!("word{n}")) } else { format!("text {n} {with_blobs}") };
+            let result = log.open_writer(TIMEOUT).and_then(|mut writer| {
+                writer.append_records(&[prompt_record(&text)])?;
                 writer.close()
             });
-            match added {
+            match result {
                 Ok(()) => acknowledged.push(text),
                 Err(error) => {
                     assert!(error.to_string().contains("space"), "{error}");
@@ -99,103 +106,111 @@ fn fill(folder: &Path) {
             }
         }
         assert!(failures > 5, "the disk was never full");
-        let noted = log.note(&prompt("noted on a full disk"), Duration::ZERO);
-        let found = texts(&log);
-        let missing: Vec<_> = acknowledged.iter().filter(|text| !found.contains(text)).collect();
+        let deferred_result = log.append_or_defer(&prompt_record("noted on a full disk"), Duration::ZERO);
+        let log_texts = prompt_texts(&log);
+        let missing: Vec<_> = acknowledged.iter().filter(|text| !log_texts.contains(text)).collect();
         assert!(missing.is_empty(), "{missing:?}");
-        assert!(log.verify().unwrap().is_whole(), "{}", said(&log.verify().unwrap()));
+        assert!(log.verify().unwrap().is_intact(), "{}", render_findings(&log.verify().unwrap()));
         fs::remove_file(&ballast).unwrap();
-        log.note(&prompt("room again"), TIMEOUT).unwrap();
-        let found = texts(&log);
-        assert_eq!(found.last().map(String::as_str), Some("room again"));
-        let times = found.iter().filter(|text| *text == "noted on a full disk").count();
-        let all = found.len();
-        assert!(times <= 1 + usize::from(with_blobs), "{times} in {all}");
-        assert!(times >= usize::from(noted.is_ok()), "what was acknowledged is there");
-        assert!(log.verify().unwrap().is_whole(), "{}", said(&log.verify().unwrap()));
+        log.append_or_defer(&prompt_record("room again"), TIMEOUT).unwrap();
+        let log_texts = prompt_texts(&log);
+        assert_eq!(log_texts.last().map(String::as_str), Some("room again"));
+        let count = log_texts.iter().filter(|text| *text == "noted on a full disk").count();
+        let total = log_texts.len();
+        assert!(count <= 1 + usize::from(with_blobs), "{count} in {total}");
+        assert!(count >= usize::from(deferred_result.is_ok()), "what was acknowledged is there");
+        assert!(log.verify().unwrap().is_intact(), "{}", render_findings(&log.verify().unwrap()));
     }
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_an_error_and_loses_nothing() {
-    let place = Place::with(2);
-    let folder = place.turns();
+fn an_unwritable_folder_is_an_error_and_loses_nothing() {
+    let test_log = TestLog::with_records(2);
+    let folder = test_log.turns_folder();
     fs::set_permissions(&folder, Permissions::from_mode(0o500)).unwrap();
-    let is_powerless = fs::write(folder.join("probe"), "x").is_err();
-    let added = place.log.note(&prompt("three"), TIMEOUT);
+    let cannot_write = fs::write(folder.join("probe"), "x").is_err();
+    let result = test_log.log.append_or_defer(&prompt_record("three"), TIMEOUT);
     fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
-    // Root writes everywhere. Anybody else adds to the log and cannot save its head: that is told, and comes once.
-    assert!(is_powerless || added.is_ok());
-    let found = place.texts();
-    assert!(found.len() >= 2 + usize::from(added.is_ok()), "what was acknowledged is there: {found:?}");
-    place.append(&[prompt("four")]);
-    let times = place.texts().iter().filter(|text| *text == "three").count();
-    assert!(times <= 1, "{:?}", place.texts());
-    place.append(&[prompt("last")]);
-    assert!(place.verify().is_whole());
+    // Root can write everywhere. Any other user appends to the log but cannot save its head: that is an
+    // error, and the record is there once.
+    assert!(cannot_write || result.is_ok());
+    let log_texts = test_log.prompt_texts();
+    assert!(
+        log_texts.len() >= 2 + usize::from(result.is_ok()),
+        "what was acknowledged is there: {log_texts:?}"
+    );
+    test_log.append(&[prompt_record("four")]);
+    let count = test_log.prompt_texts().iter().filter(|text| *text == "three").count();
+    assert!(count <= 1, "{:?}", test_log.prompt_texts());
+    test_log.append(&[prompt_record("last")]);
+    assert!(test_log.verify().is_intact());
 }
 
 #[test]
 fn a_folder_that_is_a_file_is_an_error() {
-    let place = Place::new();
-    fs::create_dir_all(place.turns().parent().unwrap()).unwrap();
-    fs::write(place.turns(), "not a folder").unwrap();
-    assert!(place.log.note(&prompt("one"), TIMEOUT).is_err());
-    assert!(place.texts().is_empty() && place.verify().is_whole());
-    assert_eq!(fs::read(place.turns()).unwrap(), b"not a folder");
+    let test_log = TestLog::new();
+    fs::create_dir_all(test_log.turns_folder().parent().unwrap()).unwrap();
+    fs::write(test_log.turns_folder(), "not a folder").unwrap();
+    assert!(test_log.log.append_or_defer(&prompt_record("one"), TIMEOUT).is_err());
+    assert!(test_log.prompt_texts().is_empty() && test_log.verify().is_intact());
+    assert_eq!(fs::read(test_log.turns_folder()).unwrap(), b"not a folder");
 }
 
 #[test]
-fn a_linked_folder_is_refused_by_name_and_nothing_is_put_where_it_leads() {
-    let place = Place::new();
+fn a_linked_folder_is_refused_and_nothing_is_written_to_its_target() {
+    let test_log = TestLog::new();
     let elsewhere = tempfile::tempdir().unwrap();
-    fs::create_dir_all(place.turns().parent().unwrap()).unwrap();
-    symlink(elsewhere.path(), place.turns()).unwrap();
-    let error = place.log.write(TIMEOUT).map(|_| ()).unwrap_err().to_string();
+    fs::create_dir_all(test_log.turns_folder().parent().unwrap()).unwrap();
+    symlink(elsewhere.path(), test_log.turns_folder()).unwrap();
+    let error = test_log.log.open_writer(TIMEOUT).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("turns"), "{error}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
-/// A repository may hold links: nothing of ours writes through one to a file that is not ours.
+/// A repository may contain links: nothing of ours writes through one to a file that is not ours.
 #[test]
-fn a_linked_log_is_refused_and_its_target_is_left_alone() {
+fn a_linked_log_is_refused_and_its_target_is_unchanged() {
     for extension in ["jsonl", "head", "torn", "lock"] {
-        let place = Place::new();
-        let victim = place.folder.path().join("victim");
+        let test_log = TestLog::new();
+        let victim = test_log.folder.path().join("victim");
         fs::write(&victim, "mine").unwrap();
-        fs::create_dir_all(place.turns()).unwrap();
-        symlink(&victim, place.log.path().with_extension(extension)).unwrap();
+        fs::create_dir_all(test_log.turns_folder()).unwrap();
+        symlink(&victim, test_log.log.path().with_extension(extension)).unwrap();
         if extension == "torn" {
-            // Only what was torn off is put there.
-            fs::write(place.log.path(), "half a li").unwrap();
+            // Only a torn end is written to this file.
+            fs::write(test_log.log.path(), "half a li").unwrap();
         }
-        let error = place.log.write(TIMEOUT).map(|_| ()).unwrap_err();
-        assert!(matches!(error, StoreError::Linked { .. }), "{extension}: {error}");
-        // What no transcript holds waits for better times.
-        place.log.note(&prompt("waits"), TIMEOUT).unwrap();
-        assert!(place.log.erase(&[1].into(), TIMEOUT).is_err());
+        let error = test_log.log.open_writer(TIMEOUT).map(|_| ()).unwrap_err();
+        assert!(matches!(error, StoreError::LinkNotFollowed { .. }), "{extension}: {error}");
+        // A record that no transcript contains waits until it can be added.
+        test_log.log.append_or_defer(&prompt_record("waits"), TIMEOUT).unwrap();
+        assert!(test_log.log.erase_records(&[1].into(), TIMEOUT).is_err());
         assert_eq!(fs::read(&victim).unwrap(), b"mine", "{extension}");
-        fs::remove_file(place.log.path().with_extension(extension)).unwrap();
-        place.append(&[prompt("last")]);
-        assert_eq!(place.texts(), ["waits", "last"], "{extension}");
+        fs::remove_file(test_log.log.path().with_extension(extension)).unwrap();
+        test_log.append(&[prompt_record("last")]);
+        assert_eq!(test_log.prompt_texts(), ["waits", "last"], "{extension}");
     }
 }
 
 #[test]
-fn a_folder_that_vanishes_between_two_records_is_made_again() {
-    let place = Place::with(2);
-    fs::remove_dir_all(place.turns()).unwrap();
-    place.append(&[prompt("afterwards")]);
-    assert_eq!(place.texts(), ["afterwards"]);
-    assert!(place.verify().is_whole());
+fn a_folder_that_vanishes_between_two_records_is_created_again() {
+    let test_log = TestLog::with_records(2);
+    fs::remove_dir_all(test_log.turns_folder()).unwrap();
+    test_log.append(&[prompt_record("afterwards")]);
+    assert_eq!(test_log.prompt_texts(), ["afterwards"]);
+    assert!(test_log.verify().is_intact());
 
-    // Also while somebody has the log open: what he adds then is not acknowledged as if it were there.
-    let mut writer = place.log.write(TIMEOUT).unwrap();
-    writer.append(&[prompt("one")]).unwrap();
-    fs::remove_dir_all(place.turns()).unwrap();
-    let closed = writer.append(&[prompt("two")]).and_then(|()| writer.close());
-    let found = place.texts();
-    assert!(closed.is_err() || found.len() == 3, "{closed:?} {found:?} {:?}", files(place.folder.path()));
-    place.append(&[prompt("last")]);
-    assert_eq!(place.texts().last().map(String::as_str), Some("last"));
+    // Also while a writer is open: a record that it adds then is not acknowledged unless it is there.
+    let mut writer = test_log.log.open_writer(TIMEOUT).unwrap();
+    writer.append_records(&[prompt_record("one")]).unwrap();
+    fs::remove_dir_all(test_log.turns_folder()).unwrap();
+    let result = writer.append_records(&[prompt_record("two")]).and_then(|()| writer.close());
+    let log_texts = test_log.prompt_texts();
+    assert!(
+        result.is_err() || log_texts.len() == 3,
+        "{result:?} {log_texts:?} {:?}",
+        files_below(test_log.folder.path())
+    );
+    test_log.append(&[prompt_record("last")]);
+    assert_eq!(test_log.prompt_texts().last().map(String::as_str), Some("last"));
 }

@@ -1,4 +1,4 @@
-//! Linux.
+//! File operations on Linux.
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawMode, ResolveFlags, Stat, StatxFlags, statfs, statx};
 use rustix::io::Errno;
@@ -6,10 +6,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(super) const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-pub(super) const LOOK: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+pub(super) const SEARCH_FOLDER_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(super) const INSPECT_FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// False once the kernel has said that it does not know the call.
+/// Set to false once the kernel has reported that it does not have the call.
 static HAS_OPENAT2: AtomicBool = AtomicBool::new(true);
 
 pub(super) fn open_beneath(
@@ -23,25 +23,25 @@ pub(super) fn open_beneath(
     }
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     match rustix::fs::openat2(folder, path, flags, mode, resolve) {
-        // Linux has it since 5.6: asked once, for the rest of the process.
+        // Linux has it since 5.6. Not tried again in this process.
         Err(Errno::NOSYS) => {
             HAS_OPENAT2.store(false, Ordering::Relaxed);
             None
         }
-        // A link, a change meanwhile, a filter of system calls: the walk finds out.
+        // A link, a concurrent change or a filter of system calls: the caller's walk finds out.
         Err(Errno::LOOP | Errno::XDEV | Errno::AGAIN | Errno::PERM) => None,
-        answer => Some(answer),
+        result => Some(result),
     }
 }
 
-pub(super) fn has_no_link(path: &Path) -> bool {
+pub(super) fn exists_and_has_no_link(path: &Path) -> bool {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     HAS_OPENAT2.load(Ordering::Relaxed)
-        && rustix::fs::openat2(CWD, path, LOOK, Mode::empty(), resolve).is_ok()
+        && rustix::fs::openat2(CWD, path, INSPECT_FLAGS, Mode::empty(), resolve).is_ok()
 }
 
-pub(super) fn set_has_one_call(has: bool) {
-    HAS_OPENAT2.store(has, Ordering::Relaxed);
+pub(super) fn set_one_call_enabled(is_enabled: bool) {
+    HAS_OPENAT2.store(is_enabled, Ordering::Relaxed);
 }
 
 pub(super) fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
@@ -56,24 +56,24 @@ pub(super) fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::syncfs(folder)
 }
 
-pub(super) fn identity(path: &Path) -> Option<String> {
-    let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    let found = statx(CWD, path, AtFlags::empty(), wanted).ok()?;
-    // Not every file system keeps the moment of birth; then it is 0 here.
-    let born = found.stx_btime;
-    let device = format!("{}:{}", found.stx_dev_major, found.stx_dev_minor);
-    Some(super::identity_of(&device, found.stx_ino, (born.tv_sec, born.tv_nsec)))
+pub(super) fn folder_identity(path: &Path) -> Option<String> {
+    let fields = StatxFlags::INO | StatxFlags::BTIME;
+    let stat = statx(CWD, path, AtFlags::empty(), fields).ok()?;
+    // Not every file system keeps the creation time; then it is 0 here.
+    let created_at = stat.stx_btime;
+    let device = format!("{}:{}", stat.stx_dev_major, stat.stx_dev_minor);
+    Some(super::format_identity(&device, stat.stx_ino, (created_at.tv_sec, created_at.tv_nsec)))
 }
 
-pub(super) fn mode_bits(mode: RawMode) -> u32 {
+pub(super) fn to_std_mode(mode: RawMode) -> u32 {
     mode
 }
 
-pub(super) fn device_of(stat: &Stat) -> u64 {
+pub(super) fn device_number(stat: &Stat) -> u64 {
     stat.st_dev
 }
 
-pub(super) fn kind_of_file_system(path: &Path) -> Option<u64> {
-    // The field is narrower on some computers, and signed on others.
-    statfs(path).ok().map(|found| u64::from(found.f_type as u32))
+pub(super) fn file_system_type(path: &Path) -> Option<u64> {
+    // The field is narrower on some architectures, and signed on others.
+    statfs(path).ok().map(|stat| u64::from(stat.f_type as u32))
 }

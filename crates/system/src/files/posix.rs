@@ -1,4 +1,4 @@
-//! macOS, and what any other Unix has.
+//! File operations on macOS and other Unix systems.
 
 use rustix::fs::{Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
@@ -7,10 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-pub(super) const SEARCH: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-pub(super) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+pub(super) const SEARCH_FOLDER_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+pub(super) const INSPECT_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// There is no such call: every path is walked.
+/// These systems have no such call, so every path is walked.
 pub(super) fn open_beneath(
     _folder: BorrowedFd<'_>,
     _path: &Path,
@@ -20,48 +20,50 @@ pub(super) fn open_beneath(
     None
 }
 
-pub(super) fn has_no_link(_path: &Path) -> bool {
+pub(super) fn exists_and_has_no_link(_path: &Path) -> bool {
     false
 }
 
-pub(super) fn set_has_one_call(_has: bool) {}
+pub(super) fn set_one_call_enabled(_is_enabled: bool) {}
 
 pub(super) fn sync_data(file: BorrowedFd<'_>) -> Result<(), Errno> {
     sync_all(file)
 }
 
-/// On macOS only `F_FULLFSYNC` waits until the disk itself has it. What is no disk may not know it.
+/// On macOS only `F_FULLFSYNC` waits until the disk itself has stored the data. Not every file system
+/// supports it.
 pub(super) fn sync_all(file: BorrowedFd<'_>) -> Result<(), Errno> {
     #[cfg(target_vendor = "apple")]
     match rustix::fs::fcntl_fullfsync(file) {
         Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOTTY) => {}
-        synced => return synced,
+        result => return result,
     }
     rustix::fs::fsync(file)
 }
 
-/// `sync` only begins to write.
+/// `sync` only starts writing, so the folder is result as well.
 pub(super) fn sync_volume(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     rustix::fs::sync();
     sync_all(folder)
 }
 
-pub(super) fn identity(path: &Path) -> Option<String> {
-    let found = path.metadata().ok()?;
-    let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
-    let born = (i64::try_from(born.as_secs()).unwrap_or_default(), born.subsec_nanos());
-    Some(super::identity_of(&found.dev().to_string(), found.ino(), born))
+pub(super) fn folder_identity(path: &Path) -> Option<String> {
+    let metadata = path.metadata().ok()?;
+    let created_at =
+        metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let created_at = (i64::try_from(created_at.as_secs()).unwrap_or_default(), created_at.subsec_nanos());
+    Some(super::format_identity(&metadata.dev().to_string(), metadata.ino(), created_at))
 }
 
-pub(super) fn mode_bits(mode: RawMode) -> u32 {
+pub(super) fn to_std_mode(mode: RawMode) -> u32 {
     mode.into()
 }
 
-/// As the standard library makes it of the signed number.
-pub(super) fn device_of(stat: &Stat) -> u64 {
+/// The same conversion as in the standard library, from the signed number.
+pub(super) fn device_number(stat: &Stat) -> u64 {
     stat.st_dev as u64
 }
 
-pub(super) fn kind_of_file_system(_path: &Path) -> Option<u64> {
+pub(super) fn file_system_type(_path: &Path) -> Option<u64> {
     None
 }

@@ -1,73 +1,73 @@
-//! A line in colours: these are ours alone, for words are cleaned before they are painted.
+//! A line with colors. Only our own colors are printed, because text is escaped before it is colored.
 
 use plimsoll_domain::text::SafeText;
 
-/// One line, piece by piece.
+/// A line of colored pieces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Painted(Vec<Piece>);
+pub struct PaintedLine(Vec<PaintedPiece>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Piece {
-    /// The parameters of the escape sequence that paints it; none for the terminal's own colour.
-    code: Option<String>,
-    words: SafeText,
+struct PaintedPiece {
+    /// Parameters of the escape sequence of its color, or `None` for the default color.
+    color_code: Option<String>,
+    text: SafeText,
 }
 
-impl Painted {
-    /// A line of words without colours.
-    pub fn plain(words: &str) -> Painted {
-        Painted::default().then(None, words)
+impl PaintedLine {
+    /// Makes a line without colors.
+    pub fn plain(text: &str) -> PaintedLine {
+        PaintedLine::default().with_text(None, text)
     }
 
-    /// The line with more words behind it, in this colour (`1;32`).
-    pub fn then(mut self, code: Option<&'static str>, words: &str) -> Painted {
-        self.push(code.map(str::to_owned), words);
+    /// Appends text in a color (`1;32`).
+    pub fn with_text(mut self, color_code: Option<&'static str>, text: &str) -> PaintedLine {
+        self.push_piece(color_code.map(str::to_owned), text);
         self
     }
 
-    /// A status line as the policy has painted it: its colours are ours, for every value in it was cleaned. Of all escape
-    /// sequences only colours are taken for such.
-    pub fn status_line(line: &str) -> Painted {
-        let mut painted = Painted::default();
-        let mut code = None;
-        for (index, part) in line.split("\u{1b}[").enumerate() {
-            let end = part.find(|letter: char| !(letter.is_ascii_digit() || letter == ';'));
-            let colour = end.filter(|end| index > 0 && part[*end..].starts_with('m'));
-            match colour {
+    /// Parses a rendered status line. Its colors are our own, because every value in it was escaped. Only color sequences are kept;
+    /// others become text.
+    pub fn from_status_line(line: &str) -> PaintedLine {
+        let mut painted = PaintedLine::default();
+        let mut color_code = None;
+        for (index, segment) in line.split("\u{1b}[").enumerate() {
+            let parameters_end = segment.find(|letter: char| !(letter.is_ascii_digit() || letter == ';'));
+            let color_end = parameters_end.filter(|end| index > 0 && segment[*end..].starts_with('m'));
+            match color_end {
                 Some(end) => {
-                    code = Some(part[..end].to_owned());
-                    painted.push(code.clone(), &part[end + 1..]);
+                    color_code = Some(segment[..end].to_owned());
+                    painted.push_piece(color_code.clone(), &segment[end + 1..]);
                 }
-                None if index > 0 => painted.push(code.clone(), &format!("\u{1b}[{part}")),
-                None => painted.push(None, part),
+                None if index > 0 => painted.push_piece(color_code.clone(), &format!("\u{1b}[{segment}")),
+                None => painted.push_piece(None, segment),
             }
         }
         painted
     }
 
-    fn push(&mut self, code: Option<String>, words: &str) {
-        if !words.is_empty() {
-            self.0.push(Piece { code, words: SafeText::line(words) });
+    fn push_piece(&mut self, color_code: Option<String>, text: &str) {
+        if !text.is_empty() {
+            self.0.push(PaintedPiece { color_code, text: SafeText::from_single_line(text) });
         }
     }
 
-    /// The pieces: the parameters of their escape sequences, empty for the terminal's own colour, and their words.
+    /// Returns the pieces, each with the parameters of its color (empty for the default color) and its text.
     pub fn pieces(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|piece| (piece.code.as_deref().unwrap_or_default(), piece.words.as_str()))
+        self.0.iter().map(|piece| (piece.color_code.as_deref().unwrap_or_default(), piece.text.as_str()))
     }
 
-    /// The line without its colours.
+    /// Returns the text without colors.
     pub fn to_plain(&self) -> String {
-        self.0.iter().map(|piece| piece.words.as_str()).collect()
+        self.0.iter().map(|piece| piece.text.as_str()).collect()
     }
 
-    /// The line as a terminal gets it.
+    /// Returns the text with escape sequences for a terminal.
     pub fn to_terminal(&self) -> String {
-        let piece = |piece: &Piece| match piece.code.as_deref() {
-            None | Some("" | "0") => piece.words.as_str().to_owned(),
-            Some(code) => format!("\u{1b}[{code}m{}\u{1b}[0m", piece.words.as_str()),
+        let render_piece = |piece: &PaintedPiece| match piece.color_code.as_deref() {
+            None | Some("" | "0") => piece.text.as_str().to_owned(),
+            Some(color_code) => format!("\u{1b}[{color_code}m{}\u{1b}[0m", piece.text.as_str()),
         };
-        self.0.iter().map(piece).collect()
+        self.0.iter().map(render_piece).collect()
     }
 }
 
@@ -76,14 +76,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_our_own_colours_are_left() {
+    fn only_our_own_colors_are_kept() {
         let hostile = "a\u{1b}[31mb\u{1b}]0;x\u{7}\nc";
-        let line = Painted::plain("> ").then(Some("1;32"), hostile).to_terminal();
+        let line = PaintedLine::plain("> ").with_text(Some("1;32"), hostile).to_terminal();
         assert_eq!(line, "> \u{1b}[1;32ma\\u{1b}[31mb\\u{1b}]0;x\\u{7} c\u{1b}[0m");
     }
 
     #[test]
-    fn a_status_line_keeps_its_colours_and_nothing_else() {
+    fn a_status_line_keeps_its_colors_and_nothing_else() {
         for (line, expected) in [
             ("a \u{1b}[33mb\u{1b}[0m c", "a \u{1b}[33mb\u{1b}[0m c"),
             (
@@ -93,7 +93,7 @@ mod tests {
             ("a\u{1b}[2Jb\u{1b}c\u{9b}d", "a\\u{1b}[2Jb\\u{1b}c\\u{9b}d"),
             ("\u{1b}[31", "\\u{1b}[31"),
         ] {
-            assert_eq!(Painted::status_line(line).to_terminal(), expected, "{line:?}");
+            assert_eq!(PaintedLine::from_status_line(line).to_terminal(), expected, "{line:?}");
         }
     }
 }

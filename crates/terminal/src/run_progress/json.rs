@@ -1,257 +1,281 @@
-//! `plimsoll run --json`: one object a line, each step as it is taken. An event that the journal has too has the
-//! same name; so one program reads both.
+//! `plimsoll run --json`: one JSON object per line for each step. Events that are also in the journal have the same name, so one program
+//! can read both.
 
 use crate::console;
 use plimsoll_domain::journal::{
-    CheckpointWritten, IterationClosed, JournalEvent, Planned, ReadingChanged, RunBegun, RunEnded,
-    SessionEnded, StreamEntry, StreamEvent, TicksTakenBack, VerdictReached, Verified,
+    CheckpointWritten, IterationClosed, IterationPlanned, JournalEvent, ReadingChanged, RunEnded,
+    RunStartFacts, SessionEnded, StreamEntry, StreamEvent, TicksReverted, VerdictReached, VerifyCommandsRan,
 };
-use plimsoll_domain::taken_back::TakenBack;
+use plimsoll_domain::reverted_ticks::RevertedTicks;
 use plimsoll_domain::{Level, Marker, RunId, RunState, SessionId, SessionRecord, Verdict};
-use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
+use plimsoll_flows::run::{InterruptCounter, RunEvent, RunObserver};
 use plimsoll_flows::session_result::SessionResult;
 use plimsoll_policy::completion::VerifyOutcome;
-use plimsoll_policy::item_in_hand::item_in_hand;
+use plimsoll_policy::current_item::current_open_item;
 use plimsoll_store::clock;
 
-pub(super) struct Json {
-    interrupts: Interrupts,
-    teller: StreamPrinter,
+pub(super) struct JsonObserver {
+    interrupts: InterruptCounter,
+    event_builder: StreamEntryBuilder,
 }
 
-impl Json {
-    pub(super) fn new(interrupts: Interrupts) -> Json {
-        Json { interrupts, teller: StreamPrinter::default() }
+impl JsonObserver {
+    pub(super) fn new(interrupts: InterruptCounter) -> JsonObserver {
+        JsonObserver { interrupts, event_builder: StreamEntryBuilder::default() }
     }
 }
 
-impl RunObserver for Json {
-    fn interrupts(&self) -> &Interrupts {
+impl RunObserver for JsonObserver {
+    fn interrupts(&self) -> &InterruptCounter {
         &self.interrupts
     }
 
-    fn tell(&mut self, progress: &Progress<'_>) {
-        for entry in self.teller.tell(progress) {
-            console::json(stamped(entry).to_line());
+    fn on_event(&mut self, progress: &RunEvent<'_>) {
+        for entry in self.event_builder.entries_for(progress) {
+            console::print_json(with_current_time(entry).to_line());
         }
     }
 }
 
-/// The one line of a run that was over before anything began.
-pub fn over(state: &RunState, marker: &Marker, code: u8) -> String {
-    let ended = RunEnded { marker: Some(marker.clone()), ..ended(Some(state), code) };
-    stamped(StreamEntry::of_run_session(state, StreamEvent::RunEnded(ended))).to_line()
+/// Renders the only line of a run that had ended before anything started.
+pub fn render_run_ended_line(state: &RunState, marker: &Marker, exit_code: u8) -> String {
+    let run_ended = RunEnded { marker: Some(marker.clone()), ..run_ended_facts(Some(state), exit_code) };
+    with_current_time(StreamEntry::for_run_session(state, StreamEvent::RunEnded(run_ended))).to_line()
 }
 
-pub(super) fn stamped(entry: StreamEntry) -> StreamEntry {
-    StreamEntry { at: clock::fine_stamp(clock::now()), ..entry }
+pub(super) fn with_current_time(entry: StreamEntry) -> StreamEntry {
+    StreamEntry { recorded_at: clock::to_millis_timestamp(clock::now()), ..entry }
 }
 
-/// What has been printed so far: repetitions are printed once.
+/// Converts progress to stream entries. Remembers what was reported, so repetitions are left out.
 #[derive(Debug, Default)]
-pub(super) struct StreamPrinter {
-    /// The run, the iteration and the session at hand.
+pub(super) struct StreamEntryBuilder {
+    /// The current run, iteration and session.
     run_id: RunId,
     iteration: u32,
     session_id: Option<SessionId>,
-    /// The last reading.
-    reading: Option<ReadingChanged>,
-    /// The handoff of the session at hand.
-    handoff: Option<String>,
+    /// The last reported reading.
+    last_reading: Option<ReadingChanged>,
+    /// The reported handoff of the current session.
+    reported_handoff: Option<String>,
     is_paused: bool,
 }
 
-impl StreamPrinter {
-    pub(super) fn tell(&mut self, progress: &Progress<'_>) -> Vec<StreamEntry> {
-        let events = self.events(progress);
+impl StreamEntryBuilder {
+    pub(super) fn entries_for(&mut self, progress: &RunEvent<'_>) -> Vec<StreamEntry> {
+        let events = self.events_for(progress);
         let run = Some((&self.run_id, self.iteration));
-        let signed = |event| StreamEntry::new(event).run(run).session(self.session_id.as_ref());
-        events.into_iter().map(signed).collect()
+        let with_session =
+            |event| StreamEntry::new(event).with_run(run).with_session(self.session_id.as_ref());
+        events.into_iter().map(with_session).collect()
     }
 
-    fn events(&mut self, progress: &Progress<'_>) -> Vec<StreamEvent> {
+    fn events_for(&mut self, progress: &RunEvent<'_>) -> Vec<StreamEvent> {
         match progress {
-            Progress::Run { state } => {
-                self.stand_at(state);
-                vec![begun(state)]
+            RunEvent::RunStarted { state } => {
+                self.set_current_session(state);
+                vec![run_start_event(state)]
             }
-            Progress::Iteration { state, .. } => self.begin(state),
-            Progress::Client { model, version } => {
+            RunEvent::IterationStarted { state, .. } => self.begin_iteration(state),
+            RunEvent::ClientStarted { model, version } => {
                 vec![StreamEvent::Client { model: model.clone(), version: version.clone() }]
             }
-            Progress::Tool { name, detail } => {
+            RunEvent::ToolUsed { name, detail } => {
                 vec![StreamEvent::Tool { name: name.clone(), detail: detail.clone() }]
             }
-            Progress::Retry { status, since } => {
+            RunEvent::ApiRetry { status, since } => {
                 vec![StreamEvent::Retry { status: *status, since: since.clone() }]
             }
-            Progress::StopRequested => vec![StreamEvent::StopRequested],
-            Progress::Denied { state, tools } => vec![StreamEvent::ToolsDenied {
+            RunEvent::StopRequested => vec![StreamEvent::StopRequested],
+            RunEvent::ToolsDenied { state, tools } => vec![StreamEvent::ToolsDenied {
                 tools: tools.to_vec(),
-                command: crate::allowed_tools::allowing(state, tools, "--resume"),
+                command: crate::allowed_tools::render_resume_command_allowing(state, tools, "--resume"),
             }],
-            Progress::Compacted => vec![StreamEvent::Compacted],
-            Progress::Load { record, .. } => self.load(record),
-            Progress::Ended { ended, .. } => vec![session_end(ended)],
-            Progress::Judged { state, verdict } => self.judged(state, verdict),
-            Progress::Verified { outcomes } => {
-                let verify = outcomes.iter().map(VerifyOutcome::fact).collect();
-                vec![JournalEvent::Verified(Verified { verify }).into()]
+            RunEvent::Compacted => vec![StreamEvent::Compacted],
+            RunEvent::UsageUpdated { record, .. } => self.changed_reading_events(record),
+            RunEvent::IterationEnded { result: ended, .. } => vec![session_end_event(ended)],
+            RunEvent::Judged { state, verdict } => self.verdict_events(state, verdict),
+            RunEvent::Verified { outcomes } => {
+                let verify = outcomes.iter().map(VerifyOutcome::to_verification).collect();
+                vec![JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verify }).into()]
             }
-            Progress::Reviewed { reviewed } => {
+            RunEvent::Reviewed { reviewed } => {
                 vec![JournalEvent::Reviewed(Box::new((*reviewed).clone())).into()]
             }
-            Progress::TakenBack { taken } => vec![ticks_taken_back(taken)],
-            Progress::Parked { question } => {
+            RunEvent::TicksReverted { reverted: taken } => vec![ticks_reverted_event(taken)],
+            RunEvent::QuestionAsked { question } => {
                 let (item, question) = (question.item.clone(), question.question.clone());
                 vec![JournalEvent::Parked { item, question }.into()]
             }
-            Progress::Pause { until, seconds, reason } => {
+            RunEvent::PauseStarted { pause_end: until, seconds, reason } => {
                 self.is_paused = true;
-                let (until, reason) = (clock::stamp(*until), (*reason).to_owned());
+                let (until, reason) = (clock::to_timestamp(*until), (*reason).to_owned());
                 vec![StreamEvent::Pause { until, seconds: *seconds, reason }]
             }
-            Progress::Workers { event } => vec![(*event).clone().into()],
-            Progress::Waiting { .. } | Progress::Figures { .. } => Vec::new(),
-            Progress::Fault { error, seconds } => vec![fault(error, *seconds)],
-            Progress::Note(words) => vec![JournalEvent::Note { words: words.clone() }.into()],
-            Progress::Over { state, code } => vec![StreamEvent::RunEnded(ended(*state, *code))],
-            Progress::Failed { error } => {
-                vec![StreamEvent::RunEnded(RunEnded { error: Some(error.clone()), ..ended(None, 1) })]
+            RunEvent::WorkersEvent { event } => vec![(*event).clone().into()],
+            RunEvent::PauseContinues { .. } | RunEvent::FiguresUpdated { .. } => Vec::new(),
+            RunEvent::FaultRetry { error, retry_seconds: seconds } => vec![fault_event(error, *seconds)],
+            RunEvent::Notice(words) => vec![JournalEvent::Note { text: words.clone() }.into()],
+            RunEvent::ProgramEnded { state, exit_code: code } => {
+                vec![StreamEvent::RunEnded(run_ended_facts(*state, *code))]
+            }
+            RunEvent::RunFailed { error } => {
+                vec![StreamEvent::RunEnded(RunEnded {
+                    error: Some(error.clone()),
+                    ..run_ended_facts(None, 1)
+                })]
             }
         }
     }
 
-    fn stand_at(&mut self, state: &RunState) {
+    fn set_current_session(&mut self, state: &RunState) {
         self.run_id.clone_from(&state.run_id);
         self.iteration = state.iteration;
         self.session_id.clone_from(&state.session_id);
     }
 
-    fn begin(&mut self, state: &RunState) -> Vec<StreamEvent> {
-        self.stand_at(state);
-        (self.reading, self.handoff) = (None, None);
-        let planned = JournalEvent::Planned(Planned {
-            resuming: state.iteration_record.resuming,
-            item: item_in_hand(state).cloned(),
-            open: Some(state.items.todo_items.len()),
-            done: Some(state.items.completed_items.len()),
+    fn begin_iteration(&mut self, state: &RunState) -> Vec<StreamEvent> {
+        self.set_current_session(state);
+        (self.last_reading, self.reported_handoff) = (None, None);
+        let planned_event = JournalEvent::Planned(IterationPlanned {
+            resumes_checkpoint: state.iteration_record.resumes_checkpoint,
+            item: current_open_item(state).cloned(),
+            open_count: Some(state.plan_items.todo_items.len()),
+            done_count: Some(state.plan_items.completed_items.len()),
         });
-        let goes_on = std::mem::take(&mut self.is_paused).then_some(StreamEvent::PauseOver);
-        goes_on.into_iter().chain([planned.into()]).collect()
+        let pause_ended = std::mem::take(&mut self.is_paused).then_some(StreamEvent::PauseEnded);
+        pause_ended.into_iter().chain([planned_event.into()]).collect()
     }
 
-    /// Only what has changed: this is looked at a few times a second.
-    fn load(&mut self, record: &SessionRecord) -> Vec<StreamEvent> {
+    /// Reports only changes, because this is called several times a second.
+    fn changed_reading_events(&mut self, record: &SessionRecord) -> Vec<StreamEvent> {
         let reading = ReadingChanged {
-            percent: record.usage.percent,
-            percent_used: record.usage.percent_used,
-            level: record.announced.level,
+            percent: record.usage.projected_percent,
+            client_percent: record.usage.percent_used_by_client,
+            announced_level: record.highest_announcement.level,
         };
         let mut events = Vec::new();
-        if record.usage.percent.is_some() && self.reading != Some(reading) {
+        if record.usage.projected_percent.is_some() && self.last_reading != Some(reading) {
             events.push(StreamEvent::Reading(reading));
-            self.reading = Some(reading);
+            self.last_reading = Some(reading);
         }
-        if let Some(handoff) =
-            record.checkpoint.handoff.as_ref().filter(|file| self.handoff.as_ref() != Some(file))
+        if let Some(handoff) = record
+            .checkpoint_progress
+            .last_handoff
+            .as_ref()
+            .filter(|file| self.reported_handoff.as_ref() != Some(file))
         {
-            events.push(checkpoint(record.announced.level, record.announced.percent, handoff));
-            self.handoff = Some(handoff.clone());
+            events.push(checkpoint_event(
+                record.highest_announcement.level,
+                record.highest_announcement.projected_percent,
+                handoff,
+            ));
+            self.reported_handoff = Some(handoff.clone());
         }
         events
     }
 
-    /// A short session may have come and gone between two looks: its checkpoint is reported here then.
-    fn judged(&mut self, state: &RunState, verdict: &Verdict) -> Vec<StreamEvent> {
-        let last = &state.context_checkpoint;
-        let is_fresh = last.iteration == self.iteration && !last.handoff_file.is_empty();
-        let untold = is_fresh && self.handoff.as_ref() != Some(&last.handoff_file);
-        let checkpoint = untold.then(|| {
-            self.handoff = Some(last.handoff_file.clone());
-            checkpoint(last.level, last.percent_at_checkpoint, &last.handoff_file)
+    /// A short session may start and end between two readings; its checkpoint is then reported here.
+    fn verdict_events(&mut self, state: &RunState, verdict: &Verdict) -> Vec<StreamEvent> {
+        let last_checkpoint = &state.context_checkpoint;
+        let is_of_iteration =
+            last_checkpoint.iteration == self.iteration && !last_checkpoint.handoff_file.is_empty();
+        let is_unreported =
+            is_of_iteration && self.reported_handoff.as_ref() != Some(&last_checkpoint.handoff_file);
+        let checkpoint_entry = is_unreported.then(|| {
+            self.reported_handoff = Some(last_checkpoint.handoff_file.clone());
+            checkpoint_event(
+                last_checkpoint.level,
+                last_checkpoint.percent_at_checkpoint,
+                &last_checkpoint.handoff_file,
+            )
         });
-        let history = state.context_history.iter().find(|entry| entry.iteration == self.iteration);
-        let closed = history.map(|known| {
+        let history_entry = state.context_history.iter().find(|entry| entry.iteration == self.iteration);
+        let iteration_closed = history_entry.map(|entry| {
             StreamEvent::from(JournalEvent::IterationClosed(IterationClosed {
-                peak_percent: known.peak_percent,
-                notes: None,
-                ending: Some(known.ending.clone()),
-                cost_usd: Some(known.cost_usd),
+                peak_percent: entry.peak_percent,
+                has_notes: None,
+                ending: Some(entry.ending.clone()),
+                cost_usd: Some(entry.cost_usd),
                 tokens: Some(state.iteration_record.tokens),
-                seconds: Some(known.seconds),
-                ticked: Some(known.items),
+                seconds: Some(entry.duration_seconds),
+                ticked_count: Some(entry.ticked_item_count),
             }))
         });
-        let verdict = JournalEvent::Verdict(Box::new(VerdictReached {
+        let verdict_event = JournalEvent::Verdict(Box::new(VerdictReached {
             status: Some(state.lifecycle.status()),
-            open: Some(state.items.todo_items.len()),
-            done: Some(state.items.completed_items.len()),
-            cost_usd: Some(state.spent.cost_usd),
-            cost_basis: state.spent.cost_basis(),
-            tokens: Some(state.spent.tokens),
-            ..VerdictReached::of(verdict)
+            open_count: Some(state.plan_items.todo_items.len()),
+            done_count: Some(state.plan_items.completed_items.len()),
+            cost_usd: Some(state.spending.cost_usd),
+            cost_basis: state.spending.cost_basis(),
+            tokens: Some(state.spending.tokens),
+            ..VerdictReached::from_verdict(verdict)
         }));
-        checkpoint.into_iter().chain(closed).chain([verdict.into()]).collect()
+        checkpoint_entry.into_iter().chain(iteration_closed).chain([verdict_event.into()]).collect()
     }
 }
 
-fn begun(state: &RunState) -> StreamEvent {
-    let begun = RunBegun {
+fn run_start_event(state: &RunState) -> StreamEvent {
+    let facts = RunStartFacts {
         task_name: Some(state.options.task_name.clone()),
         max_iterations: Some(state.options.max_iterations),
-        todo_items: Some(state.items.todo_items.clone()),
-        completed_items: Some(state.items.completed_items.clone()),
-        ..RunBegun::default()
+        open_items: Some(state.plan_items.todo_items.clone()),
+        completed_items: Some(state.plan_items.completed_items.clone()),
+        ..RunStartFacts::default()
     };
     let is_new = state.iteration == 0;
-    if is_new { JournalEvent::RunStarted(begun).into() } else { JournalEvent::Resumed(begun).into() }
+    if is_new { JournalEvent::RunStarted(facts).into() } else { JournalEvent::RunResumed(facts).into() }
 }
 
-fn checkpoint(level: Level, percent: Option<u64>, handoff: &str) -> StreamEvent {
+fn checkpoint_event(level: Level, percent: Option<u64>, handoff: &str) -> StreamEvent {
     let handoff = handoff.to_owned();
-    JournalEvent::Checkpoint(CheckpointWritten { level, percent, handoff, ..CheckpointWritten::default() })
-        .into()
+    JournalEvent::Checkpoint(CheckpointWritten {
+        level,
+        percent,
+        handoff_path: handoff,
+        ..CheckpointWritten::default()
+    })
+    .into()
 }
 
-fn ticks_taken_back(taken: &TakenBack) -> StreamEvent {
-    let taken = TicksTakenBack {
-        items: taken.items.clone(),
-        failed: taken.failed.iter().map(|failed| failed.command.clone()).collect(),
-        findings: taken.findings.clone(),
-        protected: taken.protected.clone(),
+fn ticks_reverted_event(reverted: &RevertedTicks) -> StreamEvent {
+    let facts = TicksReverted {
+        items: reverted.items.clone(),
+        failed_commands: reverted.failed_commands.iter().map(|failed| failed.command.clone()).collect(),
+        review_findings: reverted.findings.clone(),
+        protected_file_changes: reverted.protected_changes.clone(),
     };
-    JournalEvent::TicksTakenBack(taken).into()
+    JournalEvent::TicksReverted(facts).into()
 }
 
-fn fault(error: &str, seconds: u64) -> StreamEvent {
-    let (error, then) = (error.to_owned(), "tries again".to_owned());
-    JournalEvent::Fault { error, then, seconds: Some(seconds) }.into()
+fn fault_event(error: &str, seconds: u64) -> StreamEvent {
+    let (error, action_taken) = (error.to_owned(), "tries again".to_owned());
+    JournalEvent::Fault { error, action_taken, retry_in_seconds: Some(seconds) }.into()
 }
 
-fn session_end(ended: &SessionResult) -> StreamEvent {
-    let ended = SessionEnded {
-        ending: Some(ended.ending.clone()),
-        cost_usd: ended.cost.map(|cost| cost.usd),
-        tokens: Some(ended.tokens),
+fn session_end_event(result: &SessionResult) -> StreamEvent {
+    let facts = SessionEnded {
+        ending: Some(result.ending.clone()),
+        cost_usd: result.cost.map(|cost| cost.usd),
+        tokens: Some(result.tokens),
         ..SessionEnded::default()
     };
-    JournalEvent::SessionEnd(ended).into()
+    JournalEvent::SessionEnd(facts).into()
 }
 
-fn ended(state: Option<&RunState>, exit_code: u8) -> RunEnded {
+fn run_ended_facts(state: Option<&RunState>, exit_code: u8) -> RunEnded {
     let Some(state) = state else { return RunEnded { exit_code, ..RunEnded::default() } };
-    let has_reviews = state.spent.review_count > 0;
+    let has_reviews = state.spending.review_count > 0;
     RunEnded {
         status: Some(state.lifecycle.status()),
-        open: Some(state.items.todo_items.len()),
-        done: Some(state.items.completed_items.len()),
-        cost_usd: Some(state.spent.cost_usd),
-        tokens: Some(state.spent.tokens),
-        reviews: has_reviews.then_some(state.spent.review_count),
-        review_cost_usd: has_reviews.then_some(state.spent.review_cost_usd),
-        review_tokens: has_reviews.then_some(state.spent.review_tokens),
-        marker: state.lifecycle.last_verdict().map(Verdict::marker),
+        open_count: Some(state.plan_items.todo_items.len()),
+        done_count: Some(state.plan_items.completed_items.len()),
+        cost_usd: Some(state.spending.cost_usd),
+        tokens: Some(state.spending.tokens),
+        review_count: has_reviews.then_some(state.spending.review_count),
+        review_cost_usd: has_reviews.then_some(state.spending.review_cost_usd),
+        review_tokens: has_reviews.then_some(state.spending.review_tokens),
+        marker: state.lifecycle.last_verdict().map(Verdict::to_marker),
         error: None,
         exit_code,
     }
@@ -262,17 +286,17 @@ mod tests {
     use super::*;
     use plimsoll_domain::run_figures::RunFigures;
     use plimsoll_domain::state::HistoryEntry;
-    use plimsoll_domain::{Status, verdict::PauseKind};
+    use plimsoll_domain::{RunStatus, verdict::PauseKind};
 
-    fn events(teller: &mut StreamPrinter, progress: &Progress<'_>) -> Vec<String> {
-        let entries = teller.tell(progress).into_iter().map(|entry| {
+    fn event_names(builder: &mut StreamEntryBuilder, progress: &RunEvent<'_>) -> Vec<String> {
+        let entries = builder.entries_for(progress).into_iter().map(|entry| {
             assert_eq!((entry.run_id.as_deref(), entry.iteration), (Some("r1"), Some(2)), "{entry:?}");
             entry.event.name().to_owned()
         });
         entries.collect()
     }
 
-    fn state() -> RunState {
+    fn state_of_second_iteration() -> RunState {
         RunState {
             run_id: "r1".into(),
             iteration: 2,
@@ -283,51 +307,68 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_and_a_handoff_are_told_once() {
-        let (mut teller, state) = (StreamPrinter::default(), state());
-        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state, model: None }), ["planned"]);
+    fn a_reading_and_a_handoff_are_reported_once() {
+        let (mut builder, state) = (StreamEntryBuilder::default(), state_of_second_iteration());
+        assert_eq!(
+            event_names(&mut builder, &RunEvent::IterationStarted { state: &state, model: None }),
+            ["planned"]
+        );
         let mut record = SessionRecord::default();
-        let mut look = |record: &SessionRecord| {
-            events(&mut teller, &Progress::Load { state: &state, record, figures: &RunFigures::default() })
+        let mut events_of_load = |record: &SessionRecord| {
+            event_names(
+                &mut builder,
+                &RunEvent::UsageUpdated { state: &state, record, figures: &RunFigures::default() },
+            )
         };
-        assert!(look(&record).is_empty(), "nothing is known yet");
-        record.usage.percent = Some(40);
-        assert_eq!(look(&record), ["reading"]);
-        assert!(look(&record).is_empty());
-        record.announced.level = Level::L2;
-        record.checkpoint.handoff = Some("a.md".into());
-        assert_eq!(look(&record), ["reading", "checkpoint"]);
-        assert!(look(&record).is_empty());
+        assert!(events_of_load(&record).is_empty(), "nothing is known yet");
+        record.usage.projected_percent = Some(40);
+        assert_eq!(events_of_load(&record), ["reading"]);
+        assert!(events_of_load(&record).is_empty());
+        record.highest_announcement.level = Level::L2;
+        record.checkpoint_progress.last_handoff = Some("a.md".into());
+        assert_eq!(events_of_load(&record), ["reading", "checkpoint"]);
+        assert!(events_of_load(&record).is_empty());
     }
 
     #[test]
-    fn a_checkpoint_between_two_looks_is_told_with_the_verdict() {
-        let (mut teller, mut state) = (StreamPrinter::default(), state());
-        teller.tell(&Progress::Iteration { state: &state, model: None });
+    fn a_checkpoint_between_two_readings_is_reported_with_the_verdict() {
+        let (mut builder, mut state) = (StreamEntryBuilder::default(), state_of_second_iteration());
+        builder.entries_for(&RunEvent::IterationStarted { state: &state, model: None });
         state.context_checkpoint.iteration = 2;
         state.context_checkpoint.handoff_file = "a.md".into();
-        let verdict = Verdict::Stop { status: Status::Completed, reason: String::new() };
-        let judged = Progress::Judged { state: &state, verdict: &verdict };
-        assert_eq!(events(&mut teller, &judged), ["checkpoint", "iteration_closed", "verdict"]);
-        assert_eq!(events(&mut teller, &judged), ["iteration_closed", "verdict"]);
+        let verdict = Verdict::Stop { status: RunStatus::Completed, reason: String::new() };
+        let progress = RunEvent::Judged { state: &state, verdict: &verdict };
+        assert_eq!(event_names(&mut builder, &progress), ["checkpoint", "iteration_closed", "verdict"]);
+        assert_eq!(event_names(&mut builder, &progress), ["iteration_closed", "verdict"]);
     }
 
     #[test]
-    fn a_pause_is_over_when_the_next_session_begins_and_the_end_tells_the_exit_code() {
-        let (mut teller, mut state) = (StreamPrinter::default(), state());
-        assert_eq!(events(&mut teller, &Progress::Run { state: &state }), ["resumed"]);
-        let pause = Progress::Pause { until: clock::now(), seconds: 3, reason: "overloaded" };
-        assert_eq!(events(&mut teller, &pause), ["pause"]);
+    fn a_pause_ends_with_the_next_session_and_the_end_has_the_exit_code() {
+        let (mut builder, mut state) = (StreamEntryBuilder::default(), state_of_second_iteration());
+        assert_eq!(event_names(&mut builder, &RunEvent::RunStarted { state: &state }), ["resumed"]);
+        let progress = RunEvent::PauseStarted { pause_end: clock::now(), seconds: 3, reason: "overloaded" };
+        assert_eq!(event_names(&mut builder, &progress), ["pause"]);
         assert_eq!(
-            events(&mut teller, &Progress::Iteration { state: &state, model: None }),
+            event_names(&mut builder, &RunEvent::IterationStarted { state: &state, model: None }),
             ["pause_over", "planned"]
         );
-        assert_eq!(events(&mut teller, &Progress::Iteration { state: &state, model: None }), ["planned"]);
-        state.lifecycle.take(&Verdict::Pause { kind: PauseKind::Limit, until: None, reason: "limit".into() });
-        let last = teller.tell(&Progress::Over { state: Some(&state), code: 6 }).remove(0);
-        let facts = last.event.facts();
+        assert_eq!(
+            event_names(&mut builder, &RunEvent::IterationStarted { state: &state, model: None }),
+            ["planned"]
+        );
+        state.lifecycle.apply_verdict(&Verdict::Pause {
+            kind: PauseKind::Limit,
+            until: None,
+            reason: "limit".into(),
+        });
+        let last_entry =
+            builder.entries_for(&RunEvent::ProgramEnded { state: Some(&state), exit_code: 6 }).remove(0);
+        let facts = last_entry.event.facts();
         assert_eq!((&facts["exit_code"], &facts["marker"]), (&6.into(), &"RALPH_PAUSE|-|limit".into()));
-        let failed = teller.tell(&Progress::Failed { error: "no disk".into() }).remove(0);
-        assert_eq!((failed.event.name(), &failed.event.facts()["exit_code"]), ("run_ended", &1.into()));
+        let failed_entry = builder.entries_for(&RunEvent::RunFailed { error: "no disk".into() }).remove(0);
+        assert_eq!(
+            (failed_entry.event.name(), &failed_entry.event.facts()["exit_code"]),
+            ("run_ended", &1.into())
+        );
     }
 }

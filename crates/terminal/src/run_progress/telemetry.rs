@@ -1,45 +1,53 @@
-//! A watcher of a run that tells `plimsoll-otel` what `plimsoll run --json` would print. It never waits, and never fails a run.
+//! An observer that sends the entries of `plimsoll run --json` to `plimsoll-otel`. It never blocks a run and never makes it fail.
 
-use super::json::{StreamPrinter, stamped};
+use super::json::{StreamEntryBuilder, with_current_time};
 use plimsoll_domain::journal::StreamEvent;
-use plimsoll_flows::run::{Interrupts, Progress, RunObserver};
-use plimsoll_flows::telemetry::{Feed, Found, Trouble};
+use plimsoll_flows::run::{InterruptCounter, RunEvent, RunObserver};
+use plimsoll_flows::telemetry::{ExporterFeed, StartedTelemetry, TelemetryError};
 
-/// The watcher, which also feeds the exporter, if there is one.
-pub fn exporting<'a>(found: Found, inner: Box<dyn RunObserver + 'a>) -> Box<dyn RunObserver + 'a> {
-    if found.feed.is_none() && found.trouble.is_empty() {
-        return inner;
+/// Wraps an observer so that it also feeds the exporter. Returns it unchanged if there is no exporter and no problem to report.
+pub fn with_telemetry_export<'a>(
+    started_telemetry: StartedTelemetry,
+    observer: Box<dyn RunObserver + 'a>,
+) -> Box<dyn RunObserver + 'a> {
+    if started_telemetry.feed.is_none() && started_telemetry.errors.is_empty() {
+        return observer;
     }
-    Box::new(Exporting { inner, printer: StreamPrinter::default(), feed: found.feed, untold: found.trouble })
+    Box::new(ExportingObserver {
+        observer,
+        entry_builder: StreamEntryBuilder::default(),
+        feed: started_telemetry.feed,
+        unreported_problems: started_telemetry.errors,
+    })
 }
 
-struct Exporting<'a> {
-    inner: Box<dyn RunObserver + 'a>,
-    printer: StreamPrinter,
-    feed: Option<Feed>,
-    /// What the user has to hear once.
-    untold: Vec<Trouble>,
+struct ExportingObserver<'a> {
+    observer: Box<dyn RunObserver + 'a>,
+    entry_builder: StreamEntryBuilder,
+    feed: Option<ExporterFeed>,
+    /// Problems to report once to the user.
+    unreported_problems: Vec<TelemetryError>,
 }
 
-impl RunObserver for Exporting<'_> {
-    fn tell(&mut self, progress: &Progress<'_>) {
-        self.inner.tell(progress);
+impl RunObserver for ExportingObserver<'_> {
+    fn on_event(&mut self, progress: &RunEvent<'_>) {
+        self.observer.on_event(progress);
         if let Some(feed) = &mut self.feed {
-            for entry in self.printer.tell(progress) {
-                // The client exports its tools itself.
+            for entry in self.entry_builder.entries_for(progress) {
+                // The client itself exports its tool calls.
                 if !matches!(entry.event, StreamEvent::Tool { .. }) {
-                    feed.tell(&stamped(entry));
+                    feed.send(&with_current_time(entry));
                 }
             }
         }
-        if matches!(progress, Progress::Run { .. }) {
-            for trouble in std::mem::take(&mut self.untold) {
-                self.inner.tell(&Progress::Note(trouble.to_string()));
+        if matches!(progress, RunEvent::RunStarted { .. }) {
+            for problem in std::mem::take(&mut self.unreported_problems) {
+                self.observer.on_event(&RunEvent::Notice(problem.to_string()));
             }
         }
     }
 
-    fn interrupts(&self) -> &Interrupts {
-        self.inner.interrupts()
+    fn interrupts(&self) -> &InterruptCounter {
+        self.observer.interrupts()
     }
 }

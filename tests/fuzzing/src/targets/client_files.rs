@@ -2,9 +2,11 @@
 
 use super::Target;
 use crate::seeds::texts;
-use plimsoll_protocol::client_settings::CompactionKeys;
-use plimsoll_protocol::hook_trouble::HookTrouble;
-use plimsoll_protocol::settings::{FIRST_MODERN, HookSupport, parse_version, plugins, quoted, starts_ours};
+use plimsoll_protocol::client_settings::CompactionSettings;
+use plimsoll_protocol::hook_failure::HookFailure;
+use plimsoll_protocol::settings::{
+    FIRST_MODERN_VERSION, HookSupport, parse_version, plugins, runs_our_program_in_any_form, shell_quote,
+};
 
 pub(super) const TARGET: Target = Target { name: "client_files", body, seeds, inputs: 20_000 };
 
@@ -25,23 +27,26 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn body(bytes: &[u8]) {
-    let _ = plugins::folders(bytes, "plimsoll@market");
-    let _ = plugins::hooks_of_manifest(bytes);
-    let _ = CompactionKeys::parse(bytes);
-    let _ = HookTrouble::parse(bytes);
+    let _ = plugins::install_paths(bytes, "plimsoll@market");
+    let _ = plugins::parse_manifest_hooks(bytes);
+    let _ = CompactionSettings::parse(bytes);
+    let _ = HookFailure::parse(bytes);
     let text = String::from_utf8_lossy(bytes);
-    for hook in plugins::stop_hooks(&text) {
+    for hook in plugins::foreign_stop_commands(&text) {
         assert!(!hook.is_empty() || text.contains("hooks"));
     }
     match parse_version(&text) {
         Some(version) => {
-            assert_eq!(HookSupport::of_client(&text) == HookSupport::Modern, version >= FIRST_MODERN)
+            assert_eq!(
+                HookSupport::from_client_version(&text) == HookSupport::Modern,
+                version >= FIRST_MODERN_VERSION
+            )
         }
-        None => assert_eq!(HookSupport::of_client(&text), HookSupport::Classic),
+        None => assert_eq!(HookSupport::from_client_version(&text), HookSupport::Classic),
     }
-    let _ = starts_ours(&text);
+    let _ = runs_our_program_in_any_form(&text);
     // A shell reads back what it was given.
     let path = format!("/{text}/plimsoll-stop-gate");
-    assert!(starts_ours(&quoted(&path)), "{path:?}");
-    assert!(starts_ours(&format!("{} --plugin", quoted(&path))), "{path:?}");
+    assert!(runs_our_program_in_any_form(&shell_quote(&path)), "{path:?}");
+    assert!(runs_our_program_in_any_form(&format!("{} --plugin", shell_quote(&path))), "{path:?}");
 }

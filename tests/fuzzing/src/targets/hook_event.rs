@@ -3,14 +3,14 @@
 use super::Target;
 use crate::seeds::{files, texts};
 use crate::spoil::{behind_a_mark, spoil};
-use plimsoll_protocol::agent::{AgentCall, answer_telling};
-use plimsoll_protocol::event::{Event, Hook};
+use plimsoll_protocol::agent::{AgentCall, replace_response_text};
+use plimsoll_protocol::event::{HookEvent, HookPayload};
 use plimsoll_protocol::tool::ToolCall;
 
 pub(super) const TARGET: Target = Target { name: "hook_event", body, seeds, inputs: 20_000 };
 
 /// A field and how it reads.
-type Field = (&'static str, fn(&Hook) -> Option<&str>);
+type Field = (&'static str, fn(&HookPayload) -> Option<&str>);
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = files("fixtures/hooks", ".json");
@@ -22,35 +22,35 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn body(bytes: &[u8]) {
-    let quick = Hook::parse(bytes).ok();
-    let patient = Hook::parse(&behind_a_mark(bytes)).ok();
+    let quick = HookPayload::parse(bytes).ok();
+    let patient = HookPayload::parse(&behind_a_mark(bytes)).ok();
     assert_eq!(format!("{quick:?}"), format!("{patient:?}"), "both ways of reading say the same");
     let Some(hook) = quick else {
-        assert!(spoil(bytes).is_none_or(|spoiled| Hook::parse(spoiled.before.as_bytes()).is_ok()));
+        assert!(spoil(bytes).is_none_or(|spoiled| HookPayload::parse(spoiled.before.as_bytes()).is_ok()));
         return;
     };
     hook.event.tool_calls().iter().for_each(call);
-    if let Event::PreToolUse(intent) = &hook.event {
-        let asked = AgentCall::read(intent.tool_input.as_deref());
-        let told = asked.telling("frame", "the brief");
+    if let HookEvent::PreToolUse(intent) = &hook.event {
+        let asked = AgentCall::from_input(intent.tool_input.as_deref());
+        let told = asked.foreground_input_with_prompt("frame", "the brief");
         let again = serde_json::value::to_raw_value(&told).expect("JSON");
-        assert_eq!(AgentCall::read(Some(&again)).prompt, "the brief");
+        assert_eq!(AgentCall::from_input(Some(&again)).prompt, "the brief");
     }
     one_bad_field(bytes);
 }
 
 fn call(call: &ToolCall) {
     let Some(answer) = call.tool_response.as_deref() else { return };
-    let seen = call.visible();
-    assert!(seen.bytes + seen.images <= answer.get().len() as u64, "no more than stands there");
-    if let Some(told) = answer_telling(answer, "words") {
+    let seen = call.visible_size();
+    assert!(seen.text_bytes + seen.image_count <= answer.get().len() as u64, "no more than stands there");
+    if let Some(told) = replace_response_text(answer, "words") {
         assert_eq!(told["content"][0]["text"], "words");
     }
 }
 
 fn one_bad_field(bytes: &[u8]) {
     let Some(spoiled) = spoil(bytes) else { return };
-    let read = |text: &str| Hook::parse(text.as_bytes()).expect("an object");
+    let read = |text: &str| HookPayload::parse(text.as_bytes()).expect("an object");
     let (before, after) = (read(&spoiled.before), read(&spoiled.after));
     assert_eq!(format!("{before:?}"), format!("{:?}", read(&spoiled.richer)), "a later client's field");
     let fields: [Field; 6] = [

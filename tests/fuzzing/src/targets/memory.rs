@@ -5,9 +5,13 @@ use crate::draw::Draw;
 use crate::foreign::may_be_sent;
 use crate::seeds::texts;
 use plimsoll_domain::SessionId;
-use plimsoll_domain::memory::render::{ENTRIES, ENTRY_UNITS, brief, delta, entries, overview, summary, task};
+use plimsoll_domain::memory::render::{
+    MAX_ENTRY_UTF16_UNITS, MAX_HEAP_ENTRIES, pack_chunks_into_entries, render_changes_since,
+    render_frame_brief, render_frame_task, render_overview, render_summary_lines,
+};
 use plimsoll_domain::memory::{
-    Closing, DEEPEST, HARD_LIMIT, MOST_CHUNKS, Memory, Op, Owner, Register, Values,
+    AbnormalEnd, FrameOwner, HARD_LIMIT_UTF16_UNITS, MAX_CHUNKS, MAX_FRAME_DEPTH, Memory, MemoryOp, Register,
+    RegisterValues,
 };
 
 pub(super) const TARGET: Target = Target { name: "memory", body, seeds, inputs: 2_000 };
@@ -36,7 +40,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 fn body(bytes: &[u8]) {
     // Two kinds of inputs: a log as it lies on the disk, and choices.
-    let ops: Vec<Op> = match bytes.split_first() {
+    let ops: Vec<MemoryOp> = match bytes.split_first() {
         Some((0xff, rest)) => drawn(rest),
         _ => bytes
             .split(|byte| *byte == b'\n')
@@ -48,12 +52,15 @@ fn body(bytes: &[u8]) {
     let mut accepted = Vec::new();
     for op in ops {
         let text = serde_json::to_string(&op).expect("JSON");
-        assert_eq!(serde_json::from_str::<Op>(&text).ok().as_ref(), Some(&op), "written and read");
+        assert_eq!(serde_json::from_str::<MemoryOp>(&text).ok().as_ref(), Some(&op), "written and read");
         let before = memory.clone();
         match memory.apply(&op) {
             Ok(report) => {
-                assert_eq!(report.rev, memory.rev);
-                assert_eq!(memory.rev, before.rev + u64::from(!matches!(op, Op::Step | Op::Reopen)));
+                assert_eq!(report.rev, memory.revision);
+                assert_eq!(
+                    memory.revision,
+                    before.revision + u64::from(!matches!(op, MemoryOp::Step | MemoryOp::Reopen))
+                );
                 accepted.push(op);
             }
             Err(refusal) => {
@@ -63,20 +70,24 @@ fn body(bytes: &[u8]) {
         }
         bounds(&memory);
     }
-    assert_eq!(Memory::fold(&accepted), memory, "the log, folded, is what lives");
+    assert_eq!(Memory::replay(&accepted), memory, "the log, folded, is what lives");
     let text = serde_json::to_string(&memory).expect("JSON");
     assert_eq!(serde_json::from_str::<Memory>(&text).ok().as_ref(), Some(&memory), "the snapshot");
     told(&memory);
 }
 
 fn bounds(memory: &Memory) {
-    assert!(memory.depth() <= DEEPEST && memory.heap.len() <= MOST_CHUNKS && memory.freed.len() <= 100);
+    assert!(
+        memory.depth() <= MAX_FRAME_DEPTH
+            && memory.heap.len() <= MAX_CHUNKS
+            && memory.freed_chunks.len() <= 100
+    );
     let units: usize = memory.heap.iter().map(|chunk| chunk.content.encode_utf16().count()).sum();
-    assert!(units <= HARD_LIMIT);
+    assert!(units <= HARD_LIMIT_UTF16_UNITS);
     for frame in &memory.frames {
         for register in Register::ALL {
             assert!(
-                frame.registers[register.index()].text.chars().count() <= register.limit(),
+                frame.registers[register.index()].text.chars().count() <= register.max_chars(),
                 "{register:?}"
             );
         }
@@ -86,33 +97,39 @@ fn bounds(memory: &Memory) {
 fn told(memory: &Memory) {
     let units = |text: &str| text.encode_utf16().count();
     for depth in 0..=memory.depth() {
-        let text = overview(memory, depth);
-        assert!(units(&text) <= ENTRY_UNITS, "{}", units(&text));
+        let text = render_overview(memory, depth);
+        assert!(units(&text) <= MAX_ENTRY_UTF16_UNITS, "{}", units(&text));
         may_be_sent(&text);
-        may_be_sent(&task(memory, depth));
+        may_be_sent(&render_frame_task(memory, depth));
         assert_eq!(text.matches("<plimsoll-memory").count(), 1, "no value begins another block");
         assert!(text.ends_with("</plimsoll-memory>") && text.matches("</plimsoll").count() == 1);
-        assert!(units(&task(memory, depth)) <= ENTRY_UNITS);
+        assert!(units(&render_frame_task(memory, depth)) <= MAX_ENTRY_UTF16_UNITS);
         let mut since = 0;
-        while since < memory.rev {
-            let told = delta(memory, depth, since, &[]);
-            assert!(told.shown_to > since && told.shown_to <= memory.rev, "{since} {told:?}");
+        while since < memory.revision {
+            let told = render_changes_since(memory, depth, since, &[]);
+            assert!(
+                told.shown_up_to_rev > since && told.shown_up_to_rev <= memory.revision,
+                "{since} {told:?}"
+            );
             told.text.iter().for_each(|text| may_be_sent(text));
-            assert!(told.text.is_none_or(|text| units(&text) <= ENTRY_UNITS));
-            since = told.shown_to;
+            assert!(told.text.is_none_or(|text| units(&text) <= MAX_ENTRY_UTF16_UNITS));
+            since = told.shown_up_to_rev;
         }
     }
-    let entries = entries(memory);
-    assert!(entries.len() <= ENTRIES && entries.iter().all(|entry| units(entry) <= ENTRY_UNITS));
+    let entries = pack_chunks_into_entries(memory);
+    assert!(
+        entries.len() <= MAX_HEAP_ENTRIES
+            && entries.iter().all(|entry| units(entry) <= MAX_ENTRY_UTF16_UNITS)
+    );
     let tags = entries.iter().map(|entry| entry.matches("<plimsoll-chunk").count()).sum::<usize>();
     assert_eq!(tags, memory.heap.len(), "each chunk once");
-    may_be_sent(&brief(memory));
+    may_be_sent(&render_frame_brief(memory));
     entries.iter().for_each(|entry| may_be_sent(entry));
-    assert_eq!(brief(memory).matches("<plimsoll-memory").count(), 1);
-    assert!(summary(memory).iter().all(|line| !line.contains('\n')));
+    assert_eq!(render_frame_brief(memory).matches("<plimsoll-memory").count(), 1);
+    assert!(render_summary_lines(memory).iter().all(|line| !line.contains('\n')));
 }
 
-fn drawn(bytes: &[u8]) -> Vec<Op> {
+fn drawn(bytes: &[u8]) -> Vec<MemoryOp> {
     let mut draw = Draw::from(bytes);
     let mut ops = Vec::new();
     while !draw.is_empty() && ops.len() < 64 {
@@ -121,36 +138,38 @@ fn drawn(bytes: &[u8]) -> Vec<Op> {
     ops
 }
 
-fn op(draw: &mut Draw<'_>) -> Op {
+fn op(draw: &mut Draw<'_>) -> MemoryOp {
     const NAMES: [&str; 4] = ["a", "b", "note", "x/y.z"];
     let name = |draw: &mut Draw<'_>| draw.one_of(&NAMES);
     match draw.byte() % 14 {
         0..3 => {
             let value = |draw: &mut Draw<'_>| (Register::ALL[usize::from(draw.byte() % 8)], words(draw));
-            let values: Values = draw.list(3, value).into_iter().collect();
-            Op::UpdateRegisters { values, strict: draw.byte() > 200, everywhere: draw.flag() }
+            let values: RegisterValues = draw.list(3, value).into_iter().collect();
+            MemoryOp::UpdateRegisters { values, strict: draw.byte() > 200, in_all_frames: draw.flag() }
         }
-        3 => Op::BeginRun { objective: words(draw) },
-        4 => Op::PushFrame {
+        3 => MemoryOp::BeginRun { objective: words(draw) },
+        4 => MemoryOp::PushFrame {
             name: name(draw),
             objective: words(draw),
             context: words(draw),
             return_spec: words(draw),
-            call: draw.some(Draw::text),
+            pushed_by_call: draw.some(Draw::text),
         },
-        5 => Op::StartFrame {
-            call: draw.text(),
-            owner: Owner { session: SessionId::from(draw.text()), ..Owner::default() },
+        5 => MemoryOp::StartFrame {
+            started_by_call: draw.text(),
+            owner: FrameOwner { session_id: SessionId::from(draw.text()), ..FrameOwner::default() },
         },
-        6 => Op::EnterFrame { agent: name(draw) },
-        7 if draw.byte().is_multiple_of(8) => Op::PopFrame { result: words(draw) },
-        7 => Op::CloseFrame { how: Closing::Unpopped, words: words(draw) },
-        8 => Op::CloseFrame { how: Closing::Abandoned, words: words(draw) },
-        9 | 10 => Op::HeapAlloc { name: name(draw), content: words(draw), description: words(draw) },
-        11 => Op::HeapWrite { name: name(draw), content: words(draw) },
-        12 => Op::HeapFree { name: name(draw) },
-        _ if draw.flag() => Op::Step,
-        _ => Op::Reopen,
+        6 => MemoryOp::EnterFrame { agent: name(draw) },
+        7 if draw.byte().is_multiple_of(8) => MemoryOp::PopFrame { result: words(draw) },
+        7 => {
+            MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::TurnEndedWithoutPop, last_message: words(draw) }
+        }
+        8 => MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::Abandoned, last_message: words(draw) },
+        9 | 10 => MemoryOp::HeapAlloc { name: name(draw), content: words(draw), description: words(draw) },
+        11 => MemoryOp::HeapWrite { name: name(draw), content: words(draw) },
+        12 => MemoryOp::HeapFree { name: name(draw) },
+        _ if draw.flag() => MemoryOp::Step,
+        _ => MemoryOp::Reopen,
     }
 }
 

@@ -4,7 +4,7 @@ use super::Target;
 use crate::markdown::{assert_same_boxes, comparable};
 use crate::seeds::texts;
 use plimsoll_domain::TodoList;
-use plimsoll_domain::plan_fix::fix;
+use plimsoll_domain::plan_fix::fix_unclear_lines;
 
 pub(super) const TARGET: Target = Target { name: "plan_boxes", body, seeds, inputs: 20_000 };
 
@@ -23,12 +23,12 @@ fn body(bytes: &[u8]) {
     assert_same_boxes(&text);
     // A line that looks like an item is one after the fix, or is named.
     let before = TodoList::parse(&text);
-    let fixed = fix(&text);
+    let fixed = fix_unclear_lines(&text);
     let after = TodoList::parse(&fixed.text);
-    assert_eq!(after.unclear, fixed.left);
-    assert_eq!(fix(&fixed.text).text, fixed.text, "fixed twice is fixed once");
+    assert_eq!(after.unclear_lines, fixed.unclear_lines);
+    assert_eq!(fix_unclear_lines(&fixed.text).text, fixed.text, "fixed twice is fixed once");
     assert!(after.items.len() >= before.items.len());
-    if before.unclear.is_empty() && !before.items.is_empty() {
+    if before.unclear_lines.is_empty() && !before.items.is_empty() {
         assert_eq!(fixed.text, text);
     }
 }

@@ -4,9 +4,9 @@ use super::Target;
 use crate::draw::{Draw, parts};
 use crate::seeds::texts;
 use plimsoll_domain::Settings;
-use plimsoll_domain::state::merge;
-use plimsoll_domain::statusline::{Colour, Format};
-use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
+use plimsoll_domain::state::merge_known_fields;
+use plimsoll_domain::statusline::{Color, SegmentFormat};
+use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
 use serde_json::Value;
 
 pub(super) const TARGET: Target = Target { name: "plimsoll_settings", body, seeds, inputs: 20_000 };
@@ -30,11 +30,11 @@ fn seeds() -> Vec<Vec<u8>> {
 fn body(bytes: &[u8]) {
     let (above, below) = parts(bytes);
     let text = String::from_utf8_lossy(above).into_owned();
-    if let Ok(colour) = Colour::try_from(text.clone()) {
+    if let Ok(colour) = Color::try_from(text.clone()) {
         let name = String::from(colour);
-        assert_eq!(Colour::try_from(name.clone()), Ok(colour));
+        assert_eq!(Color::try_from(name.clone()), Ok(colour));
         let is_code = |code: &str| code.chars().all(|letter| letter.is_ascii_digit() || letter == ';');
-        assert!(is_code(&colour.letters()) && is_code(&colour.ground()));
+        assert!(is_code(&colour.foreground_parameters()) && is_code(&colour.background_parameters()));
         assert_eq!(name, text.to_lowercase(), "a colour has one name");
     }
     format(text);
@@ -49,7 +49,7 @@ fn body(bytes: &[u8]) {
         return;
     };
     if read(below).is_some() {
-        merge(&mut combined, value);
+        merge_known_fields(&mut combined, value);
         assert!(serde_json::from_value::<Settings>(combined).is_ok());
     }
 }
@@ -57,13 +57,16 @@ fn body(bytes: &[u8]) {
 /// As the store takes it: what parses and makes sense.
 fn read(bytes: &[u8]) -> Option<Settings> {
     serde_json::from_slice::<Value>(bytes).ok().filter(Value::is_object)?;
-    serde_json::from_slice::<Settings>(bytes).ok().filter(|settings| settings.problem().is_none())
+    serde_json::from_slice::<Settings>(bytes)
+        .ok()
+        .filter(|settings| settings.find_validation_error().is_none())
 }
 
 fn levels(settings: &Settings, draw: &mut Draw<'_>) {
     for window in [draw.number(), 200_000, 1_000_000].into_iter().chain(settings.windows.values().copied()) {
-        let auto_compact = auto_compact(window, None, &CompactionConfig::default());
-        let thresholds = thresholds(window, auto_compact, &settings.levels, &settings.margins, draw.number());
+        let auto_compact = compute_auto_compact(window, None, &CompactionConfig::default());
+        let thresholds =
+            compute_thresholds(window, auto_compact, &settings.levels, &settings.margins, draw.number());
         assert!(
             [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens].is_sorted(),
             "{thresholds:?}"
@@ -72,17 +75,17 @@ fn levels(settings: &Settings, draw: &mut Draw<'_>) {
 }
 
 fn format(text: String) {
-    let Ok(format) = Format::try_from(text) else { return };
-    let source = format.source();
+    let Ok(format) = SegmentFormat::try_from(text) else { return };
+    let source = format.as_str();
     assert!(!source.contains(char::is_control), "{source:?}");
     let empty = |_: &str| None;
     let full = |_: &str| Some("v");
     assert_eq!(
-        plimsoll_domain::statusline::format::write(source, &|_| true, &empty),
+        plimsoll_domain::statusline::format::render(source, &|_| true, &empty),
         None,
         "nothing but text"
     );
-    let written = plimsoll_domain::statusline::format::write(source, &|_| true, &full).unwrap_or_default();
-    let shorter = plimsoll_domain::statusline::format::write(source, &|_| false, &full).unwrap_or_default();
+    let written = plimsoll_domain::statusline::format::render(source, &|_| true, &full).unwrap_or_default();
+    let shorter = plimsoll_domain::statusline::format::render(source, &|_| false, &full).unwrap_or_default();
     assert!(shorter.len() <= written.len() && written.len() <= source.len());
 }

@@ -4,9 +4,9 @@ use super::Target;
 use crate::in_memory;
 use crate::seeds::texts;
 use plimsoll_domain::SessionId;
-use plimsoll_store::memory::seen;
+use plimsoll_store::memory::load_shown_record;
 use plimsoll_store::{
-    Project, TurnLog, config, faults, journal, layout, outbox, sessions, state_file, windows,
+    Project, TurnLog, config, context_windows, faults, journal, layout, outbox, sessions, state_file,
 };
 use std::path::Path;
 use tempfile::TempDir;
@@ -55,25 +55,29 @@ fn read_all(folder: &Path, bytes: &[u8]) {
         in_memory::write(&folder.join(name), bytes);
     }
     in_memory::write(&folder.join(".git"), bytes);
-    let project = Project::at(folder).with_runs_in(&folder.join("runs"));
-    let record = sessions::load(&project, &SessionId::from(SESSION));
+    let project = Project::with_local_files(folder).with_runs_folder(&folder.join("runs"));
+    let record = sessions::load_session_record(&project, &SessionId::from(SESSION));
     assert!(record.session_id.is_empty() || record.session_id == SESSION, "{record:?}");
     let _ = (
-        sessions::load_status(&project, &SessionId::from(SESSION)),
+        sessions::load_status_line_record(&project, &SessionId::from(SESSION)),
         sessions::load_for_status_line(&project, &SessionId::from(SESSION)),
     );
-    let _ = (windows::load(&project), faults::all(&project), outbox::all_undelivered(&project));
     let _ = (
-        seen(&project, &SessionId::from(SESSION)),
-        plimsoll_store::memory::load(&project),
-        config::load(&project),
+        context_windows::load_context_windows(&project),
+        faults::all_faults(&project),
+        outbox::undelivered_note_count_of_all_runs(&project),
     );
-    let _ = (state_file::load(&project, None), journal::read(&project));
-    if let Some(log) = TurnLog::of(&project, &SessionId::from(SESSION)) {
-        assert_eq!(log.head(), None, "a head of another length is no head");
+    let _ = (
+        load_shown_record(&project, &SessionId::from(SESSION)),
+        plimsoll_store::memory::load_memory(&project),
+        config::load_settings(&project),
+    );
+    let _ = (state_file::load_state(&project, None), journal::read_entries(&project));
+    if let Some(log) = TurnLog::for_session(&project, &SessionId::from(SESSION)) {
+        assert_eq!(log.current_head(), None, "a head of another length is no head");
     }
     // A file names a git folder only where there is one, and then it is never above the project's own.
-    if let Some(git) = layout::git_folder_of(folder) {
+    if let Some(git) = layout::find_git_folder(folder) {
         assert!(git.join("HEAD").exists(), "{}", git.display());
     }
 }

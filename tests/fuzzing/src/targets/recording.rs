@@ -2,11 +2,17 @@
 
 use super::Target;
 use crate::seeds::{beginnings, texts};
-use plimsoll_domain::text::json_value;
-use plimsoll_domain::turn::record::{blobs_of, decode, decode_fields, encode, encode_fields};
-use plimsoll_policy::turns::{AssembledRecord, Assembler, EndOfInput, Record, Remembered, TurnMemory};
-use plimsoll_protocol::recording::{AgentNote, Content, LineKind, ToolResult, TranscriptLine};
-use plimsoll_protocol::transcript::Line;
+use plimsoll_domain::text::parse_json_or_null;
+use plimsoll_domain::turn::record::{
+    decode_fields, decode_turn, encode_fields, encode_turn, referenced_blob_hashes,
+};
+use plimsoll_policy::turns::{
+    AssembledRecord, EndOfInput, MemoryLookup, TurnAssembler, TurnLogRecord, TurnMemory,
+};
+use plimsoll_protocol::transcript::TranscriptEntry;
+use plimsoll_protocol::transcript_content::{
+    AgentMetadata, ToolResult, ToolResultContent, TranscriptLine, TranscriptLineKind,
+};
 use serde_json::{Map, Value, json};
 
 pub(super) const TARGET: Target = Target { name: "recording", body, seeds, inputs: 2_000 };
@@ -23,7 +29,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn body(bytes: &[u8]) {
-    let _ = AgentNote::parse(bytes);
+    let _ = AgentMetadata::parse(bytes);
     for line in bytes.split(|byte| *byte == b'\n') {
         quick_and_patient(line);
         results_in_one_go(line);
@@ -34,19 +40,23 @@ fn body(bytes: &[u8]) {
     let mut number = 0;
     let mut kept = 0;
     for made in &whole {
-        match &made.what {
-            Record::Turn { turn, .. } => {
+        match &made.record {
+            TurnLogRecord::Turn { turn, .. } => {
                 number += 1;
                 assert_eq!(turn.number(), number, "without gaps");
                 kept += turn.raw_response().len();
-                let encoded = encode(turn);
+                let encoded = encode_turn(turn);
                 assert!(!encoded.content.contains('\n'), "one line");
                 let fetch = |hash: &str| encoded.blobs.get(hash).map(|text| text.as_bytes().to_vec());
-                let read = decode(turn.number(), turn.is_success(), &encoded.content, &fetch);
+                let read = decode_turn(turn.number(), turn.is_success(), &encoded.content, &fetch);
                 assert_eq!(read.as_ref(), Ok(turn.as_ref()), "read back");
-                assert!(blobs_of(&encoded.content).iter().all(|hash| encoded.blobs.contains_key(hash)));
+                assert!(
+                    referenced_blob_hashes(&encoded.content)
+                        .iter()
+                        .all(|hash| encoded.blobs.contains_key(hash))
+                );
             }
-            Record::Event { fields, .. } => {
+            TurnLogRecord::Event { fields, .. } => {
                 kept += fields.get("blocks").and_then(Value::as_array).map_or(0, Vec::len);
                 let encoded = encode_fields(fields);
                 let fetch = |hash: &str| encoded.blobs.get(hash).map(|text| text.as_bytes().to_vec());
@@ -61,36 +71,36 @@ fn body(bytes: &[u8]) {
 fn same_records(whole: &[AssembledRecord], in_steps: &[AssembledRecord]) {
     assert_eq!(whole.len(), in_steps.len());
     for (one, other) in whole.iter().zip(in_steps) {
-        assert!(one.read >= other.read && one.at == other.at);
-        assert_eq!(format!("{:?}", one.what), format!("{:?}", other.what));
+        assert!(one.read_offset >= other.read_offset && one.timestamp == other.timestamp);
+        assert_eq!(format!("{:?}", one.record), format!("{:?}", other.record));
     }
 }
 
 /// What is made of all lines, and how many blocks the answers among them had.
 fn assembled(bytes: &[u8], take_often: bool) -> (Vec<AssembledRecord>, usize) {
-    let memory = |at: &str| TurnMemory::Whole(Map::from_iter([("at".to_owned(), json!(at))]));
-    let mut assembler = Assembler::after(0, "", 0, Map::new(), Remembered(&memory));
+    let memory = |at: &str| TurnMemory::Snapshot(Map::from_iter([("at".to_owned(), json!(at))]));
+    let mut assembler = TurnAssembler::resume_after_turn(0, "", 0, Map::new(), MemoryLookup(&memory));
     let (mut made, mut blocks, mut at) = (Vec::new(), 0, 0);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         at += line.len() as u64;
         let said = TranscriptLine::parse(line);
-        if let Some(LineKind::Answer(answer)) = said.as_ref().map(|said| &said.what) {
+        if let Some(TranscriptLineKind::Response(answer)) = said.as_ref().map(|said| &said.kind) {
             blocks += answer.blocks.len();
             check_blocks(line, answer);
         }
-        assembler.feed(said, at);
-        assert!(assembler.safe() <= assembler.read() && assembler.read() == at);
+        assembler.feed_line(said, at);
+        assert!(assembler.resume_offset() <= assembler.read_offset() && assembler.read_offset() == at);
         if take_often {
-            made.extend(assembler.take());
+            made.extend(assembler.take_finished_records());
         }
     }
-    assembler.settle(EndOfInput::Over);
-    made.extend(assembler.take());
+    assembler.finish_input(EndOfInput::Complete);
+    made.extend(assembler.take_finished_records());
     (made, blocks)
 }
 
 /// The raw response is what stands there, byte for byte.
-fn check_blocks(line: &[u8], answer: &plimsoll_protocol::recording::Answer) {
+fn check_blocks(line: &[u8], answer: &plimsoll_protocol::transcript_content::ResponsePart) {
     let Ok(line) = std::str::from_utf8(line) else { return };
     for block in &answer.blocks {
         let is_of_a_text = block.get().starts_with(r#"{"type":"text","text":"#);
@@ -110,28 +120,31 @@ fn results_in_one_go(line: &[u8]) {
 }
 
 fn results(line: &TranscriptLine) -> String {
-    let LineKind::Results(results) = &line.what else { return format!("{line:?}") };
+    let TranscriptLineKind::ToolResults(results) = &line.kind else { return format!("{line:?}") };
     let result = |result: &ToolResult| {
         let content = match &result.content {
-            Some(Content::Read(value)) => value.clone(),
-            Some(Content::Raw(raw)) => json_value(raw.get()),
+            Some(ToolResultContent::Parsed(value)) => value.clone(),
+            Some(ToolResultContent::Raw(raw)) => parse_json_or_null(raw.get()),
             None => Value::Null,
         };
-        format!("{content} {:?}", (result.text(), ToolResult { content: None, ..result.clone() }))
+        format!("{content} {:?}", (result.content_as_text(), ToolResult { content: None, ..result.clone() }))
     };
     let results: Vec<String> = results.iter().map(result).collect();
-    format!("{:?} {} {results:?}", line.at, line.is_sidechain)
+    format!("{:?} {} {results:?}", line.timestamp, line.is_sidechain)
 }
 
 /// A line read for its usage alone says what the whole line says.
 fn quick_and_patient(line: &[u8]) {
-    let (quick, patient) = (Line::parse_usage(line), Line::parse(line));
+    let (quick, patient) = (TranscriptEntry::parse_usage_only(line), TranscriptEntry::parse(line));
     assert_eq!(quick.is_some(), patient.is_some());
     let (Some(quick), Some(patient)) = (quick, patient) else { return };
-    assert_eq!(quick.speaks_of_usage(), patient.speaks_of_usage());
-    assert_eq!(format!("{:?}", quick.compaction()), format!("{:?}", patient.compaction()));
+    assert_eq!(quick.has_main_usage(), patient.has_main_usage());
+    assert_eq!(format!("{:?}", quick.compaction_metadata()), format!("{:?}", patient.compaction_metadata()));
     assert_eq!(quick.message.usage, patient.message.usage);
     assert_eq!(quick.requested_model, patient.requested_model);
     assert_eq!((&quick.message.id, &quick.timestamp), (&patient.message.id, &patient.timestamp));
-    let _ = (patient.file_change(), patient.tool_use_result.as_deref().map(plimsoll_protocol::tool::visible));
+    let _ = (
+        patient.file_change(),
+        patient.tool_use_result.as_deref().map(plimsoll_protocol::tool::measure_visible_size),
+    );
 }

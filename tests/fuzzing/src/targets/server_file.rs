@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::seeds::texts;
-use plimsoll_protocol::settings::{decode, servers};
+use plimsoll_protocol::settings::{decode_utf8, servers};
 
 pub(super) const TARGET: Target = Target { name: "server_file", body, seeds, inputs: 10_000 };
 
@@ -18,7 +18,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn body(bytes: &[u8]) {
-    let Ok(text) = decode(bytes) else { return };
+    let Ok(text) = decode_utf8(bytes) else { return };
     let spell = |program: &str| format!("/o pt/{program}");
     let Ok(joined) = servers::install(text, &spell) else { return };
     assert_eq!(servers::install(&joined.text, &spell), Ok(joined.clone()), "a second time changes nothing");
@@ -26,14 +26,14 @@ fn body(bytes: &[u8]) {
         assert_eq!(joined.text.trim_start_matches('\u{feff}'), text.trim_start_matches('\u{feff}'));
         return;
     }
-    if servers::entry(text).is_ok_and(|entry| entry == Some(servers::McpEntry::Ours)) {
+    if servers::find_server_entry(text).is_ok_and(|entry| entry == Some(servers::McpEntry::Ours)) {
         return;
     }
-    assert!(servers::is_untouched_since(text, &joined.text), "the file from before may be put back");
+    assert!(servers::is_unchanged_since_install(text, &joined.text), "the file from before may be put back");
     let parted = servers::uninstall(&joined.text, Some(text)).expect("what we wrote");
     assert!(parted.removed);
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
-        assert!(parted.empty);
+        assert!(parted.is_empty);
         return;
     }
     assert_eq!(parted.text, text, "byte for byte");

@@ -3,10 +3,10 @@
 use super::Target;
 use crate::seeds::texts;
 use plimsoll_domain::RunState;
-use plimsoll_domain::limits::{DayCost, SpentToday};
-use plimsoll_domain::state::{Checkpoint, FileInProgress, merge};
-use plimsoll_domain::state::{Items, RunOptions, Spent, WorkerOptions};
-use plimsoll_policy::item_in_hand::item_in_hand;
+use plimsoll_domain::limits::{DayCost, TodaysSpending};
+use plimsoll_domain::state::{Checkpoint, FileInProgress, merge_known_fields};
+use plimsoll_domain::state::{PlanItems, RunOptions, RunSpending, WorkerOptions};
+use plimsoll_policy::current_item::current_open_item;
 use serde_json::{Map, Value};
 
 pub(super) const TARGET: Target = Target { name: "state", body, seeds, inputs: 10_000 };
@@ -14,7 +14,7 @@ pub(super) const TARGET: Target = Target { name: "state", body, seeds, inputs: 1
 fn seeds() -> Vec<Vec<u8>> {
     let files = vec![FileInProgress {
         path: "src/a.rs".into(),
-        lines: "3-9".into(),
+        touched_lines: "3-9".into(),
         description: "modified".into(),
         ..FileInProgress::default()
     }];
@@ -24,18 +24,18 @@ fn seeds() -> Vec<Vec<u8>> {
         session_id: Some("s1".into()),
         context_checkpoint: Checkpoint { active: true, files_in_progress: files, ..Checkpoint::default() },
         options: RunOptions { task_name: "Dates".into(), ..RunOptions::default() },
-        items: Items {
+        plan_items: PlanItems {
             todo_items: vec!["two".into()],
             completed_items: vec!["one".into()],
-            ..Items::default()
+            ..PlanItems::default()
         },
-        spent: Spent { cost_usd: 0.1, ..Spent::default() },
+        spending: RunSpending { cost_usd: 0.1, ..RunSpending::default() },
         ..RunState::default()
     };
-    state.history_of(1).peak_percent = 87;
-    state.history_of(2);
+    state.history_entry_or_insert(1).peak_percent = 87;
+    state.history_entry_or_insert(2);
     let mut full = Value::Object(Map::new());
-    state.write_into(&mut full);
+    state.merge_into_document(&mut full);
     let mut seeds = vec![full.to_string().into_bytes()];
     seeds.extend(texts(&[
         r#"{"mine":1,"run_id":"r","last_verdict":{"verdict":"pause","reason":"limit","until":null,"mine":2}}"#,
@@ -54,11 +54,11 @@ fn body(bytes: &[u8]) {
     let Ok(state) = RunState::from_document(&document) else { return };
     assert_read_alike(bytes, &state);
     let mut written = document.clone();
-    state.write_into(&mut written);
+    state.merge_into_document(&mut written);
     let again = RunState::from_document(&written).expect("what we wrote");
     assert_eq!(again, state, "read, written, read");
     let mut twice = written.clone();
-    again.write_into(&mut twice);
+    again.merge_into_document(&mut twice);
     assert_eq!(twice, written, "written again");
     let known = known();
     for (key, value) in document.as_object().into_iter().flatten() {
@@ -71,16 +71,16 @@ fn body(bytes: &[u8]) {
     let (before, after) = (keys(&document).unwrap_or_default(), keys(&written).unwrap_or_default());
     assert!(after.starts_with(&before), "in its old places");
     let mut laid_over = document.clone();
-    merge(&mut laid_over, document.clone());
+    merge_known_fields(&mut laid_over, document.clone());
     assert_eq!(laid_over, document, "laid over itself");
     assert!(!state.is_owned_by(Some(&"".into()), Some(&"".into())) && !state.is_owned_by(None, None));
-    let Items { todo_items, ever_done, known_items, .. } = &state.items;
+    let PlanItems { todo_items, ever_ticked_items: ever_done, known_items, .. } = &state.plan_items;
     let is_there = |item: &&String| todo_items.contains(item) || ever_done.contains(item);
     let lost: Vec<&String> = known_items.iter().filter(|item| !is_there(item)).collect();
-    assert_eq!(state.vanished(), lost);
-    let _ = (state.ticked_now(), item_in_hand(&state));
+    assert_eq!(state.items_removed_unticked(), lost);
+    let _ = (state.items_ticked_in_iteration(), current_open_item(&state));
     if let Some(verdict) = state.lifecycle.last_verdict() {
-        assert!(!verdict.marker().to_string().contains('\n'));
+        assert!(!verdict.to_marker().to_string().contains('\n'));
     }
 }
 
@@ -89,7 +89,8 @@ fn assert_read_alike(bytes: &[u8], state: &RunState) {
     assert_eq!(RunState::from_text(bytes).as_ref().ok(), Some(state));
     let without = RunState { context_history: Vec::new(), ..state.clone() };
     assert_eq!(RunState::from_text_without_history(bytes).as_ref().ok(), Some(&without));
-    let (text, ledger) = (state.text().expect("a text"), serde_json::to_string(state).expect("a ledger"));
+    let (text, ledger) =
+        (state.to_json_text().expect("a text"), serde_json::to_string(state).expect("a ledger"));
     assert_eq!(RunState::from_text(text.as_bytes()).as_ref().ok(), Some(state));
     assert_eq!(RunState::from_text_without_history(text.as_bytes()).as_ref().ok(), Some(&without));
     assert_eq!(RunState::from_text_without_history(ledger.as_bytes()).as_ref().ok(), Some(&without));
@@ -99,8 +100,8 @@ fn assert_read_alike(bytes: &[u8], state: &RunState) {
 fn known() -> Map<String, Value> {
     let mut state = RunState::default();
     state.options.workers = Some(WorkerOptions::default());
-    state.spent.spent_today = Some(SpentToday::default());
-    state.spent.cost_of_day = DayCost { day: "2026-01-07".into(), ..DayCost::default() };
+    state.spending.spent_today = Some(TodaysSpending::default());
+    state.spending.cost_of_last_day = DayCost { day: "2026-01-07".into(), ..DayCost::default() };
     match serde_json::to_value(state) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),

@@ -4,16 +4,17 @@ use super::Target;
 use crate::draw::{Draw, dice, parts};
 use crate::foreign::nothing_hides;
 use crate::seeds::texts;
-use plimsoll_domain::forecast::Fill;
-use plimsoll_domain::memory::{Pressure, Register};
+use plimsoll_domain::forecast::UsageSample;
+use plimsoll_domain::memory::{HeapPressure, Register};
 use plimsoll_domain::record::GitCounts;
 use plimsoll_domain::statusline::{SegmentKind, StatusLine, Theme};
 use plimsoll_domain::{Settings, Timestamp};
 use plimsoll_policy::statusline::{
-    CacheView, GitView, Hidden, LimitView, LoadView, MemoryView, RunView, View, explain, load_line, render,
+    CacheView, ContextUsageView, GitView, HiddenReason, LimitView, MemoryView, RunView, StatusLineView,
+    explain_segments, render, render_bar_and_percent,
 };
-use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
-use plimsoll_protocol::status::{Cost, Effort, Model, StatusPayload};
+use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
+use plimsoll_protocol::status::{ReasoningEffort, StatusCost, StatusModel, StatusPayload};
 use unicode_width::UnicodeWidthStr;
 
 pub(super) const TARGET: Target = Target { name: "status_line", body, seeds, inputs: 5_000 };
@@ -39,7 +40,7 @@ fn seeds() -> Vec<Vec<u8>> {
 fn body(bytes: &[u8]) {
     let (look, rest) = parts(bytes);
     let look: StatusLine = serde_json::from_slice(look).unwrap_or_default();
-    if look.problem().is_some() {
+    if look.validation_error().is_some() {
         return;
     }
     let written = serde_json::to_string(&look).expect("JSON");
@@ -50,7 +51,7 @@ fn body(bytes: &[u8]) {
     assert!(!line.is_empty() && line.split('\n').count() <= look.lines.len().max(1));
     for line in line.split('\n') {
         let bare = without_our_colours(line);
-        assert!(view.colour || bare == line, "no colour where none is wanted");
+        assert!(view.use_color || bare == line, "no colour where none is wanted");
         nothing_hides(&bare);
         assert!(!bare.contains(char::is_control), "{line:?}");
         // One letter, in powerline within its block and before its arrow, is the least.
@@ -58,13 +59,13 @@ fn body(bytes: &[u8]) {
         let room = view.columns.map_or(usize::MAX, |columns| columns.saturating_sub(MARGIN).max(least));
         assert!(bare == "plimsoll" || bare.width() <= room, "{} > {room}: {line:?}", bare.width());
     }
-    let _ = load_line(&view, draw.number().min(300));
+    let _ = render_bar_and_percent(&view, draw.number().min(300));
     // Each segment is explained by its whole line: most of the time, if every input did it.
     let is_short = look.lines.iter().map(Vec::len).sum::<usize>() + look.segments.len() < 40;
     let is_explained = is_short && dice(bytes).is_multiple_of(8);
-    let explained = if is_explained { explain(&view, &look) } else { Vec::new() };
+    let explained = if is_explained { explain_segments(&view, &look) } else { Vec::new() };
     for explained in explained {
-        let shown = explained.shown.unwrap_or_default();
+        let shown = explained.rendered.unwrap_or_default();
         nothing_hides(&shown);
         assert!(!shown.contains(char::is_control), "{shown:?}");
     }
@@ -90,7 +91,7 @@ fn without_our_colours(line: &str) -> String {
     bare + rest
 }
 
-fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
+fn view(draw: &mut Draw<'_>, look: &StatusLine) -> StatusLineView {
     let clock = |draw: &mut Draw<'_>| format!("Thu {:02}:00", draw.byte());
     let model = draw.some(Draw::text);
     let effort = draw.some(Draw::text);
@@ -100,30 +101,33 @@ fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
     let run = draw.some(|draw| RunView {
         iteration: draw.number() as u32,
         max_iterations: draw.number() as u32,
-        done: draw.number() as usize,
-        items: draw.number() as usize,
-        item: draw.some(Draw::text),
-        checkpoint: draw.some(Draw::number),
-        paused: draw.some(clock),
+        done_count: draw.number() as usize,
+        item_count: draw.number() as usize,
+        current_item: draw.some(Draw::text),
+        checkpoint_percent: draw.some(Draw::number),
+        paused_until: draw.some(clock),
     });
     let memory = draw.some(|draw| MemoryView {
-        depth: usize::from(draw.byte() % 6),
-        frame: draw.text(),
+        frame_depth: usize::from(draw.byte() % 6),
+        frame_name: draw.text(),
         heap_percent: draw.number() as usize,
-        pressure: Pressure::of(draw.number() as usize % 100_000),
-        stale: draw.list(2, |_| Register::Next),
+        pressure: HeapPressure::from_heap_chars(draw.number() as usize % 100_000),
+        stale_registers: draw.list(2, |_| Register::Next),
     });
     let health = draw.some(Draw::text);
     let mut own = std::collections::BTreeMap::new();
-    for name in look.segments.keys().filter(|name| SegmentKind::named(name).is_none()) {
+    for name in look.segments.keys().filter(|name| SegmentKind::from_name(name).is_none()) {
         let value = draw.text();
-        own.insert(name.clone(), if draw.byte() == 7 { Err(Hidden::NotRun(value)) } else { Ok(value) });
+        own.insert(
+            name.clone(),
+            if draw.byte() == 7 { Err(HiddenReason::CommandNotRun(value)) } else { Ok(value) },
+        );
     }
-    View {
-        client: StatusPayload {
-            model: Model { id: model.clone(), display_name: model },
-            effort: Effort { level: effort },
-            cost: Cost {
+    StatusLineView {
+        payload: StatusPayload {
+            model: StatusModel { id: model.clone(), display_name: model },
+            effort: ReasoningEffort { level: effort },
+            cost: StatusCost {
                 total_cost_usd: draw.some(money),
                 total_duration_ms: draw.some(Draw::number),
                 total_lines_added: draw.some(Draw::number),
@@ -134,20 +138,23 @@ fn view(draw: &mut Draw<'_>, look: &StatusLine) -> View {
         },
         directory,
         git,
-        load,
+        context_usage: load,
         run,
         memory,
-        health,
-        own,
-        cache: draw.some(|draw| CacheView {
-            warm: draw.some(Draw::flag),
+        health_problem: health,
+        custom_values: own,
+        prompt_cache: draw.some(|draw| CacheView {
+            is_warm: draw.some(Draw::flag),
             hit_ratio: draw.some(money),
-            until: draw.some(clock).map(Timestamp::from),
+            expires_at: draw.some(clock).map(Timestamp::from),
         }),
-        five_hour: draw.some(|draw| LimitView { percent: draw.some(money), reset: draw.some(clock) }),
-        weekly: draw.some(|draw| LimitView { percent: draw.some(money), reset: draw.some(clock) }),
-        spend: draw.some(|draw| LimitView { percent: draw.some(money), reset: draw.some(clock) }),
-        colour: draw.flag(),
+        five_hour_limit: draw
+            .some(|draw| LimitView { used_percent: draw.some(money), resets_at: draw.some(clock) }),
+        weekly_limit: draw
+            .some(|draw| LimitView { used_percent: draw.some(money), resets_at: draw.some(clock) }),
+        spend_limit: draw
+            .some(|draw| LimitView { used_percent: draw.some(money), resets_at: draw.some(clock) }),
+        use_color: draw.flag(),
         columns: draw.some(|draw| usize::from(draw.byte())),
     }
 }
@@ -156,7 +163,7 @@ fn git(draw: &mut Draw<'_>) -> GitView {
     GitView {
         branch: draw.text(),
         worktree: draw.some(Draw::text),
-        action: draw.some(Draw::text),
+        operation_in_progress: draw.some(Draw::text),
         counts: draw.some(|draw| GitCounts {
             ahead: draw.number(),
             behind: draw.number(),
@@ -165,29 +172,31 @@ fn git(draw: &mut Draw<'_>) -> GitView {
             modified: draw.number(),
             untracked: draw.number(),
         }),
-        detached: draw.flag(),
-        stale: draw.flag(),
+        is_detached: draw.flag(),
+        is_stale: draw.flag(),
     }
 }
 
-fn load(draw: &mut Draw<'_>) -> LoadView {
+fn load(draw: &mut Draw<'_>) -> ContextUsageView {
     let settings = Settings::default();
     let thresholds = draw.some(|draw| {
         let window = draw.number() % 9_007_199_254_740_992;
-        thresholds(
+        compute_thresholds(
             window,
-            auto_compact(window, None, &CompactionConfig::default()),
+            compute_auto_compact(window, None, &CompactionConfig::default()),
             &settings.levels,
             &settings.margins,
             0,
         )
     });
-    LoadView {
-        percent: draw.some(|draw| u64::from(draw.byte())),
-        used: draw.some(Draw::number),
+    ContextUsageView {
+        used_percent: draw.some(|draw| u64::from(draw.byte())),
+        used_tokens: draw.some(Draw::number),
         thresholds,
-        fills: draw
-            .list(9, |draw| Fill { used: draw.number(), at: draw.some(Draw::number).map(u64::cast_signed) }),
+        fills: draw.list(9, |draw| UsageSample {
+            used_tokens: draw.number(),
+            unix_seconds: draw.some(Draw::number).map(u64::cast_signed),
+        }),
     }
 }
 

@@ -4,7 +4,7 @@ use super::Target;
 use crate::seeds::files;
 use crate::spoil::{behind_a_mark, spoil};
 use plimsoll_domain::Settings;
-use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
+use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
 use plimsoll_protocol::status::StatusPayload;
 
 pub(super) const TARGET: Target = Target { name: "status_payload", body, seeds, inputs: 20_000 };
@@ -53,19 +53,24 @@ fn body(bytes: &[u8]) {
 fn levels(payload: &StatusPayload) {
     let Some(window) = payload.context_window.context_window_size else { return };
     let settings = Settings::default();
-    let knobs =
-        CompactionConfig { compact_window: payload.context_window.used(), ..CompactionConfig::default() };
+    let knobs = CompactionConfig {
+        compaction_window: payload.context_window.used_tokens(),
+        ..CompactionConfig::default()
+    };
     for knobs in [CompactionConfig::default(), knobs] {
-        let auto_compact = auto_compact(window, payload.model.id.as_deref(), &knobs);
-        let thresholds = thresholds(window, auto_compact, &settings.levels, &settings.margins, 0);
+        let auto_compact = compute_auto_compact(window, payload.model.id.as_deref(), &knobs);
+        let thresholds = compute_thresholds(window, auto_compact, &settings.levels, &settings.margins, 0);
         let rising = [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens];
         assert!(rising.is_sorted() && auto_compact.tokens <= window, "{thresholds:?}");
         assert!(
             payload
                 .context_window
-                .used()
-                .is_none_or(|used| thresholds.percent(used) <= u64::MAX / window.max(1))
+                .used_tokens()
+                .is_none_or(|used| thresholds.percent_of_window(used) <= u64::MAX / window.max(1))
         );
-        let _ = plimsoll_domain::reading::percent(payload.context_window.used().unwrap_or(0), window);
+        let _ = plimsoll_domain::reading::rounded_percent(
+            payload.context_window.used_tokens().unwrap_or(0),
+            window,
+        );
     }
 }

@@ -3,15 +3,15 @@
 use super::Target;
 use crate::seeds::{files, lines};
 use crate::spoil::spoil;
-use plimsoll_domain::Exit;
-use plimsoll_policy::session_ending::session_ending;
-use plimsoll_protocol::result::RunResult;
+use plimsoll_domain::ProcessExit;
+use plimsoll_policy::session_ending::classify_ending;
+use plimsoll_protocol::result::ClientResult;
 use plimsoll_protocol::stream::StreamLine;
 
 pub(super) const TARGET: Target = Target { name: "stream", body, seeds, inputs: 20_000 };
 
 /// A field and how it reads.
-type Field = (&'static str, fn(&RunResult) -> String);
+type Field = (&'static str, fn(&ClientResult) -> String);
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = lines("fixtures/stream", ".jsonl");
@@ -58,11 +58,11 @@ fn said(text: &str) -> StreamLine {
     StreamLine::parse(text.as_bytes())
 }
 
-fn check(result: &RunResult) {
-    let _ = result.tokens();
+fn check(result: &ClientResult) {
+    let _ = result.total_tokens();
     for (code, signal) in [(Some(0), None), (Some(1), None), (None, Some(9)), (None, None)] {
-        let _ = session_ending(Some(result), Exit { code, signal });
+        let _ = classify_ending(Some(result), ProcessExit { code, signal });
     }
     let words = result.result.as_deref().unwrap_or_default();
-    let _ = plimsoll_policy::reset_clock::find(words);
+    let _ = plimsoll_policy::reset_clock::parse_reset_time(words);
 }

@@ -5,8 +5,8 @@ use crate::draw::Draw;
 use crate::in_memory;
 use crate::seeds::texts;
 use plimsoll_domain::Timestamp;
-use plimsoll_protocol::transcript::Line;
-use plimsoll_store::tail::{self, Answer, Compaction, Tail};
+use plimsoll_protocol::transcript::TranscriptEntry;
+use plimsoll_store::tail::{self, LastResponse, LatestCompaction, TranscriptTail};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -29,15 +29,16 @@ fn body(bytes: &[u8]) {
     let (text, is_asked) = transcript(bytes);
     let calls: &[&str] = if is_asked { &[CALL] } else { &[] };
     with_file(&text, |path| {
-        let read = tail::read(path, calls).expect("a file");
+        let read = tail::read_tail(path, calls).expect("a file");
         assert_eq!(format!("{read:?}"), format!("{:?}", plain_scan(&text, calls)));
-        let lines = tail::last_lines(path, u64::MAX).expect("a file");
-        let all: Vec<Line> = text.split(|byte| *byte == b'\n').filter_map(Line::parse).collect();
+        let lines = tail::read_last_entries(path, u64::MAX).expect("a file");
+        let all: Vec<TranscriptEntry> =
+            text.split(|byte| *byte == b'\n').filter_map(TranscriptEntry::parse).collect();
         assert_eq!(format!("{lines:?}"), format!("{all:?}"));
-        let _ = tail::hook_troubles(path, 4096).expect("a file");
-        let first = all.iter().find(|line| line.speaks_of_usage());
-        let first = first.and_then(|line| line.message.usage).map(|usage| usage.input());
-        assert_eq!(tail::first_request(path).map(|first| first.used), first);
+        let _ = tail::read_hook_failures(path, 4096).expect("a file");
+        let first = all.iter().find(|line| line.has_main_usage());
+        let first = first.and_then(|line| line.message.usage).map(|usage| usage.total_input_tokens());
+        assert_eq!(tail::find_first_request(path).map(|first| first.input_tokens), first);
     });
 }
 
@@ -88,42 +89,44 @@ fn answer(draw: &mut Draw<'_>) -> Vec<u8> {
 }
 
 /// The same from the beginning to the end, each line with all forgiveness.
-fn plain_scan(text: &[u8], calls: &[&str]) -> Tail {
-    let mut tail = Tail { size: text.len() as u64, ..Tail::default() };
-    let mut answers: Vec<(Line, bool, usize)> = Vec::new();
+fn plain_scan(text: &[u8], calls: &[&str]) -> TranscriptTail {
+    let mut tail = TranscriptTail { file_size: text.len() as u64, ..TranscriptTail::default() };
+    let mut answers: Vec<(TranscriptEntry, bool, usize)> = Vec::new();
     let mut next = 0;
     let mut model = None;
     for bytes in text.split(|byte| *byte == b'\n') {
         let end = next + bytes.len();
         next = end + 1;
         let has = |mark: &&str| memchr::memmem::find(bytes, mark.as_bytes()).is_some();
-        if !Line::MARKS.iter().any(has) {
+        if !TranscriptEntry::USAGE_MARKERS.iter().any(has) {
             continue;
         }
-        let Some(line) = Line::parse(bytes) else { continue };
-        if let Some(metadata) = line.compaction() {
+        let Some(line) = TranscriptEntry::parse(bytes) else { continue };
+        if let Some(metadata) = line.compaction_metadata() {
             answers.clear();
             let (at, client_version) = (line.timestamp.map(Timestamp::from), line.version);
-            tail.compaction = Some(Compaction { metadata, at, model: model.clone(), client_version });
-        } else if line.speaks_of_usage() {
+            tail.compaction =
+                Some(LatestCompaction { metadata, recorded_at: at, model: model.clone(), client_version });
+        } else if line.has_main_usage() {
             model = line.requested_model.clone().or(line.message.model.clone());
             answers.push((line, calls.iter().any(has), end));
         }
     }
     let Some((last, is_last, end)) = answers.last() else { return tail };
     let id = last.message.id.as_deref();
-    let same = |(line, ..): &&(Line, bool, usize)| id.is_some() && line.message.id.as_deref() == id;
+    let same =
+        |(line, ..): &&(TranscriptEntry, bool, usize)| id.is_some() && line.message.id.as_deref() == id;
     let is_the_one = *is_last || answers.iter().rev().take_while(same).any(|(_, is, _)| *is);
     let usage = last.message.usage.unwrap_or_default();
     tail.compaction = None;
-    tail.answer = Some(Answer {
-        used: usage.input(),
-        output: usage.output(),
+    tail.last_response = Some(LastResponse {
+        input_tokens: usage.total_input_tokens(),
+        output_tokens: usage.output_tokens_or_zero(),
         model,
         message_id: last.message.id.clone(),
         client_version: last.version.clone(),
-        at: last.timestamp.clone().map(Timestamp::from),
-        is_the_one,
+        recorded_at: last.timestamp.clone().map(Timestamp::from),
+        has_requested_tool_call: is_the_one,
         bytes_after: (text.len() - end) as u64,
     });
     tail

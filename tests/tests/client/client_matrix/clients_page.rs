@@ -2,7 +2,9 @@
 
 use super::expected::{all, is_borne};
 use super::probes::{Findings, Lack, PROBES};
-use plimsoll_protocol::settings::{FIRST_CLASSIC, FIRST_MODERN, FIRST_PLUGIN, parse_version};
+use plimsoll_protocol::settings::{
+    FIRST_CLASSIC_VERSION, FIRST_MODERN_VERSION, FIRST_PLUGIN_VERSION, parse_version,
+};
 use plimsoll_testkit::workspace_root;
 use std::fmt::Write as _;
 
@@ -35,8 +37,11 @@ fn made(day: &str) -> String {
     let all = all();
     let newest = all.last().map_or("", |(version, _)| version);
     let dotted = |(major, minor, patch): (u32, u32, u32)| format!("{major}.{minor}.{patch}");
-    let firsts =
-        [("FIRST_CLASSIC", FIRST_CLASSIC), ("FIRST_MODERN", FIRST_MODERN), ("FIRST_PLUGIN", FIRST_PLUGIN)];
+    let firsts = [
+        ("FIRST_CLASSIC", FIRST_CLASSIC_VERSION),
+        ("FIRST_MODERN", FIRST_MODERN_VERSION),
+        ("FIRST_PLUGIN", FIRST_PLUGIN_VERSION),
+    ];
     let head = firsts
         .into_iter()
         .fold(HEAD.to_owned(), |head, (name, version)| head.replace(name, &dotted(version)));

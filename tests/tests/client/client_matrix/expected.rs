@@ -2,7 +2,7 @@
 //! never lack, it does not let pass even so.
 
 use super::probes::{Findings, Lack, PROBES};
-use plimsoll_protocol::settings::{FIRST_CLASSIC, parse_version};
+use plimsoll_protocol::settings::{FIRST_CLASSIC_VERSION, parse_version};
 use plimsoll_testkit::workspace_root;
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub(crate) fn of(version: &str) -> Option<Findings> {
 
 /// Whether Plimsoll works with such a client at all.
 pub(crate) fn is_borne(version: &str) -> bool {
-    parse_version(version) >= Some(FIRST_CLASSIC)
+    parse_version(version) >= Some(FIRST_CLASSIC_VERSION)
 }
 
 /// What lacks and must not.

@@ -4,8 +4,8 @@
 use super::harness::{ID, TIMEOUT, agent, session, transcript_lines, world};
 use super::probes::Findings;
 use plimsoll_domain::SessionId;
-use plimsoll_domain::log_line::MAIN;
-use plimsoll_flows::turns::forwards;
+use plimsoll_domain::log_line::MAIN_STREAM;
+use plimsoll_flows::turns::records_from_start;
 use plimsoll_protocol::settings::servers;
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
@@ -21,7 +21,7 @@ pub(crate) fn look(version: &str, findings: &mut Findings) {
     let model = ScriptedModel::start(answer);
     let world = world(version, &model);
     let is_modern = install(&world, version, findings);
-    let config = servers::config(&str::to_owned).to_string();
+    let config = servers::mcp_config(&str::to_owned).to_string();
     let mut more = vec!["--allowedTools", "Bash,Task,Agent,mcp__plimsoll"];
     if !is_modern {
         more.extend(["--mcp-config", &config]);
@@ -71,7 +71,7 @@ fn install(world: &World, version: &str, findings: &mut Findings) -> bool {
 /// It is said which client is needed, and which one is there.
 fn refused(finished: &Finished, version: &str) {
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    let (major, minor, patch) = plimsoll_protocol::settings::FIRST_MODERN;
+    let (major, minor, patch) = plimsoll_protocol::settings::FIRST_MODERN_VERSION;
     for words in [version, &format!("{major}.{minor}.{patch}")] {
         assert!(finished.stderr.contains(words), "{words}: {finished:?}");
     }
@@ -112,12 +112,20 @@ fn of_model(requests: &[Request], findings: &mut Findings) {
 
 /// Each response of the session is a turn; a subagent's own, too.
 fn of_turns(world: &World, findings: &mut Findings) {
-    let log = TurnLog::of(&Project::at(&world.project()), &SessionId::from(ID)).expect("a plain id");
-    let records: Vec<_> = forwards(&log).expect("a log").map(|record| record.expect("a record")).collect();
+    let log = TurnLog::for_session(&Project::with_local_files(&world.project()), &SessionId::from(ID))
+        .expect("a plain id");
+    let records: Vec<_> =
+        records_from_start(&log).expect("a log").map(|record| record.expect("a record")).collect();
     let verified = world.plimsoll(&["turns", "verify"]).run();
-    let main = records.iter().filter(|record| record.is_turn() && record.header.stream == MAIN).count();
+    let main = records
+        .iter()
+        .filter(|record| record.is_turn_record() && record.header.stream == MAIN_STREAM)
+        .count();
     findings.note("turns.of the session", main == 6 && verified.code == Some(0));
-    let inner = records.iter().filter(|record| record.is_turn() && record.header.stream != MAIN).count();
+    let inner = records
+        .iter()
+        .filter(|record| record.is_turn_record() && record.header.stream != MAIN_STREAM)
+        .count();
     findings.note("turns.of a subagent", inner == 2);
     let lines: Vec<Value> = transcript_lines(world);
     assert!(lines.iter().any(|line| line["type"] == "assistant"), "the client wrote a transcript");

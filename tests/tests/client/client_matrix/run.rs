@@ -27,7 +27,7 @@ pub(crate) fn is_refused(version: &str, findings: &mut Findings) {
     let model = story(honest);
     let world = world(version, &model);
     let finished = run(&world, &[]);
-    let (major, minor, patch) = plimsoll_protocol::settings::FIRST_CLASSIC;
+    let (major, minor, patch) = plimsoll_protocol::settings::FIRST_CLASSIC_VERSION;
     let first = format!("{major}.{minor}.{patch}");
     let says = |text: &str| text.contains(version) && text.contains(&first);
     assert!(finished.code == Some(1) && says(&finished.stderr), "{finished:?}");

@@ -2,7 +2,7 @@
 
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_flows::turns::forwards;
+use plimsoll_flows::turns::records_from_start;
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::workspace_root;
@@ -47,13 +47,13 @@ pub(crate) fn tools(request: &Request) -> Vec<&str> {
 
 /// What each record of the project's turn logs is.
 pub(crate) fn turn_log(world: &World) -> Vec<RecordKind> {
-    let project = Project::at(&world.project());
-    let names = plimsoll_store::disk::names(&project.turns());
+    let project = Project::with_local_files(&world.project());
+    let names = plimsoll_store::disk::list_names(&project.turn_logs_folder());
     let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
     let mut kinds = Vec::new();
     for session in sessions {
-        let log = TurnLog::of(&project, &SessionId::from(session)).expect("a plain id");
-        let records = forwards(&log).expect("a log");
+        let log = TurnLog::for_session(&project, &SessionId::from(session)).expect("a plain id");
+        let records = records_from_start(&log).expect("a log");
         kinds.extend(records.map(|record| record.expect("a record").header.kind));
     }
     kinds

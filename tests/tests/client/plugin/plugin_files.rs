@@ -29,7 +29,7 @@ fn entry(entry: &Value) -> Value {
 }
 
 fn hooks() -> String {
-    let mut hooks = settings::hooks_only(HookSupport::Modern.with_memory(), &str::to_owned);
+    let mut hooks = settings::hooks_settings(HookSupport::Modern.with_memory(), &str::to_owned);
     for groups in hooks["hooks"].as_object_mut().expect("events").values_mut() {
         for group in groups.as_array_mut().expect("groups") {
             group["hooks"] = json!([entry(&group["hooks"][0])]);
@@ -40,9 +40,9 @@ fn hooks() -> String {
 
 /// The command as `init` writes it: the client then starts one server where a project has ours, too.
 fn server() -> String {
-    let mut config = servers::config(&str::to_owned);
+    let mut config = servers::mcp_config(&str::to_owned);
     let path = format!("${{PATH:-/usr/bin:/bin}}:{FOLDERS}").replace("$HOME", "${HOME}");
-    config["mcpServers"][servers::NAME]["env"] = json!({ "PATH": path });
+    config["mcpServers"][servers::SERVER_NAME]["env"] = json!({ "PATH": path });
     pretty(&config)
 }
 
@@ -63,7 +63,7 @@ fn the_plugin_has_what_init_writes() {
     let mut files = vec![
         ("hooks/hooks.json".to_owned(), hooks()),
         (".mcp.json".to_owned(), server()),
-        ("agents/frame.md".to_owned(), under_its_name(agent::FILE)),
+        ("agents/frame.md".to_owned(), under_its_name(agent::FRAME_AGENT_FILE)),
     ];
     for (name, text) in plimsoll_flows::install::COMMANDS {
         files.push((format!("commands/{name}"), under_its_name(text)));
@@ -82,7 +82,7 @@ fn the_plugin_has_what_init_writes() {
 fn every_hook_program_but_the_status_line_is_in_the_plugin() {
     let hooks = hooks();
     let named = |program: &&&str| hooks.contains(&format!("; exec {program} "));
-    let named: BTreeSet<&str> = settings::PROGRAMS.iter().filter(named).copied().collect();
+    let named: BTreeSet<&str> = settings::PROGRAM_NAMES.iter().filter(named).copied().collect();
     let built = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
     let built: BTreeSet<&str> = built.lines().collect();
     // A plugin cannot bring one.

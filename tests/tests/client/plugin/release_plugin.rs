@@ -2,7 +2,7 @@
 
 use super::harness::{count, tools, turn_log};
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_protocol::settings::PROGRAMS;
+use plimsoll_protocol::settings::PROGRAM_NAMES;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{bin_dir, workspace_root};
@@ -27,8 +27,8 @@ fn repository(world: &World) -> String {
          for program in plimsoll plimsoll-mcp; do strip -o $program '{bin}'/$program; done; \
          strip -o plimsoll-hook '{bin}/{}'; cd '{repository}'; \
          git init -q -b main; git add -A; git -c user.name=T -c user.email=t@example.invalid commit -qm 'Release'",
-        PROGRAMS.join(" "),
-        PROGRAMS[0],
+        PROGRAM_NAMES.join(" "),
+        PROGRAM_NAMES[0],
     );
     world.command("bash", &["-c", &line]).timeout(LONG).run().expect_success();
     repository

@@ -1,4 +1,4 @@
-//! A subagent that is stopped from outside.
+//! Subagents that are stopped from outside.
 
 use crate::subagent_behavior::harness::{Bench, push};
 use plimsoll_testkit::scripted_model::{RequestKind, Step};
@@ -6,7 +6,7 @@ use plimsoll_testkit::world::Running;
 use serde_json::Value;
 use std::time::Duration;
 
-/// A session whose frame runs a long command, stopped in the middle of it.
+/// Runs a session whose subagent runs a long command, and stops the session while the command runs.
 fn stopped(stop: fn(&mut Running)) -> Bench {
     let bench = Bench::new(|request| match request.kind {
         RequestKind::Subagent => Step::bash("touch begun; sleep 30").say("On the way."),
@@ -21,12 +21,12 @@ fn stopped(stop: fn(&mut Running)) -> Bench {
     bench
 }
 
-/// What the hooks heard of the frame and its call, and of the end.
+/// Returns the hook calls about the subagent, its Agent call and the session's end.
 fn heard(bench: &Bench) -> Vec<String> {
     bench.story_of(&["Tool", "Subagent", "Stop", "SessionEnd"])
 }
 
-/// What the parent reads about the call when the session goes on later.
+/// Resumes the session and returns the result of the Agent call as the parent then reads it.
 fn read_later(bench: &Bench) -> String {
     let before = bench.noted().len();
     let arguments = ["-p", "Go on.", "--continue", "--model", "opus", "--output-format", "json"];
@@ -43,7 +43,7 @@ fn read_later(bench: &Bench) -> String {
 const BEGUN: [&str; 3] = ["PreToolUse Agent", "SubagentStart a1=frame", "PreToolUse Bash a1=frame"];
 
 #[test]
-fn of_an_interrupted_session_the_hooks_hear_only_that_it_ended() {
+fn an_interrupted_session_reports_only_its_own_end_to_hooks() {
     let bench = stopped(Running::interrupt);
     assert_eq!(heard(&bench), [&BEGUN[..], &["SessionEnd"]].concat());
     let text = read_later(&bench);
@@ -54,7 +54,7 @@ fn of_an_interrupted_session_the_hooks_hear_only_that_it_ended() {
 }
 
 #[test]
-fn of_a_terminated_session_the_hooks_hear_only_that_it_ended() {
+fn a_terminated_session_reports_only_its_own_end_to_hooks() {
     let bench = stopped(Running::terminate);
     assert_eq!(heard(&bench), [&BEGUN[..], &["SessionEnd"]].concat());
     let text = read_later(&bench);
@@ -62,7 +62,7 @@ fn of_a_terminated_session_the_hooks_hear_only_that_it_ended() {
 }
 
 #[test]
-fn of_a_killed_session_the_hooks_hear_nothing() {
+fn a_killed_session_reports_nothing_more_to_hooks() {
     let bench = stopped(Running::kill);
     assert_eq!(heard(&bench), BEGUN);
     let text = read_later(&bench);
@@ -70,7 +70,7 @@ fn of_a_killed_session_the_hooks_hear_nothing() {
 }
 
 #[test]
-fn a_subagent_that_a_hook_stops_hands_back_its_last_words_without_a_stop_of_its_own() {
+fn a_subagent_stopped_by_a_hook_returns_its_text_without_subagent_stop() {
     let bench = Bench::new(|request| match request.kind {
         RequestKind::Subagent => Step::bash("echo ran").say("On the way."),
         _ if request.tool_results().is_empty() => push("Go."),

@@ -20,8 +20,8 @@ fn two_turns(long: &str) -> String {
 fn an_erased_turn_says_so() {
     let world = World::without_git();
     record(&world, "erased", &two_turns("printed"), &[]);
-    let log = TurnLog::of(&Project::at(&world.project()), &"erased".into()).unwrap();
-    assert_eq!(log.erase(&BTreeSet::from([1, 2]), Duration::from_secs(5)).unwrap(), 2);
+    let log = TurnLog::for_session(&Project::with_local_files(&world.project()), &"erased".into()).unwrap();
+    assert_eq!(log.erase_records(&BTreeSet::from([1, 2]), Duration::from_secs(5)).unwrap(), 2);
     for format in FORMATS {
         let text = export(&world, "erased", format);
         assert!(!text.contains("the first words") && !text.contains("begin\""), "{format}: {text}");

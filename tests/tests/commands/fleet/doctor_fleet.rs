@@ -1,7 +1,7 @@
 //! `plimsoll doctor --fleet NAME`: each thing that would stop a member is named, with what to do.
 
 use super::Bench;
-use plimsoll_fleet::{URL, WorkerReport};
+use plimsoll_fleet::{URL_VARIABLE, WorkerReport};
 use plimsoll_testkit::postgres::ROLE;
 use serde_json::Value;
 
@@ -50,10 +50,16 @@ fn a_fleet_is_examined_from_its_database_to_its_members() {
     let mut member = bench.member();
     for (name, version) in [("one/1", env!("CARGO_PKG_VERSION")), ("two/1", "0.0.9")] {
         let (name, version) = (name.to_owned(), version.to_owned());
-        member.report(&WorkerReport { name, version, ..WorkerReport::default() }).expect("an answer");
+        member
+            .record_worker_report(&WorkerReport {
+                worker_name: name,
+                plimsoll_version: version,
+                ..WorkerReport::default()
+            })
+            .expect("an answer");
     }
     assert_eq!(codes(&bench), ["fleet.other_version"]);
-    member.claim("one/1").expect("an answer").expect("an item");
+    member.claim_next_item("one/1").expect("an answer").expect("an item");
     bench.sql().batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
     assert_eq!(codes(&bench), ["fleet.lost_worker"]);
     bench.sql().batch_execute("update plimsoll.item set stage = 'open', worker = null, lease_until = null where stage = 'leased'").expect("an item");
@@ -72,7 +78,7 @@ fn a_fleet_is_examined_from_its_database_to_its_members() {
 
     let as_deckhand = bench.server.socket().replace(&format!("user={ROLE}"), "user=deckhand");
     bench.sql().batch_execute("create role deckhand login").expect("a role");
-    bench.world.set_env(URL, as_deckhand);
+    bench.world.set_env(URL_VARIABLE, as_deckhand);
     assert_eq!(codes(&bench), ["fleet.rights", "fleet.unknown"]);
     bench.sql().batch_execute("grant usage on schema plimsoll to deckhand; grant select on all tables in schema plimsoll to deckhand").expect("rights");
     assert_eq!(codes(&bench), ["fleet.rights"]);
@@ -92,7 +98,7 @@ fn a_fleet_is_examined_from_its_database_to_its_members() {
     1 problem: fix this before an unattended run.
     ");
 
-    bench.world.set_env(URL, bench.server.socket());
+    bench.world.set_env(URL_VARIABLE, bench.server.socket());
     bench.sql().batch_execute("insert into plimsoll.migration values (99)").expect("a newer version");
     assert_eq!(codes(&bench), ["fleet.newer_tables", "fleet.unknown"]);
     bench.sql().batch_execute("delete from plimsoll.migration where version = 99").expect("ours");
@@ -101,6 +107,6 @@ fn a_fleet_is_examined_from_its_database_to_its_members() {
         .batch_execute(&format!("alter role {ROLE} set default_transaction_read_only = on"))
         .expect("a role");
     assert_eq!(codes(&bench), ["fleet.read_only"]);
-    bench.world.set_env(URL, "host=127.0.0.1 port=1 user=x dbname=y");
+    bench.world.set_env(URL_VARIABLE, "host=127.0.0.1 port=1 user=x dbname=y");
     assert_eq!(codes(&bench), ["fleet.database"]);
 }

@@ -1,7 +1,7 @@
 //! Whatever is not in order when a fleet is created or looked at: a clear error, and nothing half done.
 
 use super::{Bench, PLAN};
-use plimsoll_fleet::URL;
+use plimsoll_fleet::URL_VARIABLE;
 use plimsoll_testkit::postgres::{PASSWORD, Postgres, ROLE, Setup};
 use plimsoll_testkit::world::World;
 use std::net::TcpListener;
@@ -62,7 +62,7 @@ fn a_clone_that_is_not_ready_is_named_with_what_to_do() {
 fn no_repository_and_no_plan_are_named() {
     let server = Postgres::start(Setup::default());
     let mut plain = World::without_git();
-    plain.set_env(URL, server.socket());
+    plain.set_env(URL_VARIABLE, server.socket());
     plain.write("PROMPT.md", "Do it.\n");
     let create_error = || {
         let finished = plain.plimsoll(&["fleet", "create", "night"]).run();
@@ -133,7 +133,7 @@ fn a_database_that_is_not_as_it_should_be_is_named_and_no_branch_is_made() {
     let mut bench = Bench::on(server);
     let address = bench.server.address();
     let mut errors = |url: String| {
-        bench.world.set_env(URL, url);
+        bench.world.set_env(URL_VARIABLE, url);
         let error = |verb: &[&str]| bench.error_of(&bench.fleet(verb));
         let error_of_create = error(&["create", "night"]);
         assert_eq!(error(&["status"]), error_of_create);
@@ -166,10 +166,10 @@ fn a_database_that_is_not_as_it_should_be_is_named_and_no_branch_is_made() {
     ");
     nothing_is_left(&bench);
     // The server has TLS, and by it everything goes.
-    bench.world.set_env(URL, address + " sslmode=require");
+    bench.world.set_env(URL_VARIABLE, address + " sslmode=require");
     bench.create(&[]).expect_success();
     let socket = bench.server.socket();
-    bench.world.set_env(URL, socket);
+    bench.world.set_env(URL_VARIABLE, socket);
 
     bench
         .sql()
@@ -197,7 +197,9 @@ fn a_database_that_is_not_as_it_should_be_is_named_and_no_branch_is_made() {
     administrator
         .batch_execute(&format!("alter role {ROLE} reset all; create role deckhand login"))
         .expect("a role");
-    bench.world.set_env(URL, bench.server.socket().replace(&format!("user={ROLE}"), "user=deckhand"));
+    bench
+        .world
+        .set_env(URL_VARIABLE, bench.server.socket().replace(&format!("user={ROLE}"), "user=deckhand"));
     for (verb, action) in [
         (&["create", "other"][..], "prepare"),
         (&["status"], "look at"),
@@ -212,8 +214,8 @@ fn a_database_that_is_not_as_it_should_be_is_named_and_no_branch_is_made() {
             ");
         }
     }
-    bench.world.set_env(URL, bench.server.socket());
-    let newer = format!("insert into plimsoll.migration values ({})", plimsoll_fleet::VERSION + 1);
+    bench.world.set_env(URL_VARIABLE, bench.server.socket());
+    let newer = format!("insert into plimsoll.migration values ({})", plimsoll_fleet::SCHEMA_VERSION + 1);
     bench.sql().batch_execute(&newer).expect("a newer version");
     for verb in [&["create", "other"][..], &["status"], &["log", "night"], &["drain", "night"]] {
         insta::allow_duplicates! {
@@ -232,7 +234,9 @@ fn a_silent_server_is_waited_for_with_an_end() {
     let mut bench = Bench::new();
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = silent.local_addr().expect("its number").port();
-    bench.world.set_env(URL, format!("host=127.0.0.1 port={port} user=x dbname=y connect_timeout=2"));
+    bench
+        .world
+        .set_env(URL_VARIABLE, format!("host=127.0.0.1 port={port} user=x dbname=y connect_timeout=2"));
     let started: Vec<_> =
         [&["fleet", "status"][..], &["fleet", "create", "night"], &["fleet", "log", "night", "-f"]]
             .map(|words| bench.world.plimsoll(words).spawn())

@@ -12,20 +12,20 @@ fn nothing_in_the_database_steers_the_terminal() {
     let mut member = bench.member();
     let name = |words: &str| format!("{words}{HOSTILE}");
     let report = WorkerReport {
-        name: name("one"),
-        machine: name("m"),
-        version: name("v"),
-        session: name("s"),
+        worker_name: name("one"),
+        machine_name: name("m"),
+        plimsoll_version: name("v"),
+        session_id: name("s"),
         ..WorkerReport::default()
     };
-    member.report(&report).expect("an answer");
-    let asked = member.claim(&report.name).expect("an answer").expect("an item");
-    tell(&mut member, asked, "", ItemOutcome::Asked(name("Which?")));
-    let ended = fail_for_good(&mut member, &report.name, &name("no"));
-    let failed = member.claim(&report.name).expect("an answer").expect("an item");
+    member.record_worker_report(&report).expect("an answer");
+    let asked = member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
+    tell(&mut member, asked, "", ItemOutcome::WaitsForAnswer(name("Which?")));
+    let ended = fail_for_good(&mut member, &report.worker_name, &name("no"));
+    let failed = member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
     tell(&mut member, failed, "", ItemOutcome::Failed(HOSTILE.to_owned()));
-    member.claim(&report.name).expect("an answer").expect("an item");
-    member.become_merger(HOSTILE).expect("an answer");
+    member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
+    member.acquire_merger_lease(HOSTILE).expect("an answer");
     let sql = format!(
         "update plimsoll.item set text = text || '{HOSTILE}', note = '{HOSTILE}', landings = array['{HOSTILE}'];
          insert into plimsoll.event (at, plan, item, worker, kind, detail)

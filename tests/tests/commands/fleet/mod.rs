@@ -7,8 +7,8 @@ mod hostile_database;
 mod whole_fleet;
 
 use plimsoll_domain::workers::{ItemOutcome, ItemResult};
-use plimsoll_fleet::{Database, Fleet, URL, find_settings_by};
-use plimsoll_policy::workers::{Claim, TRIES};
+use plimsoll_fleet::{Database, Fleet, URL_VARIABLE, load_settings_with};
+use plimsoll_policy::workers::{Claim, MAX_TRIES};
 use plimsoll_testkit::postgres::{Postgres, Setup};
 use plimsoll_testkit::world::{Finished, World};
 use postgres::{Client, NoTls};
@@ -29,7 +29,7 @@ impl Bench {
 
     fn on(server: Postgres) -> Bench {
         let mut world = World::new();
-        world.set_env(URL, server.socket());
+        world.set_env(URL_VARIABLE, server.socket());
         world.write("fix_plan.md", PLAN);
         world.write("PROMPT.md", TASK);
         world.git(&["add", "fix_plan.md", "PROMPT.md"]);
@@ -80,27 +80,27 @@ impl Bench {
     /// The board, as a member of the fleet has it.
     fn member(&self) -> Fleet {
         let address = self.server.socket();
-        let settings =
-            find_settings_by(&|name: &str| (name == URL).then(|| address.clone())).expect("an address");
+        let settings = load_settings_with(&|name: &str| (name == URL_VARIABLE).then(|| address.clone()))
+            .expect("an address");
         Fleet::open(Database::connect(settings).expect("a connection"), "night").expect("a fleet")
     }
 }
 
 fn claim(member: &mut Fleet, worker: &str) -> Claim {
-    member.claim(worker).expect("an answer").expect("an item")
+    member.claim_next_item(worker).expect("an answer").expect("an item")
 }
 
 /// Says what has become of an item, as a member does.
 fn tell(member: &mut Fleet, claim: Claim, start: &str, outcome: ItemOutcome) {
     let (item, epoch, start) = (claim.item, claim.epoch, start.to_owned());
-    let result = ItemResult { item, epoch, start, outcome, ..ItemResult::default() };
-    member.record_result(&result).expect("the item is the member's");
+    let result = ItemResult { item, epoch, start_commit_id: start, outcome, ..ItemResult::default() };
+    member.record_item_result(&result).expect("the item is the member's");
 }
 
 /// Fails at the next item until it is set aside.
 fn fail_for_good(member: &mut Fleet, worker: &str, reason: &str) -> Claim {
     let mut failed = claim(member, worker);
-    for _ in 1..TRIES {
+    for _ in 1..MAX_TRIES {
         tell(member, failed, "", ItemOutcome::Failed(reason.to_owned()));
         failed = claim(member, worker);
     }

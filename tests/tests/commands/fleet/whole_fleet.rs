@@ -12,11 +12,11 @@ const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 fn report(name: &str, machine: &str, cost: f64) -> WorkerReport {
     let (name, machine) = (name.to_owned(), machine.to_owned());
     WorkerReport {
-        name,
-        machine,
-        cost,
-        percent: Some(43.4),
-        version: "0.1.0".to_owned(),
+        worker_name: name,
+        machine_name: machine,
+        total_cost_usd: cost,
+        context_percent: Some(43.4),
+        plimsoll_version: "0.1.0".to_owned(),
         ..WorkerReport::default()
     }
 }
@@ -69,7 +69,7 @@ fn a_plan_of_a_clone_becomes_a_fleet_whose_work_has_a_branch_of_its_own() {
         .map(str::to_owned)
     );
     assert!(row.get::<_, bool>(6) && row.get::<_, i64>(9) == 90);
-    assert_eq!(text(11), plimsoll_fleet::objective_hash(TASK.trim()));
+    assert_eq!(text(11), plimsoll_fleet::hash_objective(TASK.trim()));
     let all: String =
         bench.sql().query_one("select jsonb_agg(plan)::text from plimsoll.plan", &[]).expect("JSON").get(0);
     assert!(!all.contains("great care"), "the task is no business of the database's: {all}");
@@ -104,17 +104,17 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     bench.create(&[]).expect_success();
     let mut member = bench.member();
     for (name, machine, cost) in [("one/1", "one", 1.5), ("two/1", "two", 0.25)] {
-        member.report(&report(name, machine, cost)).expect("an answer");
+        member.record_worker_report(&report(name, machine, cost)).expect("an answer");
     }
-    let first = member.claim("one/1").expect("an answer").expect("an item");
+    let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
     tell(&mut member, first, SHA, ItemOutcome::Offered);
-    let merger = member.become_merger("one").expect("an answer").expect("nobody else");
-    member.land(merger, first.item, SHA).expect("the merger");
-    let landed = member.landings().expect("an answer").into_iter().collect();
-    assert_eq!(member.settle_landed(&landed).expect("an answer"), [first.item]);
-    let second = member.claim("one/1").expect("an answer").expect("an item");
-    let third = member.claim("two/1").expect("an answer").expect("an item");
-    tell(&mut member, third, "", ItemOutcome::Asked("Which port, \u{1b}[31m8042?".to_owned()));
+    let merger = member.acquire_merger_lease("one").expect("an answer").expect("nobody else");
+    member.record_landing_commit(merger, first.item, SHA).expect("the merger");
+    let landed = member.unmerged_landing_commits().expect("an answer").into_iter().collect();
+    assert_eq!(member.mark_landed_items_merged(&landed).expect("an answer"), [first.item]);
+    let second = member.claim_next_item("one/1").expect("an answer").expect("an item");
+    let third = member.claim_next_item("two/1").expect("an answer").expect("an item");
+    tell(&mut member, third, "", ItemOutcome::WaitsForAnswer("Which port, \u{1b}[31m8042?".to_owned()));
     let secret = format!("{}{}", "ghp_", "aB3dE5fG7hK9".repeat(3));
     fail_for_good(&mut member, "two/1", &format!("a fatal error, {secret}"));
 
@@ -201,7 +201,7 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     let examined = bench.world.plimsoll(&["doctor", "--fleet", "night", "--json"]).run().json();
     check(&tables, "fleet_findings", &examined, "doctor");
     // It is still held, and its epoch is the one of the claim.
-    member.renew(second).expect("nothing here changed the board");
+    member.renew_claim(second).expect("nothing here changed the board");
 }
 
 #[test]
@@ -209,11 +209,11 @@ fn questions_are_answered_and_what_failed_is_opened_again() {
     let bench = Bench::new();
     bench.create(&[]).expect_success();
     let mut member = bench.member();
-    let first = member.claim("one/1").expect("an answer").expect("an item");
+    let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
     tell(&mut member, first, "", ItemOutcome::Failed("nothing came of it".to_owned()));
-    let again = member.claim("one/1").expect("an answer").expect("an item");
+    let again = member.claim_next_item("one/1").expect("an answer").expect("an item");
     assert_eq!(again.item, first.item);
-    tell(&mut member, again, "", ItemOutcome::Asked("Which?".to_owned()));
+    tell(&mut member, again, "", ItemOutcome::WaitsForAnswer("Which?".to_owned()));
     let other = fail_for_good(&mut member, "one/1", "no");
     let number = |place: usize| (place + 1).to_string();
     let (asked, ended) = (number(first.item), number(other.item));
@@ -240,7 +240,7 @@ fn questions_are_answered_and_what_failed_is_opened_again() {
     let text = |place: usize| row.get::<_, String>(place);
     assert_eq!((text(0).as_str(), row.get::<_, i32>(1)), ("open", 1), "its tries are kept");
     assert_eq!((text(2).as_str(), text(3).as_str()), ("Which?", "The first -one"));
-    assert_eq!(member.claim("one/1").expect("an answer").map(|claim| claim.item), Some(first.item));
+    assert_eq!(member.claim_next_item("one/1").expect("an answer").map(|claim| claim.item), Some(first.item));
     let log = bench.fleet(&["log", "night"]).expect_success().stdout;
     insta::assert_snapshot!(events_of(&bench, &log), @r#"
     [TIME]  the fleet was created: 5 items
@@ -265,17 +265,17 @@ fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
     let bench = Bench::new();
     bench.create(&[]).expect_success();
     let mut member = bench.member();
-    member.report(&report("one/1", "one", 0.0)).expect("an answer");
-    let first = member.claim("one/1").expect("an answer").expect("an item");
+    member.record_worker_report(&report("one/1", "one", 0.0)).expect("an answer");
+    let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
     let done = |words: &[&str]| bench.stable_text(&bench.fleet(words).expect_success().stdout);
     let error = |words: &[&str]| bench.error_of(&bench.fleet(words));
     insta::assert_snapshot!(done(&["drain", "night"]), @"the fleet `night` drains: nothing new is begun, 1 item will be finished and merged; to go on: plimsoll fleet resume night");
     insta::assert_snapshot!(done(&["drain", "night"]), @"the fleet `night` drains already: nothing new is begun, 1 item will be finished and merged; to go on: plimsoll fleet resume night");
-    assert_eq!(member.claim("two/1").expect("an answer"), None);
+    assert_eq!(member.claim_next_item("two/1").expect("an answer"), None);
     insta::assert_snapshot!(done(&["status"]), @"night: draining: nothing new is begun; 1 of 5 items merged, 1 at work, 3 open; 1 worker on 1 machine; $0.00");
     insta::assert_snapshot!(done(&["resume", "night"]), @"the fleet `night` goes on");
     insta::assert_snapshot!(done(&["resume", "night"]), @"the fleet `night` was not draining");
-    let second = member.claim("two/1").expect("an answer");
+    let second = member.claim_next_item("two/1").expect("an answer");
     assert!(second.is_some());
 
     // What comes is told as it comes, and the end of the fleet is the end of the log.
@@ -335,7 +335,7 @@ fn a_follower_goes_on_when_the_database_comes_back() {
     let following = bench.world.plimsoll(&["fleet", "log", "night", "--follow"]).spawn();
     bench.world.wait_until(|| following.stdout_so_far().contains("was created"), "the line that is there");
     bench.server.restart_immediately();
-    bench.member().claim("one/1").expect("an answer").expect("an item");
+    bench.member().claim_next_item("one/1").expect("an answer").expect("an item");
     bench
         .world
         .wait_until(|| following.stdout_so_far().contains("one/1 began"), "a line of after the restart");

@@ -2,10 +2,10 @@
 
 use crate::forecast_accuracy::simulated_sessions::{Kind, fills, items, steps};
 use plimsoll_domain::Settings;
-use plimsoll_domain::forecast::{FARTHEST, Fill};
+use plimsoll_domain::forecast::{MAX_FORECAST_TURNS, UsageSample};
 use plimsoll_domain::level::Thresholds;
 use plimsoll_domain::size::ItemCost;
-use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
+use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
 use plimsoll_policy::{forecast, pack, step};
 
 /// Sessions of each kind.
@@ -19,8 +19,8 @@ pub(crate) const SAMPLES: [(usize, usize); 4] = [(3, 6), (6, 12), (12, 24), (24,
 
 pub(crate) fn line(window: u64) -> Thresholds {
     let settings = Settings::default();
-    let auto_compact = auto_compact(window, Some("claude-sonnet-4-6"), &CompactionConfig::default());
-    thresholds(window, auto_compact, &settings.levels, &settings.margins, 0)
+    let auto_compact = compute_auto_compact(window, Some("claude-sonnet-4-6"), &CompactionConfig::default());
+    compute_thresholds(window, auto_compact, &settings.levels, &settings.margins, 0)
 }
 
 /// How near the forecasts came.
@@ -33,12 +33,12 @@ pub(crate) struct Nearness {
 }
 
 impl Nearness {
-    fn note(&mut self, foretold: plimsoll_domain::forecast::Span, actual: u64) {
-        let actual = actual.min(FARTHEST);
+    fn note(&mut self, foretold: plimsoll_domain::forecast::ForecastRange, actual: u64) {
+        let actual = actual.min(MAX_FORECAST_TURNS);
         self.number += 1;
-        self.within += usize::from((foretold.soonest..=foretold.latest).contains(&actual));
-        if actual < FARTHEST && foretold.likely < FARTHEST {
-            self.errors.push(foretold.likely.abs_diff(actual) as f64 / actual as f64);
+        self.within += usize::from((foretold.earliest..=foretold.latest).contains(&actual));
+        if actual < MAX_FORECAST_TURNS && foretold.median < MAX_FORECAST_TURNS {
+            self.errors.push(foretold.median.abs_diff(actual) as f64 / actual as f64);
         }
     }
 
@@ -62,15 +62,17 @@ pub(crate) fn nearness(kind: Kind, window: u64) -> [Nearness; SAMPLES.len()] {
     for seed in 1..=SESSIONS {
         let fills = fills(kind, seed, window);
         let end = fills.iter().position(|fill| *fill >= thresholds.l2).expect("it fills");
-        let known: Vec<Fill> = fills[..end].iter().map(|used| Fill { used: *used, at: None }).collect();
+        let known: Vec<UsageSample> =
+            fills[..end].iter().map(|used| UsageSample { used_tokens: *used, unix_seconds: None }).collect();
         // Every fifth: neighbours say nearly the same; of a long session fewer.
         for now in (0..end).step_by((end / 40).max(5)) {
             let seen = &known[..=now];
-            let samples = forecast::gains(seen).len();
+            let samples = forecast::gains_since_last_reset(seen).len();
             let Some(class) = SAMPLES.iter().position(|(from, to)| (*from..*to).contains(&samples)) else {
                 continue;
             };
-            if let Some(outlook) = forecast::forecast(seen, fills[now], &thresholds).and_then(|told| told.l2)
+            if let Some(outlook) =
+                forecast::forecast_thresholds(seen, fills[now], &thresholds).and_then(|told| told.l2)
             {
                 found[class].note(outlook.turns, (end - now) as u64);
             }
@@ -97,8 +99,8 @@ pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
         let mut fill = BASE;
         packed.sessions += 1;
         for tokens in items(seed, ITEMS) {
-            let estimate = pack::estimate("item", None, &growth, window);
-            if fill > BASE && looks_ahead && !pack::fits(&estimate, fill, thresholds.l2) {
+            let estimate = pack::estimate_item("item", None, &growth, window);
+            if fill > BASE && looks_ahead && !pack::fits_below_l2(&estimate, fill, thresholds.l2) {
                 packed.between_items += 1;
                 packed.sessions += 1;
                 fill = BASE;
@@ -171,7 +173,9 @@ pub(crate) fn stepped(window: u64, spread: f64, ahead: Ahead) -> Stepped {
             }
             fill += left;
             commits.push(fill);
-            if ahead.looks(fill, thresholds.l1) && step::too_small(&commits, thresholds.l2).is_some() {
+            if ahead.looks(fill, thresholds.l1)
+                && step::predict_next_step_too_large(&commits, thresholds.l2).is_some()
+            {
                 (fill, commits) = (BASE, Vec::new());
                 stepped.at_a_commit += 1;
                 stepped.sessions += 1;

@@ -53,12 +53,12 @@ fn holds(is_so: bool, what: &str) -> Result<(), String> {
 }
 
 fn open_items(text: &str) -> usize {
-    TodoList::parse(text).open().len()
+    TodoList::parse(text).open_items().len()
 }
 
 fn is_done(world: &World, plan: &str) -> Result<(), String> {
     let list = TodoList::parse(&world.read(plan));
-    holds(list.open().is_empty() && !list.done().is_empty(), "all items of the plan are done")
+    holds(list.open_items().is_empty() && !list.ticked_items().is_empty(), "all items of the plan are done")
 }
 
 /// Puts a plan of so many open items on `main`.
@@ -502,17 +502,18 @@ const LOOKING: &[Case] = &[
         script: "plimsoll linear check",
         prepare: |world| {
             // A note that could not be sent.
-            let note = plimsoll_domain::linear::Note {
-                at: "2026-01-07T01:45:00Z".into(),
+            let note = plimsoll_domain::linear::LinearNote {
+                recorded_at: "2026-01-07T01:45:00Z".into(),
                 run_id: EARLIER_RUN.into(),
-                task: "Dates".into(),
-                issue: plimsoll_testkit::linear::ISSUE.into(),
-                iteration: 1,
-                words: "Half of the dates are converted.".into(),
-                ..plimsoll_domain::linear::Note::default()
+                task_name: "Dates".into(),
+                issue_name: plimsoll_testkit::linear::ISSUE.into(),
+                iteration_or_item_number: 1,
+                text: "Half of the dates are converted.".into(),
+                ..plimsoll_domain::linear::LinearNote::default()
             };
-            let project = plimsoll_store::Project::at(&world.project()).with_runs_in(&world.runs());
-            plimsoll_store::outbox::add(&project, &note).expect("the outbox");
+            let project =
+                plimsoll_store::Project::with_local_files(&world.project()).with_runs_folder(&world.runs());
+            plimsoll_store::outbox::append_note(&project, &note).expect("the outbox");
             world.write_user_settings(&json!({"linear": {"issue": plimsoll_testkit::linear::ISSUE}}));
         },
         check: |_, finished| {

@@ -33,7 +33,7 @@ pub(crate) const SETTINGS_ENTRY: &str = "In .claude/settings.json";
 
 /// Returns the pages of all commands, hidden ones included.
 pub(crate) fn pages() -> Vec<Page> {
-    let definition = plimsoll_cli::definition();
+    let definition = plimsoll_cli::command_line_definition();
     let mut pages = Vec::new();
     // The type's name would need clap as a dependency of the tests.
     let mut unvisited = vec![(String::new(), &definition)];

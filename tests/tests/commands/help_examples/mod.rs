@@ -243,8 +243,8 @@ fn the_plan_lines_of_the_help_mean_what_it_says() {
         assert_eq!(plan["items"][0]["size"], size, "{plan}");
     }
     // One worker at a time works in an area.
-    let area = item_area::stated(&lines[2].0);
-    assert!(item_area::overlap(&area, &["docs".to_owned()]), "{area:?}");
+    let area = item_area::parse_item_areas(&lines[2].0);
+    assert!(item_area::areas_overlap(&area, &["docs".to_owned()]), "{area:?}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub(crate) fn planned() -> (World, ScriptedModel) {
 pub(crate) fn with_database() -> (World, Postgres, ScriptedModel) {
     let (mut world, model) = planned();
     let server = Postgres::start(Setup::default());
-    world.set_env(plimsoll_fleet::URL, server.socket());
+    world.set_env(plimsoll_fleet::URL_VARIABLE, server.socket());
     world.write("PROMPT.md", "Do what fix_plan.md says.\n");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Task"]);

@@ -25,7 +25,7 @@ fn in_and_out_again_leaves_every_file_as_it_was() {
             ");
         }
         assert_eq!(stage.world.read(BACKUP), text);
-        assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN));
+        assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN_TEMPLATE));
         let installed = stage.files();
         let init = stage.printed(&["init", "--local"]);
         assert_eq!(init.contains(FOREIGN_HOOK), text == FOREIGN, "{init}");

@@ -1,6 +1,6 @@
 //! Generated settings and lists of servers, as people have them.
 
-use plimsoll_protocol::settings::{self, HookSupport, Parts, servers};
+use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, servers};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -49,7 +49,7 @@ fn any_group() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn any_parts() -> impl Strategy<Value = Parts> {
+fn any_parts() -> impl Strategy<Value = EntryOptions> {
     let parts = [HookSupport::Modern.into(), HookSupport::Classic.into(), HookSupport::Modern.with_memory()];
     prop::sample::select(parts.to_vec())
 }
@@ -98,7 +98,7 @@ proptest! {
         let spell = |program: &str| format!("/a b/{program}");
         let once = settings::install(&text, parts, &spell).unwrap().text;
         prop_assert_eq!(&settings::install(&once, parts, &spell).unwrap().text, &once);
-        prop_assert!(settings::is_untouched_since(&text, &once));
+        prop_assert!(settings::is_unchanged_since_install(&text, &once));
         let out = settings::uninstall(&once, Some(&text)).unwrap().text;
         prop_assert_eq!(&out, &text);
         prop_assert_eq!(&settings::uninstall(&text, None).unwrap().text, &text);
@@ -106,7 +106,7 @@ proptest! {
         prop_assert_eq!(&settings::install(&other, then, &spell).unwrap().text, &other);
         // A change of era removes a list that it empties, even one that the user had left empty; and it leaves
         // the memory's variable, which may be the user's.
-        let leaves_a_trace = text.contains("[]") || parts.memory && then.era == HookSupport::Classic;
+        let leaves_a_trace = text.contains("[]") || parts.include_memory && then.hook_support == HookSupport::Classic;
         if !leaves_a_trace {
             prop_assert_eq!(&settings::uninstall(&other, Some(&text)).unwrap().text, &text);
         }
@@ -118,7 +118,7 @@ proptest! {
         let joined = servers::install(&text, &spell).unwrap();
         prop_assert_eq!(&servers::install(&joined.text, &spell).unwrap().text, &joined.text);
         if joined.entry == servers::McpEntry::Ours {
-            prop_assert!(servers::is_untouched_since(&text, &joined.text));
+            prop_assert!(servers::is_unchanged_since_install(&text, &joined.text));
         } else {
             prop_assert_eq!(&joined.text, &text);
         }

@@ -1,6 +1,6 @@
 //! A project, a home and our programs, and what became of their files.
 
-use plimsoll_protocol::settings::{self, Parts};
+use plimsoll_protocol::settings::{self, EntryOptions};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::world::{Finished, World};
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Stage {
             "#!/bin/sh\nprintf '%s %s\\n' \"${{0##*/}}\" \"$(cat)\" >> '{}'\n",
             log.display()
         );
-        for program in settings::PROGRAMS.iter() {
+        for program in settings::PROGRAM_NAMES.iter() {
             let recorder = if *program == "plimsoll-statusline" {
                 "#!/bin/sh\ncat > /dev/null; echo PLIMSOLL-LINE\n"
             } else {
@@ -66,7 +66,7 @@ impl Stage {
     }
 
     /// What `init` writes into an empty settings file.
-    pub(crate) fn settings(&self, parts: impl Into<Parts>) -> String {
+    pub(crate) fn settings(&self, parts: impl Into<EntryOptions>) -> String {
         settings::install("", parts, &|program| self.named(program)).expect("settings").text
     }
 
@@ -120,6 +120,6 @@ impl Stage {
 }
 
 pub(crate) fn events_of(template: &str) -> BTreeSet<(String, String)> {
-    let hooks = settings::our_hooks(template).unwrap_or_default();
+    let hooks = settings::find_our_hooks(template).unwrap_or_default();
     hooks.into_iter().map(|hook| (hook.event, hook.program)).collect()
 }

@@ -52,9 +52,9 @@ fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
             "the client then starts one server beside the plugin"
         );
         assert_eq!(stage.world.json(SETTINGS)["env"][DEPTH], "5");
-        assert_eq!(stage.world.read(AGENT), agent::FILE);
-        let mut expected = events_of(settings::MODERN);
-        expected.extend(events_of(settings::MEMORY));
+        assert_eq!(stage.world.read(AGENT), agent::FRAME_AGENT_FILE);
+        let mut expected = events_of(settings::MODERN_TEMPLATE);
+        expected.extend(events_of(settings::MEMORY_TEMPLATE));
         assert_eq!(events_of(&stage.world.read(SETTINGS)), expected);
         let installed = stage.files();
         for again in [INIT, &["init", "--local"]] {
@@ -249,7 +249,7 @@ fn a_classic_client_is_refused_and_an_installed_memory_is_told_to_go() {
         stage.client(version);
         // One unknown event would switch off every hook of the file.
         let renewal = stage.printed(&["init", "--local"]);
-        assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::CLASSIC));
+        assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::CLASSIC_TEMPLATE));
         format!("{error}\n{renewal}")
     };
     insta::assert_snapshot!(error_and_renewal("2.1.206 (Claude Code)"), @"
@@ -331,5 +331,5 @@ fn a_project_with_nothing_else_in_it_keeps_its_folder() {
     for arguments in [INIT, &["uninstall", "--local"]] {
         stage.world.command(stage.bin.join("plimsoll"), arguments).cwd(&empty).run().expect_success();
     }
-    assert!(empty.is_dir() && plimsoll_store::disk::names(&empty).is_empty());
+    assert!(empty.is_dir() && plimsoll_store::disk::list_names(&empty).is_empty());
 }

@@ -84,7 +84,7 @@ fn entries_for_everybody_run_our_programs_and_nothing_where_there_are_none() {
     Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
     ");
     let settings = stage.world.json(SHARED);
-    assert_eq!(events_of(&settings.to_string()), events_of(settings::MODERN));
+    assert_eq!(events_of(&settings.to_string()), events_of(settings::MODERN_TEMPLATE));
     assert!(settings["statusLine"].is_null(), "a colleague would lose the line of their own");
     let ours: Vec<_> =
         commands(&settings).into_iter().filter(|(_, command)| command.contains("plimsoll")).collect();
@@ -101,7 +101,7 @@ fn entries_for_everybody_run_our_programs_and_nothing_where_there_are_none() {
         );
         run(&format!("{}:/usr/bin:/bin", stage.bin.display())).expect_success();
     }
-    assert_eq!(stage.recorded(), events_of(settings::MODERN));
+    assert_eq!(stage.recorded(), events_of(settings::MODERN_TEMPLATE));
     let installed = stage.files();
     stage.done(&["init", "--project", "--entries"]);
     assert_eq!(stage.files(), installed, "a second time changes nothing");
@@ -139,7 +139,7 @@ fn our_hooks_in_the_shared_settings_are_named_and_become_those_for_everybody() {
     stage.done(&["uninstall", "--local"]);
     stage.done(&["init", "--project", "--entries"]);
     let settings = stage.world.json(SHARED);
-    assert_eq!(events_of(&settings.to_string()), events_of(settings::MODERN), "each once");
+    assert_eq!(events_of(&settings.to_string()), events_of(settings::MODERN_TEMPLATE), "each once");
     let is_guarded = |command: &String| command.contains("; command -v ") && command.ends_with(" --guarded");
     assert!(
         commands(&settings)

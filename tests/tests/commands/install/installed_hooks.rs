@@ -39,7 +39,7 @@ fn the_client_takes_every_entry(mut stage: Stage) {
     ];
     client_run(&mut stage, "hi", compacting);
     fail_on_screen(&mut stage);
-    assert_eq!(stage.recorded(), events_of(settings::MODERN));
+    assert_eq!(stage.recorded(), events_of(settings::MODERN_TEMPLATE));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn the_oldest_client_takes_every_entry_of_the_classic_template() {
         stage.world.use_model(&model);
         let args = ["-p", "hi", "--allowedTools", "Bash"];
         let finished = stage.world.command(plimsoll_testkit::client::claude_version("1.0.128"), &args).run();
-        let mut expected = events_of(settings::CLASSIC);
+        let mut expected = events_of(settings::CLASSIC_TEMPLATE);
         expected.retain(|(event, _)| event != "PreCompact");
         assert_eq!(stage.recorded(), expected, "{finished:?}");
     }

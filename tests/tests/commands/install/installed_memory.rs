@@ -35,7 +35,8 @@ fn the_client_connects_the_server_and_offers_the_agent() {
 #[test]
 fn the_flags_of_one_session_do_the_same_without_a_file() {
     let mut stage = Stage::new();
-    let (config, agents) = (servers::config(&str::to_owned).to_string(), agent::flag().to_string());
+    let (config, agents) =
+        (servers::mcp_config(&str::to_owned).to_string(), agent::agents_flag_value().to_string());
     has_the_memory(&mut stage, &["--mcp-config", &config, "--agents", &agents]);
 }
 
@@ -55,10 +56,10 @@ fn the_client_takes_every_entry_of_the_memory_and_runs_the_agent() {
     let requests = model.requests();
     let child =
         requests.iter().find(|request| request.kind == RequestKind::Subagent).expect("the agent runs");
-    assert!(child.system_text().contains(agent::prompt()), "{}", child.system_text());
+    assert!(child.system_text().contains(agent::system_prompt()), "{}", child.system_text());
     assert!(child.text().contains("The brief."));
     let recorded = stage.recorded();
-    let missing: Vec<_> = events_of(settings::MEMORY).difference(&recorded).cloned().collect();
+    let missing: Vec<_> = events_of(settings::MEMORY_TEMPLATE).difference(&recorded).cloned().collect();
     assert!(missing.is_empty(), "{missing:?}");
     let log = plimsoll_store::disk::read_text(&stage.world.home().join("hooks.log"))
         .ok()

@@ -19,13 +19,13 @@ use std::path::Path;
 #[test]
 fn the_templates_and_the_hook_programs_have_the_same_names() {
     let with_memory: BTreeSet<String> =
-        settings::programs_of(HookSupport::Modern.with_memory()).into_iter().collect();
-    let old: BTreeSet<String> = settings::programs_of(HookSupport::Classic).into_iter().collect();
+        settings::program_names(HookSupport::Modern.with_memory()).into_iter().collect();
+    let old: BTreeSet<String> = settings::program_names(HookSupport::Classic).into_iter().collect();
     let built = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
     let built: BTreeSet<String> = built.lines().map(str::to_owned).collect();
     assert_eq!(with_memory, built);
     assert!(old.is_subset(&built));
-    let known: BTreeSet<String> = settings::PROGRAMS.iter().map(|name| (*name).to_owned()).collect();
+    let known: BTreeSet<String> = settings::PROGRAM_NAMES.iter().map(|name| (*name).to_owned()).collect();
     assert!(with_memory.is_subset(&known), "settings::PROGRAMS lacks one of {with_memory:?}");
 }
 
@@ -33,10 +33,10 @@ fn the_templates_and_the_hook_programs_have_the_same_names() {
 #[test]
 fn the_templates_lie_where_people_look_for_them() {
     for (name, text) in [
-        ("settings.modern.json", settings::MODERN),
-        ("settings.classic.json", settings::CLASSIC),
-        ("settings.memory.json", settings::MEMORY),
-        ("agents/frame.md", settings::agent::FILE),
+        ("settings.modern.json", settings::MODERN_TEMPLATE),
+        ("settings.classic.json", settings::CLASSIC_TEMPLATE),
+        ("settings.memory.json", settings::MEMORY_TEMPLATE),
+        ("agents/frame.md", settings::agent::FRAME_AGENT_FILE),
     ] {
         let path = workspace_root().join("hooks-config").join(Path::new(name));
         assert_eq!(plimsoll_store::disk::read_text(&path).unwrap().unwrap(), text);

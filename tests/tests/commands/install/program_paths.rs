@@ -20,7 +20,7 @@ fn named_in(stage: &Stage, program: &Path, path: &[PathBuf]) -> PathBuf {
     let path: Vec<String> = path.iter().map(|folder| folder.display().to_string()).collect();
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", path.join(":"));
     stage.world.command(program, &["init", "--local"]).env("PATH", path).run().expect_success();
-    let hooks = settings::our_hooks(&stage.world.read(SETTINGS)).unwrap();
+    let hooks = settings::find_our_hooks(&stage.world.read(SETTINGS)).unwrap();
     let mut folders: Vec<PathBuf> =
         hooks.iter().map(|hook| Path::new(&hook.command).parent().unwrap().to_owned()).collect();
     folders.dedup();

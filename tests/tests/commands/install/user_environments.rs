@@ -53,7 +53,7 @@ fn a_newer_client_gets_the_other_template_in_the_same_file() {
     stage.done(&["init", "--local"]);
     stage.client("2.1.329 (Claude Code)");
     stage.done(&["init", "--local"]);
-    assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN));
+    assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN_TEMPLATE));
     stage.done(&["uninstall", "--local"]);
     assert_eq!(stage.world.read(SETTINGS), FOREIGN);
 }

@@ -37,7 +37,7 @@ fn install_again_and_uninstall_leave_the_tree_as_it_was() {
     "#);
     let version = world.command(at("bin/plimsoll"), &["--version"]).run().expect_success().stdout;
     assert!(version.starts_with("plimsoll "), "{version}");
-    for hook in plimsoll_protocol::settings::PROGRAMS.iter() {
+    for hook in plimsoll_protocol::settings::PROGRAM_NAMES.iter() {
         let finished = world.command(at(&format!("bin/{hook}")), &[]).stdin("{}").run();
         assert_eq!((finished.code, finished.signal), (Some(0), None), "{hook}: {finished:?}");
     }
@@ -212,7 +212,7 @@ fn init_gives_the_hook_programs_their_names() {
     assert!(!dry.contains("Careful") && !tree(&world, &alone).contains("post-tool"), "{dry}");
     let said = init(&["init", "--local"]).stdout;
     assert!(!said.contains("Careful"), "{said}");
-    for name in plimsoll_protocol::settings::PROGRAMS.iter() {
+    for name in plimsoll_protocol::settings::PROGRAM_NAMES.iter() {
         let version = shell(&world, &format!("'{alone}/{name}' version")).expect_success().stdout;
         assert_eq!(version.trim(), format!("{name} {}", env!("CARGO_PKG_VERSION")));
     }

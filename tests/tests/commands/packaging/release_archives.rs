@@ -4,7 +4,7 @@ use plimsoll_testkit::world::{Finished, World};
 /// A command that speaks as the real one; the others are not started here. All are small: what is packed is looked at, not weighed.
 fn small_programs(world: &World) -> String {
     let folder = world.path("programs").display().to_string();
-    for program in plimsoll_protocol::settings::PROGRAMS.iter().chain(&[
+    for program in plimsoll_protocol::settings::PROGRAM_NAMES.iter().chain(&[
         "plimsoll-fleet",
         "plimsoll-linear",
         "plimsoll-mcp",

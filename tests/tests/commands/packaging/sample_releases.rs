@@ -30,7 +30,7 @@ pub(super) fn own_target() -> &'static str {
 
 /// Archives of programs that only say their names, and `plimsoll` its version, with their sums.
 pub(super) fn stand_in(world: &World, folder: &str, version: &str) {
-    let mut programs: Vec<&str> = plimsoll_protocol::settings::PROGRAMS.to_vec();
+    let mut programs: Vec<&str> = plimsoll_protocol::settings::PROGRAM_NAMES.to_vec();
     programs.extend(["plimsoll-hook", "plimsoll-mcp", "plimsoll-fleet", "plimsoll-linear", "plimsoll-otel"]);
     let only = format!("plimsoll-only-in-{version}");
     programs.push(&only);

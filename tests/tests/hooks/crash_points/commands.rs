@@ -5,8 +5,8 @@ use crate::crash_points::prepared_world::Play;
 use crate::crash_points::scenario::{Kind, Scenario};
 use crate::crash_points::{files_afterwards, syscall_trace};
 use plimsoll_domain::RunState;
-use plimsoll_domain::state::{IterationRecord, Phase};
-use plimsoll_domain::taken_back::TakenBack;
+use plimsoll_domain::reverted_ticks::RevertedTicks;
+use plimsoll_domain::state::{IterationPhase, IterationRecord};
 use plimsoll_testkit::world::Finished;
 use serde_json::json;
 
@@ -87,8 +87,8 @@ fn the_last_verdict() {
 #[test]
 fn a_tick_is_taken_back() {
     let scene = ended_with("- [x] Item one\n- [ ] Item two\n", |state| {
-        state.options.verify = vec!["test -e never".to_owned()];
-        state.outcomes.verify_passed = state.options.verify.clone();
+        state.options.verify_commands = vec!["test -e never".to_owned()];
+        state.outcomes.passed_verify_commands = state.options.verify_commands.clone();
         state.options.max_iterations = 1;
     });
     let play = Play::command(&["gate"]).env("PLIMSOLL_RUN_ID", RUN);
@@ -100,13 +100,13 @@ fn a_tick_is_taken_back() {
 #[test]
 fn a_tick_without_a_verdict_becomes_a_question() {
     let scene = ended_with("- [x] Item one\n- [ ] Item two\n", |state| {
-        state.outcomes.taken_back = Some(TakenBack {
+        state.outcomes.reverted_ticks = Some(RevertedTicks {
             iteration: 1,
             session_id: Some(SESSION.into()),
             items: vec!["Item one".to_owned()],
             question: Some("Is it done?".to_owned()),
             is_pending: true,
-            ..TakenBack::default()
+            ..RevertedTicks::default()
         });
         state.options.max_iterations = 1;
     });
@@ -169,10 +169,10 @@ fn a_prompt_is_written() {
     scene.create(&RunState {
         iteration_record: IterationRecord {
             iteration: 1,
-            phase: Phase::Planned,
+            phase: IterationPhase::Planned,
             ..IterationRecord::default()
         },
-        ..state(Phase::Planned)
+        ..state(IterationPhase::Planned)
     });
     scenario("prompt", scene, &["prompt"]).users(&["PROMPT.md", "fix_plan.md"]).check();
 }

@@ -29,31 +29,30 @@ pub fn faults(stage: &Stage, mended: bool) -> Vec<String> {
             faults.push(format!("{name} is torn: {text}"));
         }
     }
-    let project = Project::at(&stage.world.project()).with_runs_in(&stage.world.runs());
+    let project = Project::with_local_files(&stage.world.project()).with_runs_folder(&stage.world.runs());
     if mended {
-        let logs = TurnLog::all(&project);
+        let logs = TurnLog::all_sessions(&project);
         let found = logs.iter().map(|log| (log.session_id(), log.verify()));
         faults.extend(found.filter_map(|(id, report)| match report {
-            Ok(report) if report.is_whole() => None,
+            Ok(report) if report.is_intact() => None,
             report => Some(format!("the turn log of {id}: {report:?}")),
         }));
         faults.extend(unnamed_handoff(stage));
         faults.extend(second_handoff(stage));
     }
-    match (plimsoll_store::memory::load(&project), plimsoll_store::memory::history(&project)) {
+    match (plimsoll_store::memory::load_memory(&project), plimsoll_store::memory::read_changes(&project)) {
         (Ok(memory), Ok(changes)) => {
             let mut folded = plimsoll_domain::memory::Memory::default();
             for change in &changes {
-                folded.step = folded.step.max(change.step);
-                faults
-                    .extend(folded.apply(&change.change).err().map(|refusal| format!("refused: {refusal}")));
+                folded.step_number = folded.step_number.max(change.step);
+                faults.extend(folded.apply(&change.op).err().map(|refusal| format!("refused: {refusal}")));
             }
             let revisions: Vec<u64> = changes.iter().map(|change| change.rev).collect();
-            if revisions != (1..=memory.rev).collect::<Vec<_>>() {
-                faults.push(format!("the memory is at {} by {revisions:?}", memory.rev));
+            if revisions != (1..=memory.revision).collect::<Vec<_>>() {
+                faults.push(format!("the memory is at {} by {revisions:?}", memory.revision));
             }
             // Steps are only counted, not logged.
-            folded.step = memory.step;
+            folded.step_number = memory.step_number;
             if folded != memory {
                 faults.push(format!("the memory is {memory:?}, and its log comes to {folded:?}"));
             }

@@ -1,9 +1,9 @@
 //! Projects with a session in them, in a run or without one, and what the client tells of it.
 
 use crate::crash_points::prepared_world::{Play, Stage};
-use plimsoll_domain::memory::Op;
-use plimsoll_domain::state::{Items, RunOptions};
-use plimsoll_domain::state::{IterationRecord, Phase};
+use plimsoll_domain::memory::MemoryOp;
+use plimsoll_domain::state::{IterationPhase, IterationRecord};
+use plimsoll_domain::state::{PlanItems, RunOptions};
 use plimsoll_domain::{RunId, RunState, SessionId};
 use plimsoll_store::Project;
 use plimsoll_testkit::world::World;
@@ -42,7 +42,8 @@ impl Scene {
     /// The same of a run that differs in this.
     pub fn in_run_with(change: impl FnOnce(&mut RunState)) -> Scene {
         let scene = Scene { in_run: true, ..Scene::ordinary() };
-        let mut state = RunState { session_id: Some(SessionId::from(SESSION)), ..state(Phase::Spawned) };
+        let mut state =
+            RunState { session_id: Some(SessionId::from(SESSION)), ..state(IterationPhase::Spawned) };
         change(&mut state);
         scene.create(&state);
         let start = scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
@@ -55,16 +56,16 @@ impl Scene {
     /// A run whose session has not begun.
     pub fn planned() -> Scene {
         let scene = Scene { in_run: true, ..Scene::ordinary() };
-        scene.create(&state(Phase::Planned));
+        scene.create(&state(IterationPhase::Planned));
         scene
     }
 
     pub fn create(&self, state: &RunState) {
-        plimsoll_store::state_file::create(&self.project(), state).expect("the state");
+        plimsoll_store::state_file::create_state(&self.project(), state).expect("the state");
     }
 
     pub fn project(&self) -> Project {
-        Project::at(&self.stage.world.project()).with_runs_in(&self.stage.world.runs())
+        Project::with_local_files(&self.stage.world.project()).with_runs_folder(&self.stage.world.runs())
     }
 
     pub fn transcript(&self) -> PathBuf {
@@ -127,33 +128,36 @@ impl Scene {
 
     /// A memory with a register and a chunk that lies beside the log.
     pub fn remember(&self) {
-        let chunk =
-            Op::HeapAlloc { name: "spec".into(), content: "x".repeat(6_000), description: String::new() };
+        let chunk = MemoryOp::HeapAlloc {
+            name: "spec".into(),
+            content: "x".repeat(6_000),
+            description: String::new(),
+        };
         self.change(chunk);
         self.stage.run(&Play::command(&["memory", "set", "goal", "Build it."])).expect_success();
     }
 
     pub fn push_frame(&self, name: &str) {
-        let push = Op::PushFrame {
+        let push = MemoryOp::PushFrame {
             name: name.into(),
             objective: "Write the tests".into(),
             context: "The code is there".into(),
             return_spec: "Passed and failed".into(),
-            call: None,
+            pushed_by_call: None,
         };
         self.change(push);
     }
 
-    fn change(&self, op: Op) {
-        plimsoll_store::memory::change(&self.project(), "test", &[op]).expect("the memory");
+    fn change(&self, op: MemoryOp) {
+        plimsoll_store::memory::apply_changes(&self.project(), "test", &[op]).expect("the memory");
     }
 }
 
-pub fn state(phase: Phase) -> RunState {
+pub fn state(phase: IterationPhase) -> RunState {
     RunState {
         run_id: RunId::from(RUN),
         iteration: 1,
-        nonce: "abcd1234".parse().expect("a code"),
+        promise_code: "abcd1234".parse().expect("a code"),
         iteration_record: IterationRecord { iteration: 1, phase, ..IterationRecord::default() },
         options: RunOptions {
             task_name: "Dates".to_owned(),
@@ -163,10 +167,10 @@ pub fn state(phase: Phase) -> RunState {
             todo_file: Some("fix_plan.md".to_owned()),
             ..RunOptions::default()
         },
-        items: Items {
+        plan_items: PlanItems {
             todo_items: vec!["Item one".to_owned(), "Item two".to_owned()],
             known_items: vec!["Item one".to_owned(), "Item two".to_owned()],
-            ..Items::default()
+            ..PlanItems::default()
         },
         ..RunState::default()
     }

@@ -47,7 +47,7 @@ fn our_folder_vanishes_between_two_events() {
         scene.stage.run(&scene.event("plimsoll-session-end", "SessionEnd", json!({"reason": "other"})));
     assert_eq!((finished.code, finished.stderr.as_str()), (Some(0), ""));
     sound(&scene.stage);
-    let state = plimsoll_store::state_file::load(
+    let state = plimsoll_store::state_file::load_state(
         &scene.project(),
         Some(&RunId::from(crate::crash_points::prepared_projects::RUN)),
     )
@@ -171,7 +171,7 @@ fn a_disk_that_takes_half_a_line_loses_that_line_alone() {
         .write(".claude/plimsoll/journal.jsonl", &format!("{journal}{{\"event\":\"half of a li"));
     scene.answers(870_000);
     scene.stage.run(&scene.batch()).expect_success();
-    let journal = plimsoll_store::journal::read(&scene.project()).expect("it can be read");
+    let journal = plimsoll_store::journal::read_entries(&scene.project()).expect("it can be read");
     let events = journal.iter().map(|entry| entry.event.name());
     let told: Vec<&str> = events.filter(|event| !event.starts_with('x')).collect();
     assert_eq!(told, ["checkpoint"], "of {SESSION}");

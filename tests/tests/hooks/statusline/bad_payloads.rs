@@ -2,7 +2,7 @@
 //! does not stand on them is shown as if nothing were amiss.
 
 use super::payload_in;
-use plimsoll_policy::statusline::Hidden;
+use plimsoll_policy::statusline::HiddenReason;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -66,14 +66,14 @@ fn touches(pointer: &str, stands_on: &str) -> bool {
     lies_in(stands_on, pointer) || lies_in(pointer, stands_on)
 }
 
-fn shown(payload: &Value) -> BTreeMap<String, Result<String, Hidden>> {
+fn shown(payload: &Value) -> BTreeMap<String, Result<String, HiddenReason>> {
     let (line, segments, _) =
-        plimsoll_flows::hooks::statusline::explain(payload.to_string().as_bytes(), None);
+        plimsoll_flows::hooks::statusline::explain_status_line(payload.to_string().as_bytes(), None);
     assert!(line.contains('▏'), "the load line is always there: {line:?}");
-    segments.into_iter().map(|segment| (segment.name, segment.shown)).collect()
+    segments.into_iter().map(|segment| (segment.name, segment.rendered)).collect()
 }
 
-fn check(sound: &BTreeMap<String, Result<String, Hidden>>, payload: &Value, spoilt: &[&str]) {
+fn check(sound: &BTreeMap<String, Result<String, HiddenReason>>, payload: &Value, spoilt: &[&str]) {
     let now = shown(payload);
     for (segment, stands_on) in STANDS_ON {
         let is_touched = spoilt.iter().any(|pointer| stands_on.iter().any(|field| touches(pointer, field)));

@@ -16,15 +16,15 @@ fn table() -> String {
         String::from("| segment | what it shows | written | fields |\n| --- | --- | --- | --- |\n");
     for kind in SegmentKind::ALL {
         let name = kind.name();
-        let star = if usual.shows(*kind) { "" } else { " (not in the default line)" };
+        let star = if usual.has_segment(*kind) { "" } else { " (not in the default line)" };
         let fields: Vec<String> =
             kind.fields().iter().map(|(field, what)| format!("`{field}` {what}")).collect();
         let cell = |text: &str| text.replace('|', "\\|");
         let _ = writeln!(
             table,
             "| `{name}` | {}{star} | `{}` | {} |",
-            cell(kind.words()),
-            cell(kind.writing()),
+            cell(kind.description()),
+            cell(kind.default_format()),
             cell(&fields.join("; "))
         );
     }

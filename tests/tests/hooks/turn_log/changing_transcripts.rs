@@ -3,8 +3,8 @@
 use crate::turn_log::harness::{FIRST, SECOND, kinds};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_flows::turns::capture::{CaptureLimits, Setting, Source, capture};
-use plimsoll_flows::turns::{Recorded, forwards};
+use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnSetting, capture_new_turns};
+use plimsoll_flows::turns::{LoggedRecord, records_from_start};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, TurnLog};
 use serde_json::{Value, json};
@@ -24,7 +24,8 @@ struct Place {
 impl Place {
     fn new() -> Place {
         let folder = tempfile::tempdir().unwrap();
-        let log = TurnLog::of(&Project::at(folder.path()), &SessionId::from(FIRST)).unwrap();
+        let log =
+            TurnLog::for_session(&Project::with_local_files(folder.path()), &SessionId::from(FIRST)).unwrap();
         let transcript = folder.path().join("transcript.jsonl");
         Place { folder, log, transcript }
     }
@@ -34,14 +35,20 @@ impl Place {
         closing: EndOfInput<'_>,
         limits: CaptureLimits,
     ) -> Result<u64, plimsoll_store::StoreError> {
-        capture(&self.log, &Source::main(&self.transcript), Setting::default, closing, limits)
+        capture_new_turns(
+            &self.log,
+            &TranscriptSource::for_session(&self.transcript),
+            TurnSetting::default,
+            closing,
+            limits,
+        )
     }
 
-    fn read_all(&self) -> Vec<Recorded> {
-        self.capture(EndOfInput::Over, CaptureLimits::USER).unwrap();
+    fn read_all(&self) -> Vec<LoggedRecord> {
+        self.capture(EndOfInput::Complete, CaptureLimits::USER).unwrap();
         let report = self.log.verify().unwrap();
-        assert!(report.is_whole(), "{:?}", report.findings);
-        forwards(&self.log).unwrap().map(Result::unwrap).collect()
+        assert!(report.is_intact(), "{:?}", report.findings);
+        records_from_start(&self.log).unwrap().map(Result::unwrap).collect()
     }
 }
 
@@ -62,15 +69,15 @@ fn lines(exchanges: std::ops::RangeInclusive<usize>) -> String {
     exchanges.flat_map(exchange).map(|line| format!("{line}\n")).collect()
 }
 
-fn messages(records: &[Recorded]) -> Vec<String> {
-    records.iter().filter_map(|record| record.header.message.clone()).collect()
+fn messages(records: &[LoggedRecord]) -> Vec<String> {
+    records.iter().filter_map(|record| record.header.message_id.clone()).collect()
 }
 
 fn expected(count: usize) -> Vec<String> {
     (1..=count).map(|n| format!("m{n}")).collect()
 }
 
-fn count(records: &[Recorded], kind: RecordKind) -> usize {
+fn count(records: &[LoggedRecord], kind: RecordKind) -> usize {
     kinds(records).iter().filter(|found| **found == kind).count()
 }
 
@@ -84,8 +91,8 @@ fn many_readers_of_a_growing_transcript_record_each_turn_once() {
         for _ in 0..6 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    match place.capture(EndOfInput::Open, CaptureLimits::HOOK) {
-                        Ok(_) | Err(plimsoll_store::StoreError::Busy { .. }) => {}
+                    match place.capture(EndOfInput::MoreMayFollow, CaptureLimits::HOOK) {
+                        Ok(_) | Err(plimsoll_store::StoreError::Locked { .. }) => {}
                         Err(error) => panic!("{error}"),
                     }
                 }
@@ -101,8 +108,11 @@ fn many_readers_of_a_growing_transcript_record_each_turn_once() {
     });
     let records = place.read_all();
     assert_eq!(messages(&records), expected(COUNT));
-    assert_eq!((count(&records, RecordKind::Prompt), count(&records, RecordKind::Late)), (COUNT, 0));
-    assert!(records.iter().filter_map(Recorded::turn).all(|turn| turn.is_success()), "with their results");
+    assert_eq!((count(&records, RecordKind::Prompt), count(&records, RecordKind::LateContent)), (COUNT, 0));
+    assert!(
+        records.iter().filter_map(LoggedRecord::turn).all(|turn| turn.is_success()),
+        "with their results"
+    );
 }
 
 #[test]
@@ -144,7 +154,7 @@ fn a_transcript_that_was_written_anew_brings_what_is_new_and_nothing_twice() {
     let records = place.read_all();
     assert_eq!(messages(&records), [expected(6), vec!["m7".to_owned()]].concat());
     assert_eq!(
-        count(&records, RecordKind::Late),
+        count(&records, RecordKind::LateContent),
         0,
         "results of recorded calls are no news: {:?}",
         kinds(&records)
@@ -158,9 +168,12 @@ fn a_transcript_that_was_written_anew_brings_what_is_new_and_nothing_twice() {
 fn two_sessions_of_one_project_have_each_their_own_log() {
     let place = Place::new();
     fs::write(&place.transcript, lines(1..=2)).unwrap();
-    let other = TurnLog::of(&Project::at(place.folder.path()), &SessionId::from(SECOND)).unwrap();
+    let other =
+        TurnLog::for_session(&Project::with_local_files(place.folder.path()), &SessionId::from(SECOND))
+            .unwrap();
     place.read_all();
-    let source = Source::main(&place.transcript);
-    capture(&other, &source, Setting::default, EndOfInput::Over, CaptureLimits::USER).unwrap();
-    assert_eq!(forwards(&other).unwrap().count(), forwards(&place.log).unwrap().count());
+    let source = TranscriptSource::for_session(&place.transcript);
+    capture_new_turns(&other, &source, TurnSetting::default, EndOfInput::Complete, CaptureLimits::USER)
+        .unwrap();
+    assert_eq!(records_from_start(&other).unwrap().count(), records_from_start(&place.log).unwrap().count());
 }

@@ -1,7 +1,7 @@
 //! How turns fail, in the real client's own words.
 
 use crate::turn_log::harness::{FIRST, ask, check, cost, model, outcomes, price, turns};
-use plimsoll_domain::log_line::MAIN;
+use plimsoll_domain::log_line::MAIN_STREAM;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_tests::installed;
 use serde_json::json;
@@ -27,20 +27,21 @@ fn arc_010_dbg_002_each_way_a_call_can_fail_is_told_apart() {
     ask(&world, FIRST, "Work.").arg("--settings").arg(OWN_HOOK).run().expect_success();
     let records = check(&world, FIRST);
     let expected = ["tool_error", "unknown_tool", "parse_error", "tool_denied", "hook_blocked", "ok", "ok"];
-    let words: Vec<_> = turns(&records, MAIN).iter().filter_map(|turn| turn.turn()?.failure_of()).collect();
+    let words: Vec<_> =
+        turns(&records, MAIN_STREAM).iter().filter_map(|turn| turn.turn()?.parsed_failure()).collect();
     assert_eq!(outcomes(&records), expected, "{words:#?}");
     assert_eq!(cost(&records), price(7), "usage is counted once");
 
-    let turns = turns(&records, MAIN);
+    let turns = turns(&records, MAIN_STREAM);
     let first = turns[0].turn().unwrap();
     assert_eq!(first.program().unwrap().lines().count(), 2, "{:?}", first.program());
     let went: Vec<bool> = first.tool_calls().iter().map(plimsoll_domain::turn::ToolCall::is_ok).collect();
     assert_eq!(went, [true, false], "in the order of the calls");
     assert_eq!(first.prints(), ["fine\ntrouble", "half"]);
-    let failure = first.failure_of().unwrap();
+    let failure = first.parsed_failure().unwrap();
     assert!(failure.message.contains("Exit code 3"), "{failure:?}");
     assert_eq!(failure.calls.len(), 2);
-    let blocked = turns[4].turn().unwrap().failure_of().unwrap();
+    let blocked = turns[4].turn().unwrap().parsed_failure().unwrap();
     assert!(blocked.message.contains("not on my watch"), "{blocked:?}");
     assert!(turns[4].turn().unwrap().prints().is_empty(), "a command that did not run printed nothing");
     let long = turns[5].turn().unwrap();
@@ -56,7 +57,7 @@ fn a_response_that_was_cut_or_declined_is_a_failure_of_the_model() {
         let world = installed(&model);
         ask(&world, FIRST, "Work.").run();
         let records = check(&world, FIRST);
-        assert_eq!(outcomes(&records)[0], reason, "{:#?}", turns(&records, MAIN));
+        assert_eq!(outcomes(&records)[0], reason, "{:#?}", turns(&records, MAIN_STREAM));
     }
 }
 
@@ -73,7 +74,7 @@ fn errors_of_the_api_are_failed_turns_that_cost_nothing() {
         world.set_env("DISABLE_AUTO_COMPACT", "1");
         ask(&world, FIRST, "Work.").run();
         let records = check(&world, FIRST);
-        assert_eq!(outcomes(&records), ["ok", reason], "{status}: {:#?}", turns(&records, MAIN));
+        assert_eq!(outcomes(&records), ["ok", reason], "{status}: {:#?}", turns(&records, MAIN_STREAM));
         assert_eq!(cost(&records), price(1));
     }
 }

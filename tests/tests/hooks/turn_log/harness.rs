@@ -1,8 +1,8 @@
 //! A project with our hooks, sessions in it, and the check that every log must stand.
 
 use plimsoll_domain::SessionId;
-use plimsoll_domain::log_line::{MAIN, RecordKind};
-use plimsoll_flows::turns::{Recorded, forwards};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
+use plimsoll_flows::turns::{LoggedRecord, records_from_start};
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::{Launch, World};
@@ -37,32 +37,34 @@ pub(crate) fn ask(world: &World, id: &str, prompt: &str) -> Launch {
 }
 
 pub(crate) fn project(world: &World) -> Project {
-    Project::at(&world.project())
+    Project::with_local_files(&world.project())
 }
 
 pub(crate) fn log(world: &World, id: &str) -> TurnLog {
-    TurnLog::of(&project(world), &SessionId::from(id)).expect("a plain id")
+    TurnLog::for_session(&project(world), &SessionId::from(id)).expect("a plain id")
 }
 
-pub(crate) fn records(world: &World, id: &str) -> Vec<Recorded> {
-    forwards(&log(world, id)).unwrap().map(Result::unwrap).collect()
+pub(crate) fn records(world: &World, id: &str) -> Vec<LoggedRecord> {
+    records_from_start(&log(world, id)).unwrap().map(Result::unwrap).collect()
 }
 
-pub(crate) fn turns<'a>(records: &'a [Recorded], stream: &str) -> Vec<&'a Recorded> {
-    records.iter().filter(|record| record.is_turn() && record.header.stream == stream).collect()
+pub(crate) fn turns<'a>(records: &'a [LoggedRecord], stream: &str) -> Vec<&'a LoggedRecord> {
+    records.iter().filter(|record| record.is_turn_record() && record.header.stream == stream).collect()
 }
 
-pub(crate) fn kinds(records: &[Recorded]) -> Vec<RecordKind> {
+pub(crate) fn kinds(records: &[LoggedRecord]) -> Vec<RecordKind> {
     records.iter().map(|record| record.header.kind).collect()
 }
 
 /// The words of the main stream's endings, one a turn.
-pub(crate) fn outcomes(records: &[Recorded]) -> Vec<&'static str> {
-    outcomes_of(records, MAIN)
+pub(crate) fn outcomes(records: &[LoggedRecord]) -> Vec<&'static str> {
+    outcomes_of(records, MAIN_STREAM)
 }
 
-pub(crate) fn outcomes_of(records: &[Recorded], stream: &str) -> Vec<&'static str> {
-    let word = |record: &&Recorded| record.header.reason.map_or("ok", plimsoll_domain::turn::Reason::word);
+pub(crate) fn outcomes_of(records: &[LoggedRecord], stream: &str) -> Vec<&'static str> {
+    let word = |record: &&LoggedRecord| {
+        record.header.failure_reason.map_or("ok", plimsoll_domain::turn::FailureReason::as_str)
+    };
     turns(records, stream).iter().map(word).collect()
 }
 
@@ -122,21 +124,21 @@ pub(crate) fn messages(path: &Path) -> Vec<Message> {
 
 /// What every log must stand: whole; each message of each transcript is one turn, in order, numbered without gaps,
 /// its blocks byte for byte the client's, its usage counted once.
-pub(crate) fn check(world: &World, id: &str) -> Vec<Recorded> {
+pub(crate) fn check(world: &World, id: &str) -> Vec<LoggedRecord> {
     let report = log(world, id).verify().unwrap();
-    assert!(report.is_whole(), "{:?}", report.findings);
+    assert!(report.is_intact(), "{:?}", report.findings);
     let records = records(world, id);
     let main = transcript(world, id);
-    for source in plimsoll_flows::turns::capture::Source::all(&main) {
+    for source in plimsoll_flows::turns::capture::TranscriptSource::all_of_session(&main) {
         let said = messages(&source.path);
-        let turns = turns(&records, &source.stream);
+        let turns = turns(&records, &source.stream_name);
         let of_turns: Vec<&str> =
-            turns.iter().map(|turn| turn.header.message.as_deref().unwrap_or_default()).collect();
+            turns.iter().map(|turn| turn.header.message_id.as_deref().unwrap_or_default()).collect();
         let of_file: Vec<&str> = said.iter().map(|message| message.id.as_str()).collect();
-        assert_eq!(of_turns, of_file, "one turn a message of {}: {:?}", source.stream, kinds(&records));
+        assert_eq!(of_turns, of_file, "one turn a message of {}: {:?}", source.stream_name, kinds(&records));
         for ((record, message), number) in turns.iter().zip(&said).zip(1..) {
             let turn = record.turn().unwrap_or_else(|| panic!("{:?}", record.body));
-            assert_eq!((turn.number(), record.header.number), (number, Some(number)));
+            assert_eq!((turn.number(), record.header.turn_number), (number, Some(number)));
             let blocks: Vec<&str> =
                 turn.raw_response().iter().map(plimsoll_domain::turn::Block::json).collect();
             assert_eq!(blocks, message.blocks, "byte for byte");
@@ -144,12 +146,12 @@ pub(crate) fn check(world: &World, id: &str) -> Vec<Recorded> {
         }
     }
     let streams: BTreeSet<&str> = records.iter().map(|record| record.header.stream.as_str()).collect();
-    assert!(streams.contains(MAIN), "{streams:?}");
+    assert!(streams.contains(MAIN_STREAM), "{streams:?}");
     records
 }
 
 /// What all turns together cost: sent, answered.
-pub(crate) fn cost(records: &[Recorded]) -> (u64, u64) {
+pub(crate) fn cost(records: &[LoggedRecord]) -> (u64, u64) {
     let tokens = records.iter().filter_map(|record| record.header.usage);
-    tokens.fold((0, 0), |(sent, output), tokens| (sent + tokens.sent(), output + tokens.output))
+    tokens.fold((0, 0), |(sent, output), tokens| (sent + tokens.total_input(), output + tokens.output))
 }

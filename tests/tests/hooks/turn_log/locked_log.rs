@@ -58,7 +58,7 @@ fn a_log_in_trouble_keeps_no_other_session_from_its_own() {
         let mut record = SessionRecord { session_id: SessionId::from(id), ..SessionRecord::default() };
         record.start.transcript_path = Some(path.display().to_string());
         record.end.ended_at = Some(Timestamp::from("2026-01-07T12:00:00Z"));
-        sessions::save(&project, &record, Durability::Lazy).unwrap();
+        sessions::save_session_record(&project, &record, Durability::Lazy).unwrap();
     }
     fs::create_dir_all(log(&world, FIRST).path()).unwrap();
     let synced = world.plimsoll(&["turns", "sync"]).run();

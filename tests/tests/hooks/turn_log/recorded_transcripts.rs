@@ -2,8 +2,8 @@
 
 use crate::turn_log::harness::{FIRST, messages};
 use plimsoll_domain::SessionId;
-use plimsoll_flows::turns::capture::{CaptureLimits, Setting, Source, capture};
-use plimsoll_flows::turns::{Recorded, forwards};
+use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnSetting, capture_new_turns};
+use plimsoll_flows::turns::{LoggedRecord, records_from_start};
 use plimsoll_policy::turns::EndOfInput;
 use plimsoll_store::{Project, TurnLog};
 use std::fs;
@@ -18,27 +18,32 @@ fn recordings() -> Vec<PathBuf> {
 }
 
 /// Records a transcript that grows in these steps.
-fn record(bytes: &[u8], is_main: bool, steps: impl Iterator<Item = usize>) -> Vec<Recorded> {
+fn record(bytes: &[u8], is_main: bool, steps: impl Iterator<Item = usize>) -> Vec<LoggedRecord> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("transcript.jsonl");
-    let source = if is_main { Source::main(&path) } else { Source::agent("a1", &path) };
-    let log = TurnLog::of(&Project::at(folder.path()), &SessionId::from(FIRST)).unwrap();
+    let source = if is_main {
+        TranscriptSource::for_session(&path)
+    } else {
+        TranscriptSource::for_subagent("a1", &path)
+    };
+    let log =
+        TurnLog::for_session(&Project::with_local_files(folder.path()), &SessionId::from(FIRST)).unwrap();
     let read = |upto: usize, closing| {
         fs::write(&path, &bytes[..upto]).unwrap();
-        capture(&log, &source, Setting::default, closing, CaptureLimits::USER).unwrap();
+        capture_new_turns(&log, &source, TurnSetting::default, closing, CaptureLimits::USER).unwrap();
     };
-    steps.for_each(|upto| read(upto, EndOfInput::Open));
-    read(bytes.len(), EndOfInput::Over);
+    steps.for_each(|upto| read(upto, EndOfInput::MoreMayFollow));
+    read(bytes.len(), EndOfInput::Complete);
     let report = log.verify().unwrap();
-    assert!(report.is_whole(), "{:?}", report.findings);
-    forwards(&log).unwrap().map(Result::unwrap).collect()
+    assert!(report.is_intact(), "{:?}", report.findings);
+    records_from_start(&log).unwrap().map(Result::unwrap).collect()
 }
 
 /// Everything but where reading stood.
-fn essence(records: &[Recorded]) -> Vec<String> {
-    let essence = |record: &Recorded| {
+fn essence(records: &[LoggedRecord]) -> Vec<String> {
+    let essence = |record: &LoggedRecord| {
         let header = &record.header;
-        format!("{:?} {:?} {:?} {:?}", header.kind, header.number, header.reason, record.body)
+        format!("{:?} {:?} {:?} {:?}", header.kind, header.turn_number, header.failure_reason, record.body)
     };
     records.iter().map(essence).collect()
 }
@@ -47,11 +52,11 @@ fn check(path: &Path) {
     let bytes = fs::read(path).unwrap();
     let is_main = !path.to_string_lossy().contains("sidechain");
     let at_once = record(&bytes, is_main, std::iter::empty());
-    let turns: Vec<&Recorded> = at_once.iter().filter(|record| record.is_turn()).collect();
+    let turns: Vec<&LoggedRecord> = at_once.iter().filter(|record| record.is_turn_record()).collect();
     let said = messages(path);
     assert_eq!(turns.len(), said.len(), "{}", path.display());
     for (turn, message) in turns.iter().zip(&said) {
-        assert_eq!(turn.header.message.as_deref(), Some(message.id.as_str()));
+        assert_eq!(turn.header.message_id.as_deref(), Some(message.id.as_str()));
         let turn = turn.turn().unwrap();
         let blocks: Vec<&str> = turn.raw_response().iter().map(plimsoll_domain::turn::Block::json).collect();
         assert_eq!(blocks, message.blocks);

@@ -3,7 +3,7 @@
 use crate::turn_log::harness::{
     FIRST, SECOND, ask, check, cost, kinds, log, model, outcomes, price, records, sync, transcript, turns,
 };
-use plimsoll_domain::log_line::{MAIN, RecordKind};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::installed;
@@ -27,7 +27,10 @@ fn a_session_that_a_person_stopped_in_a_tool_is_interrupted() {
     client.wait(TIMEOUT);
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["interrupted"], "{records:#?}");
-    assert!(turns(&records, MAIN)[0].turn().unwrap().prints().is_empty(), "the client's words are no output");
+    assert!(
+        turns(&records, MAIN_STREAM)[0].turn().unwrap().prints().is_empty(),
+        "the client's words are no output"
+    );
     assert_eq!(kinds(&records).last(), Some(&RecordKind::SessionEnd));
 }
 
@@ -48,7 +51,7 @@ fn a_session_that_a_person_stopped_in_the_middle_of_a_response_says_what_the_cli
     assert!(
         words == ["ok"] || words == ["ok", "interrupted"],
         "{words:?} {:#?}",
-        turns(&records, MAIN).last()
+        turns(&records, MAIN_STREAM).last()
     );
     assert_eq!(kinds(&records).last(), Some(&RecordKind::SessionEnd));
 }
@@ -60,8 +63,13 @@ fn a_stream_that_breaks_off_and_is_asked_for_again_is_one_turn() {
         let world = installed(&model);
         ask(&world, FIRST, "Work.").run();
         let records = check(&world, FIRST);
-        let last = turns(&records, MAIN).last().unwrap().turn().unwrap();
-        assert_eq!((last.is_success(), last.text().as_str()), (true, "Whole."), "{:?}", outcomes(&records));
+        let last = turns(&records, MAIN_STREAM).last().unwrap().turn().unwrap();
+        assert_eq!(
+            (last.is_success(), last.joined_text().as_str()),
+            (true, "Whole."),
+            "{:?}",
+            outcomes(&records)
+        );
     }
 }
 
@@ -92,7 +100,7 @@ fn killed() -> (World, PathBuf, ScriptedModel) {
 fn assert_whole(world: &World) {
     let records = check(world, FIRST);
     assert_eq!(outcomes(&records), ["ok", "abandoned"]);
-    let failure = turns(&records, MAIN)[1].turn().unwrap().failure_of().unwrap();
+    let failure = turns(&records, MAIN_STREAM)[1].turn().unwrap().parsed_failure().unwrap();
     assert!(failure.message.contains("Bash"), "{failure:?}");
     assert_eq!(sync(world), 0, "once");
 }
@@ -148,13 +156,13 @@ fn a_session_that_is_resumed_goes_on_in_its_own_log_and_a_fork_has_one_of_its_ow
         "{:?}",
         kinds(&records)
     );
-    assert_eq!(count(RecordKind::Late), 0, "{records:#?}");
+    assert_eq!(count(RecordKind::LateContent), 0, "{records:#?}");
 
     let before = fs::read(log(&world, FIRST).path()).unwrap();
     resume(&["--fork-session", "--session-id", SECOND]);
     assert_eq!(fs::read(log(&world, FIRST).path()).unwrap(), before, "the first is left alone");
     let forked = check(&world, SECOND);
-    let last = turns(&forked, MAIN).last().unwrap().turn().unwrap().text();
+    let last = turns(&forked, MAIN_STREAM).last().unwrap().turn().unwrap().joined_text();
     assert_eq!(last, "The fork's answer.", "{:?}", kinds(&forked));
 }
 
@@ -171,7 +179,7 @@ fn prompts_starts_and_ends_are_events_and_the_client_s_transcript_is_left_alone(
         "{seen:?}"
     );
     let prompt = records.iter().find_map(|record| match &record.body {
-        plimsoll_flows::turns::Body::Event(fields) if record.header.kind == RecordKind::Prompt => {
+        plimsoll_flows::turns::RecordBody::Event(fields) if record.header.kind == RecordKind::Prompt => {
             fields["text"].as_str()
         }
         _ => None,

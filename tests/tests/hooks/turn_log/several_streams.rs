@@ -3,7 +3,7 @@
 use crate::turn_log::harness::{
     FIRST, ask, check, cost, kinds, model, outcomes, outcomes_of, price, priced, transcript, turns,
 };
-use plimsoll_domain::log_line::{MAIN, RecordKind};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
 use plimsoll_testkit::scripted_model::{RequestKind, ScriptedModel, Step};
 use plimsoll_tests::installed;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn a_subagent_is_a_stream_of_its_own_linked_to_the_call_that_started_it() {
     ask(&world, FIRST, "Work.").run().expect_success();
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["ok", "ok"], "{records:#?}");
-    let call = &turns(&records, MAIN)[0].turn().unwrap().tool_calls()[0];
+    let call = &turns(&records, MAIN_STREAM)[0].turn().unwrap().tool_calls()[0];
     let agent = call.ext["agent_id"].as_str().expect("the call names its agent");
     assert_eq!(outcomes_of(&records, agent), ["ok", "ok"]);
     assert_eq!(cost(&records), price(4));
@@ -59,7 +59,7 @@ fn subagents_that_run_in_the_background_side_by_side_have_each_their_own_stream(
     let world = installed(&model);
     ask(&world, FIRST, "Work.").run().expect_success();
     let records = check(&world, FIRST);
-    let calls = turns(&records, MAIN)[0].turn().unwrap().tool_calls().to_vec();
+    let calls = turns(&records, MAIN_STREAM)[0].turn().unwrap().tool_calls().to_vec();
     assert_eq!(calls.len(), 2);
     for call in calls {
         let agent = call.ext["agent_id"].as_str().unwrap_or_else(|| panic!("{call:#?}"));
@@ -68,7 +68,7 @@ fn subagents_that_run_in_the_background_side_by_side_have_each_their_own_stream(
             turns(&records, agent).iter().all(|turn| turn.turn().unwrap().ext()["started_by"] == call.id())
         );
     }
-    assert!(!kinds(&records).contains(&RecordKind::Late), "{:?}", kinds(&records));
+    assert!(!kinds(&records).contains(&RecordKind::LateContent), "{:?}", kinds(&records));
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn the_turns_of_a_run_name_their_run_and_iteration() {
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let state = world.json(".claude/ralph-state.json");
     let mut iterations = Vec::new();
-    for log in plimsoll_store::TurnLog::all(&crate::turn_log::harness::project(&world)) {
+    for log in plimsoll_store::TurnLog::all_sessions(&crate::turn_log::harness::project(&world)) {
         let records = check(&world, log.session_id());
-        for turn in turns(&records, MAIN) {
+        for turn in turns(&records, MAIN_STREAM) {
             let ext = turn.turn().unwrap().ext();
             assert_eq!(ext["run_id"], state["run_id"]);
             iterations.push(ext["iteration"].as_u64().unwrap());
@@ -105,8 +105,8 @@ fn a_message_whose_first_tool_has_ended_before_its_last_has_come_is_one_turn() {
     ask(&world, FIRST, "Work.").run().expect_success();
     let records = check(&world, FIRST);
     assert_eq!(outcomes(&records), ["tool_error", "ok"], "{:?}", kinds(&records));
-    assert_eq!(turns(&records, MAIN)[0].turn().unwrap().tool_calls().len(), 3);
-    assert!(!kinds(&records).contains(&RecordKind::Late), "{records:#?}");
+    assert_eq!(turns(&records, MAIN_STREAM)[0].turn().unwrap().tool_calls().len(), 3);
+    assert!(!kinds(&records).contains(&RecordKind::LateContent), "{records:#?}");
     assert_eq!(cost(&records), price(2));
 }
 
@@ -142,7 +142,7 @@ fn a_compaction_is_an_event_between_turns() {
     assert_eq!(outcomes(&records), ["ok"; 3], "{:?}", kinds(&records));
     let seen: Vec<RecordKind> = kinds(&records)
         .into_iter()
-        .filter(|kind| matches!(kind, RecordKind::Turn | RecordKind::Compaction | RecordKind::Late))
+        .filter(|kind| matches!(kind, RecordKind::Turn | RecordKind::Compaction | RecordKind::LateContent))
         .collect();
     assert_eq!(seen, [RecordKind::Turn, RecordKind::Turn, RecordKind::Compaction, RecordKind::Turn]);
     assert!(transcript(&world, FIRST).exists());

@@ -36,11 +36,11 @@ fn batch(large: &LargeWorld, result: &str) -> Vec<String> {
 }
 
 fn log(large: &LargeWorld) -> TurnLog {
-    TurnLog::of(&large.project, &SESSION.into()).unwrap()
+    TurnLog::for_session(&large.project, &SESSION.into()).unwrap()
 }
 
 fn is_durable(large: &LargeWorld) -> bool {
-    log(large).head().unwrap().unsynced.is_none()
+    log(large).current_head().unwrap().unsynced.is_none()
 }
 
 #[test]
@@ -54,9 +54,9 @@ fn a_batch_waits_for_no_disk_and_the_end_of_a_turn_a_checkpoint_and_the_sessions
         ("plimsoll-session-end", "SessionEnd", json!({"reason": "other"})),
     ];
     for (number, (program, event, fields)) in later.into_iter().enumerate() {
-        let before = log(&large).head().unwrap().seq;
+        let before = log(&large).current_head().unwrap().sequence_number;
         assert_eq!(batch(&large, &format!("{number} {result}")), [""; 0], "before {event}");
-        assert_eq!(log(&large).head().unwrap().seq, before + 1, "the turn is in the log");
+        assert_eq!(log(&large).current_head().unwrap().sequence_number, before + 1, "the turn is in the log");
         assert!(!is_durable(&large));
         let waited = call(&large, program, event, fields);
         assert!(
@@ -74,13 +74,13 @@ fn turns_that_a_power_cut_has_taken_are_recorded_again_when_the_session_goes_on_
     for (session, source) in [(SESSION, "resume"), (next, "startup")] {
         let large = at_work();
         let log = log(&large);
-        let before = log.verify().unwrap().turns;
+        let before = log.verify().unwrap().turn_count;
         (1..=3).for_each(|number| drop(batch(&large, &format!("{number} {}", "result ".repeat(1_000)))));
         let head_file = log.path().with_extension("head");
         let mut head: Value = serde_json::from_slice(&fs::read(&head_file).unwrap()).unwrap();
         let durable = head["unsynced"]["from"].as_u64().unwrap() as usize;
         let bytes = fs::read(log.path()).unwrap();
-        assert_eq!(log.verify().unwrap().turns, before + 3);
+        assert_eq!(log.verify().unwrap().turn_count, before + 3);
 
         head["unsynced"]["boot"] = json!("another start");
         fs::write(&head_file, head.to_string()).unwrap();
@@ -97,8 +97,8 @@ fn turns_that_a_power_cut_has_taken_are_recorded_again_when_the_session_goes_on_
         let turns = if session == SESSION { before + 4 } else { before + 3 };
 
         let report = log.verify().unwrap();
-        assert!(report.is_whole() && report.turns == turns, "{source}: {report:?}");
-        let said = report.findings.iter().any(|finding| finding.what.contains("recorded again"));
+        assert!(report.is_intact() && report.turn_count == turns, "{source}: {report:?}");
+        let said = report.findings.iter().any(|finding| finding.description.contains("recorded again"));
         assert!(said, "{source}: {report:?}");
         let lines = fs::read_to_string(log.path()).unwrap();
         let messages: Vec<String> = lines

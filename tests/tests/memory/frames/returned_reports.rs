@@ -1,7 +1,7 @@
 //! What a child knows, and what of it comes back.
 
 use crate::frames::harness::{delegate, done, note, play, pop, push, registers};
-use plimsoll_flows::turns::Recorded;
+use plimsoll_flows::turns::LoggedRecord;
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::{Value, json};
@@ -160,12 +160,15 @@ fn streams_of_calls(project: &Path) -> BTreeMap<String, String> {
 }
 
 /// The turn log of the project's one session.
-fn turns(project: &Path) -> Vec<Recorded> {
-    let project = Project::at(project);
-    let session = &plimsoll_store::sessions::ids(&project)[0];
-    let log = TurnLog::of(&project, session).expect("a plain id");
-    let lines = log.forwards().expect("a log").map(|line| line.expect("a line"));
-    lines.filter_map(|line| plimsoll_flows::turns::recorded(&log, &line)).filter(Recorded::is_turn).collect()
+fn turns(project: &Path) -> Vec<LoggedRecord> {
+    let project = Project::with_local_files(project);
+    let session = &plimsoll_store::sessions::sessions_with_record(&project)[0];
+    let log = TurnLog::for_session(&project, session).expect("a plain id");
+    let lines = log.forward_lines().expect("a log").map(|line| line.expect("a line"));
+    lines
+        .filter_map(|line| plimsoll_flows::turns::decode_record(&log, &line))
+        .filter(LoggedRecord::is_turn_record)
+        .collect()
 }
 
 #[test]
@@ -184,7 +187,7 @@ fn each_turn_keeps_the_memory_of_its_close_and_a_chunk_lies_beside_the_log_once(
         ("calc", vec![note(&[("R7_STATUS", "in the child")]), pop("calc is done"), done()]),
     ]);
     let project = played.world.project();
-    let kept = |recorded: &Recorded| recorded.turn().map(|turn| turn.memory().clone()).expect("a turn");
+    let kept = |recorded: &LoggedRecord| recorded.turn().map(|turn| turn.memory().clone()).expect("a turn");
     let turns = turns(&project);
     let of =
         |is_main: bool| turns.iter().filter(move |turn| (turn.header.stream == "main") == is_main).map(kept);

@@ -72,7 +72,7 @@ fn what_is_written_between_two_entries_of_a_start_is_told_with_the_next_event() 
     stage.write(&["alloc", "spec", "old"]);
     for source in ["startup", "compact", "resume"] {
         let start = payload("SessionStart", json!({"source": source}));
-        let number = stage.memory().rev;
+        let number = stage.memory().revision;
         stage.write(&["write", "spec", &format!("before {source}")]);
         assert!(
             told(&stage, "plimsoll-memory", &["part-2"], &start).contains(&format!("before {source}")),

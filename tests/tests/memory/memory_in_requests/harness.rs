@@ -2,7 +2,7 @@
 
 use crate::frames::harness::registers;
 use crate::memory_in_requests::independent_reader::{Mind, plain};
-use plimsoll_domain::memory::{Memory, Op};
+use plimsoll_domain::memory::{Memory, MemoryOp};
 use plimsoll_store::{Project, memory};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::world::{Finished, Launch, World};
@@ -76,7 +76,7 @@ impl Stage {
     pub(crate) fn new(parts: &[(&str, Vec<Act>)]) -> Stage {
         let mut world = World::without_git();
         let watch = Arc::new(Mutex::new(Watch::default()));
-        let (project, command) = (Project::at(&world.project()), world.plimsoll(&["memory"]));
+        let (project, command) = (Project::with_local_files(&world.project()), world.plimsoll(&["memory"]));
         let model = ScriptedModel::start({
             let watch = Arc::clone(&watch);
             move |request| watch.lock().expect("no panic").take(&project, &command, request)
@@ -129,24 +129,29 @@ impl Stage {
     /// The size of every change between two revisions that a conversation did not make itself, and hears of: of the heap,
     /// of its frame's registers, and of a frame that has returned to it.
     pub(crate) fn foreign_to(&self, who: &str, from: u64, to: u64) -> Vec<usize> {
-        let history = memory::history(&Project::at(&self.world.project())).expect("a history");
+        let history =
+            memory::read_changes(&Project::with_local_files(&self.world.project())).expect("a history");
         let frame = if who.starts_with("main") { "" } else { who };
-        let is_own = |change: &&memory::Change| change.by == "mcp" && change.frame == frame;
+        let is_own = |change: &&memory::MemoryChange| change.author == "mcp" && change.frame == frame;
         let is_child = |name: &str| {
-            let pushes = |change: &memory::Change| matches!(&change.change, Op::PushFrame { name: it, .. } if it == name);
+            let pushes = |change: &memory::MemoryChange| matches!(&change.op, MemoryOp::PushFrame { name: it, .. } if it == name);
             history.iter().any(|change| change.frame == frame && pushes(change))
         };
-        let size = |change: &memory::Change| match &change.change {
-            Op::UpdateRegisters { values, .. } if change.frame == frame => {
+        let size = |change: &memory::MemoryChange| match &change.op {
+            MemoryOp::UpdateRegisters { values, .. } if change.frame == frame => {
                 Some(values.values().map(|text| text.chars().count()).sum())
             }
-            Op::HeapAlloc { content, .. } | Op::HeapWrite { content, .. } => Some(content.chars().count()),
-            Op::HeapFree { .. } => Some(0),
+            MemoryOp::HeapAlloc { content, .. } | MemoryOp::HeapWrite { content, .. } => {
+                Some(content.chars().count())
+            }
+            MemoryOp::HeapFree { .. } => Some(0),
             // R3, R6 and R7 of whoever had pushed it; R2 is empty then.
-            Op::PopFrame { .. } | Op::CloseFrame { .. } if is_child(&change.frame) => Some(60 + 600 + 300),
+            MemoryOp::PopFrame { .. } | MemoryOp::CloseFrame { .. } if is_child(&change.frame) => {
+                Some(60 + 600 + 300)
+            }
             _ => None,
         };
-        let is_pop = |change: &memory::Change| matches!(change.change, Op::PopFrame { .. });
+        let is_pop = |change: &memory::MemoryChange| matches!(change.op, MemoryOp::PopFrame { .. });
         let between = history.iter().filter(|change| (from + 1..=to).contains(&change.rev));
         between.filter(|change| is_pop(change) || !is_own(change)).filter_map(size).collect()
     }
@@ -157,16 +162,16 @@ impl Stage {
     }
 
     pub(crate) fn memory(&self) -> Memory {
-        memory::load(&Project::at(&self.world.project())).expect("a memory")
+        memory::load_memory(&Project::with_local_files(&self.world.project())).expect("a memory")
     }
 }
 
 impl Watch {
     fn take(&mut self, project: &Project, command: &Launch, request: &Request) -> Step {
         let who = who(request);
-        let now = memory::load(project).expect("a memory");
+        let now = memory::load_memory(project).expect("a memory");
         let depth = self.read(project, request, &who, &now);
-        self.last.insert(who.clone(), now.rev);
+        self.last.insert(who.clone(), now.revision);
         let told = json!(now).to_string();
         self.seen.push(Seen { who: who.clone(), request: request.clone(), memory: now, depth });
         let acts = self.parts.entry(who.clone()).or_default();
@@ -203,7 +208,7 @@ impl Watch {
         let since = self.last.get(who).copied().unwrap_or_default();
         // Between the last hook and this request another session may have written.
         let was_so = || {
-            (since..now.rev).any(|rev| {
+            (since..now.revision).any(|rev| {
                 let then = as_of(project, rev);
                 depth_of(&then, who).is_some_and(|depth| mind.errors(&then, depth).is_empty())
             })
@@ -213,7 +218,7 @@ impl Watch {
             self.errors.push(format!(
                 "request {} of {who} at r{}:\n  {}",
                 request.number,
-                now.rev,
+                now.revision,
                 errors.join("\n  ")
             ));
         }
@@ -222,10 +227,10 @@ impl Watch {
 }
 
 fn as_of(project: &Project, rev: u64) -> Memory {
-    let changes = memory::history(project).expect("a history");
-    let until: Vec<&Op> =
-        changes.iter().filter(|change| change.rev <= rev).map(|change| &change.change).collect();
-    Memory::fold(until)
+    let changes = memory::read_changes(project).expect("a history");
+    let until: Vec<&MemoryOp> =
+        changes.iter().filter(|change| change.rev <= rev).map(|change| &change.op).collect();
+    Memory::replay(until)
 }
 
 /// The frame of a conversation: a session's is the root.

@@ -179,7 +179,7 @@ impl Mind {
                 errors.push(format!(
                     "{} (r{}) is {:?}, and he reads {known:?}",
                     register.key(),
-                    slot.rev,
+                    slot.revision,
                     slot.text
                 ));
             }
@@ -193,8 +193,10 @@ impl Mind {
                     .push(format!("chunk {} (r{}) is {is:?}, and he reads {reads:?}", chunk.name, chunk.rev));
             }
         }
-        for (name, _) in
-            self.heap.iter().filter(|(name, (_, content))| content.is_some() && memory.chunk(name).is_none())
+        for (name, _) in self
+            .heap
+            .iter()
+            .filter(|(name, (_, content))| content.is_some() && memory.find_chunk(name).is_none())
         {
             errors.push(format!("chunk {name} is gone, and he takes it for live"));
         }

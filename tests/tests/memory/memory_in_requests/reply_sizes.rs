@@ -1,7 +1,7 @@
 //! The client shows a preview of what a hook says where it is too long: nothing of ours ever is.
 
 use crate::memory_in_requests::harness::{Act, FULL, Stage, alloc, delegate, done, look, note, pop, rewrite};
-use plimsoll_domain::memory::{HARD_LIMIT, Register};
+use plimsoll_domain::memory::{HARD_LIMIT_UTF16_UNITS, Register};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
 
@@ -13,7 +13,13 @@ fn wide(count: usize) -> String {
 /// Three chunks that fill the heap to its hard limit, but for a few units.
 fn fill(stage: &Stage, letter: &str) {
     for name in ["large-1", "large-2", "large-3"] {
-        stage.write(&["alloc", name, &letter.repeat(HARD_LIMIT / 3 - 5), "--description", &"d".repeat(80)]);
+        stage.write(&[
+            "alloc",
+            name,
+            &letter.repeat(HARD_LIMIT_UTF16_UNITS / 3 - 5),
+            "--description",
+            &"d".repeat(80),
+        ]);
     }
 }
 
@@ -37,9 +43,9 @@ fn a_full_heap_is_told_whole_at_the_start_after_a_compaction_and_when_a_session_
     )]);
     fill(&stage, "x");
     for register in Register::ALL {
-        stage.write(&["set", register.key(), &wide(register.limit())]);
+        stage.write(&["set", register.key(), &wide(register.max_chars())]);
     }
-    assert!(heap_units(&stage) > HARD_LIMIT - 100);
+    assert!(heap_units(&stage) > HARD_LIMIT_UTF16_UNITS - 100);
     let first = stage.play("Work.", &[]).result();
     assert_eq!(first["result"], "done");
     stage.write(&["write", "large-2", &"y".repeat(9_000 - 1_100)]);

@@ -46,7 +46,7 @@ impl Budget {
             let names: Vec<String> = seen.iter().map(|seen| seen.who.clone()).collect();
             for who in names {
                 let own: Vec<&&Seen> = seen.iter().filter(|seen| seen.who == who).collect();
-                let (from, to) = (own[0].memory.rev, own[own.len() - 1].memory.rev);
+                let (from, to) = (own[0].memory.revision, own[own.len() - 1].memory.revision);
                 accounts
                     .entry(who.clone())
                     .or_insert_with(|| Account::of(&own, &stage.foreign_to(&who, from, to)));
@@ -145,5 +145,5 @@ fn overview(memory: &Memory, depth: usize) -> usize {
 
 /// The most that the chunks come to.
 fn chunks(memory: &Memory) -> usize {
-    memory.heap.iter().map(|chunk| chunk.size() + LINE).sum()
+    memory.heap.iter().map(|chunk| chunk.char_count() + LINE).sum()
 }

@@ -62,9 +62,12 @@ fn an_issue_that_is_not_there_is_named() {
     let server = LinearServer::new();
     let world = world(&server);
     set_issue(&world, "ENG-999");
-    let note =
-        plimsoll_domain::linear::Note { run_id: "r1".into(), issue: "ENG-999".into(), ..Default::default() };
-    outbox::add(&project(&world), &note).expect("the outbox is writable");
+    let note = plimsoll_domain::linear::LinearNote {
+        run_id: "r1".into(),
+        issue_name: "ENG-999".into(),
+        ..Default::default()
+    };
+    outbox::append_note(&project(&world), &note).expect("the outbox is writable");
     let finished = sync(&world);
     assert_eq!(finished.code, Some(1));
     insta::assert_snapshot!(finished.stderr, @"
@@ -77,9 +80,12 @@ fn an_issue_that_is_not_there_is_named() {
 #[test]
 fn notes_for_an_issue_that_the_user_does_not_name_are_left() {
     let (server, world) = with(vec![]);
-    let note =
-        plimsoll_domain::linear::Note { run_id: "r2".into(), issue: "ENG-999".into(), ..Default::default() };
-    outbox::add(&project(&world), &note).expect("the outbox is writable");
+    let note = plimsoll_domain::linear::LinearNote {
+        run_id: "r2".into(),
+        issue_name: "ENG-999".into(),
+        ..Default::default()
+    };
+    outbox::append_note(&project(&world), &note).expect("the outbox is writable");
     let finished = sync(&world);
     insta::assert_snapshot!(finished.stderr, @"plimsoll: left: notes of run r2 are for ENG-999, and your settings name another issue (`linear.issue`)");
     assert_eq!((server.comments().len(), undelivered(&world)), (1, 1));
@@ -91,14 +97,14 @@ fn notes_for_an_issue_that_the_user_does_not_name_are_left() {
 fn a_record_that_names_another_comment_changes_none_but_our_own() {
     let (server, world) = with(vec![]);
     assert_eq!(sync(&world).code, Some(0));
-    let ours = outbox::comment(&project(&world), &"r1".into()).expect("a record");
+    let ours = outbox::load_comment(&project(&world), &"r1".into()).expect("a record");
     note(&world, "r2", 2, "a lie");
-    let forged = plimsoll_domain::linear::Comment { delivered: 0, ..ours.clone() };
+    let forged = plimsoll_domain::linear::LinearComment { delivered_note_count: 0, ..ours.clone() };
     outbox::save_comment(&project(&world), &"r2".into(), &forged).expect("the outbox is writable");
     let before = server.comments()[0].body.clone();
     sync(&world);
     assert!(server.comments().iter().any(|comment| comment.body == before), "{:#?}", server.comments());
-    assert_eq!(outbox::comment(&project(&world), &"r1".into()), Some(ours));
+    assert_eq!(outbox::load_comment(&project(&world), &"r1".into()), Some(ours));
 }
 
 #[test]
@@ -135,10 +141,12 @@ fn a_limit_is_honoured_until_its_moment() {
             ");
         }
         assert_eq!(server.asked().len(), 1, "before that time nobody is asked");
-        let wait = outbox::wait(&project(&world)).expect("it is remembered");
-        let moment = plimsoll_store::clock::parse(wait.until.as_str()).expect("a moment").timestamp_millis();
+        let wait = outbox::load_backoff(&project(&world)).expect("it is remembered");
+        let moment = plimsoll_store::clock::parse_rfc3339(wait.retry_at.as_str())
+            .expect("a moment")
+            .timestamp_millis();
         assert!((0..=1_000).contains(&(moment - i64::try_from(until).expect("it fits"))), "{wait:?}");
-        outbox::save_wait(&project(&world), None).expect("the hour is over");
+        outbox::save_backoff(&project(&world), None).expect("the hour is over");
         assert_eq!(sync(&world).code, Some(0));
         assert_told_once(&server, &world);
     }
@@ -177,7 +185,7 @@ fn a_trouble_that_lasts_is_told_and_noted_once() {
         assert!(error.ends_with("; 1 note not delivered yet"), "{finished:?}");
     }
     assert_eq!(told(&world).len(), 1);
-    assert_eq!(outbox::wait(&project(&world)).expect("it is remembered").failures, 2);
+    assert_eq!(outbox::load_backoff(&project(&world)).expect("it is remembered").failure_count, 2);
 }
 
 #[test]
@@ -247,7 +255,7 @@ fn a_comment_that_somebody_has_deleted_is_made_anew_with_all_its_notes() {
 fn what_is_known_of_the_comment_may_be_lost_and_it_is_still_one() {
     let (server, world) = with(vec![]);
     assert_eq!(sync(&world).code, Some(0));
-    let known = outbox::folder(&project(&world)).join("r1.comment.json");
+    let known = outbox::outbox_folder(&project(&world)).join("r1.comment.json");
     std::fs::remove_file(known).expect("it was there");
     note(&world, "r1", 2, "another one");
     assert_eq!(sync(&world).code, Some(0));

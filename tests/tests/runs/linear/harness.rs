@@ -25,24 +25,24 @@ pub(crate) fn set_issue(world: &World, issue: &str) {
 
 /// Notes of a run, as hooks leave them.
 pub(crate) fn note(world: &World, run_id: &str, iteration: u32, words: &str) {
-    let note = plimsoll_domain::linear::Note {
-        at: format!("2026-01-07T0{iteration}:45:00Z").into(),
+    let note = plimsoll_domain::linear::LinearNote {
+        recorded_at: format!("2026-01-07T0{iteration}:45:00Z").into(),
         run_id: run_id.into(),
-        task: "Dates".into(),
-        issue: ISSUE.into(),
-        iteration,
-        words: words.into(),
-        ..plimsoll_domain::linear::Note::default()
+        task_name: "Dates".into(),
+        issue_name: ISSUE.into(),
+        iteration_or_item_number: iteration,
+        text: words.into(),
+        ..plimsoll_domain::linear::LinearNote::default()
     };
-    outbox::add(&project(world), &note).expect("the outbox is writable");
+    outbox::append_note(&project(world), &note).expect("the outbox is writable");
 }
 
 pub(crate) fn project(world: &World) -> Project {
-    Project::at(&world.project()).with_runs_in(&world.runs())
+    Project::with_local_files(&world.project()).with_runs_folder(&world.runs())
 }
 
 pub(crate) fn undelivered(world: &World) -> usize {
-    outbox::all_undelivered(&project(world))
+    outbox::undelivered_note_count_of_all_runs(&project(world))
 }
 
 pub(crate) fn sync(world: &World) -> Finished {

@@ -152,7 +152,7 @@ fn one_that_hangs_is_ended_and_the_run_ends_as_it_would() {
         "[ \"$1\" = deliver ] || exec REAL \"$@\"; echo $$ >> \"$HOME/hung\"; trap '' TERM; sleep 600";
     let programs = in_its_place(&mut world, hangs);
     // What one that was ended left of a file; no process has this number.
-    let draft = outbox::folder(&project(&world)).join(".r.comment.json.4194304.0.plimsoll-draft");
+    let draft = outbox::outbox_folder(&project(&world)).join(".r.comment.json.4194304.0.plimsoll-draft");
     world.write(&draft, "{");
     let begun = Instant::now();
     let finished = run_two(&world, &programs);

@@ -127,7 +127,7 @@ fn without_an_issue_nothing_is_noted_and_nobody_is_asked() {
     let finished = run(&world, &[CHECKPOINTS, FINISHES, PROMISES]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(server.asked().is_empty());
-    assert!(!plimsoll_store::disk::exists(&outbox::folder(&project(&world))));
+    assert!(!plimsoll_store::disk::exists(&outbox::outbox_folder(&project(&world))));
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod otel_program;
 mod workers;
 
 use plimsoll_domain::{RunId, SessionId};
-use plimsoll_policy::telemetry::trace::{self, Trace};
+use plimsoll_policy::telemetry::trace::{self, TraceContext};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::story::Turn;
@@ -131,7 +131,7 @@ fn a_run_is_one_tree_of_spans_with_the_sessions_below_its_iterations() {
     let spans = wait_for_end(&world, &collector);
     let run_id = run_id(&world);
     let root = named(&spans, "plimsoll run")[0];
-    assert_eq!((root.id.clone(), root.parent.as_str()), (trace::run(&run_id), ""));
+    assert_eq!((root.id.clone(), root.parent.as_str()), (trace::run_span_id(&run_id), ""));
     assert_eq!(root.attributes["plimsoll.exit_code"], 0);
     assert_eq!(root.attributes["plimsoll.items_done"], 2);
     for (key, value) in [
@@ -148,9 +148,12 @@ fn a_run_is_one_tree_of_spans_with_the_sessions_below_its_iterations() {
     assert_eq!(items, ["Item one", "Item three"]);
     for (iteration, file) in iterations.iter().zip(["Item-one.txt", "Item-three.txt"]) {
         let session = SessionId::from(iteration.attributes["session.id"].as_str().expect("a session"));
-        assert_eq!((iteration.id.clone(), &iteration.parent), (trace::session(&run_id, &session), &root.id));
+        assert_eq!(
+            (iteration.id.clone(), &iteration.parent),
+            (trace::session_span_id(&run_id, &session), &root.id)
+        );
         // What the client's own spans are below.
-        assert_eq!(world.read(file).trim(), Trace::of(&run_id, None).header(&iteration.id));
+        assert_eq!(world.read(file).trim(), TraceContext::for_run(&run_id, None).traceparent(&iteration.id));
         let gate =
             spans.iter().find(|span| span.name == "gate" && span.parent == iteration.id).expect("a gate");
         let verify =
@@ -163,7 +166,10 @@ fn a_run_is_one_tree_of_spans_with_the_sessions_below_its_iterations() {
             );
         }
     }
-    assert!(spans.iter().all(|span| span.trace == Trace::of(&run_id, None).id && !span.failed), "{spans:#?}");
+    assert!(
+        spans.iter().all(|span| span.trace == TraceContext::for_run(&run_id, None).trace_id && !span.failed),
+        "{spans:#?}"
+    );
     let heads = collector.seen().heads.clone();
     assert!(heads.iter().all(|head| head.contains("x-key: sesame open\r\n")), "{heads:?}");
     let journal = world.read(".claude/plimsoll/journal.jsonl");
@@ -197,7 +203,7 @@ fn the_journal_arrives_as_logs_once_and_in_the_runs_trace() {
         assert_eq!(count(name), expected, "{name}: {told:?}");
     }
     assert!(count("reading") > 0, "{told:?}");
-    let trace = Trace::of(&run_id(&world), None).id;
+    let trace = TraceContext::for_run(&run_id(&world), None).trace_id;
     for (resource, log) in &collector.seen().logs {
         assert_eq!((hex(&log.trace_id), &resource["plimsoll.run_name"]), (trace.clone(), &json!("Dates")));
         assert!(log.time_unix_nano > 0 && log.body.as_ref().is_some_and(|body| plain(body) != ""), "{log:?}");

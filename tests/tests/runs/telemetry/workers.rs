@@ -1,7 +1,7 @@
 //! Several workers: each item's run is below the item's span, and its sessions carry the labels of both runs.
 
 use super::{named, run_id, set_telemetry, wait_for_end};
-use plimsoll_policy::telemetry::trace::{self, Trace};
+use plimsoll_policy::telemetry::trace::{self, TraceContext};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::collector::{Collector, Manner};
@@ -49,26 +49,26 @@ fn each_items_run_hangs_below_the_item_and_what_is_merged_is_a_span() {
         let spans = super::spans(&collector);
         let is_below =
             |item: &String| spans.iter().any(|span| span.name == "plimsoll run" && span.parent == *item);
-        spans.iter().any(|span| span.id == trace::run(&run_id))
-            && (1..=2).map(|number| trace::item(&run_id, number, 1)).all(|item| is_below(&item))
+        spans.iter().any(|span| span.id == trace::run_span_id(&run_id))
+            && (1..=2).map(|number| trace::item_span_id(&run_id, number, 1)).all(|item| is_below(&item))
     };
     world.wait_until(all_told, "the spans of the whole run and of each item's");
     let spans = wait_for_end(&world, &collector);
     let ids: BTreeSet<&str> = spans.iter().map(|span| span.id.as_str()).collect();
     assert_eq!(ids.len(), spans.len());
-    let trace = Trace::of(&run_id, None);
-    assert!(spans.iter().all(|span| span.trace == trace.id), "one trace: {spans:#?}");
+    let trace = TraceContext::for_run(&run_id, None);
+    assert!(spans.iter().all(|span| span.trace == trace.trace_id), "one trace: {spans:#?}");
     let items = named(&spans, "item");
     assert_eq!(items.len(), 2, "{spans:#?}");
-    assert!(items.iter().all(|item| item.parent == trace::run(&run_id)));
+    assert!(items.iter().all(|item| item.parent == trace::run_span_id(&run_id)));
     let merged: Vec<_> = named(&spans, "merge");
     assert!(!merged.is_empty() && merged.iter().all(|merge| !merge.failed), "{merged:#?}");
     for ((parent, labels), number) in noted.iter().zip(1..) {
-        let item = trace::item(&run_id, number, 1);
+        let item = trace::item_span_id(&run_id, number, 1);
         let run = spans.iter().find(|span| span.name == "plimsoll run" && span.parent == item);
         let run = run.unwrap_or_else(|| panic!("no run below item {number}: {spans:#?}"));
         let iteration = spans.iter().find(|span| span.name == "iteration" && span.parent == run.id);
-        assert_eq!(*parent, trace.header(&iteration.expect("its session").id));
+        assert_eq!(*parent, trace.traceparent(&iteration.expect("its session").id));
         let own = run.attributes["plimsoll.run_id"].as_str().expect("its id");
         for label in [
             format!("plimsoll.parent_run_id={run_id}"),
@@ -95,6 +95,9 @@ fn labels_are_there_without_an_exporter_too() {
         assert_eq!(labels[..2], ["team=night", parent_run.as_str()]);
         assert!(labels.contains(&format!("plimsoll.item=Item%20{number}").as_str()), "{labels:?}");
         // A trace of its own: there is no span for it to be below.
-        assert!(parent.len() == 55 && !parent.contains(&Trace::of(&run_id, None).id), "{parent}");
+        assert!(
+            parent.len() == 55 && !parent.contains(&TraceContext::for_run(&run_id, None).trace_id),
+            "{parent}"
+        );
     }
 }

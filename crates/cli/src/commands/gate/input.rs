@@ -1,60 +1,63 @@
-//! What `plimsoll gate` reads: the client's result, which comes when the session ends, or a hook's event.
+//! Standard input of `plimsoll gate`: the client's result, which arrives when the session ends, or a hook's event.
 
 use plimsoll_domain::SessionRecord;
-use plimsoll_policy::gate_input_wait::{Elapsed, Stage, gives_up, stage};
+use plimsoll_policy::gate_input_wait::{ElapsedTimes, SessionStage, reason_to_stop_reading, session_stage};
 use plimsoll_store::ledger;
 use plimsoll_store::{Project, disk, sessions, state_file};
-use plimsoll_terminal::console::say_error;
-use plimsoll_terminal::standard_input::{Piece, Pieces};
+use plimsoll_terminal::console::print_error;
+use plimsoll_terminal::standard_input::{ReadStep, StandardInputReader};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often the state is looked at: two small files.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often the state is read while waiting. It is only two small files.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Reads standard input to its end while the run's own session is unfinished; see [`plimsoll_policy::gate_input_wait`].
-pub(super) fn document(project: &Project) -> Option<Vec<u8>> {
-    let mut pieces = Pieces::open()?;
+pub(super) fn read_document(project: &Project) -> Option<Vec<u8>> {
+    let mut pieces = StandardInputReader::open_unless_terminal()?;
     let started = Instant::now();
-    let (mut heard, mut ended) = (started, None);
+    let (mut last_input_at, mut ended_at) = (started, None);
     loop {
-        match pieces.read_on(LOOK) {
-            Piece::End => return pieces.document(),
-            Piece::Some => {
-                heard = Instant::now();
+        match pieces.read_available(POLL_INTERVAL) {
+            ReadStep::End => return pieces.into_document(),
+            ReadStep::BytesRead => {
+                last_input_at = Instant::now();
                 continue;
             }
-            Piece::Nothing => {}
+            ReadStep::NothingYet => {}
         }
-        let (stage, sign) = look(project);
-        // The end of a session that was at work is the beginning of the last wait.
-        ended = (stage == Stage::Ended).then(|| ended.unwrap_or_else(Instant::now));
-        let quiet = heard.elapsed();
-        let elapsed = Elapsed {
-            reading: started.elapsed(),
-            quiet,
-            ended: ended.map_or(Duration::ZERO, |ended: Instant| ended.elapsed().min(quiet)),
-            sign: sign.map_or(quiet, |sign| sign.min(quiet)),
+        let (stage, last_activity_age) = read_session_stage(project);
+        // The last wait begins when a session that was running ends.
+        ended_at = (stage == SessionStage::Ended).then(|| ended_at.unwrap_or_else(Instant::now));
+        let input_silence = last_input_at.elapsed();
+        let elapsed = ElapsedTimes {
+            since_start: started.elapsed(),
+            since_input: input_silence,
+            ended_at: ended_at.map_or(Duration::ZERO, |ended: Instant| ended.elapsed().min(input_silence)),
+            age: last_activity_age.map_or(input_silence, |sign| sign.min(input_silence)),
         };
-        if let Some(why) = gives_up(stage, pieces.has_any(), elapsed) {
-            if let Some(words) = why.words() {
-                say_error(&words);
+        if let Some(reason) = reason_to_stop_reading(stage, pieces.has_bytes(), elapsed) {
+            if let Some(message) = reason.stderr_message() {
+                print_error(&message);
             }
-            return pieces.document();
+            return pieces.into_document();
         }
     }
 }
 
-/// What the run's session does, and how long ago it showed a sign of life.
-fn look(project: &Project) -> (Stage, Option<Duration>) {
-    let run_id = ledger::run_of_environment();
-    let run = state_file::load(project, run_id.as_ref()).ok().flatten();
-    let id = run.as_ref().and_then(|run| run.session_id.clone());
-    let record = id.map_or_else(SessionRecord::default, |id| sessions::load(project, &id));
+/// Returns the stage of the run's session, and how long ago its record or transcript last changed.
+fn read_session_stage(project: &Project) -> (SessionStage, Option<Duration>) {
+    let run_id = ledger::run_id_from_environment();
+    let state = state_file::load_state(project, run_id.as_ref()).ok().flatten();
+    let session_id = state.as_ref().and_then(|state| state.session_id.clone());
+    let record = session_id.map_or_else(SessionRecord::default, |session_id| {
+        sessions::load_session_record(project, &session_id)
+    });
     let files = [
-        project.session(&record.session_id),
+        project.session_record_path(&record.session_id),
         record.start.transcript_path.as_ref().map(|path| Path::new(path).to_owned()),
     ];
-    let sign = files.into_iter().flatten().filter_map(|file| disk::age(&file)).min();
-    (stage(run.as_ref(), &record), sign)
+    let last_activity_age =
+        files.into_iter().flatten().filter_map(|file| disk::time_since_modified(&file)).min();
+    (session_stage(state.as_ref(), &record), last_activity_age)
 }

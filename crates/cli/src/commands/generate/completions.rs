@@ -1,4 +1,4 @@
-//! `plimsoll generate completions`: what a shell needs to complete our command lines, made from their very definitions.
+//! `plimsoll generate completions`: the completion script for a shell, generated from the definition of the command line.
 
 use clap::{Args, Command, CommandFactory};
 use clap_complete::{Shell, generate};
@@ -20,15 +20,16 @@ Examples:
   eval \"$(plimsoll generate completions zsh)\"     in ~/.zshrc, after compinit
   plimsoll generate completions fish | source     in ~/.config/fish/config.fish";
 
-/// Prints the script.
-pub(super) fn completions(arguments: &CompletionsArguments) -> ExitCode {
-    let whole = crate::commands::Command::command();
-    // The library also completes hidden commands.
-    let shown = whole.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-    let mut line = Command::new("plimsoll").version(env!("CARGO_PKG_VERSION")).propagate_version(true);
-    line = line.subcommands(shown);
+/// Prints the completion script for the given shell, without hidden commands.
+pub(super) fn print_completions(arguments: &CompletionsArguments) -> ExitCode {
+    let definition = crate::commands::CommandLine::command();
+    // clap_complete would also complete hidden commands.
+    let visible_subcommands = definition.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    let mut visible_definition =
+        Command::new("plimsoll").version(env!("CARGO_PKG_VERSION")).propagate_version(true);
+    visible_definition = visible_definition.subcommands(visible_subcommands);
     let mut script = Vec::new();
-    generate(arguments.shell, &mut line, "plimsoll", &mut script);
-    plimsoll_terminal::console::say(String::from_utf8_lossy(&script).trim_end());
+    generate(arguments.shell, &mut visible_definition, "plimsoll", &mut script);
+    plimsoll_terminal::console::print_text(String::from_utf8_lossy(&script).trim_end());
     ExitCode::SUCCESS
 }

@@ -7,7 +7,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_terminal::console::{fail, fail_with, say};
+use plimsoll_terminal::console::{fail, fail_with, print_text};
 use std::process::ExitCode;
 
 /// Which page.
@@ -29,22 +29,22 @@ Examples:
   plimsoll generate man run | man -l -
   plimsoll generate man turns list > plimsoll-turns-list.1";
 
-/// Prints a page, or the names of all; exit code 2 where there is no such command.
-pub(super) fn man(arguments: &ManArguments) -> ExitCode {
-    let pages = pages();
+/// Prints a page, or the names of all pages. Returns exit code 2 if there is no such command.
+pub(super) fn print_man_page(arguments: &ManArguments) -> ExitCode {
+    let commands = commands_with_pages();
     if arguments.list {
-        pages.iter().for_each(|page| say(name_of(page)));
+        commands.iter().for_each(|command| print_text(page_name(command)));
         return ExitCode::SUCCESS;
     }
-    let wanted = arguments.words.join("-");
-    let is_wanted = |page: &&Command| {
-        let name = name_of(page);
-        name == wanted
-            || name.strip_prefix("plimsoll").map(|rest| rest.trim_start_matches('-')) == Some(&wanted)
+    let wanted_name = arguments.words.join("-");
+    let is_wanted = |command: &&Command| {
+        let name = page_name(command);
+        name == wanted_name
+            || name.strip_prefix("plimsoll").map(|rest| rest.trim_start_matches('-')) == Some(&wanted_name)
     };
-    match pages.iter().find(is_wanted).map(page) {
+    match commands.iter().find(is_wanted).map(render_page) {
         Some(Ok(text)) => {
-            say(text.trim_end());
+            print_text(text.trim_end());
             ExitCode::SUCCESS
         }
         Some(Err(error)) => fail(error),
@@ -58,73 +58,74 @@ pub(super) fn man(arguments: &ManArguments) -> ExitCode {
     }
 }
 
-/// Every command that has a page, the program itself first.
-fn pages() -> Vec<Command> {
-    let mut program = crate::commands::Command::command().disable_help_subcommand(true);
+/// Returns every command that has a page, the program itself first.
+fn commands_with_pages() -> Vec<Command> {
+    let mut program = crate::commands::CommandLine::command().disable_help_subcommand(true);
     program.build();
-    let mut found = Vec::new();
-    collect(&program, &mut found);
-    found
+    let mut commands = Vec::new();
+    collect_visible_commands(&program, &mut commands);
+    commands
 }
 
-fn collect(command: &Command, found: &mut Vec<Command>) {
-    found.push(command.clone());
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-        collect(below, found);
+fn collect_visible_commands(command: &Command, commands: &mut Vec<Command>) {
+    commands.push(command.clone());
+    for subcommand in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        collect_visible_commands(subcommand, commands);
     }
 }
 
-/// `plimsoll-turns-list`.
-fn name_of(command: &Command) -> &str {
+/// Returns the name of a command's page, such as `plimsoll-turns-list`.
+fn page_name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-/// One page. The synopsis and what is below the options are our own: the library forgets the `--` of the one and
-/// the lines of the other.
-fn page(command: &Command) -> std::io::Result<String> {
+/// Renders a manual page. Synopsis and after-help are rendered here, because clap_mangen loses the `--` of the synopsis and the line
+/// breaks of the after-help.
+fn render_page(command: &Command) -> std::io::Result<String> {
     let source = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
-    let man = Man::new(command.clone()).source(source).manual("Plimsoll");
+    let renderer = Man::new(command.clone()).source(source).manual("Plimsoll");
     let mut text = Vec::new();
-    man.render_title(&mut text)?;
-    man.render_name_section(&mut text)?;
-    synopsis(command).to_writer(&mut text)?;
-    man.render_description_section(&mut text)?;
-    man.render_options_section(&mut text)?;
+    renderer.render_title(&mut text)?;
+    renderer.render_name_section(&mut text)?;
+    render_synopsis(command).to_writer(&mut text)?;
+    renderer.render_description_section(&mut text)?;
+    renderer.render_options_section(&mut text)?;
     if command.has_subcommands() {
-        man.render_subcommands_section(&mut text)?;
+        renderer.render_subcommands_section(&mut text)?;
     }
-    let below = command.get_after_long_help().or_else(|| command.get_after_help());
-    below_the_options(&below.map(ToString::to_string).unwrap_or_default()).to_writer(&mut text)?;
+    let after_help = command.get_after_long_help().or_else(|| command.get_after_help());
+    render_after_help(&after_help.map(ToString::to_string).unwrap_or_default()).to_writer(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn synopsis(command: &Command) -> Roff {
+fn render_synopsis(command: &Command) -> Roff {
     let usage = command.clone().render_usage().to_string();
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let mut section = Roff::new();
     section.control("SH", ["SYNOPSIS"]);
-    for (number, form) in usage.trim_start_matches("Usage:").lines().map(str::trim).enumerate() {
+    for (number, usage_line) in usage.trim_start_matches("Usage:").lines().map(str::trim).enumerate() {
         if number > 0 {
             section.control("br", []);
         }
-        match form.strip_prefix(name) {
+        match usage_line.strip_prefix(name) {
             Some(rest) => section.text([bold(name), roman(rest)]),
-            None => section.text([roman(form)]),
+            None => section.text([roman(usage_line)]),
         };
     }
     section
 }
 
-/// A short line with a colon at its end is a heading; what is indented stays as it is; the rest is text.
-fn below_the_options(help: &str) -> Roff {
+/// Renders the text below the options: a short line that ends with a colon becomes a heading, indented lines keep their line breaks,
+/// other lines become paragraphs.
+fn render_after_help(help: &str) -> Roff {
     let mut sections = Roff::new();
-    let (mut has_heading, mut as_it_stands) = (false, false);
+    let (mut has_heading, mut is_preformatted) = (false, false);
     for line in help.lines() {
-        let indented = line.starts_with(' ');
-        if as_it_stands && !indented {
+        let is_indented = line.starts_with(' ');
+        if is_preformatted && !is_indented {
             sections.control("fi", []);
         }
-        let heading = line.strip_suffix(':').filter(|words| !indented && words.split(' ').count() <= 2);
+        let heading = line.strip_suffix(':').filter(|words| !is_indented && words.split(' ').count() <= 2);
         if let Some(heading) = heading {
             sections.control("SH", [heading.to_uppercase().as_str()]);
             has_heading = true;
@@ -133,16 +134,16 @@ fn below_the_options(help: &str) -> Roff {
                 sections.control("SH", ["NOTES"]);
                 has_heading = true;
             }
-            if indented && !as_it_stands {
+            if is_indented && !is_preformatted {
                 sections.control("nf", []);
-            } else if !indented {
+            } else if !is_indented {
                 sections.control("PP", []);
             }
             sections.text([roman(line.strip_prefix("  ").unwrap_or(line))]);
         }
-        as_it_stands = indented;
+        is_preformatted = is_indented;
     }
-    if as_it_stands {
+    if is_preformatted {
         sections.control("fi", []);
     }
     sections

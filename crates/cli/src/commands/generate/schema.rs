@@ -1,6 +1,6 @@
-//! `plimsoll generate schema`: what may stand in the settings, for editors and for people.
+//! `plimsoll generate schema`: the JSON schema of the settings files, for editors and for people.
 
-use plimsoll_terminal::console::say;
+use plimsoll_terminal::console::print_text;
 use std::process::ExitCode;
 
 const SCHEMA: &str = include_str!("../../../../../hooks-config/plimsoll.schema.json");
@@ -10,8 +10,7 @@ Examples:
   plimsoll generate schema > plimsoll.schema.json
     lets an editor check .claude/plimsoll.json";
 
-/// Prints it.
-pub(super) fn schema() -> ExitCode {
-    say(SCHEMA.trim_end());
+pub(super) fn print_schema() -> ExitCode {
+    print_text(SCHEMA.trim_end());
     ExitCode::SUCCESS
 }

@@ -1,16 +1,16 @@
-//! For whom `init` sets up the hooks: as the options say, else as the user says on a terminal, else for the user.
+//! The choice of what `init` sets up: from the options, else from a question on the terminal, else the user's own settings.
 
 use super::InitArguments;
-use plimsoll_flows::install::Scope;
+use plimsoll_flows::install::InstallScope;
 use plimsoll_terminal::console;
 use std::io::IsTerminal as _;
 
-/// What is set up.
+/// What `init` sets up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Choice {
-    /// Hooks, in such a settings file.
-    Hooks(Scope),
-    /// Preferences and ignore rules for everybody, without hooks.
+pub(super) enum SetupChoice {
+    /// Hooks in the settings file of this scope.
+    Hooks(InstallScope),
+    /// Preferences and ignore rules for the team, without hooks.
     TeamFiles,
 }
 
@@ -18,33 +18,33 @@ const QUESTION: &str = "\
 Set up Plimsoll
   1  for you, in every project      hooks and status line in ~/.claude/settings.json
   2  for you, in this project       hooks and status line in .claude/settings.local.json";
-const TEAM: &str =
+const TEAM_OPTION: &str =
     "  3  for everybody in this project  preferences and ignore rules to commit; hooks stay each user's own";
 
-pub(super) fn choose(named: Option<Scope>, arguments: &InitArguments) -> Choice {
-    match named {
-        Some(Scope::Project) if !arguments.entries => Choice::TeamFiles,
-        Some(scope) => Choice::Hooks(scope),
+pub(super) fn choose_setup(selected_scope: Option<InstallScope>, arguments: &InitArguments) -> SetupChoice {
+    match selected_scope {
+        Some(InstallScope::Project) if !arguments.entries => SetupChoice::TeamFiles,
+        Some(scope) => SetupChoice::Hooks(scope),
         None if console::is_terminal() && std::io::stdin().is_terminal() => {
-            ask(!arguments.memory && !arguments.wrap)
+            prompt_for_setup(!arguments.memory && !arguments.wrap)
         }
-        None => Choice::Hooks(Scope::User),
+        None => SetupChoice::Hooks(InstallScope::User),
     }
 }
 
-/// Asks until there is an answer; Enter alone, and the end of the input, take the first.
-fn ask(with_team: bool) -> Choice {
-    console::say(QUESTION);
-    if with_team {
-        console::say(TEAM);
+/// Asks until the answer is valid. Enter alone and the end of the input choose the first option.
+fn prompt_for_setup(offers_team_files: bool) -> SetupChoice {
+    console::print_text(QUESTION);
+    if offers_team_files {
+        console::print_text(TEAM_OPTION);
     }
-    let numbers = if with_team { "1, 2 or 3" } else { "1 or 2" };
+    let numbers = if offers_team_files { "1, 2 or 3" } else { "1 or 2" };
     loop {
-        console::ask(format!("Choose {numbers} [1]: "));
-        match console::answer().as_deref() {
-            None | Some("" | "1") => return Choice::Hooks(Scope::User),
-            Some("2") => return Choice::Hooks(Scope::Local),
-            Some("3") if with_team => return Choice::TeamFiles,
+        console::print_question(format!("Choose {numbers} [1]: "));
+        match console::read_answer_line().as_deref() {
+            None | Some("" | "1") => return SetupChoice::Hooks(InstallScope::User),
+            Some("2") => return SetupChoice::Hooks(InstallScope::Local),
+            Some("3") if offers_team_files => return SetupChoice::TeamFiles,
             Some(_) => {}
         }
     }

@@ -1,53 +1,60 @@
-//! `plimsoll log --check COMMIT`: what was proved of a commit.
+//! `plimsoll log --check COMMIT`: prints which checks passed on a commit's tree.
 
-use plimsoll_domain::receipt::{Receipt, ReceiptItem, run_in_message};
-use plimsoll_domain::text::{counted, one_line};
+use plimsoll_domain::receipt::{ReceiptItem, VerificationReceipt, parse_run_id_from_commit_message};
+use plimsoll_domain::text::{count_with_noun, to_single_line};
 use plimsoll_launcher::git;
 use plimsoll_store::{Project, TurnLog, receipts};
-use plimsoll_terminal::console::{fail, say};
+use plimsoll_terminal::console::{fail, print_text};
 use std::process::ExitCode;
 
-/// Prints which checks passed on the tree of a commit: exit code 0, or 1 if no run of this user's checked it.
-pub(super) fn check(project: &Project, revision: &str) -> ExitCode {
+/// Prints which checks passed on the tree of a commit. Returns exit code 1 if no run of this user checked it.
+pub(super) fn print_commit_receipt(project: &Project, revision: &str) -> ExitCode {
     let root = project.root();
-    let Some(commit) = git::resolve(root, revision) else {
-        return fail(format!("there is no commit `{}` here", one_line(revision)));
+    let Some(commit) = git::resolve_user_revision(root, revision) else {
+        return fail(format!("there is no commit `{}` here", to_single_line(revision)));
     };
-    let Some(tree) = git::tree(root, &commit) else {
+    let Some(tree) = git::tree_of_commit(root, &commit) else {
         return fail(format!("git does not have the tree of {commit}"));
     };
-    let found = receipts::of_tree(project, &tree);
-    let Some(receipt) = found.last() else {
-        let named = run_in_message(&git::message(root, &commit)).map(one_line);
-        let named = named.map_or(String::new(), |run| {
+    let tree_receipts = receipts::receipts_for_tree(project, &tree);
+    let Some(receipt) = tree_receipts.last() else {
+        let run_in_commit_message =
+            parse_run_id_from_commit_message(&git::commit_message(root, &commit)).map(to_single_line);
+        let hint = run_in_commit_message.map_or(String::new(), |run| {
             format!("\nhint: its message names the run {run}: check it on the computer of that run")
         });
-        return fail(format!("no run of yours has checked the tree of {commit}{named}"));
+        return fail(format!("no run of yours has checked the tree of {commit}{hint}"));
     };
-    say(format!("commit {commit}\ntree   {tree}"));
-    let checks = match receipt.commands.len() {
+    print_text(format!("commit {commit}\ntree   {tree}"));
+    let verify_text = match receipt.commands.len() {
         0 => "no verify command was given".to_owned(),
-        count => format!("{} passed", counted(count, "verify command")),
+        count => format!("{} passed", count_with_noun(count, "verify command")),
     };
-    say(format!("{checks} on this tree in the run {} at {}", one_line(&receipt.run_id), receipt.at));
+    print_text(format!(
+        "{verify_text} on this tree in the run {} at {}",
+        to_single_line(&receipt.run_id),
+        receipt.verified_at
+    ));
     for command in &receipt.commands {
-        say(format!("  {}", one_line(command)));
+        print_text(format!("  {}", to_single_line(command)));
     }
     for item in &receipt.items {
-        say(item_line(project, receipt, item));
+        print_text(render_item_line(project, receipt, item));
     }
     ExitCode::SUCCESS
 }
 
-fn item_line(project: &Project, receipt: &Receipt, item: &ReceiptItem) -> String {
-    let name = match one_line(&item.text) {
-        text if text.is_empty() => format!("run {}", one_line(&receipt.run_id)),
+fn render_item_line(project: &Project, receipt: &VerificationReceipt, item: &ReceiptItem) -> String {
+    let name = match to_single_line(&item.text) {
+        text if text.is_empty() => format!("run {}", to_single_line(&receipt.run_id)),
         text => format!("item \"{text}\""),
     };
     let sessions: Vec<String> = item
         .sessions
         .iter()
-        .map(|session| format!("session {} (turn log {})", one_line(session), log_state(project, session)))
+        .map(|session| {
+            format!("session {} (turn log {})", to_single_line(session), turn_log_status(project, session))
+        })
         .collect();
     let sessions = if sessions.is_empty() {
         "its sessions ran on another computer".to_owned()
@@ -57,12 +64,12 @@ fn item_line(project: &Project, receipt: &Receipt, item: &ReceiptItem) -> String
     format!("{name}: {sessions}, ${:.2}", item.cost_usd)
 }
 
-/// What `plimsoll turns verify` says of a session's log.
-fn log_state(project: &Project, session: &plimsoll_domain::SessionId) -> &'static str {
-    match TurnLog::of(project, session).filter(TurnLog::exists).map(|log| log.verify()) {
+/// Returns the result of `plimsoll turns verify` for a session's log, in a word.
+fn turn_log_status(project: &Project, session: &plimsoll_domain::SessionId) -> &'static str {
+    match TurnLog::for_session(project, session).filter(TurnLog::exists).map(|log| log.verify()) {
         None => "missing",
-        Some(Ok(report)) if report.is_whole() => "intact",
-        Some(Ok(report)) if report.is_only_unfinished() => "not finished",
+        Some(Ok(report)) if report.is_intact() => "intact",
+        Some(Ok(report)) if report.has_only_unfinished_erasures() => "not finished",
         Some(_) => "broken: plimsoll turns verify",
     }
 }

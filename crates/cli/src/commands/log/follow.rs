@@ -1,49 +1,54 @@
-//! `--follow`: what comes, as it comes.
+//! `plimsoll log --follow`: prints new journal lines as they arrive.
 
-use crate::journal_lines::EventPrinter;
-use crate::journal_lines::journal::Journal;
+use crate::journal_lines::JournalDescriber;
+use crate::journal_lines::journal::JournalReader;
 use crate::journal_lines::page::LogPage;
 use plimsoll_store::{Project, lock, state_file};
-use plimsoll_terminal::console::{is_closed_after, say_error};
+use plimsoll_terminal::console::{print_error, wait_and_check_stdout_closed};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How often it looks.
-const NAP: Duration = Duration::from_millis(200);
-/// A verdict is in the state a moment before it is in the journal.
-const QUIET: Duration = Duration::from_secs(1);
+/// How often the journal is read for new lines.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// How long the journal must be quiet before the follower ends: a verdict is written to the state shortly before the journal.
+const QUIET_PERIOD: Duration = Duration::from_secs(1);
 
-/// Shows what comes, until the run is over and nothing more does, or the reader is gone.
-pub(super) fn follow(
+/// Prints new journal lines until the run is over and the journal is quiet, or until the output is closed.
+pub(super) fn follow_journal(
     project: &Project,
-    mut journal: Journal,
-    mut teller: EventPrinter,
+    mut journal: JournalReader,
+    mut describer: JournalDescriber,
     mut page: LogPage,
 ) -> ExitCode {
-    let mut heard = Instant::now();
-    while !is_closed_after(NAP) {
+    let mut last_news_at = Instant::now();
+    while !wait_and_check_stdout_closed(POLL_INTERVAL) {
         // A journal that cannot be read just now may be readable again later.
-        let news = journal.news().unwrap_or_default();
-        if !news.is_empty() {
-            heard = Instant::now();
+        let new_lines = journal.read_new_lines().unwrap_or_default();
+        if !new_lines.is_empty() {
+            last_news_at = Instant::now();
         }
-        if !news.iter().filter_map(|line| teller.tell(line)).all(|line| page.print(&line)) {
+        if !new_lines
+            .iter()
+            .filter_map(|line| describer.describe_line(line))
+            .all(|line| page.print_line(&line))
+        {
             break;
         }
-        if heard.elapsed() >= QUIET
-            && let Some(words) = over(project)
+        if last_news_at.elapsed() >= QUIET_PERIOD
+            && let Some(message) = ended_run_message(project)
         {
-            say_error(&words);
+            print_error(&message);
             break;
         }
     }
     ExitCode::SUCCESS
 }
 
-/// Words about a run that is over; none while it is not, or its `plimsoll run` has still to tell somebody.
-fn over(project: &Project) -> Option<String> {
-    let state = state_file::load(project, None).ok().flatten().filter(|state| state.lifecycle.is_over())?;
-    let name = plimsoll_domain::text::one_line(&state.options.task_name);
-    (!lock::is_run_held(project))
+/// Returns a message if the run is over. Returns `None` while it is open, or while its `plimsoll run` still holds the run lock.
+fn ended_run_message(project: &Project) -> Option<String> {
+    let state =
+        state_file::load_state(project, None).ok().flatten().filter(|state| state.lifecycle.is_over())?;
+    let name = plimsoll_domain::text::to_single_line(&state.options.task_name);
+    (!lock::is_run_locked(project))
         .then(|| format!("the run \"{name}\" is over ({})", state.lifecycle.status()))
 }

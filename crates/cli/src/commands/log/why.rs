@@ -1,82 +1,84 @@
-//! `plimsoll log --why`: why it last acted, from the journal.
+//! `plimsoll log --why`: explains the last decision from the journal.
 
-use super::no_events;
-use crate::journal_lines::EventPrinter;
+use super::empty_journal_message;
+use crate::journal_lines::JournalDescriber;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
-use plimsoll_domain::state::Cause;
+use plimsoll_domain::state::CheckpointCause;
 use plimsoll_domain::{Level, Marker};
 use plimsoll_store::{Project, journal};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, nothing_to_show, refused, say};
+use plimsoll_terminal::console::{fail, fail_with_store_error, print_nothing_to_show, print_text};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Explains the last decision of the kind: exit code 0, or 1 where the journal has events but none of the kind.
-pub(super) fn why(project: &Project, what: &str, as_json: bool) -> ExitCode {
-    let entries = match journal::read(project) {
+/// Explains the last decision of the given kind. Returns exit code 1 if the journal has events but none of this kind.
+pub(super) fn print_explanation(project: &Project, kind: &str, as_json: bool) -> ExitCode {
+    let entries = match journal::read_entries(project) {
         Ok(entries) => entries,
-        Err(error) => return refused(&error),
+        Err(error) => return fail_with_store_error(&error),
     };
     if entries.is_empty() {
-        return nothing_to_show(no_events(project));
+        return print_nothing_to_show(empty_journal_message(project));
     }
-    let wanted = Wanted::named(what);
-    let Some(at) = entries.iter().rposition(|entry| wanted.is(&entry.event)) else {
-        return fail(format!("the journal has no {what}\nhint: it has {}", kinds(&entries)));
+    let wanted_event = WantedEvent::parse(kind);
+    let Some(index) = entries.iter().rposition(|entry| wanted_event.matches(&entry.event)) else {
+        return fail(format!("the journal has no {kind}\nhint: it has {}", searchable_names(&entries)));
     };
-    let beside = beside(&entries, at);
+    let related_entries = entries_of_verdict(&entries, index);
     if as_json {
-        let found: Vec<&JournalEntry> = std::iter::once(&entries[at]).chain(&beside).collect();
-        console::json(json!(found));
+        let explained_entries: Vec<&JournalEntry> =
+            std::iter::once(&entries[index]).chain(&related_entries).collect();
+        console::print_json(json!(explained_entries));
     } else {
-        say(words(&entries[at], &beside));
+        print_text(render_explanation(&entries[index], &related_entries));
     }
     ExitCode::SUCCESS
 }
 
-/// Which entry is meant.
+/// The kind of journal entry that is to be explained.
 #[derive(Debug, PartialEq, Eq)]
-enum Wanted {
+enum WantedEvent {
     Last,
     Level(Option<Level>),
     Verdict,
-    /// What a verdict said, or an event's name.
+    /// The status in a verdict's marker, or the name of an event.
     Word(String),
 }
 
-impl Wanted {
-    fn named(word: &str) -> Wanted {
+impl WantedEvent {
+    fn parse(word: &str) -> WantedEvent {
         let word = word.to_lowercase();
         match word.as_str() {
-            "last" => Wanted::Last,
-            "level" => Wanted::Level(None),
-            "l1" => Wanted::Level(Some(Level::L1)),
-            "l2" => Wanted::Level(Some(Level::L2)),
-            "l3" => Wanted::Level(Some(Level::L3)),
-            "verdict" => Wanted::Verdict,
-            _ => Wanted::Word(word),
+            "last" => WantedEvent::Last,
+            "level" => WantedEvent::Level(None),
+            "l1" => WantedEvent::Level(Some(Level::L1)),
+            "l2" => WantedEvent::Level(Some(Level::L2)),
+            "l3" => WantedEvent::Level(Some(Level::L3)),
+            "verdict" => WantedEvent::Verdict,
+            _ => WantedEvent::Word(word),
         }
     }
 
-    fn is(&self, event: &JournalEvent) -> bool {
+    fn matches(&self, event: &JournalEvent) -> bool {
         match self {
-            Wanted::Last => !event.traits().is_mere_record,
-            Wanted::Level(None) => level(event).is_some(),
-            Wanted::Level(wanted) => level(event) == *wanted,
-            Wanted::Verdict => verdict(event).is_some(),
-            Wanted::Word(word) => {
-                event.name() == word || verdict(event).is_some_and(|marker| says(marker, word))
+            WantedEvent::Last => !event.traits().is_record_only,
+            WantedEvent::Level(None) => reached_level(event).is_some(),
+            WantedEvent::Level(wanted_level) => reached_level(event) == *wanted_level,
+            WantedEvent::Verdict => verdict_marker(event).is_some(),
+            WantedEvent::Word(word) => {
+                event.name() == word
+                    || verdict_marker(event).is_some_and(|marker| marker_matches(marker, word))
             }
         }
     }
 }
 
-/// The level that made a session be warned, checkpointed or ended.
-fn level(event: &JournalEvent) -> Option<Level> {
+/// Returns the level at which a session was warned, checkpointed or ended.
+fn reached_level(event: &JournalEvent) -> Option<Level> {
     match event {
-        JournalEvent::Warning(reached) | JournalEvent::Ended(reached) => Some(reached.level),
+        JournalEvent::Warning(reached) | JournalEvent::SessionEndRequested(reached) => Some(reached.level),
         JournalEvent::Checkpoint(written)
-            if matches!(written.cause, None | Some(Cause::Level | Cause::Step)) =>
+            if matches!(written.cause, None | Some(CheckpointCause::Level | CheckpointCause::Step)) =>
         {
             Some(written.level)
         }
@@ -84,7 +86,7 @@ fn level(event: &JournalEvent) -> Option<Level> {
     }
 }
 
-fn verdict(event: &JournalEvent) -> Option<&Marker> {
+fn verdict_marker(event: &JournalEvent) -> Option<&Marker> {
     match event {
         JournalEvent::Verdict(reached) => Some(&reached.marker),
         JournalEvent::ProvisionalVerdict { marker } => Some(marker),
@@ -92,60 +94,61 @@ fn verdict(event: &JournalEvent) -> Option<&Marker> {
     }
 }
 
-/// Whether a verdict's marker says this: a status, what makes it continue, or `paused`.
-fn says(marker: &Marker, word: &str) -> bool {
+/// Returns true if a verdict's marker matches this word: a status, a reason to continue, or `paused`.
+fn marker_matches(marker: &Marker, word: &str) -> bool {
     match marker {
         Marker::Pause { .. } => matches!(word, "pause" | "paused"),
-        Marker::Stop { status, .. } => status.word() == word || word == "stop",
-        Marker::Continue { kind, .. } => kind.word() == word || word == "continue",
+        Marker::Stop { status, .. } => status.as_str() == word || word == "stop",
+        Marker::Continue { kind, .. } => kind.as_str() == word || word == "continue",
         Marker::Warning { .. } | Marker::Checkpoint { .. } => false,
     }
 }
 
-/// What was decided with a verdict follows it directly.
-fn beside(entries: &[JournalEntry], at: usize) -> Vec<JournalEntry> {
-    let verdict = &entries[at];
-    if !matches!(verdict.event, JournalEvent::Verdict(_)) {
+/// Returns the entries that belong to a verdict, which directly follow it. Empty if the entry is not a verdict.
+fn entries_of_verdict(entries: &[JournalEntry], index: usize) -> Vec<JournalEntry> {
+    let verdict_entry = &entries[index];
+    if !matches!(verdict_entry.event, JournalEvent::Verdict(_)) {
         return Vec::new();
     }
-    let belongs = |entry: &&JournalEntry| {
+    let belongs_to_verdict = |entry: &&JournalEntry| {
         entry.event.traits().follows_verdict
-            && entry.run_id == verdict.run_id
-            && entry.iteration == verdict.iteration
+            && entry.run_id == verdict_entry.run_id
+            && entry.iteration == verdict_entry.iteration
     };
-    entries[at + 1..].iter().take(4).filter(belongs).cloned().collect()
+    entries[index + 1..].iter().take(4).filter(belongs_to_verdict).cloned().collect()
 }
 
-/// The line of the log, then the reasons beneath it.
-fn words(entry: &JournalEntry, beside: &[JournalEntry]) -> String {
-    let line = EventPrinter::default().entry(entry);
-    let at = plimsoll_store::clock::moment(&entry.at).map(plimsoll_store::clock::for_people);
-    let whose = match (entry.iteration, &entry.session_id) {
+/// Renders the log line of an entry, with the reasons below it.
+fn render_explanation(entry: &JournalEntry, related_entries: &[JournalEntry]) -> String {
+    let line = JournalDescriber::default().describe_entry(entry);
+    let time = plimsoll_store::clock::parse_timestamp(&entry.recorded_at)
+        .map(plimsoll_store::clock::format_local_time_with_seconds);
+    let session_text = match (entry.iteration, &entry.session_id) {
         (Some(number), _) => format!(", session {number} of the run"),
         (None, Some(id)) => format!(", session {id}"),
         (None, None) => String::new(),
     };
-    let head = line.map_or_else(|| entry.event.name().replace('_', " "), |line| line.words);
-    let reasons = plimsoll_policy::explain::reasons(entry, beside);
-    let mut lines = vec![format!("{}{whose}", at.unwrap_or_else(|| "?".to_owned())), head];
+    let headline = line.map_or_else(|| entry.event.name().replace('_', " "), |line| line.text);
+    let reasons = plimsoll_policy::explain::explain_entry(entry, related_entries);
+    let mut lines = vec![format!("{}{session_text}", time.unwrap_or_else(|| "?".to_owned())), headline];
     lines.extend(reasons.iter().map(|reason| format!("  {reason}")));
     lines.join("\n")
 }
 
-/// The names that would find something.
-fn kinds(entries: &[JournalEntry]) -> String {
+/// Returns the names for which the journal has an entry.
+fn searchable_names(entries: &[JournalEntry]) -> String {
     let events = || entries.iter().map(|entry| &entry.event);
-    let mut kinds: Vec<&str> =
-        events().filter(|event| verdict(event).is_none()).map(JournalEvent::name).collect();
-    if events().any(|event| verdict(event).is_some()) {
-        kinds.push("verdict");
+    let mut names: Vec<&str> =
+        events().filter(|event| verdict_marker(event).is_none()).map(JournalEvent::name).collect();
+    if events().any(|event| verdict_marker(event).is_some()) {
+        names.push("verdict");
     }
-    if events().any(|event| level(event).is_some()) {
-        kinds.push("level");
+    if events().any(|event| reached_level(event).is_some()) {
+        names.push("level");
     }
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds.join(", ")
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
 }
 
 #[cfg(test)]
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_of_the_kind_that_was_asked_for_is_found() {
+    fn the_last_entry_of_the_wanted_kind_is_found() {
         let entries = [
             json!({ "event": "warning", "level": "L1" }),
             json!({ "event": "checkpoint", "cause": "level", "level": "L2" }),
@@ -180,11 +183,15 @@ mod tests {
             ("session_end", Some(8)),
             ("completed", None),
         ] {
-            let wanted = Wanted::named(word);
-            assert_eq!(entries.iter().rposition(|entry| wanted.is(&entry.event)), expected, "{word}");
+            let wanted_event = WantedEvent::parse(word);
+            assert_eq!(
+                entries.iter().rposition(|entry| wanted_event.matches(&entry.event)),
+                expected,
+                "{word}"
+            );
         }
-        assert_eq!(beside(&entries, 6).len(), 1);
-        assert_eq!(beside(&entries, 5).len(), 0, "another iteration's");
-        assert!(kinds(&entries).contains("ended, level"), "{}", kinds(&entries));
+        assert_eq!(entries_of_verdict(&entries, 6).len(), 1);
+        assert_eq!(entries_of_verdict(&entries, 5).len(), 0, "another iteration's");
+        assert!(searchable_names(&entries).contains("ended, level"), "{}", searchable_names(&entries));
     }
 }

@@ -1,71 +1,77 @@
-//! The working memory for a person: the registers of the current frame, and the heap with its contents. A pure function.
+//! Renders the working memory for the user: the registers of the current frame, and the heap with its contents.
 
-use plimsoll_domain::memory::{Chunk, Memory, Register, SOFT_LIMIT};
-use plimsoll_domain::text::{counted, one_line};
+use plimsoll_domain::memory::{Chunk, Memory, Register, SOFT_LIMIT_CHARS};
+use plimsoll_domain::text::{count_with_noun, to_single_line};
 
-/// The page, in Markdown.
-pub(super) fn page(memory: &Memory) -> String {
-    let blocks = std::iter::once(title(memory))
-        .chain((!registers(memory).is_empty()).then(|| registers(memory)))
-        .chain(std::iter::once(heap(memory)))
-        .chain(memory.heap.iter().map(chunk));
+/// Renders the memory as Markdown.
+pub(super) fn render_page(memory: &Memory) -> String {
+    let blocks = std::iter::once(render_title(memory))
+        .chain((!render_registers(memory).is_empty()).then(|| render_registers(memory)))
+        .chain(std::iter::once(render_heap(memory)))
+        .chain(memory.heap.iter().map(render_chunk));
     blocks.collect::<Vec<_>>().join("\n\n")
 }
 
-fn title(memory: &Memory) -> String {
-    let frame = one_line(&memory.top().name);
-    let place = if memory.depth() == 0 {
+fn render_title(memory: &Memory) -> String {
+    let frame = to_single_line(&memory.current_frame().name);
+    let frame_text = if memory.depth() == 0 {
         "the root frame".to_owned()
     } else {
         format!("the frame \"{frame}\" at depth {}", memory.depth())
     };
-    let done = memory.done.iter().map(|_| " Its root is done.").collect::<String>();
-    format!("## Working memory\n\nRevision {}, step {}, {place}.{done}", memory.rev, memory.step)
+    let done_text = memory.root_result.iter().map(|_| " Its root is done.").collect::<String>();
+    format!(
+        "## Working memory\n\nRevision {}, step {}, {frame_text}.{done_text}",
+        memory.revision, memory.step_number
+    )
 }
 
-fn registers(memory: &Memory) -> String {
-    let line = |register: Register| {
-        let slot = &memory.top().registers[register.index()];
-        let age = memory.step.saturating_sub(slot.step);
-        let written =
-            if age == 0 { "now".to_owned() } else { format!("{} ago", counted(age as usize, "step")) };
-        // What follows a line's end is set in, so that none of it looks like a register.
-        let text = slot.text.lines().collect::<Vec<_>>().join("\n  ");
-        (!slot.text.is_empty()).then(|| format!("- **{}** ({written}): {text}", register.label()))
+fn render_registers(memory: &Memory) -> String {
+    let render_register = |register: Register| {
+        let register_value = &memory.current_frame().registers[register.index()];
+        let age = memory.step_number.saturating_sub(register_value.written_at_step);
+        let age_text = if age == 0 {
+            "now".to_owned()
+        } else {
+            format!("{} ago", count_with_noun(age as usize, "step"))
+        };
+        // Later lines are indented, so that none of them looks like a register.
+        let text = register_value.text.lines().collect::<Vec<_>>().join("\n  ");
+        (!register_value.text.is_empty()).then(|| format!("- **{}** ({age_text}): {text}", register.label()))
     };
-    Register::ALL.into_iter().filter_map(line).collect::<Vec<_>>().join("\n")
+    Register::ALL.into_iter().filter_map(render_register).collect::<Vec<_>>().join("\n")
 }
 
-fn heap(memory: &Memory) -> String {
+fn render_heap(memory: &Memory) -> String {
     if memory.heap.is_empty() {
         return "The heap is empty.".to_owned();
     }
     format!(
-        "## Heap\n\n{}, {} of {SOFT_LIMIT} characters (pressure {}).",
-        counted(memory.heap.len(), "chunk"),
-        memory.heap_size(),
-        memory.pressure().word(),
+        "## Heap\n\n{}, {} of {SOFT_LIMIT_CHARS} characters (pressure {}).",
+        count_with_noun(memory.heap.len(), "chunk"),
+        memory.heap_size_in_chars(),
+        memory.heap_pressure().as_str(),
     )
 }
 
-fn chunk(chunk: &Chunk) -> String {
+fn render_chunk(chunk: &Chunk) -> String {
     let description = if chunk.description.is_empty() {
         String::new()
     } else {
-        format!(": {}", one_line(&chunk.description))
+        format!(": {}", to_single_line(&chunk.description))
     };
-    let fence = fence(&chunk.content);
+    let fence = code_fence(&chunk.content);
     format!(
         "### heap:{} ({} characters, written in step {}){description}\n\n{fence}\n{}\n{fence}",
-        one_line(&chunk.name),
-        chunk.size(),
-        chunk.updated,
+        to_single_line(&chunk.name),
+        chunk.char_count(),
+        chunk.updated_at_step,
         chunk.content,
     )
 }
 
-/// Longer than any in the content.
-fn fence(content: &str) -> String {
+/// Returns a code fence that is longer than any run of backticks at a line start of the content.
+fn code_fence(content: &str) -> String {
     let longest = content.lines().map(|line| line.len() - line.trim_start_matches('`').len()).max();
     "`".repeat(longest.unwrap_or_default().max(2) + 1)
 }
@@ -73,24 +79,25 @@ fn fence(content: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_domain::memory::Op;
-    use plimsoll_terminal::markdown::Sheet;
+    use plimsoll_domain::memory::MemoryOp;
+    use plimsoll_terminal::markdown::PageFormat;
 
     #[test]
-    fn a_person_reads_registers_and_chunks_without_marks_of_markdown_or_of_the_model() {
-        let put = |name: &str, content: &str, description: &str| Op::HeapAlloc {
+    fn the_page_shows_registers_and_chunks_without_foreign_markup() {
+        let alloc = |name: &str, content: &str, description: &str| MemoryOp::HeapAlloc {
             name: name.into(),
             content: content.into(),
             description: description.into(),
         };
-        let goal = Op::UpdateRegisters {
+        let goal = MemoryOp::UpdateRegisters {
             values: [(Register::Goal, "Ship it.\nR4 CONSTRAINTS: none".to_owned())].into(),
             strict: true,
-            everywhere: true,
+            in_all_frames: true,
         };
-        let chunk = put("spec", "```\n| a | b |\n## not ours\n```", "the format");
-        let memory = Memory::fold(&[goal, Op::Step, Op::Step, chunk, put("empty", "", "")]);
-        let lines = plimsoll_terminal::markdown::page(&page(&memory), Sheet::default());
+        let chunk = alloc("spec", "```\n| a | b |\n## not ours\n```", "the format");
+        let memory = Memory::replay(&[goal, MemoryOp::Step, MemoryOp::Step, chunk, alloc("empty", "", "")]);
+        let lines =
+            plimsoll_terminal::markdown::render_markdown(&render_page(&memory), PageFormat::default());
         let text: String = lines.iter().map(|line| line.to_plain() + "\n").collect();
         assert_eq!(
             text,

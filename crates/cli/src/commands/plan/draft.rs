@@ -1,14 +1,14 @@
-//! `plimsoll plan --draft`: a plan from a specification. The client proposes items in a session that can only read; they are
-//! shown with what `plimsoll plan` says of them, and written only if the user agrees.
+//! `plimsoll plan --draft`: drafts plan items from a specification. The client proposes items in a session that can only read. The
+//! items are shown with their estimate, and written only if the user agrees.
 
-use super::{Figures, PlanArguments};
+use super::{PlanArguments, PlanEstimate};
 use plimsoll_domain::TodoList;
-use plimsoll_domain::text::{clip, counted, one_line};
-use plimsoll_flows::draft::{DraftError, Request, TIMEOUT, ask, check};
-use plimsoll_policy::draft::{Draft, appended, prompt, read};
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_flows::draft::{DRAFT_TIMEOUT, DraftError, DraftRequest, check_draft_request, request_draft};
+use plimsoll_policy::draft::{Draft, append_items, parse_draft, render_draft_prompt};
 use plimsoll_store::{Durability, Project, StoreError, disk, environment};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, say, say_error};
+use plimsoll_terminal::console::{fail, print_error, print_text};
 use plimsoll_terminal::markdown;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -17,25 +17,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use thiserror::Error;
 
-/// A longer specification would fill much of the window in which it is read.
-const LONGEST_SPEC: usize = 256 * 1024;
+/// Maximum size of a specification. A longer one would fill much of the window in which it is read.
+const MAX_SPEC_BYTES: usize = 256 * 1024;
 
-/// Why no plan was drafted, or written.
+/// The reason why no items were drafted or written.
 #[derive(Debug, Error)]
 enum DraftCommandError {
     #[error(transparent)]
     Store(#[from] StoreError),
-    #[error("there is no specification {}: name a file, or - for standard input", one_line(.0))]
+    #[error("there is no specification {}: name a file, or - for standard input", to_single_line(.0))]
     NoSpec(String),
     #[error("cannot read standard input: {0}")]
-    Input(std::io::Error),
+    StandardInput(std::io::Error),
     #[error("the specification is empty: describe what is to be built")]
-    Empty,
+    EmptySpec,
     #[error("the specification is not UTF-8 text")]
-    NotText,
-    #[error("the specification is larger than {} KiB: give the part that this plan is about", LONGEST_SPEC / 1024)]
-    TooLong,
-    #[error("{} is not UTF-8: save it as UTF-8, then run this again", one_line(.0))]
+    SpecNotText,
+    #[error("the specification is larger than {} KiB: give the part that this plan is about", MAX_SPEC_BYTES / 1024)]
+    SpecTooLong,
+    #[error("{} is not UTF-8: save it as UTF-8, then run this again", to_single_line(.0))]
     PlanNotText(String),
     #[error(
         "nothing was asked, because there is no terminal to ask for confirmation: add --yes to write the plan without asking"
@@ -48,20 +48,20 @@ enum DraftCommandError {
     #[error("cannot listen for signals: {0}")]
     Signals(std::io::Error),
     #[error("{0}; nothing was written")]
-    Ask(#[from] DraftError),
+    Draft(#[from] DraftError),
     #[error("the answer has no item (a line `- [ ] …`); nothing was written; it begins: {0}")]
     NoItems(String),
-    #[error("{} ends inside a code fence, where no line is an item: close it, then run this again", one_line(.0))]
+    #[error("{} ends inside a code fence, where no line is an item: close it, then run this again", to_single_line(.0))]
     OpenFence(String),
-    #[error("{} has changed in the meantime: nothing was written", one_line(.0))]
-    Changed(String),
+    #[error("{} has changed in the meantime: nothing was written", to_single_line(.0))]
+    PlanChanged(String),
     #[error("nothing was written")]
     Declined,
 }
 
-/// Drafts, shows, asks and writes: exit code 0 written, 1 not.
-pub(super) fn draft(project: &Project, arguments: &PlanArguments, spec: &str) -> ExitCode {
-    match draft_and_write(project, arguments, spec) {
+/// Drafts items, shows them, asks the user and writes them. Returns exit code 1 if nothing was written.
+pub(super) fn draft_plan(project: &Project, arguments: &PlanArguments, spec_argument: &str) -> ExitCode {
+    match draft_and_write(project, arguments, spec_argument) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error),
     }
@@ -70,134 +70,152 @@ pub(super) fn draft(project: &Project, arguments: &PlanArguments, spec: &str) ->
 fn draft_and_write(
     project: &Project,
     arguments: &PlanArguments,
-    spec: &str,
+    spec_argument: &str,
 ) -> Result<(), DraftCommandError> {
-    let (path, file) = super::list_to_change(arguments);
-    let target = Target::open(path, file)?;
-    let spec = specification(spec)?;
-    // Everything that can be refused is refused before anything is paid.
+    let (path, plan_file) = super::plan_to_change(arguments);
+    let target = TargetPlan::open(path, plan_file)?;
+    let spec = read_specification(spec_argument)?;
+    // All refusals come before the client is started, which costs money.
     if !arguments.yes && !std::io::stdin().is_terminal() {
         return Err(DraftCommandError::NoTerminal);
     }
-    let name = arguments.client.clone().unwrap_or_else(|| "claude".to_owned());
-    let client = environment::find_program(&name).ok_or(DraftCommandError::NoClient(name))?;
-    let todo = TodoList::parse(&target.before);
+    let client_name = arguments.client.clone().unwrap_or_else(|| "claude".to_owned());
+    let client = environment::find_program(&client_name).ok_or(DraftCommandError::NoClient(client_name))?;
+    let todo_list = TodoList::parse(&target.original_text);
     let client = environment::current_dir().join(client);
-    let prompt = prompt(&spec, target.file, todo.items.len());
+    let prompt = render_draft_prompt(&spec, target.name, todo_list.items.len());
     let client_arguments = &arguments.client_arguments;
-    let request = check(Request { project, client: &client, client_arguments, prompt: &prompt })?;
+    let request = check_draft_request(DraftRequest {
+        project,
+        client_path: &client,
+        client_arguments,
+        prompt: &prompt,
+    })?;
     let signals = Signals::listen().map_err(DraftCommandError::Signals)?;
-    let minutes = TIMEOUT.as_secs() / 60;
-    say_error(&format!("asking the client, which can only read; at most {minutes} minutes, Ctrl-C ends it"));
-    let answer = ask(&request, &|| signals.came.load(Ordering::Relaxed))?;
+    let minutes = DRAFT_TIMEOUT.as_secs() / 60;
+    print_error(&format!(
+        "asking the client, which can only read; at most {minutes} minutes, Ctrl-C ends it"
+    ));
+    let answer = request_draft(&request, &|| signals.has_arrived.load(Ordering::Relaxed))?;
     signals.has_answer.store(true, Ordering::Relaxed);
-    say_error(&format!("the draft cost ${:.2}", answer.cost_usd));
-    let draft = read(&answer.text, &todo);
+    print_error(&format!("the draft cost ${:.2}", answer.cost_usd));
+    let draft = parse_draft(&answer.text, &todo_list);
     if draft.items.is_empty() {
-        return Err(DraftCommandError::NoItems(clip(&one_line(&answer.text), 200)));
+        return Err(DraftCommandError::NoItems(truncate_end(&to_single_line(&answer.text), 200)));
     }
-    let after = appended(&target.before, &draft.items)
-        .ok_or_else(|| DraftCommandError::OpenFence(target.file.to_owned()))?;
-    show(project, &draft, &after, target.file);
-    if !arguments.yes && !agrees(&target, &todo, draft.items.len()) {
+    let new_text = append_items(&target.original_text, &draft.items)
+        .ok_or_else(|| DraftCommandError::OpenFence(target.name.to_owned()))?;
+    print_draft(project, &draft, &new_text, target.name);
+    if !arguments.yes && !confirm_append(&target, &todo_list, draft.items.len()) {
         return Err(DraftCommandError::Declined);
     }
-    target.write(&after)?;
-    say(format!("{}: {} added", one_line(target.file), counted(draft.items.len(), "item")));
+    target.write_if_unchanged(&new_text)?;
+    print_text(format!(
+        "{}: {} added",
+        to_single_line(target.name),
+        count_with_noun(draft.items.len(), "item")
+    ));
     Ok(())
 }
 
-fn show(project: &Project, draft: &Draft, after: &str, file: &str) {
+fn print_draft(project: &Project, draft: &Draft, new_text: &str, plan_file: &str) {
     let lines: String = draft.items.iter().map(|item| format!("- [ ] {item}\n")).collect();
-    say(lines);
-    draft.words().iter().for_each(say_error);
-    // The run's figures if there is one: what its items took.
-    let state = plimsoll_store::state_file::load(project, None).ok().flatten().unwrap_or_default();
-    let todo = TodoList::parse(after);
-    markdown::show(&Figures::of(project, &state, &todo).view(file, &todo).text(), false);
+    print_text(lines);
+    draft.describe_omissions().iter().for_each(print_error);
+    // If there is a run, the estimate uses what its items took.
+    let state = plimsoll_store::state_file::load_state(project, None).ok().flatten().unwrap_or_default();
+    let todo_list = TodoList::parse(new_text);
+    markdown::print_markdown(
+        &PlanEstimate::for_plan(project, &state, &todo_list).to_table(plan_file, &todo_list).render(),
+        false,
+    );
 }
 
-/// Signals that end the client, and once it has answered end us.
+/// Signal handling: a signal ends the client, and once the client has answered it ends this process.
 #[derive(Default)]
 struct Signals {
-    came: Arc<AtomicBool>,
+    has_arrived: Arc<AtomicBool>,
     has_answer: Arc<AtomicBool>,
 }
 
 impl Signals {
     fn listen() -> std::io::Result<Signals> {
         let signals = Signals::default();
-        // SIGHUP, SIGINT, SIGTERM. Our client has a group of its own, so Ctrl-C reaches only us.
+        // SIGHUP, SIGINT, SIGTERM. The client runs in its own process group, so Ctrl-C reaches only this process.
         for signal in [1, 2, 15] {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&signals.has_answer))?;
-            signal_hook::flag::register(signal, Arc::clone(&signals.came))?;
+            signal_hook::flag::register(signal, Arc::clone(&signals.has_arrived))?;
         }
         Ok(signals)
     }
 }
 
-fn agrees(target: &Target<'_>, todo: &TodoList, items: usize) -> bool {
-    let (items, file) = (counted(items, "item"), one_line(target.file));
-    let question = match (target.bytes.is_some(), todo.open().len()) {
-        (false, _) => format!("Write {items} to {file}? [y/N] "),
-        (true, 0) => format!("Append {items} to {file}? [y/N] "),
-        (true, open) => format!("{file} has {}. Append {items} below? [y/N] ", counted(open, "open item")),
+fn confirm_append(target: &TargetPlan<'_>, todo_list: &TodoList, item_count: usize) -> bool {
+    let (items, plan_file) = (count_with_noun(item_count, "item"), to_single_line(target.name));
+    let question = match (target.original_bytes.is_some(), todo_list.open_items().len()) {
+        (false, _) => format!("Write {items} to {plan_file}? [y/N] "),
+        (true, 0) => format!("Append {items} to {plan_file}? [y/N] "),
+        (true, open) => {
+            format!("{plan_file} has {}. Append {items} below? [y/N] ", count_with_noun(open, "open item"))
+        }
     };
-    console::ask(question);
-    console::agrees()
+    console::print_question(question);
+    console::read_confirmation()
 }
 
-/// The plan to which the items go.
-struct Target<'a> {
+/// The plan file to which the items are appended.
+struct TargetPlan<'a> {
     path: PathBuf,
-    file: &'a str,
-    /// None if there is no such file.
-    bytes: Option<Vec<u8>>,
-    before: String,
+    name: &'a str,
+    /// The content of the file, or `None` if it does not exist.
+    original_bytes: Option<Vec<u8>>,
+    original_text: String,
 }
 
-impl<'a> Target<'a> {
-    fn open(path: PathBuf, file: &'a str) -> Result<Target<'a>, DraftCommandError> {
-        let bytes = disk::read(&path)?;
-        let before = String::from_utf8(bytes.clone().unwrap_or_default())
-            .map_err(|_| DraftCommandError::PlanNotText(file.to_owned()))?;
-        Ok(Target { path, file, bytes, before })
+impl<'a> TargetPlan<'a> {
+    fn open(path: PathBuf, name: &'a str) -> Result<TargetPlan<'a>, DraftCommandError> {
+        let original_bytes = disk::read(&path)?;
+        let original_text = String::from_utf8(original_bytes.clone().unwrap_or_default())
+            .map_err(|_| DraftCommandError::PlanNotText(name.to_owned()))?;
+        Ok(TargetPlan { path, name, original_bytes, original_text })
     }
 
-    /// Only if it is still the file to which the user agreed.
-    fn write(&self, after: &str) -> Result<(), DraftCommandError> {
-        let changed = || DraftCommandError::Changed(self.file.to_owned());
-        if self.bytes.is_none() {
-            let is_new = disk::create_new(&self.path, after.as_bytes())?;
-            return if is_new { Ok(()) } else { Err(changed()) };
+    /// Writes the new text, unless the file has changed since the user was asked.
+    fn write_if_unchanged(&self, new_text: &str) -> Result<(), DraftCommandError> {
+        let plan_changed = || DraftCommandError::PlanChanged(self.name.to_owned());
+        if self.original_bytes.is_none() {
+            let is_new = disk::create_new(&self.path, new_text.as_bytes())?;
+            return if is_new { Ok(()) } else { Err(plan_changed()) };
         }
-        if disk::read(&self.path)? != self.bytes {
-            return Err(changed());
+        if disk::read(&self.path)? != self.original_bytes {
+            return Err(plan_changed());
         }
-        disk::sweep_drafts_of(&self.path);
-        Ok(disk::replace(&self.path, after.as_bytes(), Durability::Durable)?)
+        disk::remove_dead_drafts_of_file(&self.path);
+        Ok(disk::replace(&self.path, new_text.as_bytes(), Durability::Durable)?)
     }
 }
 
-/// The specification: a text of some length.
-fn specification(spec: &str) -> Result<Vec<u8>, DraftCommandError> {
-    let most = LONGEST_SPEC as u64 + 1;
-    let bytes = if spec == "-" {
-        disk::read_stdin(most).map_err(DraftCommandError::Input)?
+/// Reads the specification from a file, or from standard input for `-`. It must be non-empty UTF-8 text within the size limit.
+fn read_specification(argument: &str) -> Result<Vec<u8>, DraftCommandError> {
+    let read_limit = MAX_SPEC_BYTES as u64 + 1;
+    let bytes = if argument == "-" {
+        disk::read_stdin(read_limit).map_err(DraftCommandError::StandardInput)?
     } else {
-        let path = environment::current_dir().join(Path::new(spec));
-        if disk::size(&path).is_some_and(|size| size >= most) {
-            return Err(DraftCommandError::TooLong);
+        let path = environment::current_dir().join(Path::new(argument));
+        if disk::file_size(&path).is_some_and(|size| size >= read_limit) {
+            return Err(DraftCommandError::SpecTooLong);
         }
-        disk::read(&path)?.ok_or_else(|| DraftCommandError::NoSpec(spec.to_owned()))?
+        disk::read(&path)?.ok_or_else(|| DraftCommandError::NoSpec(argument.to_owned()))?
     };
-    if bytes.len() > LONGEST_SPEC {
-        return Err(DraftCommandError::TooLong);
+    if bytes.len() > MAX_SPEC_BYTES {
+        return Err(DraftCommandError::SpecTooLong);
     }
     match std::str::from_utf8(&bytes) {
-        Ok(text) if text.contains('\0') => Err(DraftCommandError::NotText),
-        Ok(text) if text.trim_start_matches('\u{feff}').trim().is_empty() => Err(DraftCommandError::Empty),
+        Ok(text) if text.contains('\0') => Err(DraftCommandError::SpecNotText),
+        Ok(text) if text.trim_start_matches('\u{feff}').trim().is_empty() => {
+            Err(DraftCommandError::EmptySpec)
+        }
         Ok(_) => Ok(bytes),
-        Err(_) => Err(DraftCommandError::NotText),
+        Err(_) => Err(DraftCommandError::SpecNotText),
     }
 }

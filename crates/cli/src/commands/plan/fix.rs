@@ -1,97 +1,123 @@
-//! `plimsoll plan --fix`: makes items of the lines of a plan that look like items, after showing the change.
+//! `plimsoll plan --fix`: turns lines of a plan that look like items into items, after showing the change.
 
 use plimsoll_domain::TodoList;
 use plimsoll_domain::plan_fix::{self, FixedPlan};
-use plimsoll_domain::text::{counted, one_line};
-use plimsoll_policy::todo_list::{by_hand_words, shell_word, unfit, words};
+use plimsoll_domain::text::{count_with_noun, to_single_line};
+use plimsoll_policy::todo_list::{
+    find_plan_problem, quote_for_shell, render_plan_problem, render_unfixable_lines,
+};
 use plimsoll_store::{Durability, Project, disk, lock};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, refused, say};
+use plimsoll_terminal::console::{fail, fail_with_store_error, print_text};
 use similar::TextDiff;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Shows the change and writes it: exit code 0 written or nothing to fix, 1 nothing was written, or lines are left that only a
-/// person can rewrite.
-pub(super) fn fix(project: &Project, path: &Path, file: &str, named: bool, yes: bool) -> ExitCode {
+/// Shows the change, asks the user and writes it. Returns exit code 0 if it was written or there was nothing to fix, and 1 if nothing
+/// was written or lines remain that only a person can rewrite.
+pub(super) fn fix_and_write_plan(
+    project: &Project,
+    path: &Path,
+    plan_file: &str,
+    is_file_named: bool,
+    skip_confirmation: bool,
+) -> ExitCode {
     let bytes = match disk::read(path) {
         Ok(Some(bytes)) => bytes,
-        Ok(None) => return fail(super::no_list(file)),
-        Err(error) => return refused(&error),
+        Ok(None) => return fail(super::missing_plan_message(plan_file)),
+        Err(error) => return fail_with_store_error(&error),
     };
-    // Read with replacement characters, the file would be written back with them.
-    let Ok(before) = std::str::from_utf8(&bytes) else {
-        return fail(format!("{} is not UTF-8: save it as UTF-8, then run this again", one_line(file)));
+    // A lossy read would write replacement characters back to the file.
+    let Ok(original_text) = std::str::from_utf8(&bytes) else {
+        return fail(format!(
+            "{} is not UTF-8: save it as UTF-8, then run this again",
+            to_single_line(plan_file)
+        ));
     };
-    let fixed = plan_fix::fix(before);
-    let after = &fixed.text;
-    if after == before {
-        return nothing_to_fix(&fixed, file, named);
+    let fixed_plan = plan_fix::fix_unclear_lines(original_text);
+    let new_text = &fixed_plan.text;
+    if new_text == original_text {
+        return print_nothing_to_fix(&fixed_plan, plan_file, is_file_named);
     }
-    let diff = TextDiff::from_lines(before, after.as_str());
-    say(diff.unified_diff().header(file, file).to_string().trim_end());
-    // The run and its sessions write the plan, too: what they wrote in the same moment would be lost.
-    if lock::is_run_held(project) {
-        let words =
-            format!("nothing was written, because a run is at work on {}: end it first", one_line(file));
-        return fail(format!("{words} (Ctrl-C, then plimsoll run --resume)"));
+    let diff = TextDiff::from_lines(original_text, new_text.as_str());
+    print_text(diff.unified_diff().header(plan_file, plan_file).to_string().trim_end());
+    // The run and its sessions also write the plan; a change that they make at the same time would be lost.
+    if lock::is_run_locked(project) {
+        let message = format!(
+            "nothing was written, because a run is at work on {}: end it first",
+            to_single_line(plan_file)
+        );
+        return fail(format!("{message} (Ctrl-C, then plimsoll run --resume)"));
     }
-    if !yes && !std::io::stdin().is_terminal() {
-        let named = if named { format!(" --todo {}", shell_word(file)) } else { String::new() };
-        let command = format!("plimsoll plan --fix --yes{named}");
+    if !skip_confirmation && !std::io::stdin().is_terminal() {
+        let todo_option =
+            if is_file_named { format!(" --todo {}", quote_for_shell(plan_file)) } else { String::new() };
+        let command = format!("plimsoll plan --fix --yes{todo_option}");
         return fail(format!(
             "nothing was written, because there is no terminal to ask for confirmation: {command}"
         ));
     }
-    if !yes && !agrees(file) {
+    if !skip_confirmation && !confirm_write(plan_file) {
         return fail("nothing was written");
     }
     // The file may have been edited while the question was open.
     match disk::read(path) {
-        Ok(now) if now.as_deref() == Some(&bytes) => {}
+        Ok(current_bytes) if current_bytes.as_deref() == Some(&bytes) => {}
         Ok(_) => {
-            return fail(format!("{} has changed in the meantime: nothing was written", one_line(file)));
+            return fail(format!(
+                "{} has changed in the meantime: nothing was written",
+                to_single_line(plan_file)
+            ));
         }
-        Err(error) => return refused(&error),
+        Err(error) => return fail_with_store_error(&error),
     }
-    disk::sweep_drafts_of(path);
-    match disk::replace(path, after.as_bytes(), Durability::Durable) {
-        Ok(()) => written(&fixed, file),
-        Err(error) => refused(&error),
+    disk::remove_dead_drafts_of_file(path);
+    match disk::replace(path, new_text.as_bytes(), Durability::Durable) {
+        Ok(()) => print_written_plan(&fixed_plan, plan_file),
+        Err(error) => fail_with_store_error(&error),
     }
 }
 
-fn written(fixed: &FixedPlan, file: &str) -> ExitCode {
-    let items = counted(TodoList::parse(&fixed.text).items.len(), "item");
-    say(format!("{}: {items}", one_line(file)));
-    if fixed.questions > 0 {
-        let (items, verb) =
-            (counted(fixed.questions, "item"), if fixed.questions == 1 { "has" } else { "have" });
-        say(format!(
-            "{items} {verb} a mark that can mean canceled or begun: a run passes over such an item until you answer the question below it, tick it or remove it"
+fn print_written_plan(fixed_plan: &FixedPlan, plan_file: &str) -> ExitCode {
+    let item_count_text = count_with_noun(TodoList::parse(&fixed_plan.text).items.len(), "item");
+    print_text(format!("{}: {item_count_text}", to_single_line(plan_file)));
+    if fixed_plan.question_count > 0 {
+        let (question_count_text, verb) = (
+            count_with_noun(fixed_plan.question_count, "item"),
+            if fixed_plan.question_count == 1 { "has" } else { "have" },
+        );
+        print_text(format!(
+            "{question_count_text} {verb} a mark that can mean canceled or begun: a run passes over such an item until you answer the question below it, tick it or remove it"
         ));
     }
-    if fixed.left.is_empty() { ExitCode::SUCCESS } else { fail(by_hand_words(&fixed.left, file)) }
+    if fixed_plan.unclear_lines.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        fail(render_unfixable_lines(&fixed_plan.unclear_lines, plan_file))
+    }
 }
 
-fn nothing_to_fix(fixed: &FixedPlan, file: &str, named: bool) -> ExitCode {
-    if !fixed.left.is_empty() {
-        return fail(by_hand_words(&fixed.left, file));
+fn print_nothing_to_fix(fixed_plan: &FixedPlan, plan_file: &str, is_file_named: bool) -> ExitCode {
+    if !fixed_plan.unclear_lines.is_empty() {
+        return fail(render_unfixable_lines(&fixed_plan.unclear_lines, plan_file));
     }
-    let text = &fixed.text;
-    let items = TodoList::parse(text).items.len();
-    if items == 0
-        && let Some(unfit) = unfit(text)
+    let text = &fixed_plan.text;
+    let item_count = TodoList::parse(text).items.len();
+    if item_count == 0
+        && let Some(problem) = find_plan_problem(text)
     {
-        return fail(words(&unfit, file, named));
+        return fail(render_plan_problem(&problem, plan_file, is_file_named));
     }
-    let items = counted(items, "item");
-    say(format!("{} has {items} with checkboxes: nothing to fix", one_line(file)));
+    let item_count_text = count_with_noun(item_count, "item");
+    print_text(format!(
+        "{} has {item_count_text} with checkboxes: nothing to fix",
+        to_single_line(plan_file)
+    ));
     ExitCode::SUCCESS
 }
 
-fn agrees(file: &str) -> bool {
-    console::ask(format!("Write this to {}? [y/N] ", one_line(file)));
-    console::agrees()
+fn confirm_write(plan_file: &str) -> bool {
+    console::print_question(format!("Write this to {}? [y/N] ", to_single_line(plan_file)));
+    console::read_confirmation()
 }

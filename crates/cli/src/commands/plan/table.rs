@@ -1,124 +1,125 @@
-//! What `plimsoll plan` prints: Markdown that is also read easily in a terminal. A pure function.
+//! Renders the output of `plimsoll plan`: Markdown that is also easy to read in a terminal.
 
-use plimsoll_domain::plan_remarks::ranges;
-use plimsoll_domain::size::Size;
-use plimsoll_domain::text::{clip, counted, one_line, tokens};
-use plimsoll_policy::pack::Source;
-use plimsoll_policy::plan::{Plan, Planned, Room};
+use plimsoll_domain::plan_remarks::render_number_ranges;
+use plimsoll_domain::size::ItemSize;
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_policy::pack::EstimateSource;
+use plimsoll_policy::plan::{PlannedItem, SessionCapacity, SessionPlan};
 use std::collections::HashSet;
 
-/// How many sessions are listed at most.
-const GROUPS_SHOWN: usize = 40;
-/// The number of single-item sessions in a row from which on they are shown as a range.
-const LONG_RUN: usize = 5;
+const MAX_SHOWN_GROUPS: usize = 40;
+/// From this number on, consecutive single-item sessions are shown as a range.
+const MIN_RANGE_LENGTH: usize = 5;
 
-/// What it is made from.
+/// The estimate of a plan, ready to be rendered.
 #[derive(Debug)]
-pub(super) struct View<'a> {
-    /// The plan.
-    pub(super) plan: &'a Plan,
-    /// Where the work happens.
-    pub(super) room: Room,
+pub(super) struct PlanTable<'a> {
+    pub(super) plan: &'a SessionPlan,
+    /// The capacity of one session.
+    pub(super) capacity: SessionCapacity,
     /// True when the size of the window is unknown.
-    pub(super) is_assumed: bool,
-    /// The plan.
-    pub(super) file: &'a str,
-    /// How many items are ticked.
-    pub(super) done: usize,
+    pub(super) is_window_assumed: bool,
+    pub(super) plan_file: &'a str,
+    pub(super) done_count: usize,
     /// Items that wait for an answer, with their questions.
-    pub(super) parked: Vec<(&'a str, &'a str)>,
+    pub(super) parked_items: Vec<(&'a str, &'a str)>,
     /// The model that the user passes to the client.
     pub(super) usual_model: Option<&'a str>,
 }
 
-impl View<'_> {
-    /// The lines.
-    pub(super) fn text(&self) -> String {
+impl PlanTable<'_> {
+    /// Renders the whole page as Markdown.
+    pub(super) fn render(&self) -> String {
         let items = &self.plan.items;
         if items.is_empty() {
             return format!(
                 "## Plan\n\nNothing is open in {} ({} done).",
-                self.file,
-                counted(self.done, "item")
+                self.plan_file,
+                count_with_noun(self.done_count, "item")
             );
         }
-        if self.room.is_full_at_start() {
-            return format!("{}\n\n{}", self.title(), self.nothing_fits());
+        if self.capacity.is_full_at_start() {
+            return format!("{}\n\n{}", self.render_title(), self.render_no_item_fits());
         }
         let parts = [
-            self.title(),
-            self.table(),
-            self.sessions(),
-            self.split(),
-            self.checks(),
-            self.waiting(),
-            self.complaints(),
+            self.render_title(),
+            self.render_table(),
+            self.render_session_counts(),
+            self.render_items_to_split(),
+            self.render_verify_commands(),
+            self.render_parked_items(),
+            self.render_problems(),
         ];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         parts.join("\n\n")
     }
 
-    /// Instead of a number of sessions, where there is none.
-    fn nothing_fits(&self) -> String {
+    /// Renders the text shown instead of the table if no item fits into a session.
+    fn render_no_item_fits(&self) -> String {
         format!(
             "No item fits into a session: a new one already holds about {} tokens with its first answer, and the checkpoint (L2) comes at {}.\n\nCheck what is loaded at the start (`/context` in Claude Code shows it): CLAUDE.md files, MCP servers, a resumed conversation; or choose a model with a larger window.",
-            tokens(self.room.base),
-            tokens(self.room.l2),
+            format_tokens(self.capacity.start_tokens),
+            format_tokens(self.capacity.l2_tokens),
         )
     }
 
-    fn title(&self) -> String {
-        let assumed = if self.is_assumed { ", assumed: no session has been recorded here yet" } else { "" };
+    fn render_title(&self) -> String {
+        let assumption =
+            if self.is_window_assumed { ", assumed: no session has been recorded here yet" } else { "" };
         format!(
-            "## Plan\n\n{} open in {}, {} done. A session has room for about {} tokens before L2 (window {}{assumed}).",
-            counted(self.plan.items.len(), "item"),
-            self.file,
-            self.done,
-            tokens(self.room.tokens()),
-            tokens(self.room.window),
+            "## Plan\n\n{} open in {}, {} done. A session has room for about {} tokens before L2 (window {}{assumption}).",
+            count_with_noun(self.plan.items.len(), "item"),
+            self.plan_file,
+            self.done_count,
+            format_tokens(self.capacity.work_tokens()),
+            format_tokens(self.capacity.window_tokens),
         )
     }
 
-    fn table(&self) -> String {
+    fn render_table(&self) -> String {
         let has_models = self.has_models();
-        let parked: HashSet<&str> = self.parked.iter().map(|(item, _)| *item).collect();
-        let rows: String = self.plan.items.iter().map(|item| self.row(item, &parked, has_models)).collect();
-        let (title, rule) = if has_models { (" Model |", "------|") } else { ("", "") };
+        let parked_texts: HashSet<&str> = self.parked_items.iter().map(|(item, _)| *item).collect();
+        let rows: String =
+            self.plan.items.iter().map(|item| self.render_row(item, &parked_texts, has_models)).collect();
+        let (title, separator) = if has_models { (" Model |", "------|") } else { ("", "") };
         format!(
-            "| # | Item | Size | Share of a window | Sessions | By |{title}\n|---|------|------|------|------|------|{rule}\n{}",
+            "| # | Item | Size | Share of a window | Sessions | By |{title}\n|---|------|------|------|------|------|{separator}\n{}",
             rows.trim_end()
         )
     }
 
-    /// True if an item gets another model than the usual one.
+    /// Returns true if an item uses a model other than the usual one.
     fn has_models(&self) -> bool {
         self.plan.items.iter().any(|item| item.model.as_deref() != self.usual_model)
     }
 
-    fn row(&self, item: &Planned, parked: &HashSet<&str>, has_models: bool) -> String {
-        let share = match item.estimate.tokens.saturating_mul(100) / self.room.window.max(1) {
+    fn render_row(&self, item: &PlannedItem, parked_texts: &HashSet<&str>, has_models: bool) -> String {
+        let share = match item.estimate.tokens.saturating_mul(100) / self.capacity.window_tokens.max(1) {
             0 => "<1%".to_owned(),
             percent => format!("{percent}%"),
         };
-        let mark = if parked.contains(item.text.as_str()) { " (waits for an answer)" } else { "" };
+        let parked_note =
+            if parked_texts.contains(item.text.as_str()) { " (waits for an answer)" } else { "" };
         let model =
             if has_models { format!(" {} |", item.model.as_deref().unwrap_or("-")) } else { String::new() };
         format!(
             "| {} | {} | {} | {share} | {} | {} |{model}\n",
             item.number,
-            clip(&one_line(&item.text), 60).replace('|', "\\|") + mark,
-            item.size.map_or("-", Size::word),
-            item.sessions,
-            by(item.estimate.source),
+            truncate_end(&to_single_line(&item.text), 60).replace('|', "\\|") + parked_note,
+            item.stated_size.map_or("-", ItemSize::as_str),
+            item.session_count,
+            estimate_source_text(item.estimate.source),
         )
     }
 
-    /// Commands that items name as their checks.
-    fn checks(&self) -> String {
-        let line = |item: &Planned| {
-            item.check.as_ref().map(|check| format!("- Item {}: `{}`\n", item.number, one_line(check)))
+    /// Renders the list of verify commands that items name.
+    fn render_verify_commands(&self) -> String {
+        let render_line = |item: &PlannedItem| {
+            item.verify_command
+                .as_ref()
+                .map(|check| format!("- Item {}: `{}`\n", item.number, to_single_line(check)))
         };
-        let lines: String = self.plan.items.iter().filter_map(line).collect();
+        let lines: String = self.plan.items.iter().filter_map(render_line).collect();
         if lines.is_empty() {
             lines
         } else {
@@ -126,12 +127,16 @@ impl View<'_> {
         }
     }
 
-    /// What the user has to say before a session works on these.
-    fn waiting(&self) -> String {
-        let line = |(item, question): &(&str, &str)| {
-            format!("- \"{}\": {}\n", clip(&one_line(item), 60), clip(&one_line(question), 200))
+    /// Renders the list of questions that the user must answer before a session works on their items.
+    fn render_parked_items(&self) -> String {
+        let render_line = |(item, question): &(&str, &str)| {
+            format!(
+                "- \"{}\": {}\n",
+                truncate_end(&to_single_line(item), 60),
+                truncate_end(&to_single_line(question), 200)
+            )
         };
-        let lines: String = self.parked.iter().map(line).collect();
+        let lines: String = self.parked_items.iter().map(render_line).collect();
         if lines.is_empty() {
             lines
         } else {
@@ -139,79 +144,79 @@ impl View<'_> {
         }
     }
 
-    fn sessions(&self) -> String {
+    fn render_session_counts(&self) -> String {
         let plan = self.plan;
-        let is_shared = plan.unpacked.iter().any(|group| group.len() > 1);
-        let groups = if is_shared {
-            format!(" ({}): trivial neighbours share one", self.groups(&plan.unpacked))
+        let is_shared = plan.sessions_without_pack.iter().any(|group| group.len() > 1);
+        let sharing_note = if is_shared {
+            format!(" ({}): trivial neighbours share one", self.render_groups(&plan.sessions_without_pack))
         } else {
             String::new()
         };
         format!(
-            "One item a session: {}{groups}. With `--pack`, in your order: {} ({}).",
-            counted(plan.sessions(&plan.unpacked) as usize, "session"),
-            counted(plan.sessions(&plan.in_order) as usize, "session"),
-            self.groups(&plan.in_order),
+            "One item a session: {}{sharing_note}. With `--pack`, in your order: {} ({}).",
+            count_with_noun(plan.count_sessions(&plan.sessions_without_pack) as usize, "session"),
+            count_with_noun(plan.count_sessions(&plan.sessions_with_pack) as usize, "session"),
+            self.render_groups(&plan.sessions_with_pack),
         )
     }
 
-    fn split(&self) -> String {
+    fn render_items_to_split(&self) -> String {
         let large: Vec<usize> =
-            self.plan.items.iter().filter(|item| item.split).map(|item| item.number).collect();
+            self.plan.items.iter().filter(|item| item.should_split).map(|item| item.number).collect();
         if large.is_empty() {
             return String::new();
         }
         format!(
             "Split: {}. No session has room for such an item, so a checkpoint would interrupt it: add its parts as `- [ ]` lines below it.",
-            ranges(&large)
+            render_number_ranges(&large)
         )
     }
 
-    fn complaints(&self) -> String {
+    fn render_problems(&self) -> String {
         let lines: Vec<String> =
-            self.plan.complaints.iter().map(|words| format!("- In {}, {words}.", self.file)).collect();
+            self.plan.problems.iter().map(|problem| format!("- In {}, {problem}.", self.plan_file)).collect();
         lines.join("\n")
     }
 
-    /// The items of each session, in order: `1+2 · 3–6 · 7 (2 sessions) · 8 to 12 one by one`.
-    fn groups(&self, groups: &[Vec<usize>]) -> String {
-        let sessions = |group: &Vec<usize>| self.plan.sessions(std::slice::from_ref(group));
-        let is_next = |one: &Vec<usize>, next: &Vec<usize>| {
-            let is_one = |group: &Vec<usize>| group.len() == 1 && sessions(group) <= 1;
-            is_one(one) && is_one(next) && one[0] + 1 == next[0]
+    /// Renders the items of each session in order, as in `1+2 · 3–6 · 7 (2 sessions) · 8 to 12 one by one`.
+    fn render_groups(&self, groups: &[Vec<usize>]) -> String {
+        let session_count = |group: &Vec<usize>| self.plan.count_sessions(std::slice::from_ref(group));
+        let is_next = |current: &Vec<usize>, next: &Vec<usize>| {
+            let is_single_session_item = |group: &Vec<usize>| group.len() == 1 && session_count(group) <= 1;
+            is_single_session_item(current) && is_single_session_item(next) && current[0] + 1 == next[0]
         };
-        let group = |group: &Vec<usize>| {
-            let numbers = ranges(group).replace(", ", "+");
-            match sessions(group) {
+        let render_group = |group: &Vec<usize>| {
+            let numbers = render_number_ranges(group).replace(", ", "+");
+            match session_count(group) {
                 0 | 1 => numbers,
                 sessions => format!("{numbers} ({sessions} sessions)"),
             }
         };
         let mut parts: Vec<String> = Vec::new();
-        let mut left = groups.len();
-        for run in groups.chunk_by(is_next) {
-            if parts.len() >= GROUPS_SHOWN {
+        let mut remaining = groups.len();
+        for consecutive in groups.chunk_by(is_next) {
+            if parts.len() >= MAX_SHOWN_GROUPS {
                 break;
             }
-            left -= run.len();
-            match run {
-                [first, .., last] if run.len() >= LONG_RUN => {
+            remaining -= consecutive.len();
+            match consecutive {
+                [first, .., last] if consecutive.len() >= MIN_RANGE_LENGTH => {
                     parts.push(format!("{} to {} one by one", first[0], last[0]));
                 }
-                _ => parts.extend(run.iter().map(group)),
+                _ => parts.extend(consecutive.iter().map(render_group)),
             }
         }
-        if left > 0 {
-            parts.push(format!("and {left} more"));
+        if remaining > 0 {
+            parts.push(format!("and {remaining} more"));
         }
         parts.join(" · ")
     }
 }
 
-/// Where a figure comes from. A stated size and its share are in the columns beside it.
-fn by(source: Source) -> String {
+/// Returns the text about where an estimate comes from. A stated size is not repeated, because it has its own column.
+fn estimate_source_text(source: EstimateSource) -> String {
     match source {
-        Source::Stated(_) => "its stated size".to_owned(),
-        _ => source.words(),
+        EstimateSource::StatedSize(_) => "its stated size".to_owned(),
+        _ => source.describe(),
     }
 }

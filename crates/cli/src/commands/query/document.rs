@@ -8,7 +8,7 @@ use plimsoll_store::{Project, StoreError, TurnLog, disk, state_file};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// What can be asked.
+/// A document that can be queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Document {
     /// The run's state.
@@ -21,28 +21,23 @@ pub(super) enum Document {
     Memory,
 }
 
-/// Why a document cannot be asked.
+/// The reason why a document cannot be queried.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DocumentError {
-    /// No state.
     #[error("there is no run in {0}")]
     NoRun(PathBuf),
-    /// No journal.
     #[error("nothing has been written to {0} yet")]
     NoJournal(PathBuf),
-    /// No turn log.
     #[error("there is no turn log in {0} yet")]
     NoTurns(PathBuf),
-    /// No working memory.
     #[error("there is no working memory in {0}")]
     NoMemory(PathBuf),
-    /// It cannot be read.
     #[error(transparent)]
     Unreadable(#[from] StoreError),
 }
 
 impl DocumentError {
-    /// What the user can do about it.
+    /// Returns what the user can do about the error.
     pub(super) fn hint(&self) -> &'static str {
         match self {
             DocumentError::NoRun(_) => "go to the project of the run, or start one with `plimsoll run`",
@@ -55,50 +50,54 @@ impl DocumentError {
     }
 }
 
-type Opened<T> = Result<T, DocumentError>;
+type DocumentResult<T> = Result<T, DocumentError>;
 
 impl Document {
-    /// Opens it.
-    pub(super) fn open(self, project: &Project) -> Opened<Inputs> {
+    /// Opens the document as a sequence of JSON values.
+    pub(super) fn open(self, project: &Project) -> DocumentResult<Inputs> {
         match self {
             Document::State => {
-                // A question changes nothing: a state that another program wrote is asked as it is.
-                let is_foreign = state_file::foreign(project)?.is_some();
-                let text =
-                    if is_foreign { disk::read_text(project.state())? } else { state_file::text(project)? };
+                // A query changes nothing, so a state that another program wrote is read as it is.
+                let is_foreign = state_file::load_foreign_document(project)?.is_some();
+                let text = if is_foreign {
+                    disk::read_text(project.state_path())?
+                } else {
+                    state_file::read_state_text(project)?
+                };
                 let text = text.ok_or_else(|| DocumentError::NoRun(project.root().to_owned()))?;
-                Ok(Inputs::one(&project.relative(project.state()), text))
+                Ok(Inputs::from_text(&project.relative_to_root(project.state_path()), text))
             }
             Document::Journal => {
-                let path = project.journal();
+                let path = project.journal_path();
                 let text = disk::read_text(&path)?.ok_or_else(|| DocumentError::NoJournal(path.clone()))?;
-                Ok(Inputs::lines(&project.relative(&path), &text))
+                Ok(Inputs::from_lines(&project.relative_to_root(&path), &text))
             }
-            Document::Turns => Ok(Inputs::values("the turn log", turns(project)?)),
-            Document::Memory => Ok(Inputs::values("the working memory", memory(project)?)),
+            Document::Turns => Ok(Inputs::from_values("the turn log", open_turns(project)?)),
+            Document::Memory => Ok(Inputs::from_values("the working memory", open_memory(project)?)),
         }
     }
 }
 
-/// The turns of all sessions and their subagents, session by session, each with its eight fields and `ext`.
-fn turns(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
-    let logs = TurnLog::all(project);
+/// Returns the turns of all sessions and their subagents, session by session, each with its eight fields and `ext`.
+fn open_turns(project: &Project) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
+    let logs = TurnLog::all_sessions(project);
     if logs.is_empty() {
         return Err(DocumentError::NoTurns(project.root().to_owned()));
     }
-    if let Err(error) = catch_up::sync(project, CaptureLimits::USER) {
-        plimsoll_terminal::console::say_error(&format!("the newest turns may be missing: {error}"));
+    if let Err(error) = catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER) {
+        plimsoll_terminal::console::print_error(&format!("the newest turns may be missing: {error}"));
     }
-    let of = |log: TurnLog| plimsoll_flows::turns::forwards(&log).map(Iterator::collect::<Vec<_>>);
-    let records = logs.into_iter().flat_map(move |log| of(log).unwrap_or_default()).flatten();
-    Ok(records.filter(plimsoll_flows::turns::Recorded::is_turn).map(|turn| turn_json(&turn)))
+    let read_records =
+        |log: TurnLog| plimsoll_flows::turns::records_from_start(&log).map(Iterator::collect::<Vec<_>>);
+    let records = logs.into_iter().flat_map(move |log| read_records(log).unwrap_or_default()).flatten();
+    Ok(records.filter(plimsoll_flows::turns::LoggedRecord::is_turn_record).map(|turn| turn_json(&turn)))
 }
 
-/// The working memory: registers, frames, heap.
-fn memory(project: &Project) -> Opened<impl Iterator<Item = Value> + use<>> {
+/// Returns the working memory as a single value: registers, frames, heap.
+fn open_memory(project: &Project) -> DocumentResult<impl Iterator<Item = Value> + use<>> {
     if !plimsoll_store::memory::exists(project) {
         return Err(DocumentError::NoMemory(project.root().to_owned()));
     }
-    let memory = plimsoll_store::memory::load(project)?;
+    let memory = plimsoll_store::memory::load_memory(project)?;
     Ok(std::iter::once(memory_json(&memory)))
 }

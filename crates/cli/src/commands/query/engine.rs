@@ -1,49 +1,49 @@
-//! What runs a filter. There are two of them so that each can be held to the other's answers.
+//! The interface of the engines that run a filter. There are two engines, so that tests can compare their output.
 
 use super::inputs::Inputs;
 use jaq_json::{Val, read};
 use std::ops::ControlFlow;
 
-/// Why a filter does not compile.
+/// The reason why a filter does not compile.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CompileError {
-    /// What is wrong in it and where, in the engine's words or in ours of what it found.
+    /// The rendered error message, with its position if it is known.
     #[error("{0}")]
     Filter(String),
-    /// The value of a variable is JSON, and still not for this engine.
-    #[error("${name}: {why}")]
+    /// The value of a variable is valid JSON, but this engine cannot read it.
+    #[error("${name}: {error}")]
     Variable {
         /// The variable, without `$`.
         name: String,
-        /// The engine's words.
-        why: read::Error,
+        /// The error of the engine.
+        error: read::Error,
     },
 }
 
-/// Where the answers go; it may want no more of them.
-pub(super) type Take<'t> = &'t mut dyn FnMut(Answer) -> ControlFlow<()>;
+/// The callback that receives each output. It can stop the filter with `Break`.
+pub(super) type OutputHandler<'t> = &'t mut dyn FnMut(FilterOutput) -> ControlFlow<()>;
 
 /// A compiled filter.
 pub(super) trait Engine {
-    /// Gives the filter each input, or once null, and hands on what comes of it.
-    fn run(&mut self, inputs: Inputs, null_input: bool, take: Take<'_>);
+    /// Runs the filter on each input, or once on null, and passes each output to the callback.
+    fn run(&mut self, inputs: Inputs, null_input: bool, on_output: OutputHandler<'_>);
 }
 
-/// One thing that comes of a filter.
+/// One output of a filter.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Answer {
+pub(super) enum FilterOutput {
     /// A value that is JSON.
     Value(Val),
-    /// Why the filter gave up on its input.
+    /// The error with which the filter ended for its current input.
     Error(String),
-    /// The filter has ended the program with this code.
+    /// The filter ended the program with this exit code.
     Halt(i32),
 }
 
-impl Answer {
-    /// The error that was raised with a value, which is mostly a text.
-    pub(super) fn of_error(value: Val) -> Answer {
-        Answer::Error(match value {
+impl FilterOutput {
+    /// Converts the value that a filter raised as an error, usually a string.
+    pub(super) fn from_error_value(value: Val) -> FilterOutput {
+        FilterOutput::Error(match value {
             Val::TStr(text) => String::from_utf8_lossy(&text).into_owned(),
             value => format!("(not a string): {value}"),
         })

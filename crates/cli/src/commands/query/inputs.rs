@@ -1,90 +1,94 @@
-//! What a document gives: JSON texts, one value each, and how far they have been read.
+//! The inputs of a filter: the JSON values of a document, with the reading position for messages.
 
 use super::program::is_json;
-use plimsoll_terminal::console::say_error;
+use plimsoll_terminal::console::print_error;
 use serde_json::Value;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// JSON texts, one value each.
+/// An iterator over the JSON texts of a document, one value each.
 pub(super) struct Inputs {
     texts: Box<dyn Iterator<Item = String>>,
     progress: Rc<Progress>,
 }
 
-/// How far a document has been read.
+/// The position up to which a document has been read, shared with its iterator.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    name: String,
-    /// What is counted; empty if there is but one value.
+    document_name: String,
+    /// The unit of the position, such as `line`; empty if the document is a single value.
     unit: &'static str,
-    read: Cell<usize>,
+    read_count: Cell<usize>,
     is_faulty: Cell<bool>,
 }
 
 impl Progress {
-    /// The place of the value that was read last, as an addition to a message.
-    pub(super) fn place(&self) -> String {
-        match (self.read.get(), self.unit) {
+    /// Renders the position of the value read last, as a suffix for a message.
+    pub(super) fn render_position(&self) -> String {
+        match (self.read_count.get(), self.unit) {
             (0, _) => String::new(),
-            (_, "") => format!(" in {}", self.name),
-            (read, unit) => format!(" at {unit} {read} of {}", self.name),
+            (_, "") => format!(" in {}", self.document_name),
+            (read_count, unit) => format!(" at {unit} {read_count} of {}", self.document_name),
         }
     }
 
-    /// True if something could not be read, or was no JSON.
+    /// Returns true if something could not be read or was not JSON.
     pub(super) fn is_faulty(&self) -> bool {
         self.is_faulty.get()
     }
 
-    fn blame(&self, words: &str) {
-        say_error(&words);
+    fn report_fault(&self, message: &str) {
+        print_error(&message);
         self.is_faulty.set(true);
     }
 }
 
 impl Inputs {
     fn new(
-        name: &str,
+        document_name: &str,
         unit: &'static str,
-        read: impl FnOnce(Rc<Progress>) -> Box<dyn Iterator<Item = String>>,
+        start_reading: impl FnOnce(Rc<Progress>) -> Box<dyn Iterator<Item = String>>,
     ) -> Inputs {
-        let progress = Rc::new(Progress { name: name.to_owned(), unit, ..Progress::default() });
-        Inputs { texts: read(Rc::clone(&progress)), progress }
+        let progress =
+            Rc::new(Progress { document_name: document_name.to_owned(), unit, ..Progress::default() });
+        Inputs { texts: start_reading(Rc::clone(&progress)), progress }
     }
 
-    /// One JSON text.
-    pub(super) fn one(name: &str, text: String) -> Inputs {
-        Inputs::new(name, "", |progress| {
-            Box::new(std::iter::once(text).inspect(move |_| progress.read.set(1)))
+    /// Creates inputs with a single JSON text.
+    pub(super) fn from_text(document_name: &str, text: String) -> Inputs {
+        Inputs::new(document_name, "", |progress| {
+            Box::new(std::iter::once(text).inspect(move |_| progress.read_count.set(1)))
         })
     }
 
-    /// Values that are made as they are asked for.
-    pub(super) fn values(name: &str, values: impl Iterator<Item = Value> + 'static) -> Inputs {
-        Inputs::new(name, "value", |progress| {
-            let text = move |(index, value): (usize, Value)| {
-                progress.read.set(index + 1);
+    /// Creates inputs from values that are produced lazily.
+    pub(super) fn from_values(document_name: &str, values: impl Iterator<Item = Value> + 'static) -> Inputs {
+        Inputs::new(document_name, "value", |progress| {
+            let to_text = move |(index, value): (usize, Value)| {
+                progress.read_count.set(index + 1);
                 value.to_string()
             };
-            Box::new(values.enumerate().map(text))
+            Box::new(values.enumerate().map(to_text))
         })
     }
 
-    /// JSON lines. One that is not JSON (a torn one, say) is reported and skipped, so that a bad line never loses the
-    /// good ones.
-    pub(super) fn lines(name: &str, text: &str) -> Inputs {
+    /// Creates inputs from JSON lines. A line that is not JSON, such as a truncated one, is reported and skipped, so that the other lines
+    /// are still processed.
+    pub(super) fn from_lines(document_name: &str, text: &str) -> Inputs {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        Inputs::new(name, "line", |progress| {
+        Inputs::new(document_name, "line", |progress| {
             Box::new(lines.into_iter().enumerate().filter_map(move |(index, line)| {
                 if line.trim().is_empty() {
                     return None;
                 }
-                progress.read.set(index + 1);
+                progress.read_count.set(index + 1);
                 match is_json(&line) {
                     Ok(()) => Some(line),
-                    Err(why) => {
-                        progress.blame(&format!("left out{}: not JSON ({why})", progress.place()));
+                    Err(error) => {
+                        progress.report_fault(&format!(
+                            "left out{}: not JSON ({error})",
+                            progress.render_position()
+                        ));
                         None
                     }
                 }
@@ -92,26 +96,26 @@ impl Inputs {
         })
     }
 
-    /// A document that is missed only when something is asked of it.
-    pub(super) fn missing(complaint: String) -> Inputs {
+    /// Creates inputs for a missing document, which is reported only if the filter reads an input.
+    pub(super) fn for_missing_document(message: String) -> Inputs {
         Inputs::new("", "", |progress| {
-            let mut complaint = Some(complaint);
+            let mut message = Some(message);
             Box::new(std::iter::from_fn(move || {
-                progress.blame(&complaint.take()?);
+                progress.report_fault(&message.take()?);
                 None
             }))
         })
     }
 
-    /// All values as one array.
-    pub(super) fn slurped(self) -> Inputs {
+    /// Combines all values into a single array.
+    pub(super) fn into_single_array(self) -> Inputs {
         let Inputs { texts, progress } = self;
-        let whole = std::iter::once_with(move || format!("[{}]", texts.collect::<Vec<_>>().join(",")));
-        let of_whole = Rc::clone(&progress);
-        Inputs { texts: Box::new(whole.inspect(move |_| of_whole.read.set(0))), progress }
+        let array = std::iter::once_with(move || format!("[{}]", texts.collect::<Vec<_>>().join(",")));
+        let array_progress = Rc::clone(&progress);
+        Inputs { texts: Box::new(array.inspect(move |_| array_progress.read_count.set(0))), progress }
     }
 
-    /// How far they have been read, also while they are being read.
+    /// Returns the shared reading position, which stays current while the inputs are read.
     pub(super) fn progress(&self) -> Rc<Progress> {
         Rc::clone(&self.progress)
     }

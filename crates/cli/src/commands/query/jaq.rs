@@ -1,9 +1,9 @@
-//! The engine in Rust.
+//! The default engine: jaq, an implementation of jq in Rust.
 
-use super::complaint::{of_loading, of_names};
-use super::engine::{Answer, CompileError, Engine, Take};
+use super::compile_errors::{render_load_errors, render_undefined_names};
+use super::engine::{CompileError, Engine, FilterOutput, OutputHandler};
 use super::inputs::Inputs;
-use super::plain;
+use super::json_values;
 use super::program::Program;
 use jaq_core::load::{Arena, File, Loader, parse};
 use jaq_core::native::{Fun, run};
@@ -13,7 +13,7 @@ use jaq_std::input::{self, RcIter};
 use plimsoll_store::environment;
 use std::ops::ControlFlow;
 
-/// Definitions of jq that jaq's libraries leave to the program that uses them.
+/// jq definitions that jaq's libraries leave to the calling program.
 const DEFINITIONS: &str = r#"
 def env: $ENV;
 def row(text; $separator):
@@ -31,39 +31,51 @@ pub(super) struct Jaq {
 }
 
 impl Jaq {
-    /// Compiles it, or says where it is wrong.
+    /// Compiles the filter. The error names the position of the fault.
     pub(super) fn compile(program: &Program) -> Result<Jaq, CompileError> {
         let mut names = vec!["$ENV".to_owned()];
-        let mut variables = vec![environment()];
+        let mut variables = vec![environment_value()];
         for (name, json) in &program.variables {
             names.push(format!("${name}"));
-            variables.push(value(json).map_err(|why| CompileError::Variable { name: name.clone(), why })?);
+            variables.push(
+                parse_value(json).map_err(|error| CompileError::Variable { name: name.clone(), error })?,
+            );
         }
-        Ok(Jaq { filter: compile(&program.filter, &names)?, variables })
+        Ok(Jaq { filter: compile_filter(&program.filter, &names)?, variables })
     }
 }
 
 impl Engine for Jaq {
-    fn run(&mut self, inputs: Inputs, null_input: bool, take: Take<'_>) {
-        let inputs = RcIter::new(inputs.map(|text| value(&text).map_err(|error| error.to_string())));
+    fn run(&mut self, inputs: Inputs, null_input: bool, on_output: OutputHandler<'_>) {
+        let inputs = RcIter::new(inputs.map(|text| parse_value(&text).map_err(|error| error.to_string())));
         let inputs: input::Inputs<'_, Val> = &inputs;
-        let data = Data { table: &self.filter.lut, inputs };
+        let data = FilterData { table: &self.filter.lut, inputs };
         let context = Ctx::<QueryData>::new(data, Vars::new(self.variables.iter().cloned()));
-        let mut ask = |input| match input {
-            Ok(value) => to_first_error(self.filter.id.run((context.clone(), value)).map(answer), take),
-            Err(words) => take(Answer::Error(words)),
+        let mut run_on_input = |input| match input {
+            Ok(value) => emit_until_first_error(
+                self.filter.id.run((context.clone(), value)).map(to_filter_output),
+                on_output,
+            ),
+            Err(message) => on_output(FilterOutput::Error(message)),
         };
-        // The filter may read on: between two inputs the iterator is not borrowed.
-        let mut to_ask = inputs;
-        let _ = if null_input { ask(Ok(Val::Null)) } else { to_ask.try_for_each(ask) };
+        // The filter itself may read inputs, so the iterator must not stay borrowed between two inputs.
+        let mut remaining_inputs = inputs;
+        let _ = if null_input {
+            run_on_input(Ok(Val::Null))
+        } else {
+            remaining_inputs.try_for_each(run_on_input)
+        };
     }
 }
 
-/// With jaq a filter continues after an error, with jq it does not.
-fn to_first_error(answers: impl Iterator<Item = Answer>, take: Take<'_>) -> ControlFlow<()> {
-    for answer in answers {
-        let is_error = matches!(answer, Answer::Error(_));
-        take(answer)?;
+/// Passes outputs on up to the first error. jaq would continue after an error, but jq does not.
+fn emit_until_first_error(
+    outputs: impl Iterator<Item = FilterOutput>,
+    on_output: OutputHandler<'_>,
+) -> ControlFlow<()> {
+    for output in outputs {
+        let is_error = matches!(output, FilterOutput::Error(_));
+        on_output(output)?;
         if is_error {
             break;
         }
@@ -71,69 +83,74 @@ fn to_first_error(answers: impl Iterator<Item = Answer>, take: Take<'_>) -> Cont
     ControlFlow::Continue(())
 }
 
-fn compile(code: &str, variables: &[String]) -> Result<Filter<QueryData>, CompileError> {
+fn compile_filter(code: &str, variables: &[String]) -> Result<Filter<QueryData>, CompileError> {
     let arena = Arena::default();
     let file = File { code, path: () };
-    let wrong = |errors| CompileError::Filter(of_loading(code, errors));
-    let modules = Loader::new(definitions()).load(&arena, file).map_err(wrong)?;
-    let compiler = Compiler::default().with_funs(functions());
+    let to_compile_error = |errors| CompileError::Filter(render_load_errors(code, errors));
+    let modules = Loader::new(all_definitions()).load(&arena, file).map_err(to_compile_error)?;
+    let compiler = Compiler::default().with_funs(native_functions());
     let compiler = compiler.with_global_vars(variables.iter().map(String::as_str));
-    compiler.compile(modules).map_err(|errors| CompileError::Filter(of_names(code, &errors)))
+    compiler.compile(modules).map_err(|errors| CompileError::Filter(render_undefined_names(code, &errors)))
 }
 
-fn value(text: &str) -> Result<Val, read::Error> {
+fn parse_value(text: &str) -> Result<Val, read::Error> {
     read::parse_single(text.as_bytes())
 }
 
-fn answer(outcome: ValX<'_, Val>) -> Answer {
-    let error = match outcome.map(plain::json) {
-        Ok(Some(value)) => return Answer::Value(value),
-        Ok(None) => return Answer::Error("object keys must be strings".to_owned()),
+fn to_filter_output(result: ValX<'_, Val>) -> FilterOutput {
+    let error = match result.map(json_values::to_json_value) {
+        Ok(Some(value)) => return FilterOutput::Value(value),
+        Ok(None) => return FilterOutput::Error("object keys must be strings".to_owned()),
         Err(error) => error,
     };
     match error.get_err().map_err(Exn::get_halt) {
-        Ok(error) => Answer::of_error(error.into_val()),
-        Err(Ok(code)) => Answer::Halt(code),
-        Err(Err(_)) => Answer::Error("break".to_owned()),
+        Ok(error) => FilterOutput::from_error_value(error.into_val()),
+        Err(Ok(code)) => FilterOutput::Halt(code),
+        Err(Err(_)) => FilterOutput::Error("break".to_owned()),
     }
 }
 
-fn environment() -> Val {
-    let text = |text: String| Val::utf8_str(text);
-    Val::obj(environment::all().map(|(name, value)| (text(name), text(value))).collect::<Map>())
+fn environment_value() -> Val {
+    let to_value = |text: String| Val::utf8_str(text);
+    Val::obj(
+        environment::all_variables().map(|(name, value)| (to_value(name), to_value(value))).collect::<Map>(),
+    )
 }
 
-fn definitions() -> impl Iterator<Item = parse::Def<&'static str>> {
-    let more = parse(DEFINITIONS, |parser| parser.defs()).unwrap_or_default();
-    jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(more)
+fn all_definitions() -> impl Iterator<Item = parse::Def<&'static str>> {
+    let own_definitions = parse(DEFINITIONS, |parser| parser.defs()).unwrap_or_default();
+    jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()).chain(own_definitions)
 }
 
-fn functions() -> impl Iterator<Item = Fun<QueryData>> {
-    let input = input::funs::<QueryData>().into_vec().into_iter().map(run::<QueryData>);
-    jaq_core::funs::<QueryData>().chain(jaq_std::funs::<QueryData>()).chain(jaq_json::funs()).chain(input)
+fn native_functions() -> impl Iterator<Item = Fun<QueryData>> {
+    let input_functions = input::funs::<QueryData>().into_vec().into_iter().map(run::<QueryData>);
+    jaq_core::funs::<QueryData>()
+        .chain(jaq_std::funs::<QueryData>())
+        .chain(jaq_json::funs())
+        .chain(input_functions)
 }
 
-/// The kind of data that our filters work on.
+/// Declares to jaq the value and data types of our filters.
 struct QueryData;
 
 impl DataT for QueryData {
     type V<'a> = Val;
-    type Data<'a> = Data<'a>;
+    type Data<'a> = FilterData<'a>;
 }
 
 #[derive(Clone)]
-struct Data<'a> {
+struct FilterData<'a> {
     table: &'a Lut<QueryData>,
     inputs: input::Inputs<'a, Val>,
 }
 
-impl<'a> data::HasLut<'a, QueryData> for Data<'a> {
+impl<'a> data::HasLut<'a, QueryData> for FilterData<'a> {
     fn lut(&self) -> &'a Lut<QueryData> {
         self.table
     }
 }
 
-impl<'a> input::HasInputs<'a, Val> for Data<'a> {
+impl<'a> input::HasInputs<'a, Val> for FilterData<'a> {
     fn inputs(&self) -> input::Inputs<'a, Val> {
         self.inputs
     }

@@ -1,15 +1,15 @@
-//! The other engine: jq 1.6 itself, through its C library. It is slower, tells what does not compile on standard
-//! error by itself, and cannot read on: jq-rs gives it no way to ask for the next input.
+//! The alternative engine: jq 1.6 through its C library. It is slower, prints compile errors to standard error itself, and has no
+//! `input`, because jq-rs offers no way to request the next input.
 
-use super::engine::{Answer, CompileError, Engine, Take};
+use super::engine::{CompileError, Engine, FilterOutput, OutputHandler};
 use super::inputs::Inputs;
-use super::plain;
+use super::json_values;
 use super::program::Program;
 use jaq_json::{Val, read};
 use jq_rs::JqProgram;
 use std::ops::ControlFlow;
 
-const NO_READING_ON: &str = "def input: error(\"this engine cannot read on\"); def inputs: input;";
+const INPUT_DEFINITIONS: &str = "def input: error(\"this engine cannot read on\"); def inputs: input;";
 
 /// A filter that libjq has compiled.
 pub(super) struct Libjq {
@@ -17,48 +17,49 @@ pub(super) struct Libjq {
 }
 
 impl Libjq {
-    /// Compiles it.
+    /// Compiles the filter.
     pub(super) fn compile(program: &Program) -> Result<Libjq, CompileError> {
         let variables: String =
             program.variables.iter().map(|(name, json)| format!("{json} as ${name} | ")).collect();
         let filter = &program.filter;
-        let as_given = format!("{variables}{NO_READING_ON} {filter}");
-        // jq-rs loses the answers before an error: the error is made the last answer. Only what is by itself is
-        // put between parentheses, else a wrong filter might become a right one.
-        let with_errors =
-            format!("{variables}try ({NO_READING_ON} {filter}\n| {{value: .}}) catch {{error: .}}");
-        let compile =
+        let original_filter = format!("{variables}{INPUT_DEFINITIONS} {filter}");
+        // jq-rs loses the outputs before an error, so the error is turned into the last output. The filter is compiled on its own first,
+        // because the parentheses could turn an invalid filter into a valid one.
+        let filter_with_errors =
+            format!("{variables}try ({INPUT_DEFINITIONS} {filter}\n| {{value: .}}) catch {{error: .}}");
+        let compile_filter =
             |filter: &str| jq_rs::compile(filter).map_err(|error| CompileError::Filter(error.to_string()));
-        compile(&as_given)?;
-        Ok(Libjq { program: compile(&with_errors)? })
+        compile_filter(&original_filter)?;
+        Ok(Libjq { program: compile_filter(&filter_with_errors)? })
     }
 
-    fn answers(&mut self, input: &str) -> Vec<Answer> {
-        // A number needs something behind it to be whole.
+    fn run_on_input(&mut self, input: &str) -> Vec<FilterOutput> {
+        // Without a newline at the end, jq would not recognize a number as complete.
         match self.program.run(&format!("{input}\n")) {
-            Ok(lines) => lines.lines().map(answer).collect(),
-            Err(error) => vec![Answer::Error(error.to_string())],
+            Ok(lines) => lines.lines().map(parse_output_line).collect(),
+            Err(error) => vec![FilterOutput::Error(error.to_string())],
         }
     }
 }
 
 impl Engine for Libjq {
-    fn run(&mut self, mut inputs: Inputs, null_input: bool, take: Take<'_>) {
-        let mut ask = |input: String| self.answers(&input).into_iter().try_for_each(&mut *take);
-        let _: ControlFlow<()> = if null_input { ask("null".to_owned()) } else { inputs.try_for_each(ask) };
+    fn run(&mut self, mut inputs: Inputs, null_input: bool, on_output: OutputHandler<'_>) {
+        let mut run_on_input =
+            |input: String| self.run_on_input(&input).into_iter().try_for_each(&mut *on_output);
+        let _: ControlFlow<()> =
+            if null_input { run_on_input("null".to_owned()) } else { inputs.try_for_each(run_on_input) };
     }
 }
 
-/// One line: an object with a value or an error in it.
-fn answer(line: &str) -> Answer {
+/// Parses one output line: an object with a value or an error.
+fn parse_output_line(line: &str) -> FilterOutput {
     let Ok(Val::Obj(entries)) = read::parse_single(line.as_bytes()) else {
-        return Answer::Error(format!("libjq said {line}"));
+        return FilterOutput::Error(format!("libjq said {line}"));
     };
     match entries.first() {
-        Some((key, value)) if *key == Val::utf8_str("value") => {
-            plain::json(value.clone()).map_or_else(|| Answer::of_error(value.clone()), Answer::Value)
-        }
-        Some((_, value)) => Answer::of_error(value.clone()),
-        None => Answer::Error(format!("libjq said {line}")),
+        Some((key, value)) if *key == Val::utf8_str("value") => json_values::to_json_value(value.clone())
+            .map_or_else(|| FilterOutput::from_error_value(value.clone()), FilterOutput::Value),
+        Some((_, value)) => FilterOutput::from_error_value(value.clone()),
+        None => FilterOutput::Error(format!("libjq said {line}")),
     }
 }

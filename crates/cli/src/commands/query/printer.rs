@@ -1,44 +1,44 @@
-//! Answers on standard output, as jq prints them.
+//! Prints outputs of a filter to standard output, as jq does.
 
 use jaq_json::Val;
 use jaq_json::write::{Pp, Styles, write};
-use plimsoll_terminal::console::Answers;
-use plimsoll_terminal::console::has_colours;
+use plimsoll_terminal::console::OutputWriter;
+use plimsoll_terminal::console::has_colors;
 use std::io;
 use std::ops::ControlFlow;
 
-/// How to print.
+/// The options for printing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Style {
-    /// Strings as they are.
+    /// Print strings without quotes.
     pub(super) raw: bool,
-    /// One line each.
+    /// Print each value on one line.
     pub(super) compact: bool,
 }
 
-/// Prints answers until its reader has had enough.
+/// Prints values until the output is closed.
 pub(super) struct Printer {
-    out: Answers,
-    look: Pp,
+    output: OutputWriter,
+    format: Pp,
     raw: bool,
-    ended: Option<io::Error>,
+    write_error: Option<io::Error>,
 }
 
 impl Printer {
-    /// Nothing has been printed yet.
+    /// Creates a printer to standard output.
     pub(super) fn new(style: Style) -> Printer {
-        let styles = if has_colours() { Styles::ansi() } else { Styles::default() };
+        let styles = if has_colors() { Styles::ansi() } else { Styles::default() };
         let indent = (!style.compact).then(|| "  ".to_owned());
-        let look = Pp { sep_space: indent.is_some(), indent, sort_keys: false, styles };
-        Printer { out: Answers::to_standard_output(), look, raw: style.raw, ended: None }
+        let format = Pp { sep_space: indent.is_some(), indent, sort_keys: false, styles };
+        Printer { output: OutputWriter::for_standard_output(), format, raw: style.raw, write_error: None }
     }
 
-    /// Prints an answer; stops when the reader is gone.
+    /// Prints a value. Returns `Break` if the output is closed.
     pub(super) fn print(&mut self, value: &Val) -> ControlFlow<()> {
         match self.try_print(value) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
-                self.ended = Some(error);
+                self.write_error = Some(error);
                 ControlFlow::Break(())
             }
         }
@@ -46,23 +46,23 @@ impl Printer {
 
     fn try_print(&mut self, value: &Val) -> io::Result<()> {
         match value {
-            Val::TStr(text) if self.raw => self.out.raw(text),
+            Val::TStr(text) if self.raw => self.output.write_raw(text),
             value => {
                 let mut json = Vec::new();
-                write(&mut json, &self.look, 0, value)?;
-                self.out.json(&json)
+                write(&mut json, &self.format, 0, value)?;
+                self.output.write_json(&json)
             }
         }
     }
 
-    /// What is left, and whether all of it could be written.
+    /// Flushes the buffered output. Returns the first write error.
     pub(super) fn finish(mut self) -> io::Result<()> {
-        match self.ended.take() {
+        match self.write_error.take() {
             Some(error) => {
-                self.out.give_up();
+                self.output.discard_buffer();
                 Err(error)
             }
-            None => self.out.finish(),
+            None => self.output.finish(),
         }
     }
 }

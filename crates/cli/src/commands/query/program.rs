@@ -1,8 +1,8 @@
-//! The filter and its variables, as the command line gives them.
+//! The filter and its variables from the command line.
 
 use serde_json::Value;
 
-/// What is to be run.
+/// A jq program with the values of its variables.
 #[derive(Debug)]
 pub(super) struct Program {
     /// The jq program.
@@ -11,68 +11,60 @@ pub(super) struct Program {
     pub(super) variables: Vec<(String, String)>,
 }
 
-/// Why the command line gives no program.
+/// An invalid variable on the command line.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProgramError {
-    /// A name that no filter could use.
+    /// The name cannot be a variable name in jq.
     #[error("{option} {name}: a variable's name has letters, digits and _, and begins with no digit")]
-    Name {
-        /// The option that has it.
-        option: &'static str,
-        /// The name.
-        name: String,
-    },
-    /// A value that is not JSON.
-    #[error("--argjson {name}: {value:?} is not JSON ({why}); for a text use --arg")]
-    Json {
-        /// The variable.
-        name: String,
-        /// What was given.
-        value: String,
-        /// The parser's words.
-        why: serde_json::Error,
-    },
+    InvalidName { option: &'static str, name: String },
+    /// The value is not JSON.
+    #[error("--argjson {name}: {value:?} is not JSON ({error}); for a text use --arg")]
+    InvalidJson { name: String, value: String, error: serde_json::Error },
 }
 
 impl Program {
-    /// The program with the variables of `--arg` and `--argjson`, names and values by turns. As with jq the first
-    /// of a name counts.
-    pub(super) fn read(filter: &str, arg: &[String], argjson: &[String]) -> Result<Program, ProgramError> {
+    /// Creates a program from the filter and the arguments of `--arg` and `--argjson`, alternating names and values. As in jq, the first
+    /// value of a name wins.
+    pub(super) fn from_arguments(
+        filter: &str,
+        arg: &[String],
+        argjson: &[String],
+    ) -> Result<Program, ProgramError> {
         let mut program = Program { filter: filter.to_owned(), variables: Vec::new() };
-        for (name, value) in pairs(arg) {
-            program.set("--arg", name, Value::from(value).to_string())?;
+        for (name, value) in name_value_pairs(arg) {
+            program.set_variable("--arg", name, Value::from(value).to_string())?;
         }
-        for (name, value) in pairs(argjson) {
-            is_json(value).map_err(|why| ProgramError::Json {
+        for (name, value) in name_value_pairs(argjson) {
+            is_json(value).map_err(|error| ProgramError::InvalidJson {
                 name: name.to_owned(),
                 value: value.to_owned(),
-                why,
+                error,
             })?;
-            program.set("--argjson", name, value.to_owned())?;
+            program.set_variable("--argjson", name, value.to_owned())?;
         }
         Ok(program)
     }
 
-    fn set(&mut self, option: &'static str, name: &str, json: String) -> Result<(), ProgramError> {
-        let letter = |character: char| character.is_ascii_alphanumeric() || character == '_';
-        if !name.chars().all(letter)
+    fn set_variable(&mut self, option: &'static str, name: &str, json: String) -> Result<(), ProgramError> {
+        let is_name_character = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        if !name.chars().all(is_name_character)
             || name.is_empty()
             || name.starts_with(|first: char| first.is_ascii_digit())
         {
-            return Err(ProgramError::Name { option, name: name.to_owned() });
+            return Err(ProgramError::InvalidName { option, name: name.to_owned() });
         }
-        if self.variables.iter().all(|(known, _)| known != name) {
+        if self.variables.iter().all(|(existing, _)| existing != name) {
             self.variables.push((name.to_owned(), json));
         }
         Ok(())
     }
 }
 
-/// The engines know more than JSON, and no limit to its depth: what they are given is looked at before.
+/// Checks that a text is JSON. The engines also accept other syntax and have no depth limit, so inputs are checked first.
 pub(super) fn is_json(text: &str) -> Result<(), serde_json::Error> {
     serde_json::from_str::<Value>(text).map(drop)
 }
 
-fn pairs(flat: &[String]) -> impl Iterator<Item = (&str, &str)> {
-    flat.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()))
+fn name_value_pairs(arguments: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    arguments.chunks_exact(2).map(|pair| (pair[0].as_str(), pair[1].as_str()))
 }

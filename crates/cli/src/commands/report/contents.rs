@@ -1,86 +1,84 @@
-//! The contents of the report: plain facts, and nothing that is not known. The page only writes them down.
+//! The contents of the report: only recorded facts. The page only renders them.
 
 use crate::render::redact::RedactedText;
 use chrono::{DateTime, Utc};
 use plimsoll_domain::cost::CostBasis;
 use plimsoll_domain::subagent_usage::SubagentUsage;
-use plimsoll_domain::{Ending, SessionId, Status};
+use plimsoll_domain::{RunStatus, SessionEnding, SessionId};
 
-/// A moment.
-pub(crate) type At = DateTime<Utc>;
+pub(crate) type UtcTime = DateTime<Utc>;
 
-/// A run as it was, or as it is now.
+/// The facts about a run, finished or still open.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Report {
     pub(crate) name: RedactedText,
     pub(crate) objective: RedactedText,
     pub(crate) run_id: RedactedText,
-    pub(crate) status: Status,
-    /// Its status and reason, as in `plimsoll status`.
-    pub(crate) standing: Vec<RedactedText>,
-    pub(crate) started: Option<At>,
-    /// None while it is not over.
-    pub(crate) ended: Option<At>,
-    /// True while it is active: a `plimsoll run`, or at least its client.
+    pub(crate) status: RunStatus,
+    /// The status and its reason, as in `plimsoll status`.
+    pub(crate) status_texts: Vec<RedactedText>,
+    pub(crate) started_at: Option<UtcTime>,
+    /// `None` while the run is open.
+    pub(crate) ended_at: Option<UtcTime>,
+    /// True while a `plimsoll run`, or at least its client, is active.
     pub(crate) is_live: bool,
-    /// When this was looked up; nothing that is known is later.
-    pub(crate) looked: At,
-    /// Of its sessions so many count; those that a limit ended do not.
-    pub(crate) counted: u32,
+    /// When the facts were read. No recorded time is later.
+    pub(crate) observed_at: UtcTime,
+    /// Number of sessions that count towards the maximum; those ended by a usage limit do not.
+    pub(crate) counted_sessions: u32,
     pub(crate) max_sessions: u32,
-    pub(crate) items: Vec<Item>,
+    pub(crate) items: Vec<ReportItem>,
     pub(crate) sessions: Vec<RunSession>,
-    pub(crate) pauses: Vec<Pause>,
-    pub(crate) moments: Vec<Moment>,
-    /// Of a parallel run; none of any other.
+    pub(crate) pauses: Vec<RunPause>,
+    pub(crate) marks: Vec<LoadLineMark>,
+    /// The workers of a parallel run; empty for any other run.
     pub(crate) workers: Vec<Worker>,
-    pub(crate) merges: Vec<Merge>,
-    pub(crate) troubles: Vec<Trouble>,
-    pub(crate) levels: Option<Levels>,
-    pub(crate) cost: Cost,
-    /// Seconds in verify commands.
-    pub(crate) verified: u64,
-    pub(crate) filling: Filling,
-    pub(crate) handoffs: Vec<Handoff>,
-    pub(crate) steps: Vec<Step>,
-    /// What could not be read, and why.
-    pub(crate) gaps: Vec<RedactedText>,
+    pub(crate) merges: Vec<MergeEvent>,
+    pub(crate) problems: Vec<Problem>,
+    pub(crate) thresholds: Option<ThresholdPercents>,
+    pub(crate) cost: RunCost,
+    /// Seconds spent in verify commands.
+    pub(crate) verify_seconds: u64,
+    pub(crate) window_usage: WindowUsage,
+    pub(crate) handoffs: Vec<RunHandoff>,
+    pub(crate) next_steps: Vec<NextStep>,
+    /// Messages about what could not be read.
+    pub(crate) read_errors: Vec<RedactedText>,
 }
 
-/// An item of the run.
+/// An item of the run's plan, with what it took.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Item {
+pub(crate) struct ReportItem {
     pub(crate) name: RedactedText,
     pub(crate) outcome: ItemOutcome,
-    /// Its sessions, by their place in the night.
-    pub(crate) sessions: Vec<usize>,
-    /// True if a session of it was about other items too: its figures are divided evenly among them.
+    /// The indexes of its sessions in [`Report::sessions`].
+    pub(crate) session_indexes: Vec<usize>,
+    /// True if one of its sessions also worked on other items. That session's figures are divided evenly among them.
     pub(crate) is_shared: bool,
     pub(crate) tokens: Option<f64>,
-    pub(crate) usd: Option<f64>,
+    pub(crate) cost_usd: Option<f64>,
     pub(crate) seconds: Option<f64>,
-    pub(crate) commits: Vec<Commit>,
+    pub(crate) commits: Vec<SessionCommit>,
 }
 
-/// What became of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ItemOutcome {
     Done,
     Open,
     SetAside,
-    /// It waits for the user's answer.
+    /// Waits for the user's answer.
     Parked,
-    /// It was in the list, and is gone without having been ticked.
-    Gone,
+    /// Was in the plan, and was removed without having been ticked.
+    RemovedUnticked,
 }
 
-/// A commit of the time of a session.
+/// A commit that was made during a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Commit {
-    /// The whole of it.
+pub(crate) struct SessionCommit {
+    /// The full object id.
     pub(crate) id: String,
     pub(crate) subject: RedactedText,
-    pub(crate) at: At,
+    pub(crate) committed_at: UtcTime,
 }
 
 /// One session of the run.
@@ -88,225 +86,224 @@ pub(crate) struct Commit {
 pub(crate) struct RunSession {
     pub(crate) iteration: u32,
     pub(crate) session_id: Option<SessionId>,
-    /// The item that its prompt named, where that was recorded.
+    /// The item that the session's prompt named, if that was recorded.
     pub(crate) item: Option<RedactedText>,
-    pub(crate) ticked: Vec<RedactedText>,
-    pub(crate) resuming: bool,
-    pub(crate) began: Option<At>,
-    pub(crate) ended: Option<At>,
-    /// The verdict's time.
-    pub(crate) judged: Option<At>,
-    /// Whole percent.
-    pub(crate) peak: Option<u64>,
-    pub(crate) ending: Option<Ending>,
-    /// What its ending says more.
-    pub(crate) detail: Option<RedactedText>,
-    pub(crate) usd: Option<f64>,
+    pub(crate) ticked_items: Vec<RedactedText>,
+    pub(crate) is_resuming: bool,
+    pub(crate) started_at: Option<UtcTime>,
+    pub(crate) ended_at: Option<UtcTime>,
+    /// Time of the verdict.
+    pub(crate) judged_at: Option<UtcTime>,
+    /// Peak usage of the window, in whole percent.
+    pub(crate) peak_percent: Option<u64>,
+    pub(crate) ending: Option<SessionEnding>,
+    /// Details of the ending, such as an error message.
+    pub(crate) ending_detail: Option<RedactedText>,
+    pub(crate) cost_usd: Option<f64>,
     pub(crate) tokens: Option<u64>,
-    /// Of the window.
-    pub(crate) window: Option<u64>,
-    /// Its load line: a piece for each conversation between two compactions.
-    pub(crate) trace: Vec<Vec<Point>>,
-    /// HEAD when it began.
-    pub(crate) head: Option<String>,
-    pub(crate) commits: Vec<Commit>,
+    /// Size of the context window, in tokens.
+    pub(crate) window_tokens: Option<u64>,
+    /// The load line, in one piece for each conversation between two compactions.
+    pub(crate) load_line: Vec<Vec<LoadPoint>>,
+    /// HEAD when the session began.
+    pub(crate) head_at_start: Option<String>,
+    pub(crate) commits: Vec<SessionCommit>,
 }
 
-/// A worker of a parallel run, and what it did one after the other.
+/// A worker of a parallel run, with its work periods in order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Worker {
     pub(crate) number: usize,
-    pub(crate) stints: Vec<Stint>,
+    pub(crate) work_periods: Vec<WorkPeriod>,
 }
 
-/// What a worker did at an item, until the item's run ended.
+/// The period in which a worker worked on an item, until the item's run ended.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Stint {
+pub(crate) struct WorkPeriod {
     pub(crate) item: RedactedText,
     /// The item's number in the plan.
     pub(crate) item_number: usize,
     pub(crate) attempt: u64,
-    pub(crate) from: At,
-    /// None while it lasts.
-    pub(crate) to: Option<At>,
-    pub(crate) how: RedactedText,
+    pub(crate) started_at: UtcTime,
+    /// `None` while the worker is still on the item.
+    pub(crate) ended_at: Option<UtcTime>,
+    pub(crate) ending_text: RedactedText,
     pub(crate) sessions: Vec<RunSession>,
-    pub(crate) checkpoints: Vec<At>,
+    pub(crate) checkpoint_times: Vec<UtcTime>,
 }
 
-/// What became of an item where results come together.
+/// An event of the merge queue: an item that was merged, returned or set aside.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Merge {
-    pub(crate) at: At,
+pub(crate) struct MergeEvent {
+    pub(crate) at: UtcTime,
     pub(crate) outcome: MergeOutcome,
-    pub(crate) words: RedactedText,
+    pub(crate) description: RedactedText,
 }
 
-/// In which of three ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MergeOutcome {
     Merged,
-    SentBack,
+    Returned,
     SetAside,
 }
 
-/// How full the window was.
+/// A point of the load line: the usage of the window at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Point {
-    pub(crate) at: At,
+pub(crate) struct LoadPoint {
+    pub(crate) at: UtcTime,
     pub(crate) percent: f64,
 }
 
-/// When the run stood still.
+/// A period in which the run was paused.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Pause {
-    pub(crate) from: At,
-    /// None while it lasts.
-    pub(crate) to: Option<At>,
+pub(crate) struct RunPause {
+    pub(crate) started_at: UtcTime,
+    /// `None` while the run is still paused.
+    pub(crate) ended_at: Option<UtcTime>,
     pub(crate) reason: RedactedText,
 }
 
-/// Something that is marked on the load line.
+/// An event that is marked on the load line.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Moment {
-    pub(crate) at: At,
-    pub(crate) what: Mark,
+pub(crate) struct LoadLineMark {
+    pub(crate) at: UtcTime,
+    pub(crate) kind: MarkKind,
     pub(crate) percent: Option<f64>,
-    pub(crate) words: RedactedText,
+    pub(crate) description: RedactedText,
 }
 
-/// What a mark stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Mark {
+pub(crate) enum MarkKind {
     Checkpoint,
     Compaction,
     End,
-    BadEnd,
+    BrokenEnd,
     Refused,
     Breaker,
 }
 
-/// What went wrong, with its evidence; repetitions are counted.
+/// Something that went wrong, with its evidence. Repetitions are collected in one problem.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Trouble {
+pub(crate) struct Problem {
     pub(crate) kind: &'static str,
-    pub(crate) words: RedactedText,
+    pub(crate) description: RedactedText,
     pub(crate) evidence: Vec<RedactedText>,
-    /// When, and in which session where there was one.
-    pub(crate) times: Vec<(At, Option<u32>)>,
+    /// The time of each occurrence, and the number of its session if there was one.
+    pub(crate) occurrences: Vec<(UtcTime, Option<u32>)>,
 }
 
-/// Where the levels lay, in percent of the window.
+/// The thresholds, in percent of the window.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Levels {
+pub(crate) struct ThresholdPercents {
     pub(crate) l1: f64,
     pub(crate) l2: f64,
     pub(crate) l3: f64,
     pub(crate) auto_compact: f64,
-    pub(crate) auto_compact_does: &'static str,
-    pub(crate) window: u64,
-    /// True if they changed during the run.
-    pub(crate) moved: bool,
+    pub(crate) auto_compact_action: &'static str,
+    pub(crate) window_tokens: u64,
+    pub(crate) changed_during_run: bool,
 }
 
-/// What the run has used, by the state's own account.
+/// What the run has used, as recorded in its state.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Cost {
-    pub(crate) usd: f64,
+pub(crate) struct RunCost {
+    pub(crate) cost_usd: f64,
     pub(crate) basis: CostBasis,
-    pub(crate) max_usd: Option<f64>,
-    /// How many reviews there were, and what of the cost was for them.
-    pub(crate) reviews: u32,
-    pub(crate) review_usd: f64,
+    pub(crate) max_cost_usd: Option<f64>,
+    /// The number of reviews; the next field is their part of the cost.
+    pub(crate) review_count: u32,
+    pub(crate) review_cost_usd: f64,
     pub(crate) tokens: u64,
     pub(crate) max_tokens: Option<u64>,
 }
 
-/// What filled the windows of the run's sessions.
+/// The contents of the context windows of the run's sessions, by category.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Filling {
+pub(crate) struct WindowUsage {
     /// Largest first.
-    pub(crate) parts: Vec<Part>,
-    pub(crate) largest: Vec<Large>,
-    /// Sessions whose turns were recorded.
-    pub(crate) sessions: usize,
-    /// What subagents kept out of these windows.
-    pub(crate) delegated: SubagentUsage,
+    pub(crate) categories: Vec<UsageCategory>,
+    pub(crate) largest_results: Vec<LargeResult>,
+    /// Number of sessions whose turns were recorded.
+    pub(crate) session_count: usize,
+    /// The usage of subagents, which stays out of these windows.
+    pub(crate) subagent_usage: SubagentUsage,
 }
 
-/// A kind of thing in the window.
+/// A category of window contents: a tool, or another source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct UsageCategory {
     pub(crate) name: RedactedText,
     pub(crate) is_tool: bool,
     pub(crate) tokens: u64,
-    pub(crate) calls: u64,
-    pub(crate) failed: u64,
+    pub(crate) call_count: u64,
+    pub(crate) failed_count: u64,
 }
 
-/// A single result that was large.
+/// A single large tool result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Large {
+pub(crate) struct LargeResult {
     pub(crate) tool: RedactedText,
-    pub(crate) asked: RedactedText,
+    pub(crate) arguments: RedactedText,
     pub(crate) tokens: u64,
-    /// As `plimsoll turns show` takes it.
-    pub(crate) turn: RedactedText,
+    /// The turn's name, as `plimsoll turns show` accepts it.
+    pub(crate) turn_name: RedactedText,
 }
 
-/// A handoff that was written.
+/// A handoff that was written during the run.
 #[derive(Debug, Clone)]
-pub(crate) struct Handoff {
+pub(crate) struct RunHandoff {
     pub(crate) path: RedactedText,
-    pub(crate) at: At,
+    pub(crate) written_at: UtcTime,
     pub(crate) iteration: Option<u32>,
-    pub(crate) why: RedactedText,
+    pub(crate) cause: RedactedText,
     pub(crate) item: Option<RedactedText>,
-    /// What the session says itself: summary, progress, next step.
+    /// The session's own claims: summary, progress, next step.
     pub(crate) claims: Vec<(&'static str, RedactedText)>,
-    /// The whole of it, where there is room.
+    /// The full text, which only the newest handoffs have.
     pub(crate) text: Option<RedactedText>,
-    /// True while no session has resumed it.
-    pub(crate) is_waiting: bool,
+    pub(crate) is_unresumed: bool,
 }
 
-/// Something for the user to do.
+/// A step that the user should take now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) words: RedactedText,
+pub(crate) struct NextStep {
+    pub(crate) description: RedactedText,
     pub(crate) command: Option<RedactedText>,
 }
 
 impl Report {
-    /// Its own sessions, or those of its items' runs.
+    /// Returns the run's own sessions and those of its items' runs.
     pub(crate) fn all_sessions(&self) -> impl Iterator<Item = &RunSession> {
-        let of_workers = self.workers.iter().flat_map(|worker| &worker.stints);
-        self.sessions.iter().chain(of_workers.flat_map(|stint| &stint.sessions))
+        let work_periods = self.workers.iter().flat_map(|worker| &worker.work_periods);
+        self.sessions.iter().chain(work_periods.flat_map(|stint| &stint.sessions))
     }
 
-    /// The last moment that the page is about.
-    pub(crate) fn until(&self) -> At {
-        self.ended.unwrap_or(self.looked)
+    /// Returns the end of the run, or while it is open the time at which the facts were read.
+    pub(crate) fn end_or_now(&self) -> UtcTime {
+        self.ended_at.unwrap_or(self.observed_at)
     }
 
-    /// Seconds in which a session was at work; none if no session's times are known.
-    pub(crate) fn worked(&self) -> Option<i64> {
-        let known: Vec<i64> = self.all_sessions().filter_map(|session| self.lasted(session)).collect();
-        (!known.is_empty() || self.all_sessions().next().is_none()).then(|| known.iter().sum())
+    /// Returns the total duration of all sessions in seconds, or `None` if there are sessions but no known times.
+    pub(crate) fn session_seconds(&self) -> Option<i64> {
+        let durations: Vec<i64> =
+            self.all_sessions().filter_map(|session| self.session_duration(session)).collect();
+        (!durations.is_empty() || self.all_sessions().next().is_none()).then(|| durations.iter().sum())
     }
 
-    /// Seconds in which the run stood still.
-    pub(crate) fn stood(&self) -> i64 {
-        let until = self.until();
-        let one = |pause: &Pause| (pause.to.unwrap_or(until) - pause.from).num_seconds().max(0);
-        self.pauses.iter().map(one).sum()
+    /// Returns the total duration of all pauses in seconds.
+    pub(crate) fn paused_seconds(&self) -> i64 {
+        let until = self.end_or_now();
+        let duration =
+            |pause: &RunPause| (pause.ended_at.unwrap_or(until) - pause.started_at).num_seconds().max(0);
+        self.pauses.iter().map(duration).sum()
     }
 
-    /// How long a session took; one that is at work, until now.
-    pub(crate) fn lasted(&self, session: &RunSession) -> Option<i64> {
-        let is_last = || self.sessions.last().is_some_and(|last| last.began == session.began);
-        let open = || (is_last() && self.is_live).then_some(self.looked);
-        let end = session.ended.or(session.judged).or_else(open)?;
-        Some((end - session.began?).num_seconds().max(0))
+    /// Returns the duration of a session in seconds; up to now for a session that is still running.
+    pub(crate) fn session_duration(&self, session: &RunSession) -> Option<i64> {
+        let is_last_session =
+            || self.sessions.last().is_some_and(|last| last.started_at == session.started_at);
+        let now_if_running = || (is_last_session() && self.is_live).then_some(self.observed_at);
+        let end = session.ended_at.or(session.judged_at).or_else(now_if_running)?;
+        Some((end - session.started_at?).num_seconds().max(0))
     }
 }

@@ -1,46 +1,48 @@
-//! A line of the journal, as the report asks it.
+//! A journal entry of the reported run.
 
-use super::contents::At;
+use super::contents::UtcTime;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
 use plimsoll_store::clock;
 
-/// A line of the run.
+/// A journal entry of the run, with its parsed time.
 #[derive(Clone, Copy)]
-pub(super) struct RunLine<'a> {
-    pub(super) line: &'a JournalEntry,
-    pub(super) at: At,
+pub(super) struct RunEntry<'a> {
+    pub(super) entry: &'a JournalEntry,
+    pub(super) at: UtcTime,
 }
 
-/// How much of one fact is shown.
-pub(super) const FACT: usize = 300;
+/// Maximum length of a fact in the report.
+pub(super) const MAX_FACT_CHARS: usize = 300;
 
-impl<'a> RunLine<'a> {
-    /// Of a run's entries those that say when.
-    pub(super) fn of_run(entries: &'a [JournalEntry], run_id: &RunId) -> Vec<RunLine<'a>> {
-        let of_it = entries.iter().filter(|entry| entry.run_id.as_deref() == Some(run_id));
-        of_it.filter_map(|line| Some(RunLine { line, at: clock::moment(&line.at)? })).collect()
+impl<'a> RunEntry<'a> {
+    /// Returns the entries of a run, without those that have no valid time.
+    pub(super) fn for_run(entries: &'a [JournalEntry], run_id: &RunId) -> Vec<RunEntry<'a>> {
+        let entries_of_run = entries.iter().filter(|entry| entry.run_id.as_deref() == Some(run_id));
+        entries_of_run
+            .filter_map(|entry| Some(RunEntry { entry, at: clock::parse_timestamp(&entry.recorded_at)? }))
+            .collect()
     }
 
     pub(super) fn event(&self) -> &'a JournalEvent {
-        &self.line.event
+        &self.entry.event
     }
 
-    /// Its session's number in the run; none outside of one.
+    /// Returns the number of the entry's session in the run, or `None` outside a session.
     pub(super) fn iteration(&self) -> Option<u32> {
-        self.line.session_number()
+        self.entry.session_number()
     }
 
     pub(super) fn session_id(&self) -> Option<&'a str> {
-        self.line.session_id.as_deref().filter(|id| !id.is_empty())
+        self.entry.session_id.as_deref().filter(|id| !id.is_empty())
     }
 
-    pub(super) fn words(&self, text: &str) -> RedactedText {
-        RedactedText::line(text, FACT)
+    pub(super) fn redact(&self, text: &str) -> RedactedText {
+        RedactedText::single_line(text, MAX_FACT_CHARS)
     }
 
-    pub(super) fn list(&self, texts: &[String]) -> Vec<RedactedText> {
-        texts.iter().map(|text| self.words(text)).collect()
+    pub(super) fn redact_all(&self, texts: &[String]) -> Vec<RedactedText> {
+        texts.iter().map(|text| self.redact(text)).collect()
     }
 }

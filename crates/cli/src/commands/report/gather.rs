@@ -1,182 +1,232 @@
-//! From the files to the report.
+//! Gathers the facts of the report from the files.
 
-use super::contents::{At, Commit, Cost, Filling, Moment, Report, RunSession, Worker};
-use super::entry::RunLine;
-use super::filling::{Fill, read_turns};
-use super::next::{Scene, steps, with_handoff};
-use super::standing::standing;
-use super::which::Chosen;
-use super::{handoffs, items, moments, pauses, run_sessions, troubles, workers};
+use super::contents::{
+    LoadLineMark, Report, RunCost, RunSession, SessionCommit, UtcTime, WindowUsage, Worker,
+};
+use super::entry::RunEntry;
+use super::next_steps::{NextStepsInput, insert_handoff_step, next_steps};
+use super::run_selection::SelectedRun;
+use super::status_text::status_texts;
+use super::window_usage::{WindowUsageBuilder, read_turn_logs};
+use super::{handoffs, items, load_line_marks, pauses, problems, run_sessions, workers};
 use crate::render::redact::RedactedText;
 use plimsoll_domain::journal::JournalEvent;
 use plimsoll_domain::run_figures::RunFigures;
-use plimsoll_domain::{RunState, Status, Timestamp};
-use plimsoll_flows::context::measure::{Question, thresholds};
-use plimsoll_flows::run_figures::{RunSnapshot, complete_snapshot};
+use plimsoll_domain::{RunState, RunStatus, Timestamp};
+use plimsoll_flows::context::measure::{MeasureInput, session_thresholds};
+use plimsoll_flows::run_figures::{RunSnapshot, snapshot_from_state};
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Project, StoreError, clock, config, journal, sessions};
 
-/// Everything that is known of a run.
-pub(super) fn gather(project: &Project, chosen: &Chosen) -> Result<Report, StoreError> {
-    let state = &chosen.state;
-    let mut gaps = Vec::new();
-    if let Err(error) = catch_up::sync(project, CaptureLimits::USER) {
-        gaps.push(format!("The newest turns may be missing: {error}"));
+/// Gathers everything that is recorded about a run.
+pub(super) fn gather_report(project: &Project, selected_run: &SelectedRun) -> Result<Report, StoreError> {
+    let state = &selected_run.state;
+    let mut read_errors = Vec::new();
+    if let Err(error) = catch_up::record_missing_turns_of_all_sessions(project, CaptureLimits::USER) {
+        read_errors.push(format!("The newest turns may be missing: {error}"));
     }
-    let journal = journal::read(project)?;
-    let entries = RunLine::of_run(&journal, &state.run_id);
+    let journal = journal::read_entries(project)?;
+    let entries = RunEntry::for_run(&journal, &state.run_id);
     if entries.is_empty() {
-        gaps.push(
+        read_errors.push(
             "The journal has no entries of this run: sessions, pauses and problems are unknown.".to_owned(),
         );
     }
-    let gathered = Gathered::of(project, state, &entries)?;
-    let snapshot = complete_snapshot(project, state, chosen.is_present)?;
+    let session_data = SessionData::read(project, state, &entries)?;
+    let snapshot = snapshot_from_state(project, state, selected_run.is_current)?;
     let mut report = Report {
-        gaps: gaps.iter().map(|gap| RedactedText::line(gap, 300)).collect(),
-        items: items::items(state, &gathered.sessions),
-        pauses: pauses::pauses(&entries, state.lifecycle.status() == Status::Paused),
-        troubles: troubles::troubles(&entries),
-        merges: workers::merges(&entries),
-        levels: moments::levels(&entries).or_else(|| estimated_levels(project, &gathered.sessions)),
-        handoffs: handoffs::handoffs(project, state, &entries),
-        steps: steps(&scene(chosen, &snapshot, &entries)),
-        ..bare(project, chosen, &snapshot, gathered)
+        read_errors: read_errors.iter().map(|gap| RedactedText::single_line(gap, 300)).collect(),
+        items: items::report_items(state, &session_data.sessions),
+        pauses: pauses::run_pauses(&entries, state.lifecycle.status() == RunStatus::Paused),
+        problems: problems::run_problems(&entries),
+        merges: workers::merge_events(&entries),
+        thresholds: load_line_marks::last_thresholds(&entries)
+            .or_else(|| estimated_thresholds(project, &session_data.sessions)),
+        handoffs: handoffs::newest_handoffs(project, state, &entries),
+        next_steps: next_steps(&next_steps_input(selected_run, &snapshot, &entries)),
+        ..report_without_journal_facts(project, selected_run, &snapshot, session_data)
     };
-    if chosen.is_present {
-        with_handoff(&mut report);
+    if selected_run.is_current {
+        insert_handoff_step(&mut report);
     }
     Ok(report)
 }
 
-/// The part of the report that needs only the state and the sessions.
-fn bare(project: &Project, chosen: &Chosen, snapshot: &RunSnapshot, gathered: Gathered) -> Report {
-    let state = &chosen.state;
-    let moment = |stamp: Option<&Timestamp>| stamp.and_then(clock::moment);
+/// Creates the part of the report that needs only the state and the sessions.
+fn report_without_journal_facts(
+    project: &Project,
+    selected_run: &SelectedRun,
+    snapshot: &RunSnapshot,
+    session_data: SessionData,
+) -> Report {
+    let state = &selected_run.state;
+    let to_utc_time = |timestamp: Option<&Timestamp>| timestamp.and_then(clock::parse_timestamp);
     Report {
-        name: RedactedText::line(&state.options.task_name, 80),
-        objective: RedactedText::line(&state.options.objective, 400),
-        run_id: RedactedText::line(&state.run_id, 60),
+        name: RedactedText::single_line(&state.options.task_name, 80),
+        objective: RedactedText::single_line(&state.options.objective, 400),
+        run_id: RedactedText::single_line(&state.run_id, 60),
         status: state.lifecycle.status(),
-        standing: standing(state, chosen.is_present, &crate::run_status::standing(project, snapshot)),
-        started: moment(Some(&state.at_start.started_at)),
-        ended: if state.lifecycle.is_over() { moment(state.lifecycle.ended_at()) } else { None },
-        is_live: chosen.is_present && (snapshot.is_run_active || snapshot.figures.sessions_running > 0),
-        looked: clock::now(),
-        counted: snapshot.figures.sessions_started,
+        status_texts: status_texts(
+            state,
+            selected_run.is_current,
+            &crate::run_status::status_summary(project, snapshot),
+        ),
+        started_at: to_utc_time(Some(&state.project_at_start.started_at)),
+        ended_at: if state.lifecycle.is_over() { to_utc_time(state.lifecycle.ended_at()) } else { None },
+        is_live: selected_run.is_current && (snapshot.is_run_active || snapshot.figures.sessions_running > 0),
+        observed_at: clock::now(),
+        counted_sessions: snapshot.figures.sessions_started,
         max_sessions: state.options.max_iterations,
-        cost: cost(state, &snapshot.figures),
-        verified: state.spent.verify_seconds,
-        sessions: gathered.sessions,
-        moments: gathered.moments,
-        workers: gathered.workers,
-        filling: Filling { delegated: state.delegated_now(), ..gathered.filling },
+        cost: run_cost(state, &snapshot.figures),
+        verify_seconds: state.spending.verify_seconds,
+        sessions: session_data.sessions,
+        marks: session_data.marks,
+        workers: session_data.workers,
+        window_usage: WindowUsage { subagent_usage: state.run_subagent_usage(), ..session_data.window_usage },
         ..Report::default()
     }
 }
 
-/// The sessions, what is marked on their load lines, and what filled their windows.
-struct Gathered {
+/// The sessions, the marks on their load lines, the workers, and the usage of the windows.
+struct SessionData {
     sessions: Vec<RunSession>,
-    moments: Vec<Moment>,
+    marks: Vec<LoadLineMark>,
     workers: Vec<Worker>,
-    filling: Filling,
+    window_usage: WindowUsage,
 }
 
-impl Gathered {
-    fn of(project: &Project, state: &RunState, entries: &[RunLine<'_>]) -> Result<Gathered, StoreError> {
-        let mut sessions = run_sessions::sessions(entries);
-        let mut moments = moments::moments(entries);
-        let mut fill = Fill::default();
-        read_turns(project, &mut sessions, &mut moments, &mut fill)?;
-        let workers = workers::workers(project, state, entries, &mut fill)?;
-        moments.extend(sessions.iter().filter_map(moments::end));
-        moments.sort_by_key(|moment| moment.at);
-        place(&mut moments, &sessions);
-        assign(&mut sessions, commits(project, state));
-        Ok(Gathered { sessions, moments, workers, filling: fill.filling() })
+impl SessionData {
+    fn read(
+        project: &Project,
+        state: &RunState,
+        entries: &[RunEntry<'_>],
+    ) -> Result<SessionData, StoreError> {
+        let mut sessions = run_sessions::run_sessions(entries);
+        let mut marks = load_line_marks::load_line_marks(entries);
+        let mut usage_builder = WindowUsageBuilder::default();
+        read_turn_logs(project, &mut sessions, &mut marks, &mut usage_builder)?;
+        let workers = workers::workers(project, state, entries, &mut usage_builder)?;
+        marks.extend(sessions.iter().filter_map(load_line_marks::session_end_mark));
+        marks.sort_by_key(|moment| moment.at);
+        set_mark_percents(&mut marks, &sessions);
+        assign_commits_to_sessions(&mut sessions, commits_since_run_start(project, state));
+        Ok(SessionData { sessions, marks, workers, window_usage: usage_builder.into_window_usage() })
     }
 }
 
-fn scene<'a>(chosen: &'a Chosen, snapshot: &RunSnapshot, entries: &[RunLine<'a>]) -> Scene<'a> {
-    let until = chosen.state.lifecycle.paused_until().and_then(clock::moment);
-    Scene {
-        state: &chosen.state,
+fn next_steps_input<'a>(
+    selected_run: &'a SelectedRun,
+    snapshot: &RunSnapshot,
+    entries: &[RunEntry<'a>],
+) -> NextStepsInput<'a> {
+    let paused_until = selected_run.state.lifecycle.paused_until().and_then(clock::parse_timestamp);
+    NextStepsInput {
+        state: &selected_run.state,
         activity: snapshot.activity.clone(),
-        is_present: chosen.is_present,
-        until: until.map(clock::for_people),
-        refusal: chosen.state.items.set_aside.first().and_then(|item| refusal_of(entries, item)),
+        is_current: selected_run.is_current,
+        paused_until: paused_until.map(clock::format_local_time_with_seconds),
+        merge_refusal: selected_run
+            .state
+            .plan_items
+            .set_aside_items
+            .first()
+            .and_then(|item| merge_refusal_of_item(entries, item)),
     }
 }
 
-/// Why the work on an item was last not merged, if the item was set aside for that.
-fn refusal_of<'a>(entries: &[RunLine<'a>], item: &str) -> Option<&'a str> {
+/// Returns the reason why an item's work could not be merged, if the item was set aside for that.
+fn merge_refusal_of_item<'a>(entries: &[RunEntry<'a>], item: &str) -> Option<&'a str> {
     entries.iter().rev().find_map(|entry| match entry.event() {
-        JournalEvent::SentBack(back) if back.is_set_aside && back.item == item => Some(back.reason.as_str()),
+        JournalEvent::ItemReturned(returned) if returned.is_set_aside && returned.item == item => {
+            Some(returned.reason.as_str())
+        }
         _ => None,
     })
 }
 
-fn cost(state: &RunState, figures: &RunFigures) -> Cost {
-    Cost {
-        usd: figures.cost_usd,
+fn run_cost(state: &RunState, figures: &RunFigures) -> RunCost {
+    RunCost {
+        cost_usd: figures.cost_usd,
         basis: figures.cost_basis,
-        max_usd: state.options.limits.max_cost_usd,
-        reviews: state.spent.review_count,
-        review_usd: state.spent.review_cost_usd,
+        max_cost_usd: state.options.limits.max_cost_usd,
+        review_count: state.spending.review_count,
+        review_cost_usd: state.spending.review_cost_usd,
         tokens: figures.tokens,
         max_tokens: state.options.limits.max_tokens,
     }
 }
 
-/// Puts each mark that has no figure of its own where the load line was then.
-fn place(moments: &mut [Moment], sessions: &[RunSession]) {
-    for moment in moments.iter_mut().filter(|moment| moment.percent.is_none()) {
-        let then = |session: &&RunSession| session.began.is_some_and(|began| began <= moment.at);
-        let session = sessions.iter().rfind(then);
-        let before = |session: &RunSession| {
-            let mut points = session.trace.iter().flatten();
-            points.rfind(|point| point.at <= moment.at).map(|point| point.percent)
+/// Sets the percentage of each mark that has none to the height of the load line at that time.
+fn set_mark_percents(marks: &mut [LoadLineMark], sessions: &[RunSession]) {
+    for mark in marks.iter_mut().filter(|moment| moment.percent.is_none()) {
+        let began_before_mark =
+            |session: &&RunSession| session.started_at.is_some_and(|began| began <= mark.at);
+        let session = sessions.iter().rfind(began_before_mark);
+        let percent_before_mark = |session: &RunSession| {
+            let mut points = session.load_line.iter().flatten();
+            points.rfind(|point| point.at <= mark.at).map(|point| point.percent)
         };
-        moment.percent =
-            session.and_then(|session| before(session).or_else(|| session.peak.map(|peak| peak as f64)));
+        mark.percent = session.and_then(|session| {
+            percent_before_mark(session).or_else(|| session.peak_percent.map(|peak| peak as f64))
+        });
     }
 }
 
-fn commits(project: &Project, state: &RunState) -> Vec<Commit> {
-    let commit = |commit: plimsoll_launcher::git::Logged| {
-        let at = u64::try_from(commit.at).ok().and_then(clock::at)?;
-        Some(Commit { id: commit.id.into(), subject: RedactedText::line(&commit.subject, 120), at })
+fn commits_since_run_start(project: &Project, state: &RunState) -> Vec<SessionCommit> {
+    let to_session_commit = |commit: plimsoll_launcher::git::LogEntry| {
+        let at = u64::try_from(commit.committed_at).ok().and_then(clock::from_unix_seconds)?;
+        Some(SessionCommit {
+            id: commit.id.into(),
+            subject: RedactedText::single_line(&commit.subject, 120),
+            committed_at: at,
+        })
     };
-    plimsoll_launcher::git::log_since(project.root(), state.at_start.started_at.as_str())
+    plimsoll_launcher::git::commits_since_time(project.root(), state.project_at_start.started_at.as_str())
         .into_iter()
-        .filter_map(commit)
+        .filter_map(to_session_commit)
         .collect()
 }
 
-/// A commit belongs to the session during which it was made: git counts whole seconds, and ours come before the verdict.
-fn assign(sessions: &mut [RunSession], commits: Vec<Commit>) {
+/// Assigns each commit to the session during which it was made. Times are compared in whole seconds, as git records them; our own commits
+/// are made before the verdict.
+fn assign_commits_to_sessions(sessions: &mut [RunSession], commits: Vec<SessionCommit>) {
     for commit in commits {
-        let second = |at: Option<At>| at.map(|at| at.timestamp());
-        let at = commit.at.timestamp();
-        let is_within = |session: &&mut RunSession| {
-            let end = second(session.judged.or(session.ended)).unwrap_or(i64::MAX);
-            let was_there = session.head.as_ref() == Some(&commit.id);
-            second(session.began).is_some_and(|began| began <= at) && at <= end && !was_there
+        let to_seconds = |at: Option<UtcTime>| at.map(|at| at.timestamp());
+        let commit_second = commit.committed_at.timestamp();
+        let contains_commit = |session: &&mut RunSession| {
+            let end = to_seconds(session.judged_at.or(session.ended_at)).unwrap_or(i64::MAX);
+            let was_head_at_start = session.head_at_start.as_ref() == Some(&commit.id);
+            to_seconds(session.started_at).is_some_and(|began| began <= commit_second)
+                && commit_second <= end
+                && !was_head_at_start
         };
-        if let Some(session) = sessions.iter_mut().find(is_within) {
+        if let Some(session) = sessions.iter_mut().find(contains_commit) {
             session.commits.push(commit);
         }
     }
 }
 
-/// If no decision recorded them: as they would be in the last session's window.
-fn estimated_levels(project: &Project, sessions: &[RunSession]) -> Option<super::contents::Levels> {
-    let id = sessions.iter().rev().find_map(|session| session.window.and(session.session_id.as_ref()))?;
-    let record = sessions::load(project, id);
-    let reading = record.usage.reading.as_ref()?;
-    let (settings, _) = config::load(project);
-    let question = Question { project, settings: &settings, record: &record, transcript: None, calls: &[] };
-    Some(moments::of_thresholds(&thresholds(&question, reading.window.as_ref()?, reading.model.as_deref())))
+/// Computes the thresholds for the last session's window, for a run in which no decision recorded them.
+fn estimated_thresholds(
+    project: &Project,
+    sessions: &[RunSession],
+) -> Option<super::contents::ThresholdPercents> {
+    let session_id =
+        sessions.iter().rev().find_map(|session| session.window_tokens.and(session.session_id.as_ref()))?;
+    let record = sessions::load_session_record(project, session_id);
+    let reading = record.usage.last_reading.as_ref()?;
+    let (settings, _) = config::load_settings(project);
+    let input = MeasureInput {
+        project,
+        settings: &settings,
+        record: &record,
+        transcript_path: None,
+        pending_calls: &[],
+    };
+    Some(load_line_marks::to_percents(&session_thresholds(
+        &input,
+        reading.window.as_ref()?,
+        reading.model.as_deref(),
+    )))
 }

@@ -1,75 +1,93 @@
-//! The handoffs of a run, as its journal names them.
+//! The handoffs of a run, read from its journal and its files.
 
-use super::contents::Handoff;
-use super::entry::RunLine;
-use super::moments::why;
+use super::contents::RunHandoff;
+use super::entry::RunEntry;
+use super::load_line_marks::checkpoint_cause;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::RunState;
-use plimsoll_domain::handoff::Notes;
+use plimsoll_domain::handoff::HandoffNotes;
 use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
 use plimsoll_store::{Project, disk};
 use std::path::{Component, Path, PathBuf};
 
-/// So many of the newest are shown, and so many of these as a whole.
-const SHOWN: usize = 40;
-const WHOLE: usize = 3;
-/// How much of one.
-const TEXT: usize = 12_000;
+/// Maximum number of handoffs in the report, and how many of them with their full text.
+const MAX_SHOWN_HANDOFFS: usize = 40;
+const MAX_FULL_TEXTS: usize = 3;
+const MAX_TEXT_CHARS: usize = 12_000;
 
-/// The newest first.
-pub(super) fn handoffs(project: &Project, state: &RunState, entries: &[RunLine<'_>]) -> Vec<Handoff> {
-    let mut seen: Vec<&str> = Vec::new();
+/// Returns the handoffs of a run, newest first, each file once.
+pub(super) fn newest_handoffs(
+    project: &Project,
+    state: &RunState,
+    entries: &[RunEntry<'_>],
+) -> Vec<RunHandoff> {
+    let mut listed_paths: Vec<&str> = Vec::new();
     let mut handoffs = Vec::new();
     for entry in entries.iter().rev() {
-        let JournalEvent::Checkpoint(written) = entry.event() else { continue };
-        if written.handoff.is_empty() || seen.contains(&written.handoff.as_str()) {
+        let JournalEvent::Checkpoint(checkpoint) = entry.event() else { continue };
+        if checkpoint.handoff_path.is_empty() || listed_paths.contains(&checkpoint.handoff_path.as_str()) {
             continue;
         }
-        seen.push(&written.handoff);
-        if handoffs.len() < SHOWN {
-            handoffs.push(handoff(project, state, entry, written, handoffs.len() < WHOLE));
+        listed_paths.push(&checkpoint.handoff_path);
+        if handoffs.len() < MAX_SHOWN_HANDOFFS {
+            handoffs.push(summarize_handoff(
+                project,
+                state,
+                entry,
+                checkpoint,
+                handoffs.len() < MAX_FULL_TEXTS,
+            ));
         }
     }
     handoffs
 }
 
-fn handoff(
+fn summarize_handoff(
     project: &Project,
     state: &RunState,
-    entry: &RunLine<'_>,
-    written: &CheckpointWritten,
-    whole: bool,
-) -> Handoff {
-    let path = written.handoff.as_str();
-    let text = file(project, path).and_then(|file| disk::read_text(&file).ok().flatten());
-    let last = &state.context_checkpoint;
-    let percent = written.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
-    Handoff {
-        path: entry.words(path),
-        at: entry.at,
+    entry: &RunEntry<'_>,
+    checkpoint: &CheckpointWritten,
+    with_full_text: bool,
+) -> RunHandoff {
+    let path = checkpoint.handoff_path.as_str();
+    let text = checked_handoff_file(project, path).and_then(|file| disk::read_text(&file).ok().flatten());
+    let last_checkpoint = &state.context_checkpoint;
+    let percent_text = checkpoint.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+    RunHandoff {
+        path: entry.redact(path),
+        written_at: entry.at,
         iteration: entry.iteration(),
-        why: entry.words(&format!("{}{percent}", why(written))),
-        item: written.item.as_ref().map(|item| entry.words(item)),
-        claims: text.as_deref().map(claims).unwrap_or_default(),
-        text: if whole { text.map(|text| RedactedText::lines(&text, TEXT)) } else { None },
-        is_waiting: last.active && last.handoff_file == path && !state.items.todo_items.is_empty(),
+        cause: entry.redact(&format!("{}{percent_text}", checkpoint_cause(checkpoint))),
+        item: checkpoint.item.as_ref().map(|item| entry.redact(item)),
+        claims: text.as_deref().map(session_claims).unwrap_or_default(),
+        text: if with_full_text {
+            text.map(|text| RedactedText::multiple_lines(&text, MAX_TEXT_CHARS))
+        } else {
+            None
+        },
+        is_unresumed: last_checkpoint.active
+            && last_checkpoint.handoff_file == path
+            && !state.plan_items.todo_items.is_empty(),
     }
 }
 
-fn claims(text: &str) -> Vec<(&'static str, RedactedText)> {
-    let notes = Notes::parse(text);
-    let claims = [("Summary", notes.summary), ("Progress", notes.progress), ("Next step", notes.next)];
+fn session_claims(text: &str) -> Vec<(&'static str, RedactedText)> {
+    let notes = HandoffNotes::parse(text);
+    let claims = [("Summary", notes.summary), ("Progress", notes.progress), ("Next step", notes.next_step)];
     claims
         .into_iter()
-        .filter(|(_, said)| !said.is_empty())
-        .map(|(name, said)| (name, RedactedText::line(&said, 400)))
+        .filter(|(_, claim)| !claim.is_empty())
+        .map(|(name, claim)| (name, RedactedText::single_line(&claim, 400)))
         .collect()
 }
 
-/// The file, where the path leads to one of our handoffs: an agent can write into the journal, too.
-fn file(project: &Project, path: &str) -> Option<PathBuf> {
+/// Returns the file if the path leads to one of our handoffs, else `None`. The path is not trusted, because an agent can write to the
+/// journal.
+fn checked_handoff_file(project: &Project, path: &str) -> Option<PathBuf> {
     let file = project.root().join(path);
-    let is_plain = !Path::new(path).components().any(|part| matches!(part, Component::ParentDir));
-    let is_ours = file.starts_with(project.handoffs()) && !disk::is_link(&file) && disk::is_file(&file);
-    (is_plain && is_ours).then_some(file)
+    let is_without_parent_parts =
+        !Path::new(path).components().any(|part| matches!(part, Component::ParentDir));
+    let is_our_handoff =
+        file.starts_with(project.handoffs_folder()) && !disk::is_link(&file) && disk::is_file(&file);
+    (is_without_parent_parts && is_our_handoff).then_some(file)
 }

@@ -1,71 +1,92 @@
-//! The items of a run, with what each took.
+//! The items of a run, with the sessions, tokens, cost and time that each took.
 
-use super::contents::{Item, ItemOutcome, RunSession};
+use super::contents::{ItemOutcome, ReportItem, RunSession};
 use crate::render::redact::RedactedText;
 use plimsoll_domain::RunState;
 
-/// How much of an item is shown.
-const NAME: usize = super::entry::FACT;
+const MAX_NAME_CHARS: usize = super::entry::MAX_FACT_CHARS;
 
-/// Done first, in the order in which they were ticked as far as that was seen; then what is open.
-pub(super) fn items(state: &RunState, sessions: &[RunSession]) -> Vec<Item> {
-    let is_done = |item: &&String| state.items.completed_items.contains(item);
-    let seen = state.items.ever_done.iter().filter(is_done);
-    let unseen = state.items.completed_items.iter().filter(|item| !state.items.ever_done.contains(item));
-    let outcome = |item: &String| {
+/// Returns the items: first the done ones in the order in which they were ticked, as far as that was observed, then the open ones, then
+/// those removed from the plan.
+pub(super) fn report_items(state: &RunState, sessions: &[RunSession]) -> Vec<ReportItem> {
+    let is_done = |item: &&String| state.plan_items.completed_items.contains(item);
+    let observed_done = state.plan_items.ever_ticked_items.iter().filter(is_done);
+    let unobserved_done = state
+        .plan_items
+        .completed_items
+        .iter()
+        .filter(|item| !state.plan_items.ever_ticked_items.contains(item));
+    let outcome_if_open = |item: &String| {
         if state.is_parked(item) {
             ItemOutcome::Parked
-        } else if state.items.set_aside.contains(item) {
+        } else if state.plan_items.set_aside_items.contains(item) {
             ItemOutcome::SetAside
         } else {
             ItemOutcome::Open
         }
     };
-    let done = unseen.chain(seen).map(|item| (item.clone(), ItemOutcome::Done));
-    let open = state.items.todo_items.iter().map(|item| (item.clone(), outcome(item)));
-    let gone = state.vanished().into_iter().map(|item| (item.to_owned(), ItemOutcome::Gone));
-    let mut items: Vec<Item> = done
+    let done = unobserved_done.chain(observed_done).map(|item| (item.clone(), ItemOutcome::Done));
+    let open = state.plan_items.todo_items.iter().map(|item| (item.clone(), outcome_if_open(item)));
+    let removed = state
+        .items_removed_unticked()
+        .into_iter()
+        .map(|item| (item.to_owned(), ItemOutcome::RemovedUnticked));
+    let mut items: Vec<ReportItem> = done
         .chain(open)
-        .chain(gone)
-        .map(|(name, outcome)| bare(RedactedText::line(&name, NAME), outcome))
+        .chain(removed)
+        .map(|(name, outcome)| {
+            item_without_sessions(RedactedText::single_line(&name, MAX_NAME_CHARS), outcome)
+        })
         .collect();
-    for (place, session) in sessions.iter().enumerate() {
-        add(&mut items, place, session);
+    for (session_index, session) in sessions.iter().enumerate() {
+        add_session_to_items(&mut items, session_index, session);
     }
     items
 }
 
-fn bare(name: RedactedText, outcome: ItemOutcome) -> Item {
+fn item_without_sessions(name: RedactedText, outcome: ItemOutcome) -> ReportItem {
     let (tokens, usd, seconds) = (None, None, None);
-    Item { name, outcome, sessions: Vec::new(), is_shared: false, tokens, usd, seconds, commits: Vec::new() }
+    ReportItem {
+        name,
+        outcome,
+        session_indexes: Vec::new(),
+        is_shared: false,
+        tokens,
+        cost_usd: usd,
+        seconds,
+        commits: Vec::new(),
+    }
 }
 
-/// A session is about what it ticked, and about what its prompt named: evenly.
-fn add(items: &mut [Item], place: usize, session: &RunSession) {
-    let mut about: Vec<&RedactedText> = session.ticked.iter().collect();
-    about.extend(session.item.as_ref().filter(|item| !session.ticked.contains(item)));
-    let seconds =
-        session.ended.or(session.judged).zip(session.began).map(|(end, began)| (end - began).num_seconds());
-    let parts = about.len() as f64;
+/// Adds a session to the items that it ticked and to the item that its prompt named, and divides its figures evenly among them.
+fn add_session_to_items(items: &mut [ReportItem], session_index: usize, session: &RunSession) {
+    let mut session_items: Vec<&RedactedText> = session.ticked_items.iter().collect();
+    session_items.extend(session.item.as_ref().filter(|item| !session.ticked_items.contains(item)));
+    let seconds = session
+        .ended_at
+        .or(session.judged_at)
+        .zip(session.started_at)
+        .map(|(end, began)| (end - began).num_seconds());
+    let item_count = session_items.len() as f64;
     let mut commits = session.commits.clone();
-    for item in items.iter_mut().filter(|item| about.contains(&&item.name)) {
-        let share = |sum: &mut Option<f64>, more: Option<f64>| {
-            if let Some(more) = more {
-                *sum = Some(sum.unwrap_or(0.0) + more / parts);
+    for item in items.iter_mut().filter(|item| session_items.contains(&&item.name)) {
+        let add_share = |sum: &mut Option<f64>, amount: Option<f64>| {
+            if let Some(amount) = amount {
+                *sum = Some(sum.unwrap_or(0.0) + amount / item_count);
             }
         };
-        share(&mut item.tokens, session.tokens.map(|tokens| tokens as f64));
-        share(&mut item.usd, session.usd);
-        share(&mut item.seconds, seconds.map(|seconds| seconds as f64));
-        item.sessions.push(place);
-        item.is_shared |= about.len() > 1;
-        // Each commit is named once, where its words name the item; else with the first.
-        let of_it = |commit: &super::contents::Commit| {
-            about.len() == 1 || commit.subject.text().contains(item.name.text())
+        add_share(&mut item.tokens, session.tokens.map(|tokens| tokens as f64));
+        add_share(&mut item.cost_usd, session.cost_usd);
+        add_share(&mut item.seconds, seconds.map(|seconds| seconds as f64));
+        item.session_indexes.push(session_index);
+        item.is_shared |= session_items.len() > 1;
+        // Each commit is listed once: with the item that its subject names, else with the first item.
+        let belongs_to_item = |commit: &super::contents::SessionCommit| {
+            session_items.len() == 1 || commit.subject.text().contains(item.name.text())
         };
-        item.commits.extend(commits.extract_if(.., |commit| of_it(commit)));
+        item.commits.extend(commits.extract_if(.., |commit| belongs_to_item(commit)));
     }
-    if let Some(item) = items.iter_mut().find(|item| about.contains(&&item.name)) {
+    if let Some(item) = items.iter_mut().find(|item| session_items.contains(&&item.name)) {
         item.commits.append(&mut commits);
     }
 }

@@ -1,25 +1,25 @@
-//! The page: a pure function from the report to HTML. No script, nothing from outside; whatever is foreign is of the
-//! type [`RedactedText`].
+//! Renders the report as a self-contained HTML page, without scripts or external resources. Foreign text always has the type
+//! [`RedactedText`].
 
 mod handoffs;
 mod items;
 mod loadline;
+mod problems;
 mod scale;
 mod sessions;
 mod top;
-mod troubles;
-mod window;
+mod window_usage;
 mod workers;
 
-use super::contents::{At, Report};
+use super::contents::{Report, UtcTime};
 use crate::render::redact::RedactedText;
-use crate::render::web_page::document;
+use crate::render::web_page::render_page;
 use chrono::Local;
 use maud::{Markup, Render, html};
 
 const STYLE: &str = include_str!("page/page.css");
 
-/// Renders it.
+/// Renders the whole page.
 pub(super) fn render(report: &Report) -> String {
     let title = format!("{} · Plimsoll report", report.name.text());
     let main = html! {
@@ -27,27 +27,28 @@ pub(super) fn render(report: &Report) -> String {
         (workers::render(report))
         @if report.workers.is_empty() { (loadline::render(report)) }
         (items::render(report))
-        (window::render(report))
-        (troubles::render(report))
+        (window_usage::render(report))
+        (problems::render(report))
         (handoffs::render(report))
         (sessions::render(report))
-        (sources(report))
+        (render_sources(report))
     };
-    document(&title, STYLE, None, &main)
+    render_page(&title, STYLE, None, &main)
 }
 
-/// Foreign words are in a piece of text of their own direction; in a sentence of ours what is in backticks is code.
+/// Renders the text in a `bdi` element, so that its direction does not affect the text around it. Backticks mark code only in our own
+/// sentences.
 impl Render for RedactedText {
     fn render(&self) -> Markup {
-        html! { bdi { @if self.are_ours() { (with_code(self.text())) } @else { (self.text()) } } }
+        html! { bdi { @if self.is_our_text() { (render_inline_code(self.text())) } @else { (self.text()) } } }
     }
 }
 
-/// A backtick that has no fellow stays one.
-fn with_code(mut text: &str) -> Markup {
+/// Renders text in backticks as code. An unmatched backtick stays as it is.
+fn render_inline_code(mut text: &str) -> Markup {
     let mut parts = Vec::new();
     while let Some((before, (code, after))) =
-        text.split_once('`').and_then(|(before, behind)| Some((before, behind.split_once('`')?)))
+        text.split_once('`').and_then(|(before, rest)| Some((before, rest.split_once('`')?)))
     {
         parts.push((before, code));
         text = after;
@@ -55,25 +56,26 @@ fn with_code(mut text: &str) -> Markup {
     html! { @for (before, code) in parts { (before) code { (code) } } (text) }
 }
 
-/// A section with its heading.
-fn section(id: &str, heading: &str, contents: &Markup) -> Markup {
+/// Renders a section with its heading.
+fn render_section(id: &str, heading: &str, contents: &Markup) -> Markup {
     html! { section aria-labelledby=(id) { h2 id=(id) { (heading) } (contents) } }
 }
 
-/// A time on the wall clock, with the whole moment behind it. A run that began and ended within a day shows only times.
-fn time(report: &Report, at: At) -> Markup {
-    let spans_days = report.started.is_some_and(|started| (report.until() - started).num_hours() >= 24);
-    let form = if spans_days { "%a %H:%M" } else { "%H:%M" };
-    html! { time datetime=(at.format("%Y-%m-%dT%H:%M:%SZ")) { (at.with_timezone(&Local).format(form)) } }
+/// Renders a local time, with the full timestamp in its `datetime` attribute. The weekday is shown only for runs of a day or more.
+fn render_time(report: &Report, at: UtcTime) -> Markup {
+    let spans_days =
+        report.started_at.is_some_and(|started| (report.end_or_now() - started).num_hours() >= 24);
+    let format = if spans_days { "%a %H:%M" } else { "%H:%M" };
+    html! { time datetime=(at.format("%Y-%m-%dT%H:%M:%SZ")) { (at.with_timezone(&Local).format(format)) } }
 }
 
-/// The moment with its day.
-fn day_and_time(at: At) -> String {
+/// Formats a local time with its day.
+fn format_day_and_time(at: UtcTime) -> String {
     at.with_timezone(&Local).format("%a %-d %b %H:%M").to_string()
 }
 
-/// `about $1.20`, with cents if they matter.
-fn dollars(usd: f64) -> String {
+/// Formats an amount as `$1.20`, or with four decimals below ten cents.
+fn format_dollars(usd: f64) -> String {
     if usd > 0.0 && usd < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
@@ -90,13 +92,13 @@ const SOURCES: [&str; 8] = [
     "Times are in the time zone of the machine that made this page. What looked like a secret was replaced.",
 ];
 
-fn sources(report: &Report) -> Markup {
+fn render_sources(report: &Report) -> Markup {
     html! {
         footer {
-            @for gap in &report.gaps { p.gap { (gap) } }
+            @for gap in &report.read_errors { p.gap { (gap) } }
             details {
                 summary { "Where these figures come from" }
-                ul { @for source in SOURCES { li { (with_code(source)) } } }
+                ul { @for source in SOURCES { li { (render_inline_code(source)) } } }
             }
             p { "Run " span.id { (report.run_id) } " · Plimsoll " (env!("CARGO_PKG_VERSION")) }
         }
@@ -109,13 +111,16 @@ mod tests {
     use crate::render::redact::RedactedText;
 
     #[test]
-    fn backticks_mean_code_in_our_words_and_nothing_in_those_of_others() {
-        let said = |words: &RedactedText| words.render().into_string();
+    fn backticks_mark_code_only_in_our_own_sentences() {
+        let render_html = |text: &RedactedText| text.render().into_string();
         let text = "no `plimsoll run` <b> is `active";
         assert_eq!(
-            said(&RedactedText::ours(text, 80)),
+            render_html(&RedactedText::our_sentence(text, 80)),
             "<bdi>no <code>plimsoll run</code> &lt;b&gt; is `active</bdi>"
         );
-        assert_eq!(said(&RedactedText::line(text, 80)), "<bdi>no `plimsoll run` &lt;b&gt; is `active</bdi>");
+        assert_eq!(
+            render_html(&RedactedText::single_line(text, 80)),
+            "<bdi>no `plimsoll run` &lt;b&gt; is `active</bdi>"
+        );
     }
 }

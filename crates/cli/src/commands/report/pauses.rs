@@ -1,81 +1,81 @@
-//! From the journal to the times in which the run stood still.
+//! The pauses of the run, from the journal.
 
-use super::contents::{At, Pause};
-use super::entry::RunLine;
-use super::standing::of_breaker;
+use super::contents::{RunPause, UtcTime};
+use super::entry::RunEntry;
+use super::status_text::breaker_text;
 use plimsoll_domain::journal::JournalEvent;
-use plimsoll_domain::{Marker, Status};
+use plimsoll_domain::{Marker, RunStatus};
 
-/// The pauses in their order. The last one has no end where the run still waits.
-pub(super) fn pauses(entries: &[RunLine<'_>], is_paused: bool) -> Vec<Pause> {
-    let mut pauses: Vec<Pause> = Vec::new();
-    let mut open: Option<Pause> = None;
-    let mut before: Option<At> = None;
-    for (place, entry) in entries.iter().enumerate() {
+/// Returns the pauses in order. The last one has no end if the run is still paused.
+pub(super) fn run_pauses(entries: &[RunEntry<'_>], is_paused: bool) -> Vec<RunPause> {
+    let mut pauses: Vec<RunPause> = Vec::new();
+    let mut open_pause: Option<RunPause> = None;
+    let mut previous_at: Option<UtcTime> = None;
+    for (index, entry) in entries.iter().enumerate() {
         let event = entry.event();
-        if goes_on(event)
-            && let Some(pause) = open.take()
+        if continues_run(event)
+            && let Some(pause) = open_pause.take()
         {
-            pauses.push(Pause { to: Some(entry.at), ..pause });
-        } else if matches!(event, JournalEvent::Resumed(_))
-            && let Some(from) = before
-            && !goes_on_at_work(&entries[place + 1..])
+            pauses.push(RunPause { ended_at: Some(entry.at), ..pause });
+        } else if matches!(event, JournalEvent::RunResumed(_))
+            && let Some(started_at) = previous_at
+            && !is_client_adopted_next(&entries[index + 1..])
         {
-            // Ctrl-C, a kill, a reboot: no process was left to record it.
-            let reason = entry.words("stopped by you, or by the end of its process");
-            pauses.push(Pause { from, to: Some(entry.at), reason });
+            // After Ctrl-C, a kill or a reboot no process was left to record the pause.
+            let reason = entry.redact("stopped by you, or by the end of its process");
+            pauses.push(RunPause { started_at, ended_at: Some(entry.at), reason });
         }
         match event {
-            JournalEvent::Verdict(reached) => open = standstill(entry, &reached.marker),
-            // It follows its verdict, and says more plainly why.
-            JournalEvent::BreakerOpened(opened) => {
-                if let Some(pause) = &mut open {
-                    let why = of_breaker(opened.cause, &opened.evidence);
-                    pause.reason = entry.words(&format!("stopped (circuit breaker): {why}"));
+            JournalEvent::Verdict(verdict) => open_pause = pause_from_marker(entry, &verdict.marker),
+            // This entry follows its verdict and has a clearer reason.
+            JournalEvent::BreakerOpened(breaker) => {
+                if let Some(pause) = &mut open_pause {
+                    let cause_text = breaker_text(breaker.cause, &breaker.evidence);
+                    pause.reason = entry.redact(&format!("stopped (circuit breaker): {cause_text}"));
                 }
             }
             _ => {}
         }
-        // What the user or a session outside a run did meanwhile is not the run's.
-        if !matches!(event, JournalEvent::Notified { .. } | JournalEvent::StateMended { .. }) {
-            before = Some(entry.at);
+        // These events may come from outside the run, so they do not show that it was active.
+        if !matches!(event, JournalEvent::Notified { .. } | JournalEvent::StateRepaired { .. }) {
+            previous_at = Some(entry.at);
         }
     }
     if is_paused {
-        pauses.extend(open);
+        pauses.extend(open_pause);
     }
     pauses
 }
 
-fn goes_on(event: &JournalEvent) -> bool {
+fn continues_run(event: &JournalEvent) -> bool {
     matches!(
         event,
         JournalEvent::Planned(_)
-            | JournalEvent::Resumed(_)
-            | JournalEvent::Adopted { .. }
-            | JournalEvent::Spawned { .. }
+            | JournalEvent::RunResumed(_)
+            | JournalEvent::ClientAdopted { .. }
+            | JournalEvent::ClientStarted { .. }
     )
 }
 
-/// The client of a `plimsoll run` that died worked on by itself: nothing stood still.
-fn goes_on_at_work(after: &[RunLine<'_>]) -> bool {
-    after.first().is_some_and(|next| matches!(next.event(), JournalEvent::Adopted { .. }))
+/// Returns true if the next entry adopts a client that kept working after its `plimsoll run` had died, so that there was no pause.
+fn is_client_adopted_next(following: &[RunEntry<'_>]) -> bool {
+    following.first().is_some_and(|entry| matches!(entry.event(), JournalEvent::ClientAdopted { .. }))
 }
 
-/// What a verdict begins. A stop is a pause once the run is resumed.
-fn standstill(entry: &RunLine<'_>, marker: &Marker) -> Option<Pause> {
+/// Returns the pause that a verdict begins, if any. A stop also counts as a pause, in case the run is resumed.
+fn pause_from_marker(entry: &RunEntry<'_>, marker: &Marker) -> Option<RunPause> {
     let reason = match marker {
         Marker::Pause { reason, .. } if reason.is_empty() => "paused".to_owned(),
         Marker::Pause { reason, .. } => reason.clone(),
-        Marker::Stop { status, reason } => stopped(*status, reason),
+        Marker::Stop { status, reason } => stop_text(*status, reason),
         _ => return None,
     };
-    Some(Pause { from: entry.at, to: None, reason: entry.words(&reason) })
+    Some(RunPause { started_at: entry.at, ended_at: None, reason: entry.redact(&reason) })
 }
 
-fn stopped(status: Status, reason: &str) -> String {
-    let stopped = format!("stopped ({})", status.word().replace('_', " "));
-    if reason.is_empty() { stopped } else { format!("{stopped}: {reason}") }
+fn stop_text(status: RunStatus, reason: &str) -> String {
+    let status_text = format!("stopped ({})", status.as_str().replace('_', " "));
+    if reason.is_empty() { status_text } else { format!("{status_text}: {reason}") }
 }
 
 #[cfg(test)]
@@ -84,56 +84,93 @@ mod tests {
     use plimsoll_domain::journal::JournalEntry;
     use serde_json::{Value, json};
 
-    /// Minutes and reasons of the pauses in a journal of these events, one a minute.
-    fn told(events: &[Value], is_paused: bool) -> Vec<(i64, Option<i64>, String)> {
-        let minute = |number: usize| format!("2026-01-06T22:{number:02}:00Z");
-        let line = |(number, event): (usize, &Value)| {
+    /// Returns start and end in minutes, and the reason, of each pause in a journal with one event per minute.
+    fn pauses_of_events(events: &[Value], is_paused: bool) -> Vec<(i64, Option<i64>, String)> {
+        let to_time = |number: usize| format!("2026-01-06T22:{number:02}:00Z");
+        let to_line = |(number, event): (usize, &Value)| {
             let mut line = event.clone();
-            (line["at"], line["run_id"]) = (json!(minute(number)), json!("r1"));
+            (line["at"], line["run_id"]) = (json!(to_time(number)), json!("r1"));
             line
         };
-        let entry = |line: Value| serde_json::from_value(line).unwrap();
-        let journal: Vec<JournalEntry> = events.iter().enumerate().map(line).map(entry).collect();
-        let start: At = minute(0).parse().unwrap();
-        let since = |at: At| (at - start).num_minutes();
-        let pauses = pauses(&RunLine::of_run(&journal, &"r1".into()), is_paused);
+        let to_entry = |line: Value| serde_json::from_value(line).unwrap();
+        let journal: Vec<JournalEntry> = events.iter().enumerate().map(to_line).map(to_entry).collect();
+        let start: UtcTime = to_time(0).parse().unwrap();
+        let minutes_since_start = |at: UtcTime| (at - start).num_minutes();
+        let pauses = run_pauses(&RunEntry::for_run(&journal, &"r1".into()), is_paused);
         pauses
             .into_iter()
-            .map(|pause| (since(pause.from), pause.to.map(since), pause.reason.text().to_owned()))
+            .map(|pause| {
+                (
+                    minutes_since_start(pause.started_at),
+                    pause.ended_at.map(minutes_since_start),
+                    pause.reason.text().to_owned(),
+                )
+            })
             .collect()
     }
 
-    fn verdict(marker: &str) -> Value {
+    fn verdict_event(marker: &str) -> Value {
         json!({"event": "verdict", "marker": marker})
     }
 
-    fn plain(event: &str) -> Value {
+    fn event_without_facts(event: &str) -> Value {
         json!({ "event": event })
     }
 
     #[test]
     fn a_pause_lasts_from_the_verdict_to_the_next_plan() {
-        let limit = verdict("RALPH_PAUSE|2026-01-06T23:00:00Z|usage limit");
-        let night = [plain("spawned"), limit.clone(), plain("notified"), plain("planned"), limit];
-        let first = (1, Some(3), "usage limit".to_owned());
-        assert_eq!(told(&night, true), [first.clone(), (4, None, "usage limit".to_owned())]);
-        assert_eq!(told(&night, false), [first], "over is not paused");
+        let limit = verdict_event("RALPH_PAUSE|2026-01-06T23:00:00Z|usage limit");
+        let events = [
+            event_without_facts("spawned"),
+            limit.clone(),
+            event_without_facts("notified"),
+            event_without_facts("planned"),
+            limit,
+        ];
+        let first_pause = (1, Some(3), "usage limit".to_owned());
+        assert_eq!(
+            pauses_of_events(&events, true),
+            [first_pause.clone(), (4, None, "usage limit".to_owned())]
+        );
+        assert_eq!(pauses_of_events(&events, false), [first_pause], "over is not paused");
     }
 
     #[test]
-    fn what_nobody_wrote_down_is_a_pause_once_it_is_resumed() {
-        let stop = verdict("RALPH_STOP|budget|$20.00 of $20.00 spent");
-        let after_a_stop = told(&[stop, plain("resumed"), plain("planned")], false);
-        assert_eq!(after_a_stop, [(0, Some(1), "stopped (budget): $20.00 of $20.00 spent".to_owned())]);
-        let stuck = verdict("RALPH_STOP|circuit_breaker|no_progress: HEAD is as it was");
+    fn a_resumed_run_has_a_pause_even_if_no_process_recorded_it() {
+        let budget_stop = verdict_event("RALPH_STOP|budget|$20.00 of $20.00 spent");
+        let pauses_after_stop = pauses_of_events(
+            &[budget_stop, event_without_facts("resumed"), event_without_facts("planned")],
+            false,
+        );
+        assert_eq!(pauses_after_stop, [(0, Some(1), "stopped (budget): $20.00 of $20.00 spent".to_owned())]);
+        let breaker_stop = verdict_event("RALPH_STOP|circuit_breaker|no_progress: HEAD is as it was");
         let opened =
             json!({"event": "breaker_opened", "cause": "no_progress", "evidence": "HEAD is as it was"});
-        let after_it = told(&[stuck, opened, plain("resumed"), plain("planned")], false);
-        assert_eq!(after_it[0].2, "stopped (circuit breaker): no more progress: HEAD is as it was");
-        let after_ctrl_c = told(&[plain("session_end"), plain("resumed"), plain("planned")], false);
-        assert_eq!((after_ctrl_c[0].0, after_ctrl_c[0].1, after_ctrl_c.len()), (0, Some(1), 1));
-        assert!(after_ctrl_c[0].2.contains("stopped by you"), "{after_ctrl_c:?}");
-        let adopted = told(&[plain("spawned"), plain("resumed"), plain("adopted")], false);
-        assert_eq!(adopted, [], "its client worked on");
+        let pauses_after_breaker = pauses_of_events(
+            &[breaker_stop, opened, event_without_facts("resumed"), event_without_facts("planned")],
+            false,
+        );
+        assert_eq!(
+            pauses_after_breaker[0].2,
+            "stopped (circuit breaker): no more progress: HEAD is as it was"
+        );
+        let pauses_after_ctrl_c = pauses_of_events(
+            &[
+                event_without_facts("session_end"),
+                event_without_facts("resumed"),
+                event_without_facts("planned"),
+            ],
+            false,
+        );
+        assert_eq!(
+            (pauses_after_ctrl_c[0].0, pauses_after_ctrl_c[0].1, pauses_after_ctrl_c.len()),
+            (0, Some(1), 1)
+        );
+        assert!(pauses_after_ctrl_c[0].2.contains("stopped by you"), "{pauses_after_ctrl_c:?}");
+        let pauses_after_adoption = pauses_of_events(
+            &[event_without_facts("spawned"), event_without_facts("resumed"), event_without_facts("adopted")],
+            false,
+        );
+        assert_eq!(pauses_after_adoption, [], "its client worked on");
     }
 }

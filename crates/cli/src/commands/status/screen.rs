@@ -1,326 +1,382 @@
-//! The screen: a pure function from what is known to at most 24 lines, whatever the run's size, and a line for each
-//! further question.
+//! The status screen: a pure function from the facts to at most 24 lines for a run of any size, plus a line
+//! for each further question.
 
-use super::words::{next, standing, troubles};
+use super::status_text::{next_step_text, problems_text, summarize_status};
 use crate::branch;
 use crate::changed_checks;
 use crate::questions;
 use crate::reviews;
-use crate::run_status::View;
+use crate::run_status::RunStatusView;
 use plimsoll_domain::limits::QuotaWindow;
-use plimsoll_domain::state::{Cause, HistoryEntry};
-use plimsoll_domain::text::{clip, counted, one_line, tokens};
-use plimsoll_policy::item_in_hand::item_in_hand;
+use plimsoll_domain::state::{CheckpointCause, HistoryEntry};
+use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, truncate_end};
+use plimsoll_policy::current_item::current_open_item;
 use plimsoll_store::clock;
 use plimsoll_terminal::columns;
-use plimsoll_terminal::duration::for_people as duration;
-use plimsoll_terminal::figure_words::{running_words, worker_parts};
+use plimsoll_terminal::duration::format_seconds as duration;
+use plimsoll_terminal::run_figure_text::{render_running_count, render_worker_parts};
 
-/// How many done items, and how many open ones, are named at most.
-const NAMED: usize = 3;
-/// Where the words begin behind a title.
+/// Maximum number of done items, and of open items, that are listed.
+const MAX_LISTED_ITEMS: usize = 3;
+/// Width of the title column.
 pub(super) const INDENT: usize = 13;
 
-impl View {
-    /// The lines. What has nothing to say is left out; what says much is cut.
-    pub(super) fn lines(&self) -> Vec<String> {
+impl RunStatusView {
+    /// Renders the screen. Rows without content are omitted; long texts are cut.
+    pub(super) fn render_lines(&self) -> Vec<String> {
         let state = &self.state;
-        let mut lines = vec![columns::clip(
-            &format!("{} ({})", plain(&state.options.task_name), state.run_id),
+        let mut lines = vec![columns::clip_to_columns(
+            &format!("{} ({})", clip_name(&state.options.task_name), state.run_id),
             self.width,
         )];
-        lines.extend(self.wrapped("Status", &standing(self).to_string()));
-        lines.extend(self.in_hand().map(|words| self.line("Current item", &words)));
-        lines.extend(self.context.iter().map(|words| self.line("Context", words)));
-        lines.extend(self.items());
-        lines.extend(self.questions());
-        lines.extend(self.workers());
-        lines.push(self.line("Sessions", &self.sessions()));
-        lines.extend(self.peaks().map(|words| self.line("Peaks", &words)));
-        lines.extend(self.checkpoints().map(|words| self.line("Checkpoints", &words)));
-        lines.push(self.line("Cost", &self.cost()));
-        lines.extend(reviews::open(&self.state).map(|words| self.line("Reviews", &words)));
-        lines.extend(self.quota().map(|words| self.line("Quota", &words)));
-        lines.push(self.line("Time", &self.time()));
+        lines.extend(self.wrapped_lines("Status", &summarize_status(self).to_string()));
+        lines.extend(self.current_item_text().map(|text| self.titled_line("Current item", &text)));
+        lines.extend(self.context.iter().map(|text| self.titled_line("Context", text)));
+        lines.extend(self.item_lines());
+        lines.extend(self.question_lines());
+        lines.extend(self.worker_lines());
+        lines.push(self.titled_line("Sessions", &self.sessions_text()));
+        lines.extend(self.peaks_text().map(|text| self.titled_line("Peaks", &text)));
+        lines.extend(self.checkpoints_text().map(|text| self.titled_line("Checkpoints", &text)));
+        lines.push(self.titled_line("Cost", &self.cost_text()));
+        lines.extend(reviews::open_findings_text(&self.state).map(|text| self.titled_line("Reviews", &text)));
+        lines.extend(self.quota_text().map(|text| self.titled_line("Quota", &text)));
+        lines.push(self.titled_line("Time", &self.time_text()));
         lines.extend(
-            changed_checks::protected_sentence(state)
-                .map(|words| self.line("Protected", &words))
-                .or_else(|| changed_checks::sentence(state).map(|words| self.line("Checks", &words))),
+            changed_checks::changed_protected_sentence(state)
+                .map(|text| self.titled_line("Protected", &text))
+                .or_else(|| {
+                    changed_checks::changed_checks_sentence(state)
+                        .map(|text| self.titled_line("Checks", &text))
+                }),
         );
-        lines.extend(self.taken_back().or_else(|| self.refused()));
-        lines.extend(troubles(state).map(|words| self.line("Trouble", &words)));
-        lines.extend(self.branch());
-        lines.extend(self.next());
-        let recorded = self.recorded.as_ref().map(|words| format!("; recorded: {words}"));
-        let more =
-            format!("plimsoll report, plimsoll log, or {}{}", self.journal, recorded.unwrap_or_default());
-        lines.push(self.line("More", &more));
+        lines.extend(self.reverted_ticks_line().or_else(|| self.refused_promise_line()));
+        lines.extend(problems_text(state).map(|text| self.titled_line("Trouble", &text)));
+        lines.extend(self.branch_line());
+        lines.extend(self.next_step_lines());
+        let disk_usage = self.disk_usage.as_ref().map(|text| format!("; recorded: {text}"));
+        let sources = format!(
+            "plimsoll report, plimsoll log, or {}{}",
+            self.journal_path,
+            disk_usage.unwrap_or_default()
+        );
+        lines.push(self.titled_line("More", &sources));
         lines
     }
 
-    fn line(&self, title: &str, words: &str) -> String {
-        line(title, words, self.width)
+    fn titled_line(&self, title: &str, text: &str) -> String {
+        render_titled_line(title, text, self.width)
     }
 
-    fn wrapped(&self, title: &str, words: &str) -> Vec<String> {
-        wrapped(title, words, self.width)
+    fn wrapped_lines(&self, title: &str, text: &str) -> Vec<String> {
+        wrap_titled_text(title, text, self.width)
     }
 
-    /// The command that merges it is there to be copied: it is neither cut nor broken.
-    fn branch(&self) -> Option<String> {
+    /// Returns the branch, and the command that merges it. The command is meant to be copied, so it is
+    /// neither cut nor wrapped.
+    fn branch_line(&self) -> Option<String> {
         let name = self.state.options.branch.as_ref()?;
-        let (_, command) = branch::merge_step(&self.state)?;
+        let (_, command) = branch::branch_step(&self.state)?;
         let merge = command.map_or(String::new(), |command| format!("; to merge it: {command}"));
-        Some(format!("{:<INDENT$}{}{merge}", "Branch", one_line(name)))
+        Some(format!("{:<INDENT$}{}{merge}", "Branch", to_single_line(name)))
     }
 
-    /// A whole command that is longer than the line is not cut: it is there to be copied.
-    fn next(&self) -> Vec<String> {
-        let words = one_line(&next(self));
-        let (_, rest) = columns::broken(&words, self.width.saturating_sub(INDENT));
-        if words.contains(" -- ") && !rest.is_empty() {
-            vec![format!("{:<INDENT$}{words}", "Next")]
+    /// Returns the next step. A complete command that is longer than the line is not cut, because it is meant
+    /// to be copied.
+    fn next_step_lines(&self) -> Vec<String> {
+        let text = to_single_line(&next_step_text(self));
+        let (_, rest) = columns::split_at_columns(&text, self.width.saturating_sub(INDENT));
+        if text.contains(" -- ") && !rest.is_empty() {
+            vec![format!("{:<INDENT$}{text}", "Next")]
         } else {
-            self.wrapped("Next", &words)
+            self.wrapped_lines("Next", &text)
         }
     }
 
-    pub(super) fn in_hand(&self) -> Option<String> {
+    pub(super) fn current_item_text(&self) -> Option<String> {
         if self.has_workers() || self.state.lifecycle.is_over() || self.state.iteration == 0 {
             return None;
         }
-        let item = item_in_hand(&self.state).map(|item| format!("\"{}\", ", clip(item, 60)));
+        let item = current_open_item(&self.state).map(|item| format!("\"{}\", ", truncate_end(item, 60)));
         Some(format!("{}session {}", item.unwrap_or_default(), self.state.iteration))
     }
 
-    pub(super) fn items(&self) -> Vec<String> {
+    pub(super) fn item_lines(&self) -> Vec<String> {
         let counts = &self.figures.items;
         if counts.total == 0 {
-            return vec![self.line("Items", "none: promise and verify commands decide")];
+            return vec![self.titled_line("Items", "none: promise and verify commands decide")];
         }
-        let of_them = |count: usize, words: &str| match count {
+        let counted_part = |count: usize, label: &str| match count {
             0 => String::new(),
-            count => format!(", {count} of them {words}"),
+            count => format!(", {count} of them {label}"),
         };
-        let aside = of_them(counts.set_aside, "set aside");
-        // With one session after another the current item says it.
-        let in_work = if self.has_workers() { of_them(counts.in_work, "in work") } else { String::new() };
-        let to_merge = of_them(counts.to_merge, "to be merged");
-        let parked = questions::waiting(&self.state).map(|words| format!(", {words}")).unwrap_or_default();
+        let set_aside = counted_part(counts.set_aside, "set aside");
+        // In a sequential run the current item already shows it.
+        let in_work =
+            if self.has_workers() { counted_part(counts.in_progress, "in work") } else { String::new() };
+        let to_merge = counted_part(counts.waiting_to_merge, "to be merged");
+        let waiting =
+            questions::waiting_items_text(&self.state).map(|words| format!(", {words}")).unwrap_or_default();
         let open = match counts.open {
             0 => String::new(),
-            open => format!(", {open} open{in_work}{to_merge}{aside}{parked}"),
+            open => format!(", {open} open{in_work}{to_merge}{set_aside}{waiting}"),
         };
-        let mut lines = vec![self.line("Items", &format!("{} of {} done{open}", counts.done, counts.total))];
-        let row = |mark: char, words: String| {
-            columns::clip(&format!("  [{mark}] {}", one_line(&words)), self.width)
+        let mut lines =
+            vec![self.titled_line("Items", &format!("{} of {} done{open}", counts.done, counts.total))];
+        let checkbox_line = |mark: char, text: String| {
+            columns::clip_to_columns(&format!("  [{mark}] {}", to_single_line(&text)), self.width)
         };
-        let (done, open) = (self.last_done(), self.next_open());
+        let (done, open) = (self.last_done_items(), self.next_open_items());
         // The count above says how many are done.
-        lines.extend(done.into_iter().map(|item| row('x', item)));
-        let more = self.state.items.todo_items.len() - open.len();
-        let more_open = (more > 0).then(|| format!("      … {more} more"));
-        lines.extend(open.into_iter().map(|item| row(' ', item)));
-        lines.extend(more_open);
+        lines.extend(done.into_iter().map(|item| checkbox_line('x', item)));
+        let hidden_count = self.state.plan_items.todo_items.len() - open.len();
+        let hidden_line = (hidden_count > 0).then(|| format!("      … {hidden_count} more"));
+        lines.extend(open.into_iter().map(|item| checkbox_line(' ', item)));
+        lines.extend(hidden_line);
         lines
     }
 
-    /// A line for each worker, and for each item that waits for something else.
-    pub(super) fn workers(&self) -> Vec<String> {
-        let workers = self.figures.workers.iter().map(|worker| worker_parts(worker).join(": "));
+    /// Returns a line for each worker, and for each item that waits for something else.
+    pub(super) fn worker_lines(&self) -> Vec<String> {
+        let worker_texts = self.figures.workers.iter().map(|worker| render_worker_parts(worker).join(": "));
         let titles = std::iter::once("Workers").chain(std::iter::repeat(""));
-        let lines = workers.chain(self.pending_items.iter().cloned());
-        lines.zip(titles).map(|(words, title)| self.line(title, &words)).collect()
+        let lines = worker_texts.chain(self.pending_items.iter().cloned());
+        lines.zip(titles).map(|(text, title)| self.titled_line(title, &text)).collect()
     }
 
-    /// All open questions, because their numbers are learned here, and how to answer.
-    fn questions(&self) -> Vec<String> {
-        let parked = &self.state.items.parked;
+    /// Returns all open questions with their numbers, which `--answer` needs, and the command that answers
+    /// one.
+    fn question_lines(&self) -> Vec<String> {
+        let parked = &self.state.plan_items.parked_questions;
         let titles = std::iter::once("Question").chain(std::iter::repeat(""));
-        let answer = (!parked.is_empty()).then(|| questions::command(1));
-        let all = (1..).zip(parked).map(|(number, open)| questions::line(number, open));
-        all.chain(answer).zip(titles).map(|(words, title)| self.line(title, &words)).collect()
+        let answer_command = (!parked.is_empty()).then(|| questions::answer_command(1));
+        let question_texts = (1..).zip(parked).map(|(number, open)| questions::question_line(number, open));
+        question_texts
+            .chain(answer_command)
+            .zip(titles)
+            .map(|(text, title)| self.titled_line(title, &text))
+            .collect()
     }
 
-    /// In the order in which they were ticked, as far as that was seen.
-    fn last_done(&self) -> Vec<String> {
+    /// Returns the last done items, in the order in which they were ticked where that is recorded.
+    fn last_done_items(&self) -> Vec<String> {
         let state = &self.state;
-        let seen = |item: &&String| state.items.ever_done.contains(item);
-        let unseen = state.items.completed_items.iter().filter(|item| !seen(item));
-        let in_order = state.items.ever_done.iter().filter(|item| state.items.completed_items.contains(item));
-        let all: Vec<&String> = unseen.chain(in_order).collect();
-        all.iter().skip(all.len().saturating_sub(NAMED)).map(|item| (*item).clone()).collect()
+        let was_recorded_as_done = |item: &&String| state.plan_items.ever_ticked_items.contains(item);
+        let unrecorded = state.plan_items.completed_items.iter().filter(|item| !was_recorded_as_done(item));
+        let in_order = state
+            .plan_items
+            .ever_ticked_items
+            .iter()
+            .filter(|item| state.plan_items.completed_items.contains(item));
+        let done_items: Vec<&String> = unrecorded.chain(in_order).collect();
+        done_items
+            .iter()
+            .skip(done_items.len().saturating_sub(MAX_LISTED_ITEMS))
+            .map(|item| (*item).clone())
+            .collect()
     }
 
-    /// The next ones; one that is set aside or waits for an answer is always named.
-    fn next_open(&self) -> Vec<String> {
+    /// Returns the next open items; items that are set aside or wait for an answer are always included.
+    fn next_open_items(&self) -> Vec<String> {
         let is_parked = |item: &String| self.state.is_parked(item);
-        let aside = |item: &&String| self.state.items.set_aside.contains(item) || is_parked(item);
-        let all = &self.state.items.todo_items;
-        let (set_aside, ahead): (Vec<&String>, Vec<&String>) = all.iter().partition(aside);
-        let room = if set_aside.is_empty() || all.len() <= NAMED { NAMED } else { NAMED - 1 };
-        let ahead = ahead.into_iter().take(room).cloned();
+        let is_set_aside_or_parked =
+            |item: &&String| self.state.plan_items.set_aside_items.contains(item) || is_parked(item);
+        let open_items = &self.state.plan_items.todo_items;
+        let (set_aside, upcoming): (Vec<&String>, Vec<&String>) =
+            open_items.iter().partition(is_set_aside_or_parked);
+        let max_upcoming = if set_aside.is_empty() || open_items.len() <= MAX_LISTED_ITEMS {
+            MAX_LISTED_ITEMS
+        } else {
+            MAX_LISTED_ITEMS - 1
+        };
+        let upcoming = upcoming.into_iter().take(max_upcoming).cloned();
         let set_aside = set_aside.iter().map(|item| {
-            let why = if is_parked(item) { "waits for your answer" } else { "set aside" };
-            format!("{} ({why})", clip(&one_line(item), 80))
+            let reason = if is_parked(item) { "waits for your answer" } else { "set aside" };
+            format!("{} ({reason})", truncate_end(&to_single_line(item), 80))
         });
-        ahead.chain(set_aside).take(NAMED).collect()
+        upcoming.chain(set_aside).take(MAX_LISTED_ITEMS).collect()
     }
 
-    fn sessions(&self) -> String {
+    fn sessions_text(&self) -> String {
         let state = &self.state;
-        let pauses = match state.lifecycle.pauses() {
+        let pauses = match state.lifecycle.pause_count() {
             0 => String::new(),
-            number => format!(", {}", counted(number as usize, "pause")),
+            count => format!(", {}", count_with_noun(count as usize, "pause")),
         };
-        let running = running_words(&self.figures);
+        let running = render_running_count(&self.figures);
         format!(
             "{} of at most {}{running}{pauses}",
             self.figures.sessions_started, state.options.max_iterations
         )
     }
 
-    fn peaks(&self) -> Option<String> {
+    fn peaks_text(&self) -> Option<String> {
         let history = &self.state.context_history;
-        let legend = if history.iter().any(|entry| entry.checkpoint) { " (* checkpoint)" } else { "" };
-        let room = self.width.saturating_sub(INDENT + legend.chars().count() + 2);
-        let peaks = newest(history, room);
+        let legend =
+            if history.iter().any(|entry| entry.ended_at_checkpoint) { " (* checkpoint)" } else { "" };
+        let max_chars = self.width.saturating_sub(INDENT + legend.chars().count() + 2);
+        let peaks = newest_peaks(history, max_chars);
         (!peaks.is_empty()).then(|| format!("{peaks}{legend}"))
     }
 
-    pub(super) fn checkpoints(&self) -> Option<String> {
-        let last = &self.state.context_checkpoint;
-        if last.handoff_file.is_empty() {
+    pub(super) fn checkpoints_text(&self) -> Option<String> {
+        let last_checkpoint = &self.state.context_checkpoint;
+        if last_checkpoint.handoff_file.is_empty() {
             return None;
         }
-        let number = self.state.context_history.iter().filter(|entry| entry.checkpoint).count();
-        let percent = last.percent_at_checkpoint.map(|percent| format!(" at {percent}%")).unwrap_or_default();
-        let cause = match last.cause {
-            Cause::Level => last.level.to_string(),
-            cause => cause.shown_word().to_owned(),
+        let session_count =
+            self.state.context_history.iter().filter(|entry| entry.ended_at_checkpoint).count();
+        let percent = last_checkpoint
+            .percent_at_checkpoint
+            .map(|percent| format!(" at {percent}%"))
+            .unwrap_or_default();
+        let cause = match last_checkpoint.cause {
+            CheckpointCause::Level => last_checkpoint.level.to_string(),
+            cause => cause.display_text().to_owned(),
         };
-        let of = format!("({cause}{percent}, session {})", last.iteration);
-        Some(format!("{}the last: {} {of}", with_one(number), last.handoff_file))
+        let details = format!("({cause}{percent}, session {})", last_checkpoint.iteration);
+        Some(format!(
+            "{}the last: {} {details}",
+            session_count_prefix(session_count),
+            last_checkpoint.handoff_file
+        ))
     }
 
-    /// What all runs have spent on the day, as this one last added it up.
-    fn of_day(&self) -> String {
-        let most = self.state.options.limits.max_cost_per_day_usd;
-        let today = self.state.spent.spent_today.as_ref();
-        let words = most.zip(today).map(|(most, today)| {
-            format!(" (all runs {} of ${most:.2} a day)", today.basis.format_usd(today.usd))
+    /// Describes what all runs have spent today, as last summed up by this run.
+    fn daily_cost_text(&self) -> String {
+        let daily_limit = self.state.options.limits.max_cost_per_day_usd;
+        let today = self.state.spending.spent_today.as_ref();
+        let text = daily_limit.zip(today).map(|(limit, today)| {
+            format!(" (all runs {} of ${limit:.2} a day)", today.basis.format_usd(today.usd))
         });
-        words.unwrap_or_default()
+        text.unwrap_or_default()
     }
 
-    pub(super) fn cost(&self) -> String {
+    pub(super) fn cost_text(&self) -> String {
         let (state, limits) = (&self.state, &self.state.options.limits);
-        let money = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
-        let money = money + &self.of_day();
-        let most = limits.max_tokens.map(|most| format!(" of {}", tokens(most))).unwrap_or_default();
+        let limit_text = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+        let limit_text = limit_text + &self.daily_cost_text();
+        let token_limit =
+            limits.max_tokens.map(|most| format!(" of {}", format_tokens(most))).unwrap_or_default();
         let spent = self.figures.cost_basis.format_usd(self.figures.cost_usd);
-        let reviews = reviews::cost(state).map(|words| format!(", {words}")).unwrap_or_default();
-        format!("{spent}{money}, {}{most} tokens{reviews}", tokens(self.figures.tokens))
+        let reviews = reviews::cost_text(state).map(|text| format!(", {text}")).unwrap_or_default();
+        format!("{spent}{limit_text}, {}{token_limit} tokens{reviews}", format_tokens(self.figures.tokens))
     }
 
-    pub(super) fn quota(&self) -> Option<String> {
-        let quota = &self.state.spent.quota;
+    pub(super) fn quota_text(&self) -> Option<String> {
+        let quota = &self.state.spending.quota;
         let windows = [("five-hour", &quota.five_hour), ("weekly", &quota.seven_day)];
-        let known: Vec<String> = windows
+        let quota_texts: Vec<String> = windows
             .into_iter()
-            .filter_map(|(name, window)| window.as_ref().map(|window| quota_words(name, window)))
+            .filter_map(|(name, window)| window.as_ref().map(|window| quota_window_text(name, window)))
             .collect();
-        let stop = self.state.options.limits.stop_at_limit_percent;
-        let stop = stop.map(|percent| format!("; waits at {percent}%")).unwrap_or_default();
-        (!known.is_empty()).then(|| format!("{}{stop}", known.join(", ")))
+        let limit_percent = self.state.options.limits.stop_at_limit_percent;
+        let limit_text = limit_percent.map(|percent| format!("; waits at {percent}%")).unwrap_or_default();
+        (!quota_texts.is_empty()).then(|| format!("{}{limit_text}", quota_texts.join(", ")))
     }
 
-    pub(super) fn time(&self) -> String {
+    pub(super) fn time_text(&self) -> String {
         let state = &self.state;
-        let started = clock::moment(&state.at_start.started_at);
-        let ended = state.lifecycle.ended_at().and_then(clock::moment);
-        let took =
+        let started = clock::parse_timestamp(&state.project_at_start.started_at);
+        let ended = state.lifecycle.ended_at().and_then(clock::parse_timestamp);
+        let elapsed =
             started.map(|started| duration((ended.unwrap_or(self.now) - started).num_seconds().max(0)));
-        let took = took.unwrap_or_else(|| "?".to_owned());
-        let started = started.map_or("?".to_owned(), clock::for_people);
-        let so_far = match ended {
-            Some(ended) => format!(", ended {}, took {took}", clock::for_people(ended)),
-            None => format!(", {took} ago"),
+        let elapsed = elapsed.unwrap_or_else(|| "?".to_owned());
+        let started = started.map_or("?".to_owned(), clock::format_local_time_with_seconds);
+        let end_or_age = match ended {
+            Some(ended) => {
+                format!(", ended {}, took {elapsed}", clock::format_local_time_with_seconds(ended))
+            }
+            None => format!(", {elapsed} ago"),
         };
-        let deadline = state.options.limits.deadline.as_ref().and_then(clock::moment).map(clock::for_people);
+        let deadline = state
+            .options
+            .limits
+            .deadline
+            .as_ref()
+            .and_then(clock::parse_timestamp)
+            .map(clock::format_local_time_with_seconds);
         let deadline = deadline.map(|deadline| format!(", deadline {deadline}")).unwrap_or_default();
-        let verified = match state.spent.verify_seconds {
+        let verify_time = match state.spending.verify_seconds {
             0 => String::new(),
             seconds => format!(", {} in verify commands", duration(seconds.cast_signed())),
         };
-        format!("started {started}{so_far}{deadline}{verified}")
+        format!("started {started}{end_or_age}{deadline}{verify_time}")
     }
 
-    /// A promise that came with ticks which did not hold was refused for these.
-    fn taken_back(&self) -> Option<String> {
-        let taken = self.state.outcomes.taken_back.as_ref()?;
-        Some(self.line("Taken back", &format!("{} (session {})", taken.words(), taken.iteration)))
+    /// Describes the ticks that were reverted. Shown instead of the refused promise, which was refused
+    /// because of them.
+    fn reverted_ticks_line(&self) -> Option<String> {
+        let reverted = self.state.outcomes.reverted_ticks.as_ref()?;
+        Some(self.titled_line(
+            "Taken back",
+            &format!("{} (session {})", reverted.describe_revert(), reverted.iteration),
+        ))
     }
 
-    fn refused(&self) -> Option<String> {
+    fn refused_promise_line(&self) -> Option<String> {
         let reasons = &self.state.outcomes.refusals;
         let first = reasons.first()?.lines().next()?;
-        let more =
+        let more_count =
             if reasons.len() > 1 { format!(" (and {} more)", reasons.len() - 1) } else { String::new() };
-        let room = self.width.saturating_sub(INDENT + more.chars().count());
-        Some(self.line("Refused", &format!("{}{more}", columns::clip(&one_line(first), room))))
+        let max_columns = self.width.saturating_sub(INDENT + more_count.chars().count());
+        Some(self.titled_line(
+            "Refused",
+            &format!("{}{more_count}", columns::clip_to_columns(&to_single_line(first), max_columns)),
+        ))
     }
 }
 
-fn plain(name: &str) -> String {
-    clip(&one_line(name), 60)
+fn clip_name(name: &str) -> String {
+    truncate_end(&to_single_line(name), 60)
 }
 
-/// A session has one handoff: this many of them ended at theirs.
-fn with_one(sessions: usize) -> String {
+/// Returns the number of sessions that ended with a handoff; each session has at most one.
+fn session_count_prefix(sessions: usize) -> String {
     match sessions {
         0 => String::new(),
-        number => format!("{}, ", counted(number, "session")),
+        count => format!("{}, ", count_with_noun(count, "session")),
     }
 }
 
-fn quota_words(name: &str, window: &QuotaWindow) -> String {
-    let resets = window.resets_at.as_ref().and_then(clock::moment).map(clock::for_people);
+fn quota_window_text(name: &str, window: &QuotaWindow) -> String {
+    let resets =
+        window.resets_at.as_ref().and_then(clock::parse_timestamp).map(clock::format_local_time_with_seconds);
     let resets = resets.map(|at| format!(" (resets {at})")).unwrap_or_default();
-    format!("{name} {:.0}%{resets}", window.percent)
+    format!("{name} {:.0}%{resets}", window.used_percent)
 }
 
-/// A title and words on one line, cut at the width.
-fn line(title: &str, words: &str, width: usize) -> String {
-    columns::clip(format!("{title:<INDENT$}{}", one_line(words)).trim_end(), width)
+/// Renders a title and a text on one line, cut at the width.
+fn render_titled_line(title: &str, text: &str, width: usize) -> String {
+    columns::clip_to_columns(format!("{title:<INDENT$}{}", to_single_line(text)).trim_end(), width)
 }
 
-/// A title and words on one line or two.
-pub(super) fn wrapped(title: &str, words: &str, width: usize) -> Vec<String> {
-    let words = one_line(words);
-    let (first, rest) = columns::broken(&words, width.saturating_sub(INDENT));
-    let second = (!rest.is_empty()).then(|| line("", rest, width));
-    [line(title, first, width)].into_iter().chain(second).collect()
+/// Renders a title and a text on one line or two.
+pub(super) fn wrap_titled_text(title: &str, text: &str, width: usize) -> Vec<String> {
+    let text = to_single_line(text);
+    let (first, rest) = columns::split_at_columns(&text, width.saturating_sub(INDENT));
+    let second = (!rest.is_empty()).then(|| render_titled_line("", rest, width));
+    [render_titled_line(title, first, width)].into_iter().chain(second).collect()
 }
 
-/// The newest peaks that fit, oldest of them first; `…` where older ones are left out.
-fn newest(history: &[HistoryEntry], room: usize) -> String {
-    let mut shown: Vec<String> = Vec::new();
+/// Returns the newest peaks that fit, in chronological order; `…` stands for omitted older ones.
+fn newest_peaks(history: &[HistoryEntry], max_chars: usize) -> String {
+    let mut peak_texts: Vec<String> = Vec::new();
     let mut length = 0;
-    for peak in history.iter().rev().map(peak) {
-        length += peak.chars().count() + 1;
-        if length > room {
-            shown.push("…".to_owned());
+    for peak_text in history.iter().rev().map(render_peak) {
+        length += peak_text.chars().count() + 1;
+        if length > max_chars {
+            peak_texts.push("…".to_owned());
             break;
         }
-        shown.push(peak);
+        peak_texts.push(peak_text);
     }
-    shown.reverse();
-    shown.join(" ")
+    peak_texts.reverse();
+    peak_texts.join(" ")
 }
 
-fn peak(entry: &HistoryEntry) -> String {
-    let star = if entry.checkpoint { "*" } else { "" };
+fn render_peak(entry: &HistoryEntry) -> String {
+    let star = if entry.ended_at_checkpoint { "*" } else { "" };
     match entry.peak_percent {
         0 => format!("?{star}"),
         percent => format!("{percent}%{star}"),

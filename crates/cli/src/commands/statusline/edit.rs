@@ -1,4 +1,4 @@
-//! `plimsoll statusline edit`: choose how the line looks, with the line before your eyes.
+//! `plimsoll statusline edit`: edits the look of the status line on the full screen, with a live preview.
 
 mod draw;
 mod editor;
@@ -8,13 +8,13 @@ mod tests;
 
 use super::payload;
 use crate::full_screen;
-use crate::full_screen::Screen;
+use crate::full_screen::SanitizedTerminal;
 use clap::Args;
-use editor::{Action, Editor};
+use editor::{Editor, EditorAction};
 use plimsoll_domain::Settings;
 use plimsoll_domain::statusline::StatusLine;
 use plimsoll_store::{Durability, Project, StoreError, config, disk};
-use plimsoll_terminal::console::{fail, refused};
+use plimsoll_terminal::console::{fail, fail_with_store_error};
 use ratatui::crossterm::event::{self, Event};
 use serde_json::{Map, Value};
 use std::io;
@@ -31,102 +31,111 @@ pub(crate) struct EditArguments {
     user: bool,
 }
 
-/// How long it waits for a key before it looks whether a signal has come.
-const GLANCE: Duration = Duration::from_millis(200);
+/// How long to wait for a key before signals are checked.
+const KEY_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Edits: 0 also where nothing was changed, 1 where the settings cannot be read or written.
-pub(crate) fn edit(arguments: &EditArguments) -> ExitCode {
-    let project = Project::of_command();
-    let path = if arguments.user { config::user_file() } else { Some(project.settings()) };
+/// Edits the settings. Exits with 0 even if nothing was changed, and with 1 if they cannot be read or
+/// written.
+pub(crate) fn edit_status_line(arguments: &EditArguments) -> ExitCode {
+    let project = Project::find_for_command();
+    let path = if arguments.user { config::user_settings_path() } else { Some(project.settings_path()) };
     let Some(path) = path else {
         return fail("no home directory: neither XDG_CONFIG_HOME nor HOME is set");
     };
-    let (settings, complaint) = config::load(&project);
-    if let Some(complaint) = complaint {
-        // What is written over what cannot be read would be lost.
-        return refused(&complaint);
+    let (settings, settings_error) = config::load_settings(&project);
+    if let Some(error) = settings_error {
+        // Saving would overwrite, and so lose, a file that cannot be parsed.
+        return fail_with_store_error(&error);
     }
-    let view =
-        plimsoll_flows::hooks::statusline::preview(payload::sample().to_string().as_bytes(), &settings);
-    let desk = Editor::new(settings.statusline, view);
-    let mut written = Ok(());
-    let code = full_screen::show(
+    let view = plimsoll_flows::hooks::statusline::preview_view(
+        payload::sample_payload().to_string().as_bytes(),
+        &settings,
+    );
+    let editor = Editor::new(settings.statusline, view);
+    let mut write_result = Ok(());
+    let code = full_screen::run_full_screen(
         "`statusline edit` needs a terminal: edit \"statusline\" in the settings by hand, and look with `plimsoll statusline explain`",
         |terminal, signal| {
-            stay(desk, terminal, signal, &mut |look| {
-                written = write(&path, look, arguments.user);
-                written.is_ok()
+            run_editor_loop(editor, terminal, signal, &mut |status_line| {
+                write_result = write_status_line_settings(&path, status_line, arguments.user);
+                write_result.is_ok()
             })
         },
     );
-    match written {
+    match write_result {
         Ok(()) => code,
-        Err(error) => refused(&error),
+        Err(error) => fail_with_store_error(&error),
     }
 }
 
-fn stay(
-    mut desk: Editor,
-    mut terminal: Screen,
+fn run_editor_loop(
+    mut editor: Editor,
+    mut terminal: SanitizedTerminal,
     signal: &AtomicUsize,
     save: &mut dyn FnMut(&StatusLine) -> bool,
 ) -> io::Result<()> {
     while signal.load(Ordering::SeqCst) == 0 {
-        terminal.draw(|frame| draw::draw(&desk, frame))?;
-        if !full_screen::event_within(GLANCE)? {
+        terminal.draw_sanitized(|frame| draw::draw_editor(&editor, frame))?;
+        if !full_screen::wait_for_event(KEY_POLL_INTERVAL)? {
             continue;
         }
         let Event::Key(key) = event::read()? else { continue };
-        match desk.press(key) {
-            Action::Stay => {}
-            Action::Save if save(desk.look()) => desk.saved(),
-            Action::Save | Action::Leave => return Ok(()),
+        match editor.handle_key(key) {
+            EditorAction::Stay => {}
+            EditorAction::Save if save(editor.status_line()) => editor.mark_saved(),
+            EditorAction::Save | EditorAction::Leave => return Ok(()),
         }
     }
     Ok(())
 }
 
-/// Writes what differs from the defaults, and leaves everything else in the file.
-fn write(path: &Path, look: &StatusLine, is_users: bool) -> Result<(), StoreError> {
-    let fault = |why: serde_json::Error| StoreError::Settings { path: path.to_owned(), why: why.to_string() };
+/// Writes the fields that differ from the defaults, and keeps everything else in the file.
+fn write_status_line_settings(
+    path: &Path,
+    status_line: &StatusLine,
+    is_user_file: bool,
+) -> Result<(), StoreError> {
+    let settings_error =
+        |error: serde_json::Error| StoreError::Settings { path: path.to_owned(), reason: error.to_string() };
     let text = disk::read_text(path)?.unwrap_or_default();
     let mut document: Map<String, Value> = match text.trim() {
         "" => Map::new(),
-        text => serde_json::from_str(text).map_err(fault)?,
+        text => serde_json::from_str(text).map_err(settings_error)?,
     };
-    let mut chosen = differing(look);
-    if !is_users {
-        withhold_commands(&mut chosen);
+    let mut changed_fields = non_default_fields(status_line);
+    if !is_user_file {
+        remove_segment_commands(&mut changed_fields);
     }
-    if chosen.is_empty() {
+    if changed_fields.is_empty() {
         document.shift_remove("statusline");
     } else {
-        document.insert("statusline".to_owned(), Value::Object(chosen));
+        document.insert("statusline".to_owned(), Value::Object(changed_fields));
     }
-    let text = serde_json::to_string_pretty(&document).map_err(fault)? + "\n";
-    // Settings that could not be read again are not written.
-    serde_json::from_str::<Settings>(&text).map_err(fault)?;
-    disk::sweep_drafts_of(path);
+    let text = serde_json::to_string_pretty(&document).map_err(settings_error)? + "\n";
+    // Checked before writing, so that the settings can always be read again.
+    serde_json::from_str::<Settings>(&text).map_err(settings_error)?;
+    disk::remove_dead_drafts_of_file(path);
     disk::replace(path, text.as_bytes(), Durability::Durable)
 }
 
-/// A project's file starts no program: there a command of the user's would only be ignored.
-fn withhold_commands(look: &mut Map<String, Value>) {
-    let Some(Value::Object(segments)) = look.get_mut("segments") else { return };
+/// Removes the commands of segments: a project's file may not start programs, so a command there would be
+/// ignored.
+fn remove_segment_commands(fields: &mut Map<String, Value>) {
+    let Some(Value::Object(segments)) = fields.get_mut("segments") else { return };
     segments.retain(|_, segment| {
         let Some(segment) = segment.as_object_mut() else { return true };
         segment.shift_remove("command").is_none() || !segment.is_empty()
     });
     if segments.is_empty() {
-        look.shift_remove("segments");
+        fields.shift_remove("segments");
     }
 }
 
-fn differing(look: &StatusLine) -> Map<String, Value> {
-    let fields = |look: &StatusLine| match serde_json::to_value(look) {
+fn non_default_fields(status_line: &StatusLine) -> Map<String, Value> {
+    let fields = |status_line: &StatusLine| match serde_json::to_value(status_line) {
         Ok(Value::Object(fields)) => fields,
         _ => Map::new(),
     };
-    let usual = fields(&StatusLine::default());
-    fields(look).into_iter().filter(|(name, value)| usual.get(name) != Some(value)).collect()
+    let default_fields = fields(&StatusLine::default());
+    fields(status_line).into_iter().filter(|(name, value)| default_fields.get(name) != Some(value)).collect()
 }

@@ -1,10 +1,10 @@
 //! `plimsoll statusline explain`.
 
 use super::payload;
-use super::payload::Origin;
+use super::payload::PayloadOrigin;
 use clap::Args;
-use plimsoll_policy::statusline::Explained;
-use plimsoll_terminal::console::{self, Painted};
+use plimsoll_policy::statusline::SegmentExplanation;
+use plimsoll_terminal::console::{self, PaintedLine};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -16,59 +16,61 @@ pub(crate) struct ExplainArguments {
     json: bool,
 }
 
-/// Shows it.
-pub(crate) fn explain(arguments: &ExplainArguments) -> ExitCode {
-    let (input, origin) = payload::find();
-    let (line, segments, complaints) = plimsoll_flows::hooks::statusline::explain(&input, console::columns());
+/// Prints the status line, and each segment's value, source and visibility.
+pub(crate) fn explain_status_line(arguments: &ExplainArguments) -> ExitCode {
+    let (input, origin) = payload::read_or_build_payload();
+    let (line, segments, complaints) =
+        plimsoll_flows::hooks::statusline::explain_status_line(&input, console::terminal_columns());
     for complaint in &complaints {
-        console::say_error(complaint);
+        console::print_error(complaint);
     }
     if arguments.json {
-        console::json(in_json(&line, &segments, &origin));
+        console::print_json(render_json(&line, &segments, &origin));
     } else {
-        // A reader that has gone away is a normal end.
-        let _ = console::paint(&in_words(&line, &segments, &origin));
+        // A closed pipe is a normal end.
+        let _ = console::print_painted_lines(&render_lines(&line, &segments, &origin));
     }
     ExitCode::SUCCESS
 }
 
-fn in_json(line: &str, segments: &[Explained], origin: &Origin) -> String {
-    let segment = |segment: &Explained| {
+fn render_json(line: &str, segments: &[SegmentExplanation], origin: &PayloadOrigin) -> String {
+    let segment = |segment: &SegmentExplanation| {
         json!({
             "name": segment.name,
-            "line": segment.line,
-            "shown": segment.shown.as_ref().ok(),
-            "hidden": segment.shown.as_ref().err().map(ToString::to_string),
-            "what": segment.words,
+            "line": segment.line_number,
+            "shown": segment.rendered.as_ref().ok(),
+            "hidden": segment.rendered.as_ref().err().map(ToString::to_string),
+            "what": segment.description,
             "source": segment.source,
             "fields": segment.fields.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
         })
     };
     json!({
-        "session": origin.words(),
+        "session": origin.describe(),
         "line": line,
         "segments": segments.iter().map(segment).collect::<Vec<_>>(),
     })
     .to_string()
 }
 
-fn in_words(line: &str, segments: &[Explained], origin: &Origin) -> Vec<Painted> {
-    let plain = |words: String| Painted::plain(&words);
-    let mut lines = vec![plain(format!("The status line of {}:", origin.words())), Painted::default()];
-    lines.extend(line.lines().map(Painted::status_line));
-    lines.push(Painted::default());
+fn render_lines(line: &str, segments: &[SegmentExplanation], origin: &PayloadOrigin) -> Vec<PaintedLine> {
+    let plain = |text: String| PaintedLine::plain(&text);
+    let mut lines = vec![plain(format!("The status line of {}:", origin.describe())), PaintedLine::default()];
+    lines.extend(line.lines().map(PaintedLine::from_status_line));
+    lines.push(PaintedLine::default());
     for segment in segments {
-        let shown = match &segment.shown {
+        let shown = match &segment.rendered {
             Ok(text) => text.clone(),
-            Err(why) => format!("hidden: {why}"),
+            Err(reason) => format!("hidden: {reason}"),
         };
         lines.push(plain(format!("{:<10} {shown}", segment.name)));
-        let known = segment.fields.iter().filter(|(_, value)| !value.is_empty());
-        let fields: Vec<String> = known.map(|(field, value)| format!("{{{field}}} {value}")).collect();
+        let nonempty_fields = segment.fields.iter().filter(|(_, value)| !value.is_empty());
+        let fields: Vec<String> =
+            nonempty_fields.map(|(field, value)| format!("{{{field}}} {value}")).collect();
         if !fields.is_empty() {
             lines.push(plain(format!("{:<10}   {}", "", fields.join(", "))));
         }
-        lines.push(plain(format!("{:<10}   {}; from {}", "", segment.words, segment.source)));
+        lines.push(plain(format!("{:<10}   {}; from {}", "", segment.description, segment.source)));
     }
     lines
 }

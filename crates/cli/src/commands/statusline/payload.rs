@@ -1,5 +1,5 @@
-//! What to show: the client's payload if it is piped in, else what is known of the session
-//! that was measured last.
+//! The payload to explain: the client's payload if it is piped in, else one built from the record of the
+//! session that was measured last.
 
 use crate::target_session::TargetSession;
 use plimsoll_domain::SessionId;
@@ -7,73 +7,77 @@ use plimsoll_store::{Project, clock, sessions};
 use plimsoll_terminal::standard_input;
 use serde_json::{Value, json};
 
-/// Whose figures these are.
-pub(crate) enum Origin {
+/// Where a payload comes from.
+pub(crate) enum PayloadOrigin {
     /// Piped in.
     StandardInput,
-    /// A session here, by its id.
+    /// Built from the record of a session in this project, by its id.
     Session(String),
-    /// Nobody's.
-    Nothing,
+    /// No session has been recorded.
+    NoSession,
 }
 
-impl Origin {
-    pub(crate) fn words(&self) -> String {
+impl PayloadOrigin {
+    pub(crate) fn describe(&self) -> String {
         match self {
-            Origin::StandardInput => "the payload on standard input".to_owned(),
-            Origin::Session(id) => {
+            PayloadOrigin::StandardInput => "the payload on standard input".to_owned(),
+            PayloadOrigin::Session(id) => {
                 format!("session {id}, as far as its record shows (cost, limits and cache are unknown)")
             }
-            Origin::Nothing => "no recorded session".to_owned(),
+            PayloadOrigin::NoSession => "no recorded session".to_owned(),
         }
     }
 }
 
-/// What there is.
-pub(crate) fn find() -> (Vec<u8>, Origin) {
-    if let Some(document) = standard_input::document() {
-        return (document, Origin::StandardInput);
+/// Returns the payload and its origin.
+pub(crate) fn read_or_build_payload() -> (Vec<u8>, PayloadOrigin) {
+    if let Some(document) = standard_input::read_document_if_piped() {
+        return (document, PayloadOrigin::StandardInput);
     }
-    let project = Project::of_command();
-    let known = TargetSession::find(&project).ok().flatten();
-    let id = known.map(|whose| whose.record.session_id).filter(|id| !id.is_empty());
-    let payload = of_session(&project, id.as_ref());
-    (payload.to_string().into_bytes(), id.map_or(Origin::Nothing, |id| Origin::Session(id.to_string())))
+    let project = Project::find_for_command();
+    let target = TargetSession::find(&project).ok().flatten();
+    let id = target.map(|target| target.record.session_id).filter(|id| !id.is_empty());
+    let payload = session_payload(&project, id.as_ref());
+    (
+        payload.to_string().into_bytes(),
+        id.map_or(PayloadOrigin::NoSession, |id| PayloadOrigin::Session(id.to_string())),
+    )
 }
 
-/// As the client would tell it, as far as we know.
-fn of_session(project: &Project, id: Option<&SessionId>) -> Value {
-    let place = project.root().to_string_lossy();
-    // The status line knows the exact window, the transcript only the model: the former goes first.
-    let published = id.and_then(|id| sessions::load_status(project, id)).unwrap_or_default();
-    let reading = id.and_then(|id| sessions::load(project, id).usage.reading);
-    let used = published.used.or(reading.as_ref().map(|reading| reading.used));
-    let output = published.output.or(reading.as_ref().map(|reading| reading.output));
-    let window =
-        published.window.or(reading.as_ref().and_then(|reading| Some(reading.window.as_ref()?.tokens)));
-    let model = published.model.or(reading.and_then(|reading| reading.model));
+/// Builds a payload like the client's from the session's record. Cost, limits and cache are not recorded.
+fn session_payload(project: &Project, id: Option<&SessionId>) -> Value {
+    let root = project.root().to_string_lossy();
+    // The status line record has the exact window, the transcript only the model, so the former goes first.
+    let status_record = id.and_then(|id| sessions::load_status_line_record(project, id)).unwrap_or_default();
+    let reading = id.and_then(|id| sessions::load_session_record(project, id).usage.last_reading);
+    let used = status_record.used_tokens.or(reading.as_ref().map(|reading| reading.used_tokens));
+    let output = status_record.output_tokens.or(reading.as_ref().map(|reading| reading.output_tokens));
+    let window = status_record
+        .window_tokens
+        .or(reading.as_ref().and_then(|reading| Some(reading.window.as_ref()?.tokens)));
+    let model = status_record.model.or(reading.and_then(|reading| reading.model));
     json!({
         "session_id": id,
-        "cwd": place,
-        "workspace": {"current_dir": place, "project_dir": place},
+        "cwd": root,
+        "workspace": {"current_dir": root, "project_dir": root},
         "model": {"id": model},
         "context_window": {
             "context_window_size": window,
             "total_input_tokens": used,
             "current_usage": used.map(|used| json!({"input_tokens": used, "output_tokens": output})),
-            "used_percentage": used.zip(window).and_then(|(used, window)| plimsoll_domain::reading::percent(used, window)),
+            "used_percentage": used.zip(window).and_then(|(used, window)| plimsoll_domain::reading::rounded_percent(used, window)),
         },
     })
 }
 
-/// A session that has something of everything.
-pub(crate) fn sample() -> Value {
+/// Returns a payload with a value for every segment.
+pub(crate) fn sample_payload() -> Value {
     let now = clock::now().timestamp();
-    let place = Project::of_command().root().to_string_lossy().into_owned();
+    let root = Project::find_for_command().root().to_string_lossy().into_owned();
     json!({
         "session_id": "00000000-0000-4000-8000-000000000000",
-        "cwd": place,
-        "workspace": {"current_dir": place, "project_dir": place, "added_dirs": []},
+        "cwd": root,
+        "workspace": {"current_dir": root, "project_dir": root, "added_dirs": []},
         "model": {"id": "claude-opus-5-5", "display_name": "Opus 5.5"},
         "effort": {"level": "medium"},
         "version": "2.1.329",

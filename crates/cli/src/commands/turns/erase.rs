@@ -2,13 +2,13 @@
 
 mod secret;
 
-use super::{TurnsError, bring_up_to_date};
+use super::{TurnsError, sync_log_or_warn};
 use clap::Args;
-use plimsoll_domain::text::counted;
-use plimsoll_flows::turns::find;
+use plimsoll_domain::text::count_with_noun;
+use plimsoll_flows::turns::find_turn_by_name;
 use plimsoll_store::turn_log::ErasureRequest;
 use plimsoll_store::{Project, TurnLog};
-use plimsoll_terminal::console::say;
+use plimsoll_terminal::console::print_text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,43 +36,50 @@ const EXAMPLES: &str = "Examples:
   plimsoll turns erase --secrets --dry-run    which records may hold a secret
   plimsoll turns erase --secrets              erase those, in all sessions";
 
-const TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-const NOTHING_ERASED: &str = "Nothing was erased: run it without --dry-run to erase.";
-/// What an erasure does not reach.
-const TRANSCRIPT: &str = "The client's own transcript still has the contents, until the client deletes it.";
+const DRY_RUN_NOTICE: &str = "Nothing was erased: run it without --dry-run to erase.";
+/// An erasure does not change the client's transcript.
+const TRANSCRIPT_NOTICE: &str =
+    "The client's own transcript still has the contents, until the client deletes it.";
 
-pub(super) fn erase(project: &Project, arguments: &EraseArguments) -> Result<ExitCode, TurnsError> {
-    // What the transcript has and the log not yet would come in after the erasure.
-    bring_up_to_date(project);
+pub(super) fn erase_turns(project: &Project, arguments: &EraseArguments) -> Result<ExitCode, TurnsError> {
+    // Otherwise contents that are only in the transcript so far would be logged after the erasure.
+    sync_log_or_warn(project);
     if arguments.secrets {
-        return secret::erase(project, arguments.session.as_deref(), arguments.dry_run);
+        return secret::erase_secrets(project, arguments.session.as_deref(), arguments.dry_run);
     }
-    let mut wanted: BTreeMap<String, (TurnLog, BTreeSet<u64>)> = BTreeMap::new();
+    let mut requested: BTreeMap<String, (TurnLog, BTreeSet<u64>)> = BTreeMap::new();
     for turn in &arguments.turns {
-        let (log, found) = find(project, turn, arguments.session.as_deref())?;
+        let (log, record) = find_turn_by_name(project, turn, arguments.session.as_deref())?;
         let (_, seqs) =
-            wanted.entry(found.session_id.clone().to_string()).or_insert_with(|| (log, BTreeSet::new()));
-        seqs.insert(found.header.seq);
-        say(format!("{} (record {})", found.name(), found.header.seq));
+            requested.entry(record.session_id.clone().to_string()).or_insert_with(|| (log, BTreeSet::new()));
+        seqs.insert(record.header.sequence_number);
+        print_text(format!("{} (record {})", record.display_name(), record.header.sequence_number));
     }
     if arguments.dry_run {
-        say(NOTHING_ERASED);
+        print_text(DRY_RUN_NOTICE);
         return Ok(ExitCode::SUCCESS);
     }
-    let records = wanted.iter().map(|(id, (_, seqs))| (id.clone(), seqs.clone())).collect();
-    let request = ErasureRequest { records, ..ErasureRequest::default() };
-    request.begin(project)?;
-    let mut count = 0;
-    for (log, seqs) in wanted.values() {
-        // A second log of the session first: which of its records are meant, the named ones tell.
-        for copy in TurnLog::all_of(project, log.session_id()).iter().filter(|copy| copy.path() != log.path())
+    let records = requested.iter().map(|(id, (_, seqs))| (id.clone(), seqs.clone())).collect();
+    let request = ErasureRequest { records_by_session: records, ..ErasureRequest::default() };
+    request.record_start(project)?;
+    let mut erased_count = 0;
+    for (log, seqs) in requested.values() {
+        // Another log of the same session goes first: its records are matched by the named ones, which must
+        // still have their contents.
+        for copy in TurnLog::started_logs_of_session(project, log.session_id())
+            .iter()
+            .filter(|copy| copy.path() != log.path())
         {
-            copy.erase(&copy.records_like(log, seqs)?, TIMEOUT)?;
+            copy.erase_records(&copy.find_equal_records(log, seqs)?, LOCK_TIMEOUT)?;
         }
-        count += log.erase(seqs, TIMEOUT)?;
+        erased_count += log.erase_records(seqs, LOCK_TIMEOUT)?;
     }
-    request.finish(project)?;
-    say(format!("{} erased here permanently. {TRANSCRIPT}", counted(count, "record")));
+    request.record_completion(project)?;
+    print_text(format!(
+        "{} erased here permanently. {TRANSCRIPT_NOTICE}",
+        count_with_noun(erased_count, "record")
+    ));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,30 +1,30 @@
-//! `plimsoll turns export`: a session as others read it. Everything comes from our own log, so it works when the
-//! client's transcript is gone.
+//! `plimsoll turns export`: a session in a format for other readers. Everything comes from Plimsoll's own
+//! log, so it works without the client's transcript.
 
-mod exported;
+mod exported_session;
 mod html;
 mod jsonl;
 mod otel;
 mod redact;
 
 use clap::{Args, ValueEnum};
-use exported::Exported;
+use exported_session::ExportedSession;
 use plimsoll_flows::turns;
 use plimsoll_flows::turns::capture::CaptureLimits;
 use plimsoll_flows::turns::catch_up;
 use plimsoll_store::{Durability, Project, StoreError, TurnLog, disk};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::{fail, say_error};
-pub(crate) use redact::{Redactor, SecretPlace};
+use plimsoll_terminal::console::{fail, print_error};
+pub(crate) use redact::{Redactor, SecretLocation};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// What to export, and how.
 #[derive(Debug, Args)]
-pub(crate) struct Export {
+pub(crate) struct ExportArguments {
     /// The format
     #[arg(long, value_enum)]
-    format: Format,
+    format: ExportFormat,
     /// The session, by the beginning of its id [default: the newest]
     #[arg(long, value_name = "ID-PREFIX")]
     session: Option<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Export {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum ExportFormat {
     /// OpenTelemetry spans with GenAI names, OTLP/JSON
     Otel,
     /// One self-contained page
@@ -49,39 +49,39 @@ enum Format {
     Jsonl,
 }
 
-impl Format {
+impl ExportFormat {
     fn is_json(self) -> bool {
-        matches!(self, Format::Otel | Format::Jsonl)
+        matches!(self, ExportFormat::Otel | ExportFormat::Jsonl)
     }
 }
 
-/// Exports a session; exit code 1 where there is none, or a secret that must not be.
-pub(crate) fn run(arguments: &Export) -> ExitCode {
-    let project = Project::of_command();
-    if let Err(error) = catch_up::sync(&project, CaptureLimits::USER) {
-        say_error(&format!("not everything could be read from the transcripts: {error}"));
+/// Exports a session. Exits with 1 if there is none, or if it contains secrets and `--fail-on-secret` is set.
+pub(crate) fn export_session(arguments: &ExportArguments) -> ExitCode {
+    let project = Project::find_for_command();
+    if let Err(error) = catch_up::record_missing_turns_of_all_sessions(&project, CaptureLimits::USER) {
+        print_error(&format!("not everything could be read from the transcripts: {error}"));
     }
-    let Some(log) = chosen(&project, arguments.session.as_deref()) else {
-        return fail(no_session(&project, arguments.session.as_deref()));
+    let Some(log) = find_log(&project, arguments.session.as_deref()) else {
+        return fail(no_session_message(&project, arguments.session.as_deref()));
     };
-    match export(&project, &log, arguments) {
+    match write_export_or_find_secrets(&project, &log, arguments) {
         Ok(places) if places.is_empty() => ExitCode::SUCCESS,
-        Ok(places) => found(&places),
+        Ok(places) => refuse_secrets(&places),
         Err(error) => fail(format!("{error}\nhint: {}", error.hint())),
     }
 }
 
-fn chosen(project: &Project, beginning: Option<&str>) -> Option<TurnLog> {
-    match beginning {
-        Some(beginning) => turns::log_of(project, beginning),
-        None => TurnLog::all(project).pop(),
+fn find_log(project: &Project, id_prefix: Option<&str>) -> Option<TurnLog> {
+    match id_prefix {
+        Some(id_prefix) => turns::find_log_by_id_prefix(project, id_prefix),
+        None => TurnLog::all_sessions(project).pop(),
     }
 }
 
-fn no_session(project: &Project, beginning: Option<&str>) -> String {
-    let folder = project.turns();
-    match beginning {
-        Some(beginning) => format!("no session begins with `{beginning}` in {}", folder.display()),
+fn no_session_message(project: &Project, id_prefix: Option<&str>) -> String {
+    let folder = project.turn_logs_folder();
+    match id_prefix {
+        Some(id_prefix) => format!("no session begins with `{id_prefix}` in {}", folder.display()),
         None => format!(
             "no session has been recorded in {}\nhint: `plimsoll init` sets up the hooks that record them",
             folder.display()
@@ -89,46 +89,50 @@ fn no_session(project: &Project, beginning: Option<&str>) -> String {
     }
 }
 
-/// Answers the places of secrets that forbid it.
-fn export(project: &Project, log: &TurnLog, arguments: &Export) -> Result<Vec<SecretPlace>, StoreError> {
-    let mut exported = Exported::load(project, log)?;
-    if exported.unread > 0 {
-        let lines = plimsoll_domain::text::counted(exported.unread, "line");
-        say_error(&format!(
+/// Writes the export. Returns the places of secrets, and writes nothing, if `--fail-on-secret` forbids it.
+fn write_export_or_find_secrets(
+    project: &Project,
+    log: &TurnLog,
+    arguments: &ExportArguments,
+) -> Result<Vec<SecretLocation>, StoreError> {
+    let mut session = ExportedSession::read(project, log)?;
+    if session.unreadable_lines > 0 {
+        let lines = plimsoll_domain::text::count_with_noun(session.unreadable_lines, "line");
+        print_error(&format!(
             "{lines} of the log cannot be read and are left out: `plimsoll turns verify` names them"
         ));
     }
     if arguments.redact || arguments.fail_on_secret {
         let mut redactor = Redactor::default();
-        let cleaned = exported.records.iter().map(|record| redactor.record(record)).collect();
-        if arguments.fail_on_secret && !redactor.places().is_empty() {
-            return Ok(redactor.places().to_vec());
+        let redacted = session.records.iter().map(|record| redactor.redact_record(record)).collect();
+        if arguments.fail_on_secret && !redactor.secret_locations().is_empty() {
+            return Ok(redactor.secret_locations().to_vec());
         }
         if arguments.redact {
-            exported.records = cleaned;
+            session.records = redacted;
         }
     }
     let text = match arguments.format {
-        Format::Otel => otel::render(&exported),
-        Format::Html => html::render(&exported),
-        Format::Jsonl => jsonl::render(&exported),
+        ExportFormat::Otel => otel::render_otlp_json(&session),
+        ExportFormat::Html => html::render_session_page(&session),
+        ExportFormat::Jsonl => jsonl::render_json_lines(&session),
     };
     match &arguments.output {
         Some(path) => {
-            disk::sweep_drafts_of(path);
+            disk::remove_dead_drafts_of_file(path);
             disk::replace(path, text.as_bytes(), Durability::Lazy)?;
         }
-        None if arguments.format.is_json() => console::json_data(&text),
-        None => console::data(&text),
+        None if arguments.format.is_json() => console::print_json_data(&text),
+        None => console::print_data(&text),
     }
     Ok(Vec::new())
 }
 
-fn found(places: &[SecretPlace]) -> ExitCode {
-    for SecretPlace { record, field, kind } in places {
-        say_error(&format!("{record}, {field}: looks like {kind}"));
+fn refuse_secrets(places: &[SecretLocation]) -> ExitCode {
+    for SecretLocation { record, field, kind } in places {
+        print_error(&format!("{record}, {field}: looks like {kind}"));
     }
-    let count = plimsoll_domain::text::counted(places.len(), "place");
+    let count = plimsoll_domain::text::count_with_noun(places.len(), "place");
     fail(format!(
         "{count} with what looks like a secret: nothing was written\nhint: --redact replaces them; `plimsoll turns erase` removes a record's content for good"
     ))

@@ -1,14 +1,14 @@
 //! `plimsoll turns grep`.
 
-use super::{TurnsError, Which, bring_up_to_date};
+use super::{TurnFilter, TurnsError, sync_log_or_warn};
 use clap::Args;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_domain::text::one_line;
-use plimsoll_flows::turns::{self, places};
+use plimsoll_domain::text::to_single_line;
+use plimsoll_flows::turns::{self, labeled_texts};
 use plimsoll_store::Project;
-use plimsoll_terminal::columns::clip;
-use plimsoll_terminal::columns::width;
-use plimsoll_terminal::console::say;
+use plimsoll_terminal::columns::clip_to_columns;
+use plimsoll_terminal::columns::line_width;
+use plimsoll_terminal::console::print_text;
 use regex::{Regex, RegexBuilder};
 use std::process::ExitCode;
 
@@ -21,50 +21,51 @@ pub(super) struct GrepArguments {
     #[arg(short, long)]
     ignore_case: bool,
     #[command(flatten)]
-    which: Which,
+    filter: TurnFilter,
 }
 
-/// Exit code 0 if something was found, else 1, as with grep.
+/// Exits with 0 if something matches, else with 1, like grep.
 pub(super) fn grep(project: &Project, arguments: &GrepArguments) -> Result<ExitCode, TurnsError> {
-    bring_up_to_date(project);
+    sync_log_or_warn(project);
     let pattern = RegexBuilder::new(&arguments.pattern)
         .case_insensitive(arguments.ignore_case)
         .build()
-        .map_err(|error| TurnsError::Typed(format!("the pattern cannot be read: {error}")))?;
-    let which = arguments.which.selection();
-    let mut logs = which.logs(project)?;
+        .map_err(|error| TurnsError::InvalidInput(format!("the pattern cannot be read: {error}")))?;
+    let selection = arguments.filter.to_selection();
+    let mut logs = selection.selected_logs(project)?;
     logs.reverse();
-    let mut is_found = false;
+    let mut has_match = false;
     for log in logs {
-        for line in log.forwards()? {
+        for line in log.forward_lines()? {
             let line = line?;
-            if !turns::header(&line).is_some_and(|header| which.may_mean(&header)) {
+            if !turns::record_header(&line).is_some_and(|header| selection.header_matches(&header)) {
                 continue;
             }
-            let Some(record) = turns::recorded(&log, &line).filter(|turn| which.means(turn)) else {
+            let Some(record) = turns::decode_record(&log, &line).filter(|turn| selection.matches(turn))
+            else {
                 continue;
             };
-            for hit in hits(&record, &pattern) {
-                is_found = true;
-                say(clip(&hit, width()));
+            for line_with_match in matching_lines(&record, &pattern) {
+                has_match = true;
+                print_text(clip_to_columns(&line_with_match, line_width()));
             }
         }
     }
-    Ok(if is_found { ExitCode::SUCCESS } else { ExitStatus::Failure.into() })
+    Ok(if has_match { ExitCode::SUCCESS } else { ExitStatus::Failure.into() })
 }
 
-/// `SESSION:NUMBER  where: line`
-fn hits(record: &turns::Recorded, pattern: &Regex) -> Vec<String> {
+/// Returns the matching lines as `SESSION:NUMBER  where: line`.
+fn matching_lines(record: &turns::LoggedRecord, pattern: &Regex) -> Vec<String> {
     let Some(turn) = record.turn() else { return Vec::new() };
-    let name = record.name();
-    let mut hits = Vec::new();
-    for (place, text) in places(turn) {
+    let name = record.display_name();
+    let mut matches = Vec::new();
+    for (place, text) in labeled_texts(turn) {
         for line in text.lines().filter(|line| pattern.is_match(line)) {
-            let hit = format!("{name}  {place}: {}", one_line(line));
-            if !hits.contains(&hit) {
-                hits.push(hit);
+            let match_line = format!("{name}  {place}: {}", to_single_line(line));
+            if !matches.contains(&match_line) {
+                matches.push(match_line);
             }
         }
     }
-    hits
+    matches
 }

@@ -1,13 +1,13 @@
 //! `plimsoll turns list`.
 
-use super::row::{head, row};
-use super::{TurnsError, Which, bring_up_to_date, no_turn_recorded};
+use super::turn_row::{header_row, render_turn_row};
+use super::{TurnFilter, TurnsError, report_no_recorded_turns, sync_log_or_warn};
 use crate::record_json::turn_json;
 use clap::Args;
 use plimsoll_store::Project;
-use plimsoll_terminal::columns::width;
+use plimsoll_terminal::columns::line_width;
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::say;
+use plimsoll_terminal::console::print_text;
 use plimsoll_terminal::value_parsers;
 use serde_json::Value;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 #[derive(Debug, Default, Args)]
 pub(super) struct ListArguments {
     #[command(flatten)]
-    which: Which,
+    filter: TurnFilter,
     /// The last N of them [default: 20]
     #[arg(short = 'n', long = "last", value_name = "N", value_parser = value_parsers::whole_number::<usize>)]
     last: Option<usize>,
@@ -25,28 +25,29 @@ pub(super) struct ListArguments {
     json: bool,
 }
 
-const USUAL: usize = 20;
+const DEFAULT_COUNT: usize = 20;
 
-pub(super) fn list(project: &Project, arguments: &ListArguments) -> Result<ExitCode, TurnsError> {
-    bring_up_to_date(project);
-    let found = match arguments.which.selection().last(project, arguments.last.unwrap_or(USUAL)) {
-        Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(no_turn_recorded(project)),
-        Err(TurnsError::NoLog(_)) => Vec::new(),
-        found => found?,
-    };
+pub(super) fn list_turns(project: &Project, arguments: &ListArguments) -> Result<ExitCode, TurnsError> {
+    sync_log_or_warn(project);
+    let turns =
+        match arguments.filter.to_selection().last_turns(project, arguments.last.unwrap_or(DEFAULT_COUNT)) {
+            Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(report_no_recorded_turns(project)),
+            Err(TurnsError::NoLog(_)) => Vec::new(),
+            turns => turns?,
+        };
     if arguments.json {
-        let all: Vec<Value> = found.iter().map(turn_json).collect();
-        console::json(Value::Array(all));
+        let documents: Vec<Value> = turns.iter().map(turn_json).collect();
+        console::print_json(Value::Array(documents));
         return Ok(ExitCode::SUCCESS);
     }
-    if found.is_empty() {
-        return Ok(console::nothing_to_show("No turn matches."));
+    if turns.is_empty() {
+        return Ok(console::print_nothing_to_show("No turn matches."));
     }
-    // A program that reads the list wants its turns alone.
+    // Programs that read the list want only its turns.
     if console::is_terminal() {
-        let _ = console::paint(&[head()]);
+        let _ = console::print_painted_lines(&[header_row()]);
     }
-    let width = width();
-    found.iter().for_each(|turn| say(row(turn, width)));
+    let width = line_width();
+    turns.iter().for_each(|turn| print_text(render_turn_row(turn, width)));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,14 +1,14 @@
 //! `plimsoll turns show`.
 
-use super::{TurnsError, bring_up_to_date};
+use super::{TurnsError, sync_log_or_warn};
 use crate::record_json::turn_json;
 use clap::Args;
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_flows::turns::words::whole;
-use plimsoll_flows::turns::{self, Body, Recorded, find};
+use plimsoll_flows::turns::rendering::render_turn;
+use plimsoll_flows::turns::{self, LoggedRecord, RecordBody, find_turn_by_name};
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::say;
+use plimsoll_terminal::console::print_text;
 use serde_json::Value;
 use std::process::ExitCode;
 
@@ -21,7 +21,7 @@ pub(super) struct ShowArguments {
     #[arg(long)]
     session: Option<String>,
     #[command(flatten)]
-    part: Part,
+    part: TurnPart,
     /// Print one JSON object with the eight fields and `ext`
     #[arg(long)]
     json: bool,
@@ -30,7 +30,7 @@ pub(super) struct ShowArguments {
 /// What of it; else all, shortened.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
-struct Part {
+struct TurnPart {
     /// The response as it came: one block a line, byte for byte
     #[arg(long)]
     raw: bool,
@@ -51,28 +51,34 @@ struct Part {
     saw: bool,
 }
 
-pub(super) fn show(project: &Project, arguments: &ShowArguments) -> Result<ExitCode, TurnsError> {
-    bring_up_to_date(project);
-    let (log, found) = find(project, &arguments.turn, arguments.session.as_deref())?;
+pub(super) fn show_turn(project: &Project, arguments: &ShowArguments) -> Result<ExitCode, TurnsError> {
+    sync_log_or_warn(project);
+    let (log, record) = find_turn_by_name(project, &arguments.turn, arguments.session.as_deref())?;
     let part = &arguments.part;
     if arguments.json {
-        console::json(turn_json(&found));
+        console::print_json(turn_json(&record));
     } else if part.saw {
-        say(saw(&log, &found)?);
+        print_text(text_since_previous_turn(&log, &record)?);
     } else {
-        say(words(&found, part)?);
+        print_text(render_turn_part(&record, part)?);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(found: &Recorded, part: &Part) -> Result<String, TurnsError> {
-    let turn = match &found.body {
-        Body::Turn(turn) => turn,
-        Body::Erased => return Ok(format!("{} [erased]", found.name())),
-        Body::DecodeError(why) => return Err(TurnsError::Typed(format!("{}: {why}", found.name()))),
-        Body::Event(fields) => {
+fn render_turn_part(record: &LoggedRecord, part: &TurnPart) -> Result<String, TurnsError> {
+    let turn = match &record.body {
+        RecordBody::Turn(turn) => turn,
+        RecordBody::Erased => return Ok(format!("{} [erased]", record.display_name())),
+        RecordBody::DecodeError(why) => {
+            return Err(TurnsError::InvalidInput(format!("{}: {why}", record.display_name())));
+        }
+        RecordBody::Event(fields) => {
             let fields = serde_json::to_string_pretty(fields).unwrap_or_default();
-            return Ok(format!("{} at {}\n{fields}", found.header.kind.word(), found.header.at));
+            return Ok(format!(
+                "{} at {}\n{fields}",
+                record.header.kind.display_name(),
+                record.header.recorded_at
+            ));
         }
     };
     let pretty = |value: Value| serde_json::to_string_pretty(&value).unwrap_or_default();
@@ -87,29 +93,32 @@ fn words(found: &Recorded, part: &Part) -> Result<String, TurnsError> {
     } else if part.usage {
         pretty(turn.ext().get("usage").cloned().unwrap_or_default())
     } else {
-        whole(found, turn)
+        render_turn(record, turn)
     })
 }
 
-/// What came into the stream between the previous turn and this one.
-fn saw(log: &TurnLog, found: &Recorded) -> Result<String, TurnsError> {
+/// Returns the texts that were added to the stream between the previous turn and this one.
+fn text_since_previous_turn(log: &TurnLog, turn: &LoggedRecord) -> Result<String, TurnsError> {
     let mut sections = Vec::new();
-    for record in turns::backwards(log)? {
-        let record = record?;
-        let is_ours = record.header.stream == found.header.stream && record.header.seq < found.header.seq;
-        if !is_ours {
+    for earlier in turns::records_from_end(log)? {
+        let earlier = earlier?;
+        let is_earlier_in_stream = earlier.header.stream == turn.header.stream
+            && earlier.header.sequence_number < turn.header.sequence_number;
+        if !is_earlier_in_stream {
             continue;
         }
-        if record.header.kind == RecordKind::Turn {
+        if earlier.header.kind == RecordKind::Turn {
             break;
         }
-        if let (RecordKind::Prompt | RecordKind::Context | RecordKind::Compaction, Body::Event(fields)) =
-            (record.header.kind, &record.body)
+        if let (
+            RecordKind::Prompt | RecordKind::Context | RecordKind::Compaction,
+            RecordBody::Event(fields),
+        ) = (earlier.header.kind, &earlier.body)
         {
             let text = |key: &str| fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let from = Some(text("from")).filter(|from| !from.is_empty());
-            let from = from.unwrap_or_else(|| record.header.kind.word().to_owned());
-            sections.push(format!("── {from}\n{}", text("text")));
+            let origin = Some(text("from")).filter(|from| !from.is_empty());
+            let origin = origin.unwrap_or_else(|| earlier.header.kind.display_name().to_owned());
+            sections.push(format!("── {origin}\n{}", text("text")));
         }
     }
     sections.reverse();

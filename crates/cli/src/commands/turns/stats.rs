@@ -1,263 +1,275 @@
-//! `plimsoll turns stats`: what the turns came to, and what filled the window.
+//! `plimsoll turns stats`: totals of the turns, and what filled the window.
 
 mod tool;
 
-use super::which::Which;
-use super::{TurnsError, bring_up_to_date, no_turn_recorded};
+use super::turn_filter::TurnFilter;
+use super::{TurnsError, report_no_recorded_turns, sync_log_or_warn};
 use clap::Args;
 use plimsoll_domain::cost::{Cost, CostBasis};
-use plimsoll_domain::log_line::{MAIN, RecordKind, Tokens};
-use plimsoll_domain::subagent_usage::{SubagentUsage, Tally};
-use plimsoll_domain::text::{counted, tokens};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind, TokenUsage};
+use plimsoll_domain::subagent_usage::{SubagentUsage, SubagentUsageEstimator};
+use plimsoll_domain::text::{count_with_noun, format_tokens};
 use plimsoll_domain::turn::ToolCall;
-use plimsoll_flows::context::session_usage::add_record;
-use plimsoll_flows::turns::{self, Body, Recorded, Selection};
+use plimsoll_flows::context::session_usage::add_usage_of_record;
+use plimsoll_flows::turns::{self, LoggedRecord, RecordBody, TurnSelection};
 use plimsoll_policy::session_usage::SessionUsage;
 use plimsoll_store::Project;
 use plimsoll_terminal::console;
-use plimsoll_terminal::console::say;
+use plimsoll_terminal::console::print_text;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use tool::{Open, Tool};
+use tool::{ToolStats, UnmeasuredResponse};
 
 /// Of which turns, and how.
 #[derive(Debug, Args)]
 pub(super) struct StatsArguments {
     #[command(flatten)]
-    which: Which,
+    filter: TurnFilter,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
 }
 
-/// The figures.
+/// Totals of the selected turns.
 #[derive(Debug, Default)]
-struct Stats {
+struct TurnStats {
     sessions: usize,
     turns: u64,
     failures: BTreeMap<&'static str, u64>,
-    tools: BTreeMap<String, Tool>,
-    /// Counted once a message.
-    used: Tokens,
-    /// What each turn sent and answered.
-    sent: Vec<u64>,
-    answered: Vec<u64>,
+    tools: BTreeMap<String, ToolStats>,
+    /// Each message is counted once.
+    used_tokens: TokenUsage,
+    /// Input and output tokens of each turn.
+    input_per_turn: Vec<u64>,
+    output_per_turn: Vec<u64>,
     /// How much the window grew from one turn of a main stream to the next.
-    growth: Vec<u64>,
-    /// What stayed with subagents.
-    delegated: SubagentUsage,
-    peak: u64,
+    window_growth: Vec<u64>,
+    /// Tokens that only entered the windows of subagents.
+    subagent_usage: SubagentUsage,
+    peak_tokens: u64,
     compactions: u64,
     /// The client's own figure, and an estimate for what it has not reported.
     cost: Option<Cost>,
-    /// How many sessions the client has reported.
     reported_sessions: usize,
-    /// The client's own count of tokens, of the same sessions.
-    reported: Tokens,
-    /// Tokens of the sessions whose account is known: what the two are compared by.
-    compared: Tokens,
+    /// The client's own token counts, of the sessions that it reported.
+    reported_tokens: TokenUsage,
+    /// Our token counts of the same sessions, to compare with the client's.
+    compared_tokens: TokenUsage,
 }
 
-pub(super) fn stats(project: &Project, arguments: &StatsArguments) -> Result<ExitCode, TurnsError> {
-    bring_up_to_date(project);
-    let mut stats = Stats::default();
-    let which = arguments.which.selection();
-    let logs = match which.logs(project) {
-        Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(no_turn_recorded(project)),
+pub(super) fn show_stats(project: &Project, arguments: &StatsArguments) -> Result<ExitCode, TurnsError> {
+    sync_log_or_warn(project);
+    let mut stats = TurnStats::default();
+    let selection = arguments.filter.to_selection();
+    let logs = match selection.selected_logs(project) {
+        Err(TurnsError::NoLog(_)) if !arguments.json => return Ok(report_no_recorded_turns(project)),
         Err(TurnsError::NoLog(_)) => Vec::new(),
         logs => logs?,
     };
     for log in logs {
-        let mut session = Session::default();
-        for record in turns::forwards(&log)? {
-            session.take(&record?, &which, &mut stats);
+        let mut session = SessionStats::default();
+        for record in turns::records_from_start(&log)? {
+            session.process_record(&record?, &selection, &mut stats);
         }
-        session.end(&mut stats);
+        session.add_to_stats(&mut stats);
     }
     if arguments.json {
-        console::json(stats.json());
+        console::print_json(stats.to_json());
     } else {
-        say(stats.words());
+        print_text(stats.render_text());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// One session on its way through its records.
+/// Running totals while the records of one session are read.
 #[derive(Debug, Default)]
-struct Session {
+struct SessionStats {
     turns: u64,
-    used: Tokens,
-    sent_before: Option<u64>,
-    /// The last response, until the next request shows what its calls have added.
-    open: Option<Open>,
-    delegated: Tally,
+    used_tokens: TokenUsage,
+    previous_input: Option<u64>,
+    /// The last response, until the next request shows how much its calls added.
+    unmeasured_response: Option<UnmeasuredResponse>,
+    subagent_estimator: SubagentUsageEstimator,
     /// The usage that the cost is computed from.
     usage: SessionUsage,
-    /// The tokens that the client reported at the end.
-    reported: Option<Tokens>,
+    /// The token counts that the client reported at the end.
+    reported_tokens: Option<TokenUsage>,
 }
 
-impl Session {
-    fn take(&mut self, record: &Recorded, which: &Selection, stats: &mut Stats) {
-        if which.is_of_whole_sessions() {
-            self.delegated.take(&record.header);
+impl SessionStats {
+    fn process_record(&mut self, record: &LoggedRecord, selection: &TurnSelection, stats: &mut TurnStats) {
+        if selection.includes_all_turns_of_sessions() {
+            self.subagent_estimator.add_record(&record.header);
         }
-        add_record(record, &mut self.usage);
+        add_usage_of_record(record, &mut self.usage);
         match (record.header.kind, &record.body) {
-            (RecordKind::Turn, _) => self.turn(record, which, stats),
-            (RecordKind::Compaction, _) if record.header.stream == MAIN => {
+            (RecordKind::Turn, _) => self.add_turn(record, selection, stats),
+            (RecordKind::Compaction, _) if record.header.stream == MAIN_STREAM => {
                 stats.compactions += 1;
-                self.sent_before = None;
-                self.open = None;
+                self.previous_input = None;
+                self.unmeasured_response = None;
             }
-            // What it adds is no tool's.
-            (RecordKind::Prompt, _) if record.header.stream == MAIN => self.open = None,
-            // The last one is the newest.
-            (RecordKind::Cost, Body::Event(fields)) => {
-                self.reported = Some(account(fields.get("models")));
+            // A prompt's tokens come from no tool.
+            (RecordKind::Prompt, _) if record.header.stream == MAIN_STREAM => self.unmeasured_response = None,
+            // The last record has the newest totals.
+            (RecordKind::Cost, RecordBody::Event(fields)) => {
+                self.reported_tokens = Some(sum_reported_tokens(fields.get("models")));
             }
             _ => {}
         }
     }
 
-    fn turn(&mut self, record: &Recorded, which: &Selection, stats: &mut Stats) {
-        let used = record.header.usage.unwrap_or_default();
-        // The account is of the whole session, subagents too.
-        add(&mut self.used, used);
-        let is_meant = which.may_mean(&record.header) && which.means(record);
+    fn add_turn(&mut self, record: &LoggedRecord, selection: &TurnSelection, stats: &mut TurnStats) {
+        let usage = record.header.usage.unwrap_or_default();
+        // The client's counts are of the whole session, including subagents.
+        add_tokens(&mut self.used_tokens, usage);
+        let is_selected = selection.header_matches(&record.header) && selection.matches(record);
         let calls = record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default();
-        if record.header.stream == MAIN && used.sent() > 0 {
-            self.window(used, is_meant.then_some(calls), stats);
+        if record.header.stream == MAIN_STREAM && usage.total_input() > 0 {
+            self.measure_window_growth(usage, is_selected.then_some(calls), stats);
         }
-        if !is_meant {
+        if !is_selected {
             return;
         }
         self.turns += 1;
-        add(&mut stats.used, used);
-        if used.sent() > 0 {
-            stats.sent.push(used.sent());
-            stats.answered.push(used.output);
+        add_tokens(&mut stats.used_tokens, usage);
+        if usage.total_input() > 0 {
+            stats.input_per_turn.push(usage.total_input());
+            stats.output_per_turn.push(usage.output);
         }
-        if let Some(reason) = record.header.reason {
-            *stats.failures.entry(reason.word()).or_default() += 1;
+        if let Some(reason) = record.header.failure_reason {
+            *stats.failures.entry(reason.as_str()).or_default() += 1;
         }
         for call in calls {
-            stats.tools.entry(call.name.clone()).or_default().take(call);
+            stats.tools.entry(call.name.clone()).or_default().add_call(call);
         }
     }
 
-    /// The window's growth, turn by turn: also through those that are not meant, which have no calls here.
-    fn window(&mut self, used: Tokens, calls: Option<&[ToolCall]>, stats: &mut Stats) {
-        let before = self.sent_before.replace(used.sent());
-        let open = std::mem::replace(&mut self.open, calls.map(|calls| Open::new(used, calls)));
-        for (name, bytes, added) in open.iter().flat_map(|open| open.added(used.sent())) {
-            stats.tools.entry(name.to_owned()).or_default().add_result(bytes, added);
+    /// Measures the window's growth, turn by turn. Also called for turns that are not selected, with `None`
+    /// as their calls.
+    fn measure_window_growth(
+        &mut self,
+        usage: TokenUsage,
+        calls: Option<&[ToolCall]>,
+        stats: &mut TurnStats,
+    ) {
+        let previous_input = self.previous_input.replace(usage.total_input());
+        let previous_response = std::mem::replace(
+            &mut self.unmeasured_response,
+            calls.map(|calls| UnmeasuredResponse::new(usage, calls)),
+        );
+        for (name, bytes, added) in
+            previous_response.iter().flat_map(|open| open.tokens_added_per_call(usage.total_input()))
+        {
+            stats.tools.entry(name.to_owned()).or_default().add_measured_result(bytes, added);
         }
         if calls.is_some() {
-            stats.growth.extend(before.map(|before| used.sent().saturating_sub(before)));
-            stats.peak = stats.peak.max(used.sent());
+            stats
+                .window_growth
+                .extend(previous_input.map(|before| usage.total_input().saturating_sub(before)));
+            stats.peak_tokens = stats.peak_tokens.max(usage.total_input());
         }
     }
 
-    fn end(self, stats: &mut Stats) {
+    fn add_to_stats(self, stats: &mut TurnStats) {
         if self.turns == 0 {
             return;
         }
         stats.sessions += 1;
         stats.turns += self.turns;
-        stats.delegated += self.delegated.total();
-        stats.cost = Some(stats.cost.unwrap_or_default() + self.usage.cost());
-        if let Some(reported) = self.reported {
+        stats.subagent_usage += self.subagent_estimator.total_usage();
+        stats.cost = Some(stats.cost.unwrap_or_default() + self.usage.total_cost());
+        if let Some(reported) = self.reported_tokens {
             stats.reported_sessions += 1;
-            add(&mut stats.reported, reported);
-            add(&mut stats.compared, self.used);
+            add_tokens(&mut stats.reported_tokens, reported);
+            add_tokens(&mut stats.compared_tokens, self.used_tokens);
         }
     }
 }
 
-fn add(sum: &mut Tokens, more: Tokens) {
+fn add_tokens(sum: &mut TokenUsage, more: TokenUsage) {
     sum.input += more.input;
     sum.cache_read += more.cache_read;
     sum.cache_creation += more.cache_creation;
     sum.output += more.output;
 }
 
-/// The client's account by model, summed.
-fn account(models: Option<&Value>) -> Tokens {
-    let mut sum = Tokens::default();
+/// Sums up the client's token counts by model.
+fn sum_reported_tokens(models: Option<&Value>) -> TokenUsage {
+    let mut sum = TokenUsage::default();
     for model in models.and_then(Value::as_object).into_iter().flat_map(|models| models.values()) {
         let number = |key: &str| model.get(key).and_then(Value::as_u64).unwrap_or(0);
-        let of_model = Tokens {
+        let of_model = TokenUsage {
             input: number("inputTokens"),
             cache_read: number("cacheReadInputTokens"),
             cache_creation: number("cacheCreationInputTokens"),
             output: number("outputTokens"),
         };
-        add(&mut sum, of_model);
+        add_tokens(&mut sum, of_model);
     }
     sum
 }
 
-/// So many percent of the figures are no larger.
-fn quantile(figures: &[u64], percent: usize) -> u64 {
+/// Returns the given percentile of the figures; 0 if there are none.
+fn percentile(figures: &[u64], percent: usize) -> u64 {
     let mut sorted = figures.to_vec();
     sorted.sort_unstable();
-    let place = sorted.len().saturating_sub(1) * percent / 100;
-    sorted.get(place).copied().unwrap_or(0)
+    let index = sorted.len().saturating_sub(1) * percent / 100;
+    sorted.get(index).copied().unwrap_or(0)
 }
 
-impl Stats {
-    fn growth_at(&self, percent: usize) -> u64 {
-        quantile(&self.growth, percent)
+impl TurnStats {
+    fn growth_percentile(&self, percent: usize) -> u64 {
+        percentile(&self.window_growth, percent)
     }
 
-    /// Those that added most first.
-    fn by_tokens(&self) -> Vec<(&String, &Tool)> {
+    /// Returns the tools by added tokens, largest first.
+    fn tools_by_added_tokens(&self) -> Vec<(&String, &ToolStats)> {
         let mut tools: Vec<_> = self.tools.iter().collect();
-        tools.sort_by_key(|(_, tool)| std::cmp::Reverse(tool.tokens()));
+        tools.sort_by_key(|(_, tool)| std::cmp::Reverse(tool.total_tokens_added()));
         tools
     }
 
-    fn words(&self) -> String {
+    fn render_text(&self) -> String {
         let failed: u64 = self.failures.values().sum();
         let failures: Vec<String> =
             self.failures.iter().map(|(word, count)| format!("{count} {word}")).collect();
         let failures =
             if failures.is_empty() { String::new() } else { format!(" ({})", failures.join(", ")) };
-        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let as_usize = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let mut lines = vec![
             format!(
                 "Turns      {} in {}, {failed} failed{failures}",
                 self.turns,
-                counted(self.sessions, "session")
+                count_with_noun(self.sessions, "session")
             ),
             format!(
                 "Tokens     {} input ({} from the cache), {} output; median per turn: {} input, {} output",
-                tokens(self.used.sent()),
-                tokens(self.used.cache_read),
-                tokens(self.used.output),
-                tokens(quantile(&self.sent, 50)),
-                tokens(quantile(&self.answered, 50))
+                format_tokens(self.used_tokens.total_input()),
+                format_tokens(self.used_tokens.cache_read),
+                format_tokens(self.used_tokens.output),
+                format_tokens(percentile(&self.input_per_turn, 50)),
+                format_tokens(percentile(&self.output_per_turn, 50))
             ),
             format!(
                 "Window     peak {} tokens, {}; added per turn: median {}, 90th percentile {}",
-                tokens(self.peak),
-                counted(number(self.compactions), "compaction"),
-                tokens(self.growth_at(50)),
-                tokens(self.growth_at(90))
+                format_tokens(self.peak_tokens),
+                count_with_noun(as_usize(self.compactions), "compaction"),
+                format_tokens(self.growth_percentile(50)),
+                format_tokens(self.growth_percentile(90))
             ),
-            format!("Cost       {}", self.cost_words()),
+            format!("Cost       {}", self.cost_text()),
         ];
-        lines.extend(self.delegated.words().map(|words| format!("Subagents  {words}")));
+        lines.extend(self.subagent_usage.render_summary().map(|words| format!("Subagents  {words}")));
         if !self.tools.is_empty() {
-            lines.push(format!("\n{}", tool::line(&Tool::HEAD)));
+            lines.push(format!("\n{}", tool::table_line(&ToolStats::TABLE_HEADER)));
         }
-        lines.extend(self.by_tokens().into_iter().map(|(name, tool)| tool.row(name)));
+        lines.extend(self.tools_by_added_tokens().into_iter().map(|(name, tool)| tool.table_row(name)));
         lines.join("\n")
     }
 
-    fn cost_words(&self) -> String {
+    fn cost_text(&self) -> String {
         let Some(Cost { usd, basis }) = self.cost else { return "unknown: no session".to_owned() };
         let cost = basis.format_usd(usd);
         let source = match basis {
@@ -268,15 +280,15 @@ impl Stats {
         if self.reported_sessions == 0 {
             return format!("{cost}, {}", source.replace("partly ", ""));
         }
-        let agrees = if self.reported == self.compared {
+        let comparison = if self.reported_tokens == self.compared_tokens {
             "whose tokens are the ones counted here".to_owned()
         } else {
             format!(
                 "which counts {} input and {} output tokens, the turns {} and {}: the client also requests titles and summaries",
-                tokens(self.reported.sent()),
-                tokens(self.reported.output),
-                tokens(self.compared.sent()),
-                tokens(self.compared.output)
+                format_tokens(self.reported_tokens.total_input()),
+                format_tokens(self.reported_tokens.output),
+                format_tokens(self.compared_tokens.total_input()),
+                format_tokens(self.compared_tokens.output)
             )
         };
         let source = if basis.is_reported() {
@@ -284,25 +296,25 @@ impl Stats {
         } else {
             format!(", {source}; Claude Code's part")
         };
-        format!("{cost}{source}, {agrees}")
+        format!("{cost}{source}, {comparison}")
     }
 
-    fn json(&self) -> Value {
-        let plain = |used: &Tokens| {
+    fn to_json(&self) -> Value {
+        let tokens_json = |usage: &TokenUsage| {
             json!({
-                "input": used.input, "cache_read": used.cache_read, "cache_creation": used.cache_creation,
-                "output": used.output,
+                "input": usage.input, "cache_read": usage.cache_read, "cache_creation": usage.cache_creation,
+                "output": usage.output,
             })
         };
         let tools: BTreeMap<&String, Value> =
-            self.tools.iter().map(|(name, tool)| (name, tool.json())).collect();
+            self.tools.iter().map(|(name, tool)| (name, tool.to_json())).collect();
         json!({
             "sessions": self.sessions, "turns": self.turns, "failures": self.failures, "tools": tools,
-            "tokens": plain(&self.used), "peak_tokens": self.peak, "delegated": self.delegated, "compactions": self.compactions,
-            "sent_tokens": {"p50": quantile(&self.sent, 50), "p90": quantile(&self.sent, 90)},
-            "answered_tokens": {"p50": quantile(&self.answered, 50), "p90": quantile(&self.answered, 90)},
-            "growth_tokens": {"p50": self.growth_at(50), "p90": self.growth_at(90), "turns": self.growth.len()},
-            "cost_usd": self.cost.map(|cost| cost.usd), "cost_basis": self.cost.map(|cost| cost.basis), "client_account": plain(&self.reported), "turns_account": plain(&self.compared),
+            "tokens": tokens_json(&self.used_tokens), "peak_tokens": self.peak_tokens, "delegated": self.subagent_usage, "compactions": self.compactions,
+            "sent_tokens": {"p50": percentile(&self.input_per_turn, 50), "p90": percentile(&self.input_per_turn, 90)},
+            "answered_tokens": {"p50": percentile(&self.output_per_turn, 50), "p90": percentile(&self.output_per_turn, 90)},
+            "growth_tokens": {"p50": self.growth_percentile(50), "p90": self.growth_percentile(90), "turns": self.window_growth.len()},
+            "cost_usd": self.cost.map(|cost| cost.usd), "cost_basis": self.cost.map(|cost| cost.basis), "client_account": tokens_json(&self.reported_tokens), "turns_account": tokens_json(&self.compared_tokens),
         })
     }
 }

@@ -4,12 +4,12 @@ use super::TurnsError;
 use clap::Args;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::exit_status::ExitStatus;
-use plimsoll_domain::text::counted;
-use plimsoll_flows::turns::Selection;
-use plimsoll_policy::todo_list::shell_word;
+use plimsoll_domain::text::count_with_noun;
+use plimsoll_flows::turns::TurnSelection;
+use plimsoll_policy::todo_list::quote_for_shell;
 use plimsoll_store::Project;
-use plimsoll_store::turn_log::{ErasureRequest, Finding, Report};
-use plimsoll_terminal::console::say;
+use plimsoll_store::turn_log::{ErasureRequest, LogFinding, VerificationReport};
+use plimsoll_terminal::console::print_text;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
@@ -21,59 +21,61 @@ pub(super) struct VerifyArguments {
     session: Option<String>,
 }
 
-pub(super) fn verify(project: &Project, arguments: &VerifyArguments) -> Result<ExitCode, TurnsError> {
-    let which = Selection { session: arguments.session.clone(), ..Selection::default() };
-    let mut is_whole = true;
-    for log in which.all_logs(project)? {
+pub(super) fn verify_logs(project: &Project, arguments: &VerifyArguments) -> Result<ExitCode, TurnsError> {
+    let selection =
+        TurnSelection { session_id_prefix: arguments.session.clone(), ..TurnSelection::default() };
+    let mut are_all_intact = true;
+    for log in selection.selected_logs_with_copies(project)? {
         let report = log.verify()?;
-        is_whole &= report.is_whole();
-        say(words(log.session_id(), &report));
+        are_all_intact &= report.is_intact();
+        print_text(render_report(log.session_id(), &report));
     }
-    let interrupted = ErasureRequest::interrupted(project);
+    let interrupted = ErasureRequest::load_interrupted(project);
     if !interrupted.is_empty() {
-        is_whole = false;
-        say("An erasure was interrupted, and is not finished. Repeat it:");
-        interrupted.iter().flat_map(commands_of).for_each(|command| say(format!("  {command}")));
+        are_all_intact = false;
+        print_text("An erasure was interrupted, and is not finished. Repeat it:");
+        interrupted.iter().flat_map(repeat_commands).for_each(|command| print_text(format!("  {command}")));
     }
-    Ok(ExitStatus::failure_if(!is_whole).into())
+    Ok(ExitStatus::failure_if(!are_all_intact).into())
 }
 
-/// The commands that repeat an erasure.
-fn commands_of(request: &ErasureRequest) -> Vec<String> {
+/// Returns the commands that repeat an interrupted erasure.
+fn repeat_commands(request: &ErasureRequest) -> Vec<String> {
     const COMMAND: &str = "plimsoll turns erase";
-    let session = |id: &str| format!(" --session {}", shell_word(id));
-    if request.secrets {
-        let session = request.session.as_deref().map(session).unwrap_or_default();
+    let session = |id: &str| format!(" --session {}", quote_for_shell(id));
+    if request.removes_secrets {
+        let session = request.session_prefix.as_deref().map(session).unwrap_or_default();
         return vec![format!("{COMMAND} --secrets{session}")];
     }
-    let of_session = |(id, seqs): (&String, &BTreeSet<u64>)| {
+    let command_for_session = |(id, seqs): (&String, &BTreeSet<u64>)| {
         let records: String = seqs.iter().map(|seq| format!(" record:{seq}")).collect();
         format!("{COMMAND}{}{records}", session(id))
     };
-    request.records.iter().map(of_session).collect()
+    request.records_by_session.iter().map(command_for_session).collect()
 }
 
-fn words(session_id: &SessionId, report: &Report) -> String {
+fn render_report(session_id: &SessionId, report: &VerificationReport) -> String {
     let verdict = match () {
-        () if report.is_whole() => "whole",
-        () if report.is_only_unfinished() => "ERASURE NOT FINISHED",
+        () if report.is_intact() => "whole",
+        () if report.has_only_unfinished_erasures() => "ERASURE NOT FINISHED",
         () => "NOT WHOLE",
     };
-    let records = counted(usize::try_from(report.records).unwrap_or(usize::MAX), "record");
-    let turns = counted(usize::try_from(report.turns).unwrap_or(usize::MAX), "turn");
-    let erased = if report.erased > 0 { format!(", {} erased", report.erased) } else { String::new() };
+    let records = count_with_noun(usize::try_from(report.record_count).unwrap_or(usize::MAX), "record");
+    let turns = count_with_noun(usize::try_from(report.turn_count).unwrap_or(usize::MAX), "turn");
+    let erased =
+        if report.erased_count > 0 { format!(", {} erased", report.erased_count) } else { String::new() };
     let mut lines = vec![format!("{session_id}  {verdict}: {records}, {turns}{erased}")];
-    lines.extend(report.findings.iter().map(|finding| format!("  {}", line(finding))));
+    lines.extend(report.findings.iter().map(|finding| format!("  {}", render_finding(finding))));
     lines.join("\n")
 }
 
-fn line(finding: &Finding) -> String {
-    let place = match (finding.seq, finding.line) {
+fn render_finding(finding: &LogFinding) -> String {
+    let position = match (finding.sequence_number, finding.line_number) {
         (Some(seq), 0) => format!("record {seq}: "),
         (Some(seq), line) => format!("line {line}, record {seq}: "),
         (None, 0) => String::new(),
         (None, line) => format!("line {line}: "),
     };
-    let mark = if finding.is_bad { "!" } else { "·" };
-    format!("{mark} {place}{}", finding.what)
+    let bullet = if finding.is_error { "!" } else { "·" };
+    format!("{bullet} {position}{}", finding.description)
 }

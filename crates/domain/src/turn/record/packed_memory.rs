@@ -1,79 +1,86 @@
-//! The working memory as a turn's content has it. It is most of what a turn holds, and from turn to turn it is mostly the same:
-//! only the step is another one. So who records the turns keeps it, and neither reads, packs nor hashes it again.
+//! The working memory in encoded form. It is the largest part of a turn, and usually only its step changes from turn to turn. The
+//! recorder keeps the encoded form, so that it need not be read, encoded and hashed again for each turn.
 
-use super::{BLOB, Packer};
+use super::{BLOB_KEY, Packer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The working memory of a turn, packed.
+/// The encoded working memory of a turn.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PackedMemory {
-    /// Its revision.
+    /// The revision of the memory.
     pub rev: u64,
     /// The step of the turn.
     pub step: u64,
-    /// All of it that is behind these two.
-    rest: Box<RawValue>,
+    /// The encoded fields after `rev` and `step`, as one JSON object.
+    #[serde(rename = "rest")]
+    rest_json: Box<RawValue>,
 }
 
 impl PackedMemory {
-    /// Packs a memory; none if it does not begin with revision and step, as ours all do.
-    pub(super) fn of(memory: &Map<String, Value>, packer: &Packer<'_>) -> Option<PackedMemory> {
+    /// Encodes a memory. Returns `None` if its first fields are not `rev` and `step`, with more fields after them, as in every memory
+    /// that Plimsoll writes.
+    pub(super) fn pack(memory: &Map<String, Value>, packer: &Packer<'_>) -> Option<PackedMemory> {
         let mut keys = memory.keys().map(String::as_str);
-        let begins = (keys.next(), keys.next(), keys.next().is_some()) == (Some("rev"), Some("step"), true);
-        if !begins || memory.contains_key(BLOB) {
+        let has_expected_start =
+            (keys.next(), keys.next(), keys.next().is_some()) == (Some("rev"), Some("step"), true);
+        if !has_expected_start || memory.contains_key(BLOB_KEY) {
             return None;
         }
         let (rev, step) = (memory.get("rev")?.as_u64()?, memory.get("step")?.as_u64()?);
-        let rest: Map<String, Value> =
+        let other_fields: Map<String, Value> =
             memory.iter().skip(2).map(|(key, value)| (key.clone(), value.clone())).collect();
-        let rest = RawValue::from_string(packer.memory(&rest).to_string()).ok()?;
-        Some(PackedMemory { rev, step, rest })
+        let rest_json = RawValue::from_string(packer.pack_memory(&other_fields).to_string()).ok()?;
+        Some(PackedMemory { rev, step, rest_json })
     }
 
-    /// As the content of a turn at a step has it.
-    pub fn at_step(&self, step: u64) -> String {
-        format!("{{\"rev\":{},\"step\":{step},{}", self.rev, &self.rest.get()[1..])
+    /// Returns the JSON of the memory for a turn at the given step.
+    pub fn json_at_step(&self, step: u64) -> String {
+        format!("{{\"rev\":{},\"step\":{step},{}", self.rev, &self.rest_json.get()[1..])
     }
 }
 
 impl PartialEq for PackedMemory {
     fn eq(&self, other: &PackedMemory) -> bool {
-        (self.rev, self.step, self.rest.get()) == (other.rev, other.step, other.rest.get())
+        (self.rev, self.step, self.rest_json.get()) == (other.rev, other.step, other.rest_json.get())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Known, blobs_of, decode, encode, encode_new};
+    use super::super::{
+        EncodingHints, decode_turn, encode_turn, encode_turn_with_hints, referenced_blob_hashes,
+    };
     use crate::Turn;
     use serde_json::{Map, Value, json};
 
-    fn turn(memory: Value) -> Turn {
+    fn turn_with_memory(memory: Value) -> Turn {
         let Value::Object(memory) = memory else { panic!("no object") };
-        Turn::success(1, Vec::new(), None, Value::Null, Vec::new(), Vec::new(), memory, Map::new())
+        Turn::new_success(1, Vec::new(), None, Value::Null, Vec::new(), Vec::new(), memory, Map::new())
     }
 
     #[test]
-    fn the_next_turn_is_the_same_to_the_byte_whether_its_memory_is_packed_anew_or_kept() {
+    fn a_kept_memory_gives_the_same_bytes_as_one_encoded_again() {
         let memory = |step: u64| {
             json!({"rev": 3, "step": step, "frame": "", "registers": {"R0_GOAL": "g".repeat(5_000)},
                 "heap": {"a": "short", "b": "short"}})
         };
-        let (first, kept) = encode_new(&turn(memory(1)), &Known::default());
-        let kept = kept.unwrap();
-        assert_eq!(blobs_of(&first.content).len(), 3, "two of them the same");
-        let known = Known { memory: Some(kept.at_step(2)), ..Known::default() };
-        let (next, _) = encode_new(&turn(json!({})), &known);
-        assert_eq!(next.content, encode(&turn(memory(2))).content);
+        let (first, packed_memory) =
+            encode_turn_with_hints(&turn_with_memory(memory(1)), &EncodingHints::default());
+        let packed_memory = packed_memory.unwrap();
+        assert_eq!(referenced_blob_hashes(&first.content).len(), 3, "two of them the same");
+        let hints =
+            EncodingHints { memory_json: Some(packed_memory.json_at_step(2)), ..EncodingHints::default() };
+        let (next, _) = encode_turn_with_hints(&turn_with_memory(json!({})), &hints);
+        assert_eq!(next.content, encode_turn(&turn_with_memory(memory(2))).content);
         assert!(next.blobs.is_empty(), "they are there");
-        let text = serde_json::to_string(&kept).unwrap();
-        assert_eq!(serde_json::from_str::<super::PackedMemory>(&text).unwrap(), kept);
+        let text = serde_json::to_string(&packed_memory).unwrap();
+        assert_eq!(serde_json::from_str::<super::PackedMemory>(&text).unwrap(), packed_memory);
     }
 
     #[test]
-    fn a_memory_of_another_shape_is_packed_as_any_object() {
+    fn a_memory_of_another_shape_is_encoded_as_any_object() {
         for memory in [
             json!({}),
             json!({"rev": 1, "step": 2}),
@@ -81,15 +88,16 @@ mod tests {
             json!({"rev": 1, "step": 2, "$blob": "x"}),
             json!({"rev": -1, "step": 2, "frame": ""}),
         ] {
-            let (encoded, kept) = encode_new(&turn(memory.clone()), &Known::default());
-            assert!(kept.is_none(), "{memory}");
-            let back = decode(1, true, &encoded.content, &|_| None).unwrap();
-            assert_eq!(Value::Object(back.memory().clone()), memory);
+            let (encoded, packed_memory) =
+                encode_turn_with_hints(&turn_with_memory(memory.clone()), &EncodingHints::default());
+            assert!(packed_memory.is_none(), "{memory}");
+            let decoded = decode_turn(1, true, &encoded.content, &|_| None).unwrap();
+            assert_eq!(Value::Object(decoded.memory().clone()), memory);
         }
     }
 
     #[test]
-    fn a_result_that_was_hashed_is_named_by_that_hash_also_where_it_was_printed() {
+    fn a_known_hash_is_used_for_the_result_and_for_the_print_of_it() {
         let text = "x".repeat(5_000);
         let call = crate::turn::ToolCall {
             name: "Bash".into(),
@@ -97,7 +105,7 @@ mod tests {
             result: json!(text),
             ext: Map::new(),
         };
-        let turn = Turn::success(
+        let turn = Turn::new_success(
             1,
             Vec::new(),
             None,
@@ -107,10 +115,10 @@ mod tests {
             Map::new(),
             Map::new(),
         );
-        let hash = crate::digest::sha256(&[text.as_bytes()]);
-        let known = Known { results: vec![Some(hash)], ..Known::default() };
-        let (encoded, _) = encode_new(&turn, &known);
-        assert_eq!(encoded.content, encode(&turn).content);
-        assert_eq!(encoded.blobs, encode(&turn).blobs);
+        let hash = crate::digest::sha256_hex(&[text.as_bytes()]);
+        let hints = EncodingHints { result_hashes: vec![Some(hash)], ..EncodingHints::default() };
+        let (encoded, _) = encode_turn_with_hints(&turn, &hints);
+        assert_eq!(encoded.content, encode_turn(&turn).content);
+        assert_eq!(encoded.blobs, encode_turn(&turn).blobs);
     }
 }

@@ -1,8 +1,8 @@
-//! Takes large pieces out of what is written, without a copy of the rest.
+//! Serializes values with large texts replaced by references to blobs, without copying the rest.
 
-use super::{BLOB, HEAD, LARGE};
-use crate::digest::sha256;
-use crate::text::first;
+use super::{BLOB_KEY, BLOB_MIN_BYTES, BLOB_PREVIEW_CHARS};
+use crate::digest::sha256_hex;
+use crate::text::first_chars;
 use crate::turn::Block;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -11,110 +11,113 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Takes large pieces out.
+/// Collects large texts as blobs while values are serialized.
 #[derive(Default)]
 pub(super) struct Packer<'a> {
-    /// What was taken out, by its SHA-256.
+    /// The collected texts, by their SHA-256.
     pub(super) blobs: RefCell<BTreeMap<String, String>>,
-    /// Texts whose SHA-256 is known.
-    pub(super) hashed: Vec<(&'a str, &'a str)>,
+    /// Texts with their already known SHA-256.
+    pub(super) known_hashes: Vec<(&'a str, &'a str)>,
 }
 
-/// Something that is packed while it is written.
-pub(super) struct Packing<'a, T: ?Sized> {
+/// A value that is packed while it is serialized.
+pub(super) struct Packed<'a, T: ?Sized> {
     packer: &'a Packer<'a>,
-    it: &'a T,
+    value: &'a T,
 }
 
 impl<'a> Packer<'a> {
-    pub(super) fn pack<T: ?Sized>(&'a self, it: &'a T) -> Packing<'a, T> {
-        Packing { packer: self, it }
+    pub(super) fn pack<T: ?Sized>(&'a self, value: &'a T) -> Packed<'a, T> {
+        Packed { packer: self, value }
     }
 
-    /// Hashing is most of what a large piece costs: what is there several times is hashed once.
-    fn hash(&self, bytes: &str) -> String {
+    /// Returns the SHA-256 of a text. Hashing is the most expensive part of storing a large text, so known hashes are reused.
+    fn sha256_reusing_known(&self, content: &str) -> String {
         let blobs = self.blobs.borrow();
-        let put = blobs.iter().map(|(hash, text)| (text.as_str(), hash.as_str()));
-        let mut known = self.hashed.iter().copied().chain(put);
-        // Mostly it is the very same text, which need not be compared.
-        let known = known.find(|(text, _)| std::ptr::eq(*text, bytes) || *text == bytes);
-        known.map_or_else(|| sha256(&[bytes.as_bytes()]), |(_, hash)| hash.to_owned())
+        let stored_hashes = blobs.iter().map(|(hash, text)| (text.as_str(), hash.as_str()));
+        let mut all_hashes = self.known_hashes.iter().copied().chain(stored_hashes);
+        // Fast path: usually it is the same text in memory, which need not be compared.
+        let known_hash = all_hashes.find(|(text, _)| std::ptr::eq(*text, content) || *text == content);
+        known_hash.map_or_else(|| sha256_hex(&[content.as_bytes()]), |(_, hash)| hash.to_owned())
     }
 
-    fn put_beside(&self, bytes: &str, head: Option<&str>) -> Value {
-        let hash = self.hash(bytes);
-        let mut named = json!({"sha256": hash, "bytes": bytes.len()});
-        if let Some(head) = head {
-            named["head"] = json!(first(head, HEAD));
+    fn store_as_blob(&self, text: &str, preview_source: Option<&str>) -> Value {
+        let hash = self.sha256_reusing_known(text);
+        let mut blob_reference = json!({"sha256": hash, "bytes": text.len()});
+        if let Some(preview_source) = preview_source {
+            blob_reference["head"] = json!(first_chars(preview_source, BLOB_PREVIEW_CHARS));
         }
-        self.blobs.borrow_mut().entry(hash).or_insert_with(|| bytes.to_owned());
-        json!({BLOB: named})
+        self.blobs.borrow_mut().entry(hash).or_insert_with(|| text.to_owned());
+        json!({BLOB_KEY: blob_reference})
     }
 
-    /// Chunks are the same from turn to turn: each is stored beside the log once, however short it is.
-    pub(super) fn memory(&self, memory: &Map<String, Value>) -> Value {
+    /// Packs the working memory. Heap chunks rarely change between turns, so each is stored as a blob, however short it is.
+    pub(super) fn pack_memory(&self, memory: &Map<String, Value>) -> Value {
         let mut packed = serde_json::to_value(self.pack(memory)).unwrap_or_default();
         let heap = memory.get("heap").and_then(Value::as_object);
-        if let (Some(heap), Some(place)) = (heap, packed.get_mut("heap").and_then(Value::as_object_mut)) {
+        if let (Some(heap), Some(packed_heap)) = (heap, packed.get_mut("heap").and_then(Value::as_object_mut))
+        {
             for (name, content) in heap.iter().filter_map(|(name, content)| Some((name, content.as_str()?))) {
-                if place.contains_key(name) {
-                    place[name] = self.put_beside(content, None);
+                if packed_heap.contains_key(name) {
+                    packed_heap[name] = self.store_as_blob(content, None);
                 }
             }
         }
         packed
     }
 
-    pub(super) fn block(&self, block: &'a Block) -> Cow<'a, RawValue> {
+    pub(super) fn pack_block(&self, block: &'a Block) -> Cow<'a, RawValue> {
         let json = block.json();
-        let names_blob =
-            json.contains(BLOB) || json.contains("\\u") && block.value().to_string().contains(BLOB);
-        let is_plain = json.len() < LARGE && !json.contains('\n') && !names_blob;
-        let packed = if is_plain { None } else { Some(self.put_beside(json, None).to_string()) };
+        let mentions_blob_key = json.contains(BLOB_KEY)
+            || json.contains("\\u") && block.parse_value().to_string().contains(BLOB_KEY);
+        let is_plain = json.len() < BLOB_MIN_BYTES && !json.contains('\n') && !mentions_blob_key;
+        let packed = if is_plain { None } else { Some(self.store_as_blob(json, None).to_string()) };
         let packed = packed.and_then(|packed| RawValue::from_string(packed).ok());
         packed.map_or(Cow::Borrowed(&*block.0), Cow::Owned)
     }
 }
 
-impl Serialize for Packing<'_, str> {
+impl Serialize for Packed<'_, str> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.it {
-            large if large.len() >= LARGE => self.packer.put_beside(large, Some(large)).serialize(serializer),
+        match self.value {
+            large_text if large_text.len() >= BLOB_MIN_BYTES => {
+                self.packer.store_as_blob(large_text, Some(large_text)).serialize(serializer)
+            }
             text => serializer.serialize_str(text),
         }
     }
 }
 
-impl Serialize for Packing<'_, Value> {
+impl Serialize for Packed<'_, Value> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.it {
+        match self.value {
             Value::String(text) => self.packer.pack(text.as_str()).serialize(serializer),
             Value::Array(elements) => {
                 serializer.collect_seq(elements.iter().map(|element| self.packer.pack(element)))
             }
             Value::Object(fields) => self.packer.pack(fields).serialize(serializer),
-            plain => plain.serialize(serializer),
+            scalar => scalar.serialize(serializer),
         }
     }
 }
 
-/// What happens to look like our own mark is wrapped, so that it is never taken for one.
-impl Serialize for Packing<'_, Map<String, Value>> {
+/// An object that happens to look like a reference to a blob is wrapped as a literal, so that it is never taken for one.
+impl Serialize for Packed<'_, Map<String, Value>> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let literal = Literal(self);
-        if self.it.contains_key(BLOB) {
-            serializer.collect_map([(BLOB, BTreeMap::from([("literal", literal)]))])
+        let fields = PackedFields(self);
+        if self.value.contains_key(BLOB_KEY) {
+            serializer.collect_map([(BLOB_KEY, BTreeMap::from([("literal", fields)]))])
         } else {
-            literal.serialize(serializer)
+            fields.serialize(serializer)
         }
     }
 }
 
-/// The fields of an object as they are.
-struct Literal<'a>(&'a Packing<'a, Map<String, Value>>);
+/// The packed fields of an object, without the wrapper.
+struct PackedFields<'a>(&'a Packed<'a, Map<String, Value>>);
 
-impl Serialize for Literal<'_> {
+impl Serialize for PackedFields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.it.iter().map(|(key, value)| (key, self.0.packer.pack(value))))
+        serializer.collect_map(self.0.value.iter().map(|(key, value)| (key, self.0.packer.pack(value))))
     }
 }

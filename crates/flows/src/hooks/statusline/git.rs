@@ -1,94 +1,119 @@
-//! The repository: what is in progress is read off its files; what has changed, one `git status` counts, which is asked
-//! again when HEAD or the index have moved, or after a while.
+//! The git segment. Operations in progress are read from git's files. Changes are counted by one
+//! `git status`, which runs again when HEAD or the index have moved, or after a while.
 
 use super::StatusLineInvocation;
-use plimsoll_domain::record::{GitRecord, StatusRecord};
+use plimsoll_domain::record::{GitRecord, StatusLineRecord};
 use plimsoll_domain::statusline::SegmentKind;
-use plimsoll_launcher::git::Counted;
+use plimsoll_launcher::git::ChangeCountResult;
 use plimsoll_policy::statusline::GitView;
-use plimsoll_store::layout::git_folder_of;
+use plimsoll_store::layout::find_git_folder;
 use plimsoll_store::{clock, disk};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// Counts are used for this long: edits move neither HEAD nor the index.
-const KEPT_MS: i64 = 5_000;
-/// A repository that did not answer in time is not asked again for this long.
-const PEACE_MS: i64 = 60_000;
-/// The fields for which git is asked.
-const COUNTED: [&str; 6] = ["ahead", "behind", "conflicts", "staged", "modified", "untracked"];
+/// Counts are reused for this long, because edits move neither HEAD nor the index.
+const MAX_COUNTS_AGE_MS: i64 = 5_000;
+/// After a timeout, the repository is not queried again for this long.
+const TIMEOUT_RETRY_INTERVAL_MS: i64 = 60_000;
+/// The fields that need `git status`.
+const COUNT_FIELDS: [&str; 6] = ["ahead", "behind", "conflicts", "staged", "modified", "untracked"];
 
-/// HEAD where the branch is in a table that only git reads (`--ref-format=reftable`).
-const UNTOLD: &str = "ref: refs/heads/.invalid";
+/// Content of HEAD if the branch is in a table that only git reads (`--ref-format=reftable`).
+const REFTABLE_HEAD: &str = "ref: refs/heads/.invalid";
 
-/// The repository of the working directory; none outside one.
-pub(super) fn look(
-    call: &StatusLineInvocation<'_>,
+/// Returns the repository of the working directory; `None` outside one.
+pub(super) fn read_git_view(
+    invocation: &StatusLineInvocation<'_>,
     folder: &Path,
-    record: &mut StatusRecord,
+    record: &mut StatusLineRecord,
 ) -> Option<GitView> {
-    let git = git_folder_of(folder)?;
-    let head = read(&git.join("HEAD"))?;
-    let mut view = standing(&git, &head);
-    let look = &call.settings.statusline;
-    let is_told = head != UNTOLD;
-    if !is_told || look.asks_for(SegmentKind::Git, &COUNTED) {
-        let state = format!("{head} {}", index_time(&git));
-        let known = record.git.take().filter(|known| Path::new(&known.folder) == folder);
-        let asked = ask(folder, state, known, look.timeout(SegmentKind::Git.name()));
-        (view.counts, view.stale) = (asked.counts, asked.late);
-        if !is_told {
-            view.detached = asked.branch == "(detached)";
-            view.branch = if asked.branch.is_empty() { "?".to_owned() } else { asked.branch.clone() };
+    let git_folder = find_git_folder(folder)?;
+    let head = read_trimmed_text(&git_folder.join("HEAD"))?;
+    let mut view = view_from_git_files(&git_folder, &head);
+    let line_settings = &invocation.settings.statusline;
+    let names_branch = head != REFTABLE_HEAD;
+    if !names_branch || line_settings.uses_any_field(SegmentKind::Git, &COUNT_FIELDS) {
+        let repository_state = format!("{head} {}", index_modified_nanos(&git_folder));
+        let previous = record.git.take().filter(|record| Path::new(&record.folder) == folder);
+        let git_record = query_git_status_cached(
+            folder,
+            repository_state,
+            previous,
+            line_settings.segment_timeout(SegmentKind::Git.name()),
+        );
+        (view.counts, view.is_stale) = (git_record.counts, git_record.timed_out);
+        if !names_branch {
+            view.is_detached = git_record.branch == "(detached)";
+            view.branch =
+                if git_record.branch.is_empty() { "?".to_owned() } else { git_record.branch.clone() };
         }
-        record.git = Some(asked);
+        record.git = Some(git_record);
     }
     Some(view)
 }
 
-fn ask(folder: &Path, state: String, known: Option<GitRecord>, deadline: std::time::Duration) -> GitRecord {
+fn query_git_status_cached(
+    folder: &Path,
+    repository_state: String,
+    previous: Option<GitRecord>,
+    timeout: std::time::Duration,
+) -> GitRecord {
     let now = clock::now().timestamp_millis();
-    if let Some(known) = known.as_ref() {
-        let age = now - known.asked_at;
-        let is_kept = if known.late { age < PEACE_MS } else { age < KEPT_MS && known.state == state };
-        if age >= 0 && is_kept {
-            return known.clone();
+    if let Some(previous) = previous.as_ref() {
+        let age = now - previous.queried_at_ms;
+        let is_current = if previous.timed_out {
+            age < TIMEOUT_RETRY_INTERVAL_MS
+        } else {
+            age < MAX_COUNTS_AGE_MS && previous.head_and_index_stamp == repository_state
+        };
+        if age >= 0 && is_current {
+            return previous.clone();
         }
     }
-    let known = known.unwrap_or_default();
-    let (counts, branch, late) = match plimsoll_launcher::git::count(folder, deadline) {
-        Counted::As(counts, branch) => (Some(counts), branch, false),
-        Counted::Late => (known.counts, known.branch, true),
-        Counted::Nothing => (None, String::new(), false),
+    let previous = previous.unwrap_or_default();
+    let (counts, branch, late) = match plimsoll_launcher::git::count_changes(folder, timeout) {
+        ChangeCountResult::Counts(counts, branch) => (Some(counts), branch, false),
+        ChangeCountResult::TimedOut => (previous.counts, previous.branch, true),
+        ChangeCountResult::Unavailable => (None, String::new(), false),
     };
-    // What comes from the files is not kept.
-    let branch = if state.starts_with(UNTOLD) { branch } else { String::new() };
-    GitRecord { folder: folder.to_string_lossy().into_owned(), state, counts, asked_at: now, late, branch }
+    // A branch that the files name is not stored.
+    let branch = if repository_state.starts_with(REFTABLE_HEAD) { branch } else { String::new() };
+    GitRecord {
+        folder: folder.to_string_lossy().into_owned(),
+        head_and_index_stamp: repository_state,
+        counts,
+        queried_at_ms: now,
+        timed_out: late,
+        branch,
+    }
 }
 
-/// Branch, worktree and what is in progress, off the files.
-fn standing(git: &Path, head: &str) -> GitView {
-    // Listed once: most of what is asked for is not there.
-    let there = disk::present(git, &MARKS);
-    let has = |name: &str| there.contains(&name);
-    let rebase = ["rebase-merge", "rebase-apply"].into_iter().filter(|name| has(name));
-    let rebase = rebase.map(|name| git.join(name)).find(|it| disk::is_folder(it));
-    let onto = rebase.as_deref().and_then(|rebase| read(&rebase.join("head-name")));
-    let reference = head.strip_prefix("ref: ").map(str::to_owned).or(onto);
+/// Reads the branch, the worktree and the operation in progress from git's files.
+fn view_from_git_files(git_folder: &Path, head: &str) -> GitView {
+    // Listed once, because most of these files do not exist.
+    let present_files = disk::existing_names(git_folder, &STATE_FILES);
+    let has = |name: &str| present_files.contains(&name);
+    let rebase_names = ["rebase-merge", "rebase-apply"].into_iter().filter(|name| has(name));
+    let rebase_folder = rebase_names.map(|name| git_folder.join(name)).find(|folder| disk::is_folder(folder));
+    let rebased_branch =
+        rebase_folder.as_deref().and_then(|rebase| read_trimmed_text(&rebase.join("head-name")));
+    let reference = head.strip_prefix("ref: ").map(str::to_owned).or(rebased_branch);
     let branch = reference.as_deref().map(|name| name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
     GitView {
-        detached: branch.is_none(),
+        is_detached: branch.is_none(),
         branch: branch.unwrap_or_else(|| head.chars().take(7).collect()),
-        // Only a linked worktree's folder says where the common one is.
+        // Only a linked worktree's folder names the common folder.
         worktree: has("commondir")
-            .then(|| git.file_name().unwrap_or_default().to_string_lossy().into_owned()),
-        action: rebase.map(|rebase| progress(&rebase)).or_else(|| other_action(has)),
+            .then(|| git_folder.file_name().unwrap_or_default().to_string_lossy().into_owned()),
+        operation_in_progress: rebase_folder
+            .map(|rebase| describe_rebase_progress(&rebase))
+            .or_else(|| describe_other_operation(has)),
         ..GitView::default()
     }
 }
 
-/// What lies in git's folder only while something is in progress, or in that of a linked worktree.
-const MARKS: [&str; 7] = [
+/// Files that exist in git's folder only during an operation, or in the folder of a linked worktree.
+const STATE_FILES: [&str; 7] = [
     "MERGE_HEAD",
     "CHERRY_PICK_HEAD",
     "REVERT_HEAD",
@@ -98,29 +123,31 @@ const MARKS: [&str; 7] = [
     "commondir",
 ];
 
-/// `rebase 2/5`.
-fn progress(rebase: &Path) -> String {
-    let number = |name: &str| read(&rebase.join(name));
-    let steps = number("msgnum").zip(number("end")).or_else(|| number("next").zip(number("last")));
-    let name = if disk::exists(&rebase.join("applying")) { "am" } else { "rebase" };
+/// Describes the rebase in progress, such as `rebase 2/5`.
+fn describe_rebase_progress(rebase_folder: &Path) -> String {
+    let read_number = |name: &str| read_trimmed_text(&rebase_folder.join(name));
+    let steps = read_number("msgnum")
+        .zip(read_number("end"))
+        .or_else(|| read_number("next").zip(read_number("last")));
+    let name = if disk::exists(&rebase_folder.join("applying")) { "am" } else { "rebase" };
     steps.map_or_else(|| name.to_owned(), |(step, last)| format!("{name} {step}/{last}"))
 }
 
-fn other_action(has: impl Fn(&str) -> bool) -> Option<String> {
-    let marks = [
+fn describe_other_operation(has: impl Fn(&str) -> bool) -> Option<String> {
+    let operations = [
         ("MERGE_HEAD", "merge"),
         ("CHERRY_PICK_HEAD", "cherry-pick"),
         ("REVERT_HEAD", "revert"),
         ("BISECT_LOG", "bisect"),
     ];
-    marks.into_iter().find(|(file, _)| has(file)).map(|(_, action)| action.to_owned())
+    operations.into_iter().find(|(file, _)| has(file)).map(|(_, action)| action.to_owned())
 }
 
-fn read(path: &Path) -> Option<String> {
+fn read_trimmed_text(path: &Path) -> Option<String> {
     disk::read_text(path).ok().flatten().map(|text| text.trim().to_owned())
 }
 
-fn index_time(git: &Path) -> u128 {
-    let modified = disk::modified(&git.join("index"));
+fn index_modified_nanos(git_folder: &Path) -> u128 {
+    let modified = disk::modified_at(&git_folder.join("index"));
     modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |time| time.as_nanos())
 }

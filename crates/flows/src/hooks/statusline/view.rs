@@ -1,227 +1,260 @@
-//! What the segments show: only what is wanted is looked for.
+//! The values of the segments; only those that a line needs are looked up.
 
 use super::{StatusLineInvocation, git};
-use crate::context::measure::{Question, thresholds};
-use plimsoll_domain::log_line::MAIN;
+use crate::context::measure::{MeasureInput, session_thresholds};
+use plimsoll_domain::log_line::MAIN_STREAM;
 use plimsoll_domain::reading::WindowSource;
-use plimsoll_domain::record::StatusRecord;
+use plimsoll_domain::record::StatusLineRecord;
 use plimsoll_domain::statusline::{Segment, SegmentKind};
-use plimsoll_domain::{SessionRecord, Status, Timestamp};
-use plimsoll_policy::item_in_hand::item_in_hand;
-use plimsoll_policy::statusline::{CacheView, Hidden, LimitView, LoadView, MemoryView, RunView, View};
+use plimsoll_domain::{RunStatus, SessionRecord, Timestamp};
+use plimsoll_policy::current_item::current_open_item;
+use plimsoll_policy::statusline::{
+    CacheView, ContextUsageView, HiddenReason, LimitView, MemoryView, RunView, StatusLineView,
+};
 use plimsoll_policy::window::{self, WindowEvidence};
-use plimsoll_protocol::status::{Limit, StatusPayload};
+use plimsoll_protocol::status::{StatusPayload, SubscriptionLimit};
 use plimsoll_store::{clock, disk, environment, faults, memory, sessions, state_file};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a fault of a hook is shown.
-const FAULT_IS_NEWS_MINUTES: i64 = 60;
+const MAX_FAULT_AGE_MINUTES: i64 = 60;
 
 impl StatusLineInvocation<'_> {
-    /// Everything; what git says is noted in the record.
-    pub(super) fn view(&self, record: &mut StatusRecord) -> View {
+    /// Looks up all values. Stores the git counts in the record.
+    pub(super) fn build_view(&self, record: &mut StatusLineRecord) -> StatusLineView {
         let payload = &self.payload;
         let directory = payload.workspace.current_dir.as_deref().or(payload.cwd.as_deref());
-        let wanted = |kind| Some(()).filter(|()| self.shows(kind));
+        let if_shown = |kind| Some(()).filter(|()| self.needs_segment(kind));
         let session = sessions::load_for_status_line(&self.project, &self.session_id);
-        View {
-            client: StatusPayload {
+        StatusLineView {
+            payload: StatusPayload {
                 model: payload.model.clone(),
                 cost: payload.cost.clone(),
                 version: payload.version.clone(),
                 effort: payload.effort.clone(),
                 ..StatusPayload::default()
             },
-            directory: directory.map(tilde),
-            git: wanted(SegmentKind::Git)
+            directory: directory.map(abbreviate_home),
+            git: if_shown(SegmentKind::Git)
                 .and(directory)
-                .and_then(|folder| git::look(self, Path::new(folder), record)),
-            load: self.load(record, &session),
-            run: wanted(SegmentKind::Run).and_then(|()| self.run(record)),
-            memory: wanted(SegmentKind::Memory).and_then(|()| self.memory()),
-            cache: wanted(SegmentKind::Cache)
-                .map(|()| self.cache())
+                .and_then(|folder| git::read_git_view(self, Path::new(folder), record)),
+            context_usage: self.context_usage_view(record, &session),
+            run: if_shown(SegmentKind::Run).and_then(|()| self.open_run_view(record)),
+            memory: if_shown(SegmentKind::Memory).and_then(|()| self.memory_view()),
+            prompt_cache: if_shown(SegmentKind::Cache)
+                .map(|()| self.cache_view())
                 .filter(|cache| *cache != CacheView::default()),
-            five_hour: wanted(SegmentKind::FiveHour)
+            five_hour_limit: if_shown(SegmentKind::FiveHour)
                 .and(payload.rate_limits.five_hour.as_ref())
-                .and_then(limit),
-            weekly: wanted(SegmentKind::Weekly).and(payload.rate_limits.seven_day.as_ref()).and_then(limit),
-            spend: wanted(SegmentKind::Spend).and(payload.rate_limits.spend_limit.as_ref()).and_then(limit),
-            health: wanted(SegmentKind::Health).and_then(|()| self.health(&session)),
-            own: self.own(),
-            colour: environment::variable("NO_COLOR").is_none(),
-            columns: environment::number("COLUMNS")
+                .and_then(limit_view),
+            weekly_limit: if_shown(SegmentKind::Weekly)
+                .and(payload.rate_limits.seven_day.as_ref())
+                .and_then(limit_view),
+            spend_limit: if_shown(SegmentKind::Spend)
+                .and(payload.rate_limits.spend_limit.as_ref())
+                .and_then(limit_view),
+            health_problem: if_shown(SegmentKind::Health).and_then(|()| self.health_problem(&session)),
+            custom_values: self.custom_segment_values(),
+            use_color: environment::variable("NO_COLOR").is_none(),
+            columns: environment::numeric_variable("COLUMNS")
                 .filter(|columns| *columns >= 1.0)
                 .map(|columns| columns as usize),
         }
     }
 
-    fn load(&self, record: &StatusRecord, session: &SessionRecord) -> LoadView {
-        let (window_told, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
-        let used = window_told.used();
-        let window = window::window(&WindowEvidence {
+    fn context_usage_view(&self, record: &StatusLineRecord, session: &SessionRecord) -> ContextUsageView {
+        let (client_window, model) = (&self.payload.context_window, self.payload.model.id.as_deref());
+        let used = client_window.used_tokens();
+        let window = window::resolve_window(&WindowEvidence {
             model,
-            settings: Some(&self.settings.windows),
-            status_line: window_told.context_window_size,
+            user_windows: Some(&self.settings.windows),
+            status_line_window: client_window.context_window_size,
             client_version: self.payload.version.as_deref(),
-            used: used.unwrap_or(0),
+            max_used_tokens: used.unwrap_or(0),
             ..WindowEvidence::default()
         });
-        let question = Question {
+        let input = MeasureInput {
             project: &self.project,
             settings: &self.settings,
             record: session,
-            transcript: None,
-            calls: &[],
+            transcript_path: None,
+            pending_calls: &[],
         };
-        let own = used
+        let own_percent = used
             .zip(window.as_ref())
-            .and_then(|(used, window)| plimsoll_domain::reading::percent(used, window.tokens));
-        // More is used than the client's window has: its percentage is one of a window that is not shown.
-        let is_of_shown_window = window.as_ref().is_none_or(|window| window.source != WindowSource::Used);
-        let of_client = window_told.percentage().filter(|_| is_of_shown_window);
-        LoadView {
-            percent: of_client.map(|percent| percent.round() as u64).or(own.map(|percent| percent.min(100))),
-            used,
-            thresholds: window.map(|window| thresholds(&question, &window, model)),
-            fills: record.timed_fills(),
+            .and_then(|(used, window)| plimsoll_domain::reading::rounded_percent(used, window.tokens));
+        // More tokens are used than the client's window has, so its percentage is of a window that is not
+        // shown.
+        let is_of_shown_window =
+            window.as_ref().is_none_or(|window| window.source != WindowSource::RaisedByUsage);
+        let client_percent = client_window.known_percentage().filter(|_| is_of_shown_window);
+        ContextUsageView {
+            used_percent: client_percent
+                .map(|percent| percent.round() as u64)
+                .or(own_percent.map(|percent| percent.min(100))),
+            used_tokens: used,
+            thresholds: window.map(|window| session_thresholds(&input, &window, model)),
+            fills: record.timed_usage_samples(),
         }
     }
 
-    /// The project's run, while it is open: every session here shows it.
-    fn run(&self, record: &mut StatusRecord) -> Option<RunView> {
-        record.run = state_file::glance(&self.project, record.run.as_ref(), item_in_hand);
-        let glance = record.run.as_ref().filter(|glance| !glance.status.is_over())?;
-        let until = |stamp: &Timestamp| {
-            clock::moment(stamp).map(|moment| format!("until {}", clock::in_short(moment)))
+    /// Returns the project's run while it is open; every session in the project shows it.
+    fn open_run_view(&self, record: &mut StatusLineRecord) -> Option<RunView> {
+        record.run = state_file::load_status_line_run(&self.project, record.run.as_ref(), current_open_item);
+        let open_run = record.run.as_ref().filter(|glance| !glance.status.has_ended())?;
+        let until_text = |stamp: &Timestamp| {
+            clock::parse_timestamp(stamp)
+                .map(|moment| format!("until {}", clock::format_short_local_time(moment)))
         };
-        let paused = || {
-            glance.paused_until.as_ref().and_then(until).unwrap_or_else(|| "until you resume it".to_owned())
+        let paused_text = || {
+            open_run
+                .paused_until
+                .as_ref()
+                .and_then(until_text)
+                .unwrap_or_else(|| "until you resume it".to_owned())
         };
         Some(RunView {
-            iteration: glance.iteration,
-            max_iterations: glance.max_iterations,
-            done: glance.done,
-            items: glance.done + glance.open,
-            item: glance.item.clone(),
-            checkpoint: glance.checkpoint,
-            paused: (glance.status == Status::Paused).then(paused),
+            iteration: open_run.iteration,
+            max_iterations: open_run.max_iterations,
+            done_count: open_run.done_count,
+            item_count: open_run.done_count + open_run.open_count,
+            current_item: open_run.item.clone(),
+            checkpoint_percent: open_run.checkpoint_percent,
+            paused_until: (open_run.status == RunStatus::Paused).then(paused_text),
         })
     }
 
-    /// The working memory, if this session has been shown it; another session's is not displayed.
-    fn memory(&self) -> Option<MemoryView> {
+    /// Returns the working memory, if this session has been shown it. Another session's memory is not
+    /// displayed.
+    fn memory_view(&self) -> Option<MemoryView> {
         if !memory::exists(&self.project) {
             return None;
         }
-        memory::seen(&self.project, &self.session_id).of(MAIN)?;
-        memory::load(&self.project).ok().map(|memory| MemoryView::of(&memory))
+        memory::load_shown_record(&self.project, &self.session_id).shown_to(MAIN_STREAM)?;
+        memory::load_memory(&self.project).ok().map(|memory| MemoryView::from_memory(&memory))
     }
 
-    fn cache(&self) -> CacheView {
+    fn cache_view(&self) -> CacheView {
         let cache = &self.payload.prompt_cache;
         CacheView {
-            warm: cache.warm,
+            is_warm: cache.warm,
             hit_ratio: cache.hit_ratio,
-            until: cache.expires_at.and_then(at).map(Timestamp::from),
+            expires_at: cache.expires_at.and_then(format_time).map(Timestamp::from),
         }
     }
 
-    /// What is amiss with ourselves: people see it here, and nowhere else in time. Another session's fault is its own.
-    fn health(&self, session: &SessionRecord) -> Option<String> {
-        let fault = || {
-            let fault = faults::last(&self.project)?;
-            let at = clock::moment(&fault.at)?;
+    /// Returns a problem of Plimsoll itself, which users see in time only here. Faults of other sessions are
+    /// left to those sessions.
+    fn health_problem(&self, session: &SessionRecord) -> Option<String> {
+        let recent_fault = || {
+            let fault = faults::last_fault(&self.project)?;
+            let at = clock::parse_timestamp(&fault.occurred_at)?;
             let is_ours = fault.session_id.is_empty() || fault.session_id == self.session_id;
-            let is_news = (clock::now() - at).num_minutes() < FAULT_IS_NEWS_MINUTES;
-            let words = || format!("{} at {}: {}", fault.program, clock::in_short(at), fault.what);
-            (is_ours && is_news).then(words)
+            let is_recent = (clock::now() - at).num_minutes() < MAX_FAULT_AGE_MINUTES;
+            let describe =
+                || format!("{} at {}: {}", fault.program, clock::format_short_local_time(at), fault.message);
+            (is_ours && is_recent).then(describe)
         };
-        let transcript_is_off = || self.has_no_transcript(session).then(|| "no transcript".to_owned());
-        self.unsettled.clone().or_else(fault).or_else(transcript_is_off)
+        let missing_transcript = || self.has_no_transcript(session).then(|| "no transcript".to_owned());
+        self.short_settings_error.clone().or_else(recent_fault).or_else(missing_transcript)
     }
 
-    /// True for a session that has answered and whose transcript the client does not write. Its path is known to our hooks: a
-    /// project without them does not need it.
+    /// Returns true if the session has responded and the client does not write its transcript. The path is
+    /// known only from our hooks; a project without them does not need it.
     fn has_no_transcript(&self, session: &SessionRecord) -> bool {
         let path = session.start.transcript_path.as_deref();
-        self.payload.context_window.used().is_some()
+        self.payload.context_window.used_tokens().is_some()
             && path.is_some_and(|path| !disk::exists(Path::new(path)))
     }
 
-    /// The user's own segments that stand in a line.
-    fn own(&self) -> BTreeMap<String, Result<String, Hidden>> {
-        let look = &self.settings.statusline;
-        let names = look.lines.iter().flatten();
-        let own: BTreeMap<&str, &Segment> = names
-            .filter_map(|name| Some((name.as_ref(), look.of(name)?)))
-            .filter(|(name, _)| SegmentKind::named(name).is_none())
+    /// Returns the values of the user's custom segments that a line contains.
+    fn custom_segment_values(&self) -> BTreeMap<String, Result<String, HiddenReason>> {
+        let line_settings = &self.settings.statusline;
+        let names = line_settings.lines.iter().flatten();
+        let custom_segments: BTreeMap<&str, &Segment> = names
+            .filter_map(|name| Some((name.as_ref(), line_settings.segment_settings(name)?)))
+            .filter(|(name, _)| SegmentKind::from_name(name).is_none())
             .collect();
-        let commands = own.iter().filter(|(_, segment)| segment.pointer.is_none());
+        let commands = custom_segments.iter().filter(|(_, segment)| segment.pointer.is_none());
         let commands: Vec<(&str, &[String])> =
             commands.filter_map(|(name, segment)| Some((*name, segment.command.as_deref()?))).collect();
-        let mut values: BTreeMap<String, Result<String, Hidden>> = own
+        let mut values: BTreeMap<String, Result<String, HiddenReason>> = custom_segments
             .iter()
-            .map(|(name, segment)| ((*name).to_owned(), self.pointed_at(segment.pointer.as_deref())))
+            .map(|(name, segment)| ((*name).to_owned(), self.value_at_pointer(segment.pointer.as_deref())))
             .collect();
-        values.extend(self.printed_by(&commands));
+        values.extend(self.run_segment_commands(&commands));
         values
     }
 
-    fn pointed_at(&self, pointer: Option<&str>) -> Result<String, Hidden> {
-        let nowhere = "it has no pointer and no usable command: one in a project's file is ignored";
-        let pointer = pointer.ok_or(Hidden::Nothing(nowhere))?;
-        let document = plimsoll_domain::text::json_value(&String::from_utf8_lossy(self.input));
+    fn value_at_pointer(&self, pointer: Option<&str>) -> Result<String, HiddenReason> {
+        let no_source_reason = "it has no pointer and no usable command: one in a project's file is ignored";
+        let pointer = pointer.ok_or(HiddenReason::NothingToShow(no_source_reason))?;
+        let document = plimsoll_domain::text::parse_json_or_null(&String::from_utf8_lossy(self.input));
         match document.pointer(pointer) {
-            None | Some(serde_json::Value::Null) => Err(Hidden::NothingAt(pointer.to_owned())),
+            None | Some(serde_json::Value::Null) => Err(HiddenReason::NoValueAtPointer(pointer.to_owned())),
             Some(serde_json::Value::String(text)) => Ok(text.clone()),
             Some(value) => Ok(value.to_string()),
         }
     }
 
-    /// All programs are asked at once: the line waits for the slowest alone.
-    fn printed_by(&self, commands: &[(&str, &[String])]) -> Vec<(String, Result<String, Hidden>)> {
-        let deadline = |name: &str| self.settings.statusline.timeout(name);
-        // Each within its own time: a new trigger kills a status line that is still at work (2.1.329).
-        let asked: Vec<(&[String], Duration)> =
-            commands.iter().map(|(name, command)| (*command, deadline(name))).collect();
-        let outcomes = plimsoll_launcher::ask_programs(&asked, self.project.root(), self.input);
+    /// Runs all programs at once, so that the line waits only for the slowest.
+    fn run_segment_commands(
+        &self,
+        commands: &[(&str, &[String])],
+    ) -> Vec<(String, Result<String, HiddenReason>)> {
+        let timeout_of = |name: &str| self.settings.statusline.segment_timeout(name);
+        // Each has its own timeout, because the client kills a status line that is still running at the next
+        // trigger (2.1.329).
+        let programs: Vec<(&[String], Duration)> =
+            commands.iter().map(|(name, command)| (*command, timeout_of(name))).collect();
+        let outcomes =
+            plimsoll_launcher::run_status_line_programs(&programs, self.project.root(), self.input);
         let outputs = commands.iter().zip(outcomes);
-        outputs.map(|((name, _), outcome)| ((*name).to_owned(), printed(outcome, deadline(name)))).collect()
+        outputs
+            .map(|((name, _), outcome)| ((*name).to_owned(), first_output_line(outcome, timeout_of(name))))
+            .collect()
     }
 }
 
-fn printed(outcome: plimsoll_launcher::Outcome, deadline: Duration) -> Result<String, Hidden> {
+fn first_output_line(
+    outcome: plimsoll_launcher::CommandOutcome,
+    timeout: Duration,
+) -> Result<String, HiddenReason> {
     if outcome.timed_out {
-        return Err(Hidden::TookLonger(deadline));
+        return Err(HiddenReason::CommandTimedOut(timeout));
     }
-    if let Some(trouble) = outcome.trouble {
-        return Err(Hidden::NotRun(trouble));
+    if let Some(trouble) = outcome.start_error {
+        return Err(HiddenReason::CommandNotRun(trouble));
     }
-    match outcome.code {
+    match outcome.exit_code {
         Some(0) => Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned()),
-        Some(code) => Err(Hidden::Exited(code)),
-        None => Err(Hidden::Signalled),
+        Some(code) => Err(HiddenReason::CommandExited(code)),
+        None => Err(HiddenReason::CommandKilled),
     }
 }
 
-fn tilde(directory: &str) -> String {
-    let home = environment::home().and_then(Path::to_str).filter(|home| home.len() > 1);
+fn abbreviate_home(directory: &str) -> String {
+    let home = environment::home_folder().and_then(Path::to_str).filter(|home| home.len() > 1);
     match home.and_then(|home| directory.strip_prefix(home)) {
-        Some(below) if below.is_empty() || below.starts_with('/') => format!("~{below}"),
+        Some(path_in_home) if path_in_home.is_empty() || path_in_home.starts_with('/') => {
+            format!("~{path_in_home}")
+        }
         _ => directory.to_owned(),
     }
 }
 
-/// None for a limit that has been reset since the last response: what is used of it now, the client does not know.
-fn limit(limit: &Limit) -> Option<LimitView> {
+/// Returns `None` for a limit that was reset after the last response, because the client does not know its
+/// current usage.
+fn limit_view(limit: &SubscriptionLimit) -> Option<LimitView> {
     let now = u64::try_from(clock::now().timestamp()).unwrap_or_default();
-    let is_over = limit.resets_at.is_some_and(|reset| reset <= now);
-    (!is_over).then(|| LimitView { percent: limit.used_percentage, reset: limit.resets_at.and_then(at) })
+    let has_reset = limit.resets_at.is_some_and(|reset| reset <= now);
+    (!has_reset).then(|| LimitView {
+        used_percent: limit.used_percentage,
+        resets_at: limit.resets_at.and_then(format_time),
+    })
 }
 
-fn at(seconds: u64) -> Option<String> {
-    clock::at(seconds).map(clock::in_short)
+fn format_time(seconds: u64) -> Option<String> {
+    clock::from_unix_seconds(seconds).map(clock::format_short_local_time)
 }

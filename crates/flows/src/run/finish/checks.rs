@@ -1,141 +1,157 @@
 //! The checks that a verdict or a tick depends on: verify commands, the review of ticks, protected files.
 
 use super::gate_input::GateInput;
-use crate::run::review::{Outcome, Reviewer, review_ticks};
-use crate::run::verify::verify;
+use crate::run::review::{ReviewTicksOutcome, Reviewer, review_due_items};
+use crate::run::verify::run_verify_commands;
 use crate::run::{protect, receipt};
 use crate::run_context::RunContext;
 use plimsoll_domain::Verdict;
-use plimsoll_domain::taken_back::TakenBack;
+use plimsoll_domain::reverted_ticks::RevertedTicks;
 use plimsoll_domain::verdict::PauseKind;
 use plimsoll_policy::ticks;
 use plimsoll_store::StoreError;
 
-/// What came of the checks.
-pub(super) enum Checked {
-    /// What the gate judges after them.
-    Judge(Box<GateInput>),
-    /// They were given up, and the run is paused.
+/// The outcome of the checks.
+pub(super) enum ChecksOutcome {
+    /// The input that the gate judges next.
+    Proceed(Box<GateInput>),
+    /// The checks were given up, and the run is paused.
     Paused(Verdict),
     /// The run is gone.
-    Gone,
+    RunGone,
 }
 
-impl Checked {
-    fn judge(input: GateInput) -> Checked {
-        Checked::Judge(Box::new(input))
+impl ChecksOutcome {
+    fn proceed(input: GateInput) -> ChecksOutcome {
+        ChecksOutcome::Proceed(Box::new(input))
     }
 }
 
-/// Runs the commands that the verdict or a tick depends on, has ticks reviewed that they leave standing, and takes back those that do
-/// not hold. The decision to take ticks back is in the state before the plan changes: after a crash the next process carries it out and
-/// runs nothing again. After a crash before the decision it runs the commands again.
-pub(super) fn check(
+/// Runs the commands that the verdict or a tick depends on, has the ticks reviewed that pass them, and
+/// reverts those that fail. The decision to revert ticks is in the state before the plan changes: after a
+/// crash the next process carries it out and runs nothing again. After a crash before the decision it runs
+/// the commands again.
+pub(super) fn run_checks(
     context: &RunContext<'_>,
     mut input: GateInput,
-    give_up: &dyn Fn() -> bool,
+    should_give_up: &dyn Fn() -> bool,
     reviewer: Option<&mut Reviewer<'_>>,
-) -> Result<Checked, StoreError> {
-    if input.is_over() {
-        return Ok(Checked::judge(input));
+) -> Result<ChecksOutcome, StoreError> {
+    if input.is_run_over() {
+        return Ok(ChecksOutcome::proceed(input));
     }
-    let decided = input.session.state.outcomes.taken_back.clone().filter(|taken| taken.is_pending);
-    if let Some(taken) = decided {
-        input.evidence.verify = ticks::outcomes_of(&taken);
-        return take_back(context, input, &taken);
+    let pending_revert = input.session.state.outcomes.reverted_ticks.clone().filter(|taken| taken.is_pending);
+    if let Some(reverted) = pending_revert {
+        input.evidence.verify_outcomes = ticks::outcomes_of_failed_commands(&reverted);
+        return revert_ticks(context, input, &reverted);
     }
     add_protected_changes(context, &mut input);
-    if let Some(taken) = ticks::refused_for_protected(&input.session.state, &input.evidence) {
-        return take_back(context, input, &taken);
+    if let Some(reverted) = ticks::ticks_to_revoke_for_protected_files(&input.session.state, &input.evidence)
+    {
+        return revert_ticks(context, input, &reverted);
     }
-    if let Some(paused) = run_commands(context, &mut input, give_up)? {
-        return Ok(Checked::Paused(paused));
+    if let Some(paused) = run_due_commands(context, &mut input, should_give_up)? {
+        return Ok(ChecksOutcome::Paused(paused));
     }
     let GateInput { session, evidence, .. } = &input;
-    let refused = ticks::refused_for_protected(&session.state, evidence)
-        .or_else(|| ticks::refused(&session.state, evidence));
-    match refused {
-        Some(taken) => take_back(context, input, &taken),
-        None => review(context, input, give_up, reviewer),
+    let ticks_to_revert = ticks::ticks_to_revoke_for_protected_files(&session.state, evidence)
+        .or_else(|| ticks::ticks_to_revoke_for_failed_commands(&session.state, evidence));
+    match ticks_to_revert {
+        Some(reverted) => revert_ticks(context, input, &reverted),
+        None => review_passed_ticks(context, input, should_give_up, reviewer),
     }
 }
 
 /// Runs the commands that are due. Returns the run's pause if they were given up.
-fn run_commands(
+fn run_due_commands(
     context: &RunContext<'_>,
     input: &mut GateInput,
-    give_up: &dyn Fn() -> bool,
+    should_give_up: &dyn Fn() -> bool,
 ) -> Result<Option<Verdict>, StoreError> {
-    let commands = ticks::commands_due(&input.session.state, &input.evidence);
-    input.evidence.verify =
-        verify(context.project, context.settings, &input.session.state, &commands, give_up);
-    let has_changed = add_protected_changes(context, input);
+    let commands = ticks::verify_commands_to_run(&input.session.state, &input.evidence);
+    input.evidence.verify_outcomes = run_verify_commands(
+        context.project,
+        context.settings,
+        &input.session.state,
+        &commands,
+        should_give_up,
+    );
+    let has_new_changes = add_protected_changes(context, input);
     let GateInput { session, evidence, .. } = input;
     // The next session would undo what the commands change, and the commands would change it again.
-    evidence.protected_needs_user |= has_changed && !commands.is_empty();
+    evidence.protected_needs_user |= has_new_changes && !commands.is_empty();
     if evidence.changed_protected.is_empty() {
-        receipt::keep(context, &session.state, &commands, &evidence.verify)?;
+        receipt::save_receipt_if_passed(context, &session.state, &commands, &evidence.verify_outcomes)?;
     }
-    if evidence.verify.len() < commands.len() { pause(context) } else { Ok(None) }
+    if evidence.verify_outcomes.len() < commands.len() { pause_before_verdict(context) } else { Ok(None) }
 }
 
-/// Reviews ticks that the commands leave standing, and takes those back in which the review found something.
-fn review(
+/// Reviews ticks that pass the commands, and reverts those in which the review found something.
+fn review_passed_ticks(
     context: &RunContext<'_>,
     mut input: GateInput,
-    give_up: &dyn Fn() -> bool,
+    should_give_up: &dyn Fn() -> bool,
     reviewer: Option<&mut Reviewer<'_>>,
-) -> Result<Checked, StoreError> {
-    let Some(reviewer) = reviewer else { return Ok(Checked::judge(input)) };
-    match review_ticks(context, &input.session.state, &input.evidence, reviewer, give_up)? {
-        Outcome::State(state) => {
+) -> Result<ChecksOutcome, StoreError> {
+    let Some(reviewer) = reviewer else { return Ok(ChecksOutcome::proceed(input)) };
+    match review_due_items(context, &input.session.state, &input.evidence, reviewer, should_give_up)? {
+        ReviewTicksOutcome::Finished(state) => {
             input.session.state = *state;
-            let found = input.session.state.outcomes.taken_back.clone().filter(|taken| taken.is_pending);
-            match found {
-                Some(taken) => take_back(context, input, &taken),
-                None => Ok(Checked::judge(input)),
+            let pending_revert =
+                input.session.state.outcomes.reverted_ticks.clone().filter(|taken| taken.is_pending);
+            match pending_revert {
+                Some(reverted) => revert_ticks(context, input, &reverted),
+                None => Ok(ChecksOutcome::proceed(input)),
             }
         }
-        Outcome::Paused(paused) => Ok(Checked::Paused(paused)),
-        // A run that was cancelled meanwhile is judged.
-        Outcome::GivenUp => Ok(pause(context)?.map_or_else(|| Checked::judge(input), Checked::Paused)),
+        ReviewTicksOutcome::Paused(paused) => Ok(ChecksOutcome::Paused(paused)),
+        // A run that was canceled meanwhile is still judged.
+        ReviewTicksOutcome::GivenUp => Ok(pause_before_verdict(context)?
+            .map_or_else(|| ChecksOutcome::proceed(input), ChecksOutcome::Paused)),
     }
 }
 
-/// Compares the protected files once more, as a review may have taken long; a run that the user has stopped must know its changes, too.
-/// Takes ticks back if files have changed. After a crash the next process compares them again.
-pub(super) fn recheck_protected(
+/// Compares the protected files once more, because a review may have taken long; the changes are also
+/// recorded for a run that the user has stopped. Reverts ticks if files have changed. After a crash the next
+/// process compares them again.
+pub(super) fn recheck_protected_files(
     context: &RunContext<'_>,
     mut input: GateInput,
 ) -> Result<Option<GateInput>, StoreError> {
     add_protected_changes(context, &mut input);
-    let is_over = input.is_over();
-    match ticks::refused_for_protected(&input.session.state, &input.evidence).filter(|_| !is_over) {
-        Some(taken) => input.take_back(context, &taken),
+    let is_run_over = input.is_run_over();
+    match ticks::ticks_to_revoke_for_protected_files(&input.session.state, &input.evidence)
+        .filter(|_| !is_run_over)
+    {
+        Some(taken) => input.revert_ticks(context, &taken),
         None => Ok(Some(input)),
     }
 }
 
 /// Adds the changes of protected files to the evidence; returns true if there are more than before.
 fn add_protected_changes(context: &RunContext<'_>, input: &mut GateInput) -> bool {
-    protect::record_changes(context, &input.session.state, &mut input.evidence)
+    protect::add_changes_to_evidence(context, &input.session.state, &mut input.evidence)
 }
 
-fn take_back(context: &RunContext<'_>, input: GateInput, taken: &TakenBack) -> Result<Checked, StoreError> {
-    Ok(input.take_back(context, taken)?.map_or(Checked::Gone, Checked::judge))
+fn revert_ticks(
+    context: &RunContext<'_>,
+    input: GateInput,
+    reverted: &RevertedTicks,
+) -> Result<ChecksOutcome, StoreError> {
+    Ok(input.revert_ticks(context, reverted)?.map_or(ChecksOutcome::RunGone, ChecksOutcome::proceed))
 }
 
-/// Pauses the run before its verdict; none for a run that has been cancelled meanwhile. The iteration stays "ended": the
-/// next `--resume` verifies and judges it.
-pub(in crate::run) fn pause(context: &RunContext<'_>) -> Result<Option<Verdict>, StoreError> {
-    let paused = context.update(|state| {
-        let open = !state.lifecycle.is_over();
-        if open {
-            state.lifecycle.wait(None);
+/// Pauses the run before its verdict; returns `None` for a run that was canceled meanwhile. The iteration
+/// stays "ended": the next `--resume` verifies and judges it.
+pub(in crate::run) fn pause_before_verdict(context: &RunContext<'_>) -> Result<Option<Verdict>, StoreError> {
+    let is_paused = context.update_state(|state| {
+        let is_open = !state.lifecycle.is_over();
+        if is_open {
+            state.lifecycle.pause_if_open(None);
         }
-        open
+        is_open
     })?;
-    let interrupted =
+    let pause_verdict =
         Verdict::Pause { kind: PauseKind::Interrupted, until: None, reason: "interrupted".to_owned() };
-    Ok(paused.filter(|paused| *paused).map(|_| interrupted))
+    Ok(is_paused.filter(|paused| *paused).map(|_| pause_verdict))
 }

@@ -1,81 +1,83 @@
-//! What the gate judges: an ended session with the evidence for and against what it says of its work.
+//! The input of the gate: an ended session with the evidence for and against its claims.
 
 use crate::checkpoint::facts;
 use crate::run::ended_session::EndedSession;
-use crate::run::evidence::started_above;
-use crate::run::ticks::take_back;
+use crate::run::evidence::started_above_l2;
+use crate::run::ticks::revert_ticks;
 use crate::run::{backup, questions};
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
-use plimsoll_domain::Ending;
+use plimsoll_domain::SessionEnding;
 use plimsoll_domain::item_check::ItemCheck;
-use plimsoll_domain::taken_back::TakenBack;
-use plimsoll_policy::gate::Evidence;
+use plimsoll_domain::reverted_ticks::RevertedTicks;
+use plimsoll_policy::gate::SessionEvidence;
 use plimsoll_policy::ticks;
 use plimsoll_store::StoreError;
 
-/// What the gate judges.
+/// The ended session and the evidence that the gate judges.
 pub(super) struct GateInput {
     pub(super) session: EndedSession,
-    pub(super) evidence: Evidence,
-    /// Checks of ticked items that do not run, for they were not in the plan when the run began.
-    pub(super) not_run: Vec<ItemCheck>,
+    pub(super) evidence: SessionEvidence,
+    /// Checks of ticked items that do not run because they were not in the plan when the run began.
+    pub(super) skipped_checks: Vec<ItemCheck>,
 }
 
 impl GateInput {
-    /// True if the run has ended, so that nothing is checked and no tick is taken back.
-    pub(super) fn is_over(&self) -> bool {
+    /// Returns true if the run has ended, so that nothing is checked and no tick is reverted.
+    pub(super) fn is_run_over(&self) -> bool {
         self.session.state.lifecycle.is_over()
     }
 
-    /// Takes ticks back. Returns none if the run is gone.
-    pub(super) fn take_back(
+    /// Reverts ticks. Returns `None` if the run is gone.
+    pub(super) fn revert_ticks(
         mut self,
         context: &RunContext<'_>,
-        taken: &TakenBack,
+        reverted: &RevertedTicks,
     ) -> Result<Option<GateInput>, StoreError> {
-        let Some(state) = take_back(context, taken, &mut self.evidence)? else { return Ok(None) };
+        let Some(state) = revert_ticks(context, reverted, &mut self.evidence)? else { return Ok(None) };
         self.session.state = state;
         Ok(Some(self))
     }
 }
 
-/// Gathers the evidence that is there before anything is checked. A plan that the session removed is written again first, because a
-/// tick counts whatever has become of the plan since; a question that it only asked is written into the plan. After a crash the next
-/// process finds both in the plan.
+/// Gathers the evidence that exists before anything is checked. A plan that the session removed is first
+/// written again, because a tick counts whatever has become of the plan since. A question that the session
+/// only asked is written into the plan. After a crash the next process finds both in the plan.
 pub(super) fn gather_evidence(
     context: &RunContext<'_>,
     session: EndedSession,
-    ended: &SessionResult,
+    result: &SessionResult,
 ) -> Result<GateInput, StoreError> {
-    let is_over = session.state.lifecycle.is_over();
-    let todo = match is_over {
-        true => facts::todo(context.project, &session.state),
-        // A plan that could only be written again without its items is missing.
-        false => backup::mend_todo(context.project, &session.state)?
-            .filter(|todo| !facts::is_emptied(todo, &session.state)),
+    let is_run_over = session.state.lifecycle.is_over();
+    let todo = match is_run_over {
+        true => facts::load_plan(context.project, &session.state),
+        // A plan that could only be restored without its items counts as missing.
+        false => backup::load_or_restore_plan(context.project, &session.state)?
+            .filter(|todo| !facts::was_plan_emptied(todo, &session.state)),
     };
-    let at_stop = session.record.end.stop.as_ref().map(|stop| stop.last_words.clone());
+    let message_at_stop = session.record.end.stop.as_ref().map(|stop| stop.end_of_last_message.clone());
     let last_message = match &session.ending {
-        // What a hook of ours cut off is no last word; an earlier turn's is not either.
-        Ending::HookStopped => None,
-        Ending::Completed => ended.result_text.clone().filter(|text| !text.is_empty()).or(at_stop),
-        _ => at_stop,
+        // A message that our hook cut off is not the last one; neither is an earlier turn's.
+        SessionEnding::HookStopped => None,
+        SessionEnding::Completed => {
+            result.result_text.clone().filter(|text| !text.is_empty()).or(message_at_stop)
+        }
+        _ => message_at_stop,
     };
-    let mut evidence = Evidence {
+    let mut evidence = SessionEvidence {
         ending: session.ending.clone(),
-        item: session.record.continuation.as_ref().map(|told| told.item.clone()),
-        resets_at: session.state.iteration_record.resets_at.clone(),
+        last_item: session.record.continuation.as_ref().map(|notice| notice.item.clone()),
+        limit_resets_at: session.state.iteration_record.resets_at.clone(),
         last_message,
-        root_popped: facts::root_popped(context.project, &session.state),
+        is_root_frame_popped: facts::has_session_popped_root_frame(context.project, &session.state),
         todo,
-        started_above: started_above(&session),
-        ..Evidence::default()
+        started_above_l2: started_above_l2(&session),
+        ..SessionEvidence::default()
     };
-    let mut not_run = Vec::new();
-    if !is_over {
-        questions::write_down(context, &session.state, &mut evidence)?;
-        not_run = ticks::not_run(&session.state, &evidence);
+    let mut skipped_checks = Vec::new();
+    if !is_run_over {
+        questions::write_unwritten_question(context, &session.state, &mut evidence)?;
+        skipped_checks = ticks::checks_not_in_original_plan(&session.state, &evidence);
     }
-    Ok(GateInput { session, evidence, not_run })
+    Ok(GateInput { session, evidence, skipped_checks })
 }

@@ -1,87 +1,95 @@
-//! Cancelling a run for good.
+//! Cancels a run for good.
 
-use super::newest::newest_run_id;
-use super::{end_left_behind, orphan};
-use crate::context::session_usage::complete_cost;
-use crate::run::archive::{archive, is_archived};
-use crate::run::ended_session::record_end;
-use crate::run::session_output;
+use super::newest_run::newest_run_id;
+use super::{end_surviving_processes, find_orphaned_client};
+use crate::context::session_usage::add_missing_cost;
+use crate::run::archive::{archive_run, is_end_archived};
+use crate::run::ended_session::record_session_end;
+use crate::run::session_output_path;
 use crate::run::stream_reader::StreamReader;
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent};
-use plimsoll_domain::state::Phase;
-use plimsoll_domain::status::Status;
-use plimsoll_domain::{Ending, Exit, RunState};
-use plimsoll_launcher::client::Client;
+use plimsoll_domain::state::IterationPhase;
+use plimsoll_domain::status::RunStatus;
+use plimsoll_domain::{ProcessExit, RunState, SessionEnding};
+use plimsoll_launcher::client::LaunchedClient;
 use plimsoll_store::{Project, StoreError, clock, config, disk, lock, sessions, state_file};
 use std::time::Duration;
 
-/// Cancels the run for good. The session that works for it is ended by its next hook.
-pub fn cancel(project: &Project) -> Result<Option<RunState>, StoreError> {
+/// Cancels the run for good. Its running session is ended by its next hook.
+pub fn cancel_run(project: &Project) -> Result<Option<RunState>, StoreError> {
     let Some(run_id) = newest_run_id(project)? else { return Ok(None) };
-    let settings = config::load_of_run(project, &run_id);
+    let settings = config::load_for_run(project, &run_id);
     let context = RunContext { project, settings: &settings, run_id: &run_id };
-    // The state first: whoever looks at the run from here on ends it, whatever a kill leaves undone below.
-    let cancelled = context.update(|state| {
-        state.lifecycle.cancel(Some(clock::stamp(clock::now())));
+    // The state first: any process that reads the run from here on ends it, whatever a kill leaves undone
+    // below.
+    let canceled_state = context.update_state(|state| {
+        state.lifecycle.cancel_if_open(Some(clock::to_timestamp(clock::now())));
         state.clone()
     })?;
-    // Also for one that was cancelled before: that process may have died on the way.
-    if let Some(state) = cancelled.as_ref().filter(|state| state.lifecycle.status() == Status::Cancelled) {
-        tell_session(&context, state)?;
-        context.note_once(JournalEntry::of_run(state, JournalEvent::Cancelled))?;
-        // Only after the line: ending a client may take seconds, and the run is cancelled already.
-        end_orphan(&context, state)?;
-        archive_cancelled(&context)?;
+    // Also if it was canceled before: that process may have died on the way.
+    if let Some(state) =
+        canceled_state.as_ref().filter(|state| state.lifecycle.status() == RunStatus::Canceled)
+    {
+        mark_session_canceled(&context, state)?;
+        context.record_once(JournalEntry::for_run(state, JournalEvent::Cancelled))?;
+        // Only after the journal line: ending a client may take seconds, and the run is already canceled.
+        end_orphaned_client(&context, state)?;
+        archive_canceled_run(&context)?;
     }
-    Ok(cancelled)
+    Ok(canceled_state)
 }
 
-/// It may never be judged any more: it is archived as it is. One whose session ends later is archived then
-/// once more.
-fn archive_cancelled(context: &RunContext<'_>) -> Result<(), StoreError> {
-    match context.load_state()? {
-        Some(state) if !is_archived(context.project, &state) => archive(context.project, &state),
+/// Archives a canceled run as it is, because it may never be judged. If its session ends later, it is
+/// archived once more.
+fn archive_canceled_run(context: &RunContext<'_>) -> Result<(), StoreError> {
+    match context.load_newest_state()? {
+        Some(state) if !is_end_archived(context.project, &state) => archive_run(context.project, &state),
         _ => Ok(()),
     }
 }
 
-/// The session's hooks look at its record after every batch of tools, and at the state only when they act.
-fn tell_session(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+/// Marks the session's record as canceled: the session's hooks read it after every batch of tools, and the
+/// state only when they act.
+fn mark_session_canceled(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
     let Some(session_id) = &state.session_id else { return Ok(()) };
-    sessions::update(context.project, session_id, state_file::TIMEOUT, |record| record.end.cancelled = true)
+    sessions::update_session_record(context.project, session_id, state_file::LOCK_TIMEOUT, |record| {
+        record.end.is_canceled = true;
+    })
 }
 
-/// One that was killed takes a moment to let go of its lock.
-const DYING: Duration = Duration::from_millis(500);
+/// How long to wait for the run lock: a killed process takes a moment to release it.
+const KILLED_LOCK_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A `plimsoll run` that lives ends its client itself; where it has died, its client is ended here.
-fn end_orphan(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
-    // Held to the end: no `plimsoll run` can adopt the client while it is being ended.
-    let Ok(_only) = lock::acquire_run(context.project, DYING) else { return Ok(()) };
-    if let Some(orphan) = orphan(state) {
-        // A kill after this line leaves the client alive: the next `plimsoll stop` comes here again and ends it.
+/// Ends the client of a `plimsoll run` that has died; a living one ends its client itself.
+fn end_orphaned_client(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    // Held until the end, so that no `plimsoll run` can adopt the client while it is being ended.
+    let Ok(_run_lock) = lock::acquire_run_lock(context.project, KILLED_LOCK_TIMEOUT) else { return Ok(()) };
+    if let Some(orphan) = find_orphaned_client(state) {
+        // A kill after this line leaves the client alive: the next `plimsoll stop` comes here again and ends
+        // it.
         let reason = "cancelled, and its `plimsoll run` had died".to_owned();
-        context.note_of_run(state, JournalEvent::ClientEnded { reason })?;
-        Client::Adopted(orphan).end(Duration::from_secs(5));
-        end_left_behind(state);
+        context.record_run_event(state, JournalEvent::ClientEnded { reason })?;
+        LaunchedClient::Adopted(orphan).terminate(Duration::from_secs(5));
+        end_surviving_processes(state);
     }
-    count_session(context, state)
+    record_orphaned_session_end(context, state)
 }
 
-/// Counts what the last session of a dead `plimsoll run` used: nobody judges it any more, and other runs share the limit of the day. A
-/// shell loop has no output file; its gate counts.
-fn count_session(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
-    let output = session_output(context.project, state, "jsonl");
-    if state.iteration_record.phase != Phase::Spawned || !disk::exists(&output) {
+/// Records the end and the usage of the last session of a dead `plimsoll run`: it is no longer judged, but
+/// other runs share the daily limit. A shell loop has no output file; its gate counts its sessions.
+fn record_orphaned_session_end(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+    let output_path = session_output_path(context.project, state, "jsonl");
+    if state.iteration_record.phase != IterationPhase::Spawned || !disk::exists(&output_path) {
         return Ok(());
     }
-    let mut reader = StreamReader::new(output, "");
-    reader.read_on();
+    let mut reader = StreamReader::new(output_path, "");
+    reader.read_new_events();
     let session_id = state.session_id.clone().unwrap_or_default();
-    let record = sessions::load(context.project, &session_id);
-    let ended = SessionResult { ending: Ending::Cancelled, ..reader.ended(Exit::default()) };
-    let ended = complete_cost(context.project, &session_id, &record, ended);
-    record_end(context, &ended).map(|_| ())
+    let record = sessions::load_session_record(context.project, &session_id);
+    let result =
+        SessionResult { ending: SessionEnding::Canceled, ..reader.session_result(ProcessExit::default()) };
+    let result = add_missing_cost(context.project, &session_id, &record, result);
+    record_session_end(context, &result).map(|_| ())
 }

@@ -1,149 +1,156 @@
-//! Planning the next iteration of a run.
+//! Plans the next iteration of a run.
 
 use super::StartError;
 use crate::install::git_exclude::exclude_run_files;
 use crate::memory;
-use crate::run::footing::footing;
+use crate::run::fingerprint::read_fingerprint;
 use crate::run::{backup, prompt, questions};
-use plimsoll_domain::journal::{JournalEntry, JournalEvent, Planned};
-use plimsoll_domain::state::{ItemStart, IterationRecord, Phase, WorktreeFingerprint};
+use plimsoll_domain::journal::{IterationPlanned, JournalEntry, JournalEvent};
+use plimsoll_domain::state::{ItemStart, IterationPhase, IterationRecord, WorktreeFingerprint};
 use plimsoll_domain::{RunId, RunState, SessionId, TodoList, Verdict};
-use plimsoll_policy::item_in_hand::item_in_hand;
+use plimsoll_policy::current_item::current_open_item;
 use plimsoll_policy::{resume, review};
-use plimsoll_store::state_file::{self, Seen};
+use plimsoll_store::state_file::{self, StateSnapshot};
 use plimsoll_store::{Durability, Project, journal};
 
-/// Plans the next iteration: its number, its session, its prompt. One that was planned and never ran, and one
-/// that only met a limit, is planned again under its own number. If everything open waits for an answer, nothing is planned
-/// and the run ends.
-pub fn plan(
+/// Plans the next iteration: its number, its session, its prompt. An iteration that was planned and never
+/// ran, and one that only hit a limit, is planned again under its own number. If every open item waits for an
+/// answer, nothing is planned and the run ends.
+pub fn plan_iteration(
     project: &Project,
     run_id: &RunId,
     session_id: Option<SessionId>,
 ) -> Result<RunState, StartError> {
     let no_run = || StartError::NoRun(project.root().display().to_string());
-    let seen = Seen::of(project, run_id)?.ok_or_else(no_run)?;
-    let before = seen.state();
-    // Cancelled since it was looked at: its files are as the user left them.
-    if before.lifecycle.is_over() {
-        return Ok(before.clone());
+    let snapshot = StateSnapshot::load_for_run(project, run_id)?.ok_or_else(no_run)?;
+    let state_before = snapshot.state();
+    // Canceled since the caller checked: its files stay as the user left them.
+    if state_before.lifecycle.is_over() {
+        return Ok(state_before.clone());
     }
-    let todo = backup::mend_todo(project, before)?;
-    if let Some(over) = questions::end_if_nothing_is_free(project, before, todo.as_ref())? {
-        return Ok(over);
+    let todo = backup::load_or_restore_plan(project, state_before)?;
+    if let Some(ended_state) = questions::end_if_no_item_is_free(project, state_before, todo.as_ref())? {
+        return Ok(ended_state);
     }
-    memory::open_for(project, before)?;
-    // Before the lock is taken: no process waits for git while it holds the lock.
-    let footing = footing(project);
-    // The state before the prompt: a kill after it leaves an iteration that is planned and has no client, and that is
-    // planned again under its own number with its checkpoint still active.
-    let begin = |state: &mut RunState| {
-        begin_iteration(state, todo.as_ref(), session_id, footing);
+    memory::prepare_memory_for_iteration(project, state_before)?;
+    // Before the lock is taken, because no lock is held while git runs.
+    let fingerprint = read_fingerprint(project);
+    // The state before the prompt: a kill after it leaves an iteration that is planned and has no client. It
+    // is planned again under its own number with its checkpoint still active.
+    let begin_planned = |state: &mut RunState| {
+        begin_iteration(state, todo.as_ref(), session_id, fingerprint);
         state.clone()
     };
-    let state = seen.update(project, Durability::Durable, begin)?.ok_or_else(no_run)?;
-    // An agent may have made the repository only now.
-    exclude_run_files(project.root(), if state.options.prompt_made { &["/PROMPT.md"] } else { &[] })?;
-    prompt::write_with(project, &state, todo.as_ref())?;
-    // Consumed only once a prompt has carried it on.
+    let state = snapshot
+        .update_rereading_if_changed(project, Durability::Durable, begin_planned)?
+        .ok_or_else(no_run)?;
+    // An agent may have created the repository only now.
+    exclude_run_files(project.root(), if state.options.is_prompt_generated { &["/PROMPT.md"] } else { &[] })?;
+    prompt::write_prompt_with_plan(project, &state, todo.as_ref())?;
+    // The checkpoint is consumed only once a prompt contains it.
     if state.context_checkpoint.active {
-        state_file::update(project, Some(run_id), Durability::Lazy, |state| {
+        state_file::update_state(project, Some(run_id), Durability::Lazy, |state| {
             state.context_checkpoint.active = false;
         })?;
     }
-    let planned = Planned {
-        resuming: state.iteration_record.resuming,
+    let facts = IterationPlanned {
+        resumes_checkpoint: state.iteration_record.resumes_checkpoint,
         item: state.iteration_record.item.clone(),
-        ..Planned::default()
+        ..IterationPlanned::default()
     };
-    journal::note(project, JournalEntry::of_run(&state, JournalEvent::Planned(planned)))?;
-    backup::journal(project)?;
+    journal::append_entry(project, JournalEntry::for_run(&state, JournalEvent::Planned(facts)))?;
+    backup::sync_journal(project)?;
     Ok(state)
 }
 
-/// The state's next iteration, or its present one again: with its item, its checkpoint, its session.
+/// Starts the next iteration in the state, or the current one again: with its item, its checkpoint, its
+/// session.
 fn begin_iteration(
     state: &mut RunState,
     todo: Option<&TodoList>,
     session_id: Option<SessionId>,
-    footing: WorktreeFingerprint,
+    fingerprint: WorktreeFingerprint,
 ) {
-    let again = is_planned_again(state);
-    if !again {
+    let is_replanned = should_replan(state);
+    if !is_replanned {
         state.iteration += 1;
     }
     if let Some(todo) = todo {
-        state.take_items(todo);
+        state.update_items_from_plan(todo);
     }
-    let resuming = take_checkpoint(state, todo, again);
-    state.lifecycle.go_on();
+    let resumes_checkpoint = activate_due_checkpoint(state, todo, is_replanned);
+    state.lifecycle.mark_running_if_open();
     state.session_id = session_id;
-    // What an iteration did before it met a limit is its own work when it is planned again.
-    let before = std::mem::take(&mut state.iteration_record);
-    let item_start = start_of_item(state, &before, resuming, again);
-    let (done_before, reckoned, footing) = match before.footing {
-        Some(footing) if again => (before.done_before, before.reckoned, footing),
-        _ => (state.items.completed_items.clone(), Vec::new(), footing),
+    // The work of an iteration before it hit a limit still counts as its own when it is planned again.
+    let previous_record = std::mem::take(&mut state.iteration_record);
+    let item_start = earlier_item_start(state, &previous_record, resumes_checkpoint, is_replanned);
+    let (done_before, measured_items, fingerprint) = match previous_record.fingerprint_before {
+        Some(fingerprint) if is_replanned => {
+            (previous_record.ticked_before_iteration, previous_record.measured_items, fingerprint)
+        }
+        _ => (state.plan_items.completed_items.clone(), Vec::new(), fingerprint),
     };
     state.iteration_record = IterationRecord {
         iteration: state.iteration,
-        phase: Phase::Planned,
+        phase: IterationPhase::Planned,
         item_start,
-        resuming,
-        item: item_in_hand(state).cloned(),
-        done_before,
-        done_at_start: state.items.completed_items.clone(),
-        reckoned,
-        footing: Some(footing),
+        resumes_checkpoint,
+        item: current_open_item(state).cloned(),
+        ticked_before_iteration: done_before,
+        ticked_before_session: state.plan_items.completed_items.clone(),
+        measured_items,
+        fingerprint_before: Some(fingerprint),
         ..IterationRecord::default()
     };
-    let head = state.iteration_record.footing.as_ref().and_then(|footing| footing.head.clone());
-    review::begin(state, head.as_deref());
+    let head = state.iteration_record.fingerprint_before.as_ref().and_then(|footing| footing.head.clone());
+    review::record_work_start(state, head.as_deref());
 }
 
-/// Returns where the work on the next session's item began, if an earlier session worked on it: the checkpoint that is resumed says
-/// so. A session whose tick was taken back has mostly left none, and its work counts all the same.
-fn start_of_item(
+/// Returns where the work on the next session's item began, if an earlier session worked on it. The resumed
+/// checkpoint records it. A session whose tick was reverted usually left no checkpoint, but its work still
+/// counts.
+fn earlier_item_start(
     state: &RunState,
-    before: &IterationRecord,
-    resuming: bool,
-    again: bool,
+    previous_record: &IterationRecord,
+    resumes_checkpoint: bool,
+    is_replanned: bool,
 ) -> Option<ItemStart> {
-    let item = item_in_hand(state)?;
-    let checkpoint = Some(&state.context_checkpoint).filter(|known| resuming && known.is_half_done(item));
-    let work = checkpoint.map(|known| &known.item_work).filter(|work| work.began_at.is_some());
-    let resumed = work.map(|work| ItemStart { base: work.base.clone(), at: work.began_at.clone() });
-    let is_reopened = state
-        .outcomes
-        .taken_back
-        .as_ref()
-        .is_some_and(|taken| taken.iteration == before.iteration && taken.items.contains(item));
-    let is_same = before.item.as_ref() == Some(item) && (again || is_reopened);
-    let known_before = || before.item_start.clone().filter(|_| is_same);
-    let by_reopened = || {
-        let base = before.footing.as_ref().and_then(|footing| footing.head.clone());
-        (is_same && is_reopened).then(|| ItemStart { base, at: before.started_at.clone() })
+    let item = current_open_item(state)?;
+    let checkpoint = Some(&state.context_checkpoint)
+        .filter(|checkpoint| resumes_checkpoint && checkpoint.has_work_on_item(item));
+    let work = checkpoint.map(|checkpoint| &checkpoint.item_work).filter(|work| work.began_at.is_some());
+    let from_checkpoint = work
+        .map(|work| ItemStart { base_commit: work.base_commit.clone(), started_at: work.began_at.clone() });
+    let is_reopened = state.outcomes.reverted_ticks.as_ref().is_some_and(|reverted| {
+        reverted.iteration == previous_record.iteration && reverted.items.contains(item)
+    });
+    let is_same_item = previous_record.item.as_ref() == Some(item) && (is_replanned || is_reopened);
+    let from_previous_record = || previous_record.item_start.clone().filter(|_| is_same_item);
+    let from_reverted_tick = || {
+        let base = previous_record.fingerprint_before.as_ref().and_then(|footing| footing.head.clone());
+        (is_same_item && is_reopened)
+            .then(|| ItemStart { base_commit: base, started_at: previous_record.started_at.clone() })
     };
-    resumed.or_else(known_before).or_else(by_reopened)
+    from_checkpoint.or_else(from_previous_record).or_else(from_reverted_tick)
 }
 
-/// True for an iteration that was planned and never ran, and for one that only met a limit.
-fn is_planned_again(state: &RunState) -> bool {
-    let repeats =
-        matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats());
-    state.iteration > 0 && (state.iteration_record.phase == Phase::Planned || repeats)
+/// Returns true for an iteration that was planned and never ran, and for one that only hit a limit.
+fn should_replan(state: &RunState) -> bool {
+    let repeats_iteration = matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats_iteration());
+    state.iteration > 0 && (state.iteration_record.phase == IterationPhase::Planned || repeats_iteration)
 }
 
-/// Takes up the checkpoint that is due; true where the iteration resumes one.
-fn take_checkpoint(state: &mut RunState, todo: Option<&TodoList>, again: bool) -> bool {
-    let due = resume::for_next(state, todo);
-    let resumed_before =
-        again && state.iteration_record.resuming && !resume::item_is_ticked(&state.context_checkpoint, todo);
-    let resuming = due.is_some() || resumed_before;
-    match due {
-        Some(due) => state.context_checkpoint = due,
-        // One of another item waits among the half done ones.
+/// Activates the checkpoint that is due; returns true if the iteration resumes one.
+fn activate_due_checkpoint(state: &mut RunState, todo: Option<&TodoList>, is_replanned: bool) -> bool {
+    let due_checkpoint = resume::take_checkpoint_for_next_session(state, todo);
+    let still_resumes = is_replanned
+        && state.iteration_record.resumes_checkpoint
+        && !resume::is_checkpoint_item_ticked(&state.context_checkpoint, todo);
+    let resumes_checkpoint = due_checkpoint.is_some() || still_resumes;
+    match due_checkpoint {
+        Some(due_checkpoint) => state.context_checkpoint = due_checkpoint,
+        // A checkpoint of another item waits among the half-done ones.
         None => state.context_checkpoint.active = false,
     }
-    resuming
+    resumes_checkpoint
 }

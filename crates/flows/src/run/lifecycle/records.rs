@@ -1,46 +1,55 @@
-//! Where the records of runs are: a run does not begin, and is not resumed, where its sessions may write them.
+//! Checks where the records of runs are: a run does not begin, and is not resumed, if its sessions could
+//! write them.
 
 use super::StartError;
-use crate::install::places::settings_files;
-use plimsoll_policy::records_location::{Ground, added_by, unfit};
+use crate::install::install_paths::settings_files;
+use plimsoll_policy::records_location::{RecordsLocation, parse_added_folders, unsafe_location_reason};
 use plimsoll_store::{Project, disk, environment, ledger};
 use std::path::{Path, PathBuf};
 
-/// Refuses a place that a session may write; the arguments are those for the client.
-pub(super) fn refuse_unfit(project: &Project, client_arguments: &[String]) -> Result<(), StartError> {
-    let Some(records) = ledger::all_records(project) else { return Ok(()) };
-    let temporary = ["TMPDIR", "CLAUDE_CODE_TMPDIR"].into_iter().filter_map(environment::variable);
-    let temporary = temporary.chain(["/tmp", "/var/tmp", "/dev/shm"].map(str::to_owned)).map(PathBuf::from);
-    let in_settings = settings_files(project.root()).flat_map(|file| {
+/// Rejects a location that a session may write. The arguments are those for the client.
+pub(super) fn check_records_location(
+    project: &Project,
+    client_arguments: &[String],
+) -> Result<(), StartError> {
+    let Some(records) = ledger::records_folder(project) else { return Ok(()) };
+    let temporary_folders = ["TMPDIR", "CLAUDE_CODE_TMPDIR"].into_iter().filter_map(environment::variable);
+    let temporary_folders =
+        temporary_folders.chain(["/tmp", "/var/tmp", "/dev/shm"].map(str::to_owned)).map(PathBuf::from);
+    let folders_in_settings = settings_files(project.root()).flat_map(|file| {
         let text = disk::read_text(&file).ok().flatten().unwrap_or_default();
-        plimsoll_protocol::settings::added_folders(&text)
+        plimsoll_protocol::settings::additional_directories(&text)
     });
-    let by_arguments = added_by(client_arguments).into_iter().map(str::to_owned);
-    let added = in_settings.chain(by_arguments).map(|folder| absolute(project, &folder));
-    let ground = Ground {
-        records: resolved(&records),
-        project: disk::canonical(project.root()),
-        home: environment::home().map(disk::canonical),
-        temporary: temporary
+    let folders_in_arguments = parse_added_folders(client_arguments).into_iter().map(str::to_owned);
+    let added_folders =
+        folders_in_settings.chain(folders_in_arguments).map(|folder| to_absolute(project, &folder));
+    let location = RecordsLocation {
+        records_folder: resolve_existing_links(&records),
+        project: disk::canonicalize_or_keep(project.root()),
+        home: environment::home_folder().map(disk::canonicalize_or_keep),
+        temporary_folders: temporary_folders
             .filter(|folder| folder.is_absolute())
-            .map(|folder| disk::canonical(&folder))
+            .map(|folder| disk::canonicalize_or_keep(&folder))
             .collect(),
-        added: added.map(|folder| disk::canonical(&folder)).collect(),
+        added_folders: added_folders.map(|folder| disk::canonicalize_or_keep(&folder)).collect(),
     };
-    unfit(&ground).map_or(Ok(()), |why| Err(StartError::UnfitRecords(why)))
+    unsafe_location_reason(&location).map_or(Ok(()), |reason| Err(StartError::UnsafeRecordsLocation(reason)))
 }
 
-fn absolute(project: &Project, folder: &str) -> PathBuf {
-    match (folder.strip_prefix("~/"), environment::home()) {
-        (Some(below), Some(home)) => home.join(below),
+fn to_absolute(project: &Project, folder: &str) -> PathBuf {
+    match (folder.strip_prefix("~/"), environment::home_folder()) {
+        (Some(relative_path), Some(home)) => home.join(relative_path),
         (None, Some(home)) if folder == "~" => home.to_owned(),
         _ => project.root().join(folder),
     }
 }
 
-/// With the links of all that is there already resolved: the folder itself may still have to be made.
-fn resolved(path: &Path) -> PathBuf {
-    let there = path.ancestors().find(|ancestor| disk::exists(ancestor));
-    let below = there.and_then(|there| path.strip_prefix(there).ok().map(|below| (there, below)));
-    below.map_or_else(|| path.to_owned(), |(there, below)| disk::canonical(there).join(below))
+/// Returns the path with the links of its existing part resolved: the folder itself may still have to be
+/// created.
+fn resolve_existing_links(path: &Path) -> PathBuf {
+    let existing_ancestor = path.ancestors().find(|ancestor| disk::exists(ancestor));
+    let existing_and_rest =
+        existing_ancestor.and_then(|there| path.strip_prefix(there).ok().map(|below| (there, below)));
+    existing_and_rest
+        .map_or_else(|| path.to_owned(), |(there, below)| disk::canonicalize_or_keep(there).join(below))
 }

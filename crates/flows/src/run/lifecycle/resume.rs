@@ -1,228 +1,230 @@
-//! Resumes a run: finds it, applies the options of the command line, and opens it again unless the reason for its end still
-//! holds.
+//! Resumes a run: finds it, applies the options of the command line, and reopens it unless the reason for its
+//! end still applies.
 
-use super::create::refuse_review;
-use super::newest::{copy, nameless, newest_run_id};
-use super::{StartError, orphan, records};
+use super::create::check_review_possible;
+use super::newest_run::{incomplete_state_document, load_state_copy, newest_run_id};
+use super::{StartError, find_orphaned_client, records};
 use crate::run::{branch, finish, protect};
 use crate::run_context::RunContext;
 use plimsoll_domain::item_brief::ItemBrief;
-use plimsoll_domain::journal::{JournalEvent, RunBegun};
-use plimsoll_domain::limits::Limits;
-use plimsoll_domain::state::{Commit, Phase, RunOptions, VerifyEach};
-use plimsoll_domain::status::Status;
-use plimsoll_domain::text::one_line;
+use plimsoll_domain::journal::{JournalEvent, RunStartFacts};
+use plimsoll_domain::limits::RunLimits;
+use plimsoll_domain::state::{CheckpointCommitMode, IterationPhase, RunOptions, VerifyTiming};
+use plimsoll_domain::status::RunStatus;
+use plimsoll_domain::text::to_single_line;
 use plimsoll_domain::{RunState, Timestamp, Verdict};
-use plimsoll_policy::foreign;
+use plimsoll_policy::shell_loop;
 use plimsoll_store::{Project, StoreError, clock, config, ledger, state_file};
 
-/// What `--resume` changes of a run; what is absent stays as it was.
+/// The changes that `--resume` makes to a run; absent options stay as they were.
 #[derive(Debug, Clone, Default)]
-pub struct Changes {
-    /// The maximum number of sessions.
+pub struct ResumeChanges {
     pub max_iterations: Option<u32>,
-    /// Commands that must pass.
-    pub verify: Option<Vec<String>>,
-    /// When they run.
-    pub verify_each: Option<VerifyEach>,
+    pub verify_commands: Option<Vec<String>>,
+    /// When the verify commands run.
+    pub verify_timing: Option<VerifyTiming>,
     /// True to run the commands in a sandbox from now on.
     pub verify_sandbox: bool,
     /// Further files and folders that no session may change.
-    pub protect: Vec<String>,
-    /// A review comes after so many ticked items; 0 for none.
-    pub review_every: Option<u32>,
-    /// The model that reviews.
+    pub added_protected_paths: Vec<String>,
+    /// A review follows after this many ticked items; 0 for none.
+    pub items_per_review: Option<u32>,
     pub review_model: Option<String>,
-    /// The client, as the user named it.
+    /// The client program, as the user named it.
     pub client: Option<String>,
-    /// What the user passes on to the client.
+    /// The arguments that the user passes on to the client.
     pub client_arguments: Vec<String>,
-    /// What the run may use, each bound on its own.
-    pub limits: Limits,
-    /// What becomes of uncommitted work at a checkpoint.
-    pub commit: Option<Commit>,
+    /// The limits on cost, tokens and time; each one is changed separately.
+    pub limits: RunLimits,
+    /// Whether uncommitted work is committed at a checkpoint.
+    pub commit_mode: Option<CheckpointCommitMode>,
     /// True to let commits run the repository's own hooks and drivers.
-    pub commit_hooks: bool,
+    pub runs_commit_hooks: bool,
     /// True to let sessions continue with the next item.
-    pub pack: bool,
-    /// True to give them the working memory.
-    pub memory: bool,
-    /// True when only the exact promise line completes the run.
+    pub packs_items: bool,
+    /// True to give the sessions the working memory.
+    pub uses_working_memory: bool,
+    /// True if only the exact promise line completes the run.
     pub strict_promise: Option<bool>,
-    /// A client that is silent for this long is ended.
+    /// A client that prints nothing for this long is ended.
     pub idle_timeout_seconds: Option<u64>,
-    /// The same while a tool runs.
+    /// The idle timeout while a tool runs.
     pub tool_timeout_seconds: Option<u64>,
-    /// A program with its arguments, which is started at the end and at pauses.
-    pub notify: Option<Vec<String>>,
+    /// A program with its arguments that is started at the end, at pauses and for questions.
+    pub notify_command: Option<Vec<String>>,
     /// True with `--reset-breaker`.
-    pub reset_breaker: bool,
-    /// So many workers at once, in a run that has some.
-    pub workers: Option<usize>,
-    /// What the run of a single item is told of the whole plan.
+    pub resets_breaker: bool,
+    /// The number of workers at once, in a parallel run.
+    pub worker_count: Option<usize>,
+    /// Context for the run of a single item: what it is told about the whole plan.
     pub item_brief: Option<ItemBrief>,
 }
 
-/// What `--resume` finds.
+/// The result of a resume.
 #[derive(Debug)]
-pub enum Resumed {
-    /// A run to continue with.
+pub enum ResumeOutcome {
+    /// A run to continue.
     Open(Box<RunState>),
-    /// A run that is over.
-    Over(Box<RunState>),
+    /// A run that has ended and stays so.
+    Ended(Box<RunState>),
 }
 
-/// Looks for the run to resume. A run that stopped for a reason the user can repair is opened again once it is
-/// repaired; one that was completed or cancelled is over for good.
-pub fn resume(project: &Project, changes: &Changes) -> Result<Resumed, StartError> {
+/// Finds the run and resumes it. A run that stopped for a reason the user can repair is reopened once it is
+/// repaired; one that was completed or canceled has ended for good.
+pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOutcome, StartError> {
     let no_run = || StartError::NoRun(project.root().display().to_string());
-    refuse_foreign(project)?;
-    // A copy may be forged, too: a run that this user did not begin has no ledger.
-    let run_id = newest_run_id(project)?.filter(|id| ledger::knows(project, id)).ok_or_else(no_run)?;
-    records::refuse_unfit(project, &changes.client_arguments)?;
-    if let Some(every) = changes.review_every {
-        let known = state_file::load(project, Some(&run_id))?.unwrap_or_default();
-        refuse_review(project, every, known.options.todo_file.as_deref())?;
+    reject_foreign_state(project)?;
+    // A copy may also be forged: a run that this user did not begin has no ledger.
+    let run_id = newest_run_id(project)?
+        .filter(|id| ledger::is_run_of_user_in_project(project, id))
+        .ok_or_else(no_run)?;
+    records::check_records_location(project, &changes.client_arguments)?;
+    if let Some(every) = changes.items_per_review {
+        let state = state_file::load_state(project, Some(&run_id))?.unwrap_or_default();
+        check_review_possible(project, every, state.options.todo_file.as_deref())?;
     }
-    // Read before the state is locked, and kept before the state names it.
-    let known = state_file::load(project, Some(&run_id))?.ok_or_else(no_run)?;
-    let is_over_for_good = known.lifecycle.status().is_final();
-    // What a session that is not judged yet has changed is not recorded.
-    let is_judged = known.iteration_record.phase == Phase::Judged;
+    // Read before the state is locked, and recorded before the state refers to it.
+    let state_before = state_file::load_state(project, Some(&run_id))?.ok_or_else(no_run)?;
+    let is_over_for_good = state_before.lifecycle.status().can_never_reopen();
+    // The changes of a session that has not been judged are not recorded.
+    let is_judged = state_before.iteration_record.phase == IterationPhase::Judged;
     let changed_protected = match is_judged && !is_over_for_good {
-        true => protect::changes_left(project, &known)?,
-        false => known.outcomes.changed_protected.clone(),
+        true => protect::changes_for_next_session(project, &state_before)?,
+        false => state_before.outcomes.protected_changes.clone(),
     };
-    let protect = protect::record_further_paths(project, &known, &changes.protect)?;
-    let settings = config::load_of_run(project, &run_id);
+    let protected_paths =
+        protect::record_added_paths(project, &state_before, &changes.added_protected_paths)?;
+    let settings = config::load_for_run(project, &run_id);
     let context = RunContext { project, settings: &settings, run_id: &run_id };
-    // Before the run is opened again: then its state no longer says how it ended.
-    finish::complete(&context)?;
-    let now = clock::stamp(clock::now());
-    let updated = context.update(|state| {
-        change(state, changes);
-        state.options.protect.clone_from(&protect);
-        // The user may have restored some.
-        state.outcomes.changed_protected.clone_from(&changed_protected);
-        reopen(state, &now);
-        // The Ctrl-C was meant for a `plimsoll run` that is gone.
-        state.iteration_record.stops_after = false;
+    // Before the run is reopened, because the state then no longer shows how it ended.
+    finish::complete_after_kill(&context)?;
+    let now = clock::to_timestamp(clock::now());
+    let updated = context.update_state(|state| {
+        apply_changes(state, changes);
+        state.options.protected_paths.clone_from(&protected_paths);
+        // The user may have restored some files.
+        state.outcomes.protected_changes.clone_from(&changed_protected);
+        reopen_unless_blocked(state, &now);
+        // The Ctrl-C was meant for a `plimsoll run` that has exited.
+        state.iteration_record.stops_run_after_session = false;
         state.clone()
     })?;
     let state = updated.ok_or_else(no_run)?;
     if state.lifecycle.is_over() {
-        return Ok(Resumed::Over(Box::new(state)));
+        return Ok(ResumeOutcome::Ended(Box::new(state)));
     }
-    let resumed = RunBegun {
-        status: Some(state.lifecycle.status()),
-        reset_breaker: Some(changes.reset_breaker),
-        ..RunBegun::default()
+    let facts = RunStartFacts {
+        previous_status: Some(state.lifecycle.status()),
+        is_breaker_reset: Some(changes.resets_breaker),
+        ..RunStartFacts::default()
     };
-    // After the state, so that no line reports a resume that a kill has prevented.
-    context.note_of_run(&state, JournalEvent::Resumed(resumed))?;
-    Ok(Resumed::Open(Box::new(state)))
+    // After the state, so that the journal reports no resume that a kill has prevented.
+    context.record_run_event(&state, JournalEvent::RunResumed(facts))?;
+    Ok(ResumeOutcome::Open(Box::new(state)))
 }
 
-/// Before a run is resumed: its own branch is checked out again, or it is said why not. A client of the run that is still at
-/// work is not disturbed: it stands where it stands.
-pub fn return_to_branch(project: &Project) -> Result<Option<String>, StartError> {
-    let Some(run_id) = newest_run_id(project)?.filter(|id| ledger::knows(project, id)) else {
+/// Checks out the run's own branch before it is resumed, or returns an error that explains why not. If a
+/// client of the run is still running, the branch is not changed.
+pub fn return_to_run_branch(project: &Project) -> Result<Option<String>, StartError> {
+    let Some(run_id) = newest_run_id(project)?.filter(|id| ledger::is_run_of_user_in_project(project, id))
+    else {
         return Ok(None);
     };
-    let Some(state) = state_file::load(project, Some(&run_id))? else { return Ok(None) };
-    let is_over_for_good = state.lifecycle.status().is_final();
-    if is_over_for_good || orphan(&state).is_some() {
+    let Some(state) = state_file::load_state(project, Some(&run_id))? else { return Ok(None) };
+    let is_over_for_good = state.lifecycle.status().can_never_reopen();
+    if is_over_for_good || find_orphaned_client(&state).is_some() {
         return Ok(None);
     }
-    Ok(branch::return_to(project, &state)?)
+    Ok(branch::switch_back_to_run_branch(project, &state)?)
 }
 
-/// A state that no run of ours wrote is never resumed: no promise could end it, and its author is unknown.
-fn refuse_foreign(project: &Project) -> Result<(), StartError> {
-    let document = match state_file::foreign(project)? {
+/// Rejects a state that was not written by one of our runs: no promise could end it, and its author is
+/// unknown.
+fn reject_foreign_state(project: &Project) -> Result<(), StartError> {
+    let document = match state_file::load_foreign_document(project)? {
         Some(document) => Some(document),
-        None => nameless(project)?,
+        None => incomplete_state_document(project)?,
     };
     let Some(document) = document else { return Ok(()) };
-    let (file, missing) = (project.relative(project.state()), foreign::missing_marks(&document));
-    let ours = copy(project).filter(|run| !run.run_id.is_empty() && !run.lifecycle.is_over());
-    let ours = ours
-        .map_or(String::new(), |run| foreign::goes_on_from_copy(&file, &one_line(&run.options.task_name)));
-    Err(StartError::Foreign(foreign::no_run_to_resume(&file, &missing) + &ours))
+    let (file, missing) =
+        (project.relative_to_root(project.state_path()), shell_loop::missing_run_markers(&document));
+    let active_copy =
+        load_state_copy(project).filter(|run| !run.run_id.is_empty() && !run.lifecycle.is_over());
+    let hint = active_copy.map_or(String::new(), |run| {
+        shell_loop::describe_resumable_copy(&file, &to_single_line(&run.options.task_name))
+    });
+    Err(StartError::ForeignState(shell_loop::describe_no_run_to_resume(&file, &missing) + &hint))
 }
 
-fn change(state: &mut RunState, changes: &Changes) {
-    fn set<T: Clone>(place: &mut T, value: Option<&T>) {
+fn apply_changes(state: &mut RunState, changes: &ResumeChanges) {
+    fn set_if_given<T: Clone>(target: &mut T, value: Option<&T>) {
         if let Some(value) = value {
-            place.clone_from(value);
+            target.clone_from(value);
         }
     }
-    set(&mut state.options.max_iterations, changes.max_iterations.as_ref());
-    set(&mut state.options.verify, changes.verify.as_ref());
-    set(&mut state.options.verify_each, changes.verify_each.as_ref());
+    set_if_given(&mut state.options.max_iterations, changes.max_iterations.as_ref());
+    set_if_given(&mut state.options.verify_commands, changes.verify_commands.as_ref());
+    set_if_given(&mut state.options.verify_timing, changes.verify_timing.as_ref());
     state.options.verify_sandbox |= changes.verify_sandbox;
-    set(&mut state.options.review_every, changes.review_every.as_ref());
+    set_if_given(&mut state.options.items_per_review, changes.items_per_review.as_ref());
     state.options.review_model = changes.review_model.clone().or(state.options.review_model.take());
-    set(&mut state.options.commit, changes.commit.as_ref());
-    set(&mut state.options.notify, changes.notify.as_ref());
-    // Not `set`: the caller has merged these with what the run remembers (`remembered`).
+    set_if_given(&mut state.options.commit_mode, changes.commit_mode.as_ref());
+    set_if_given(&mut state.options.notify_command, changes.notify_command.as_ref());
+    // Without `set_if_given`, because the caller has merged these with the stored options of the run
+    // (`load_launch_options`).
     state.options.client.clone_from(&changes.client);
     state.options.client_arguments.clone_from(&changes.client_arguments);
-    state.options.commit_hooks |= changes.commit_hooks;
-    state.options.pack |= changes.pack;
-    state.options.memory |= changes.memory;
-    set(&mut state.options.strict_promise, changes.strict_promise.as_ref());
+    state.options.runs_commit_hooks |= changes.runs_commit_hooks;
+    state.options.packs_items |= changes.packs_items;
+    state.options.uses_working_memory |= changes.uses_working_memory;
+    set_if_given(&mut state.options.strict_promise, changes.strict_promise.as_ref());
     state.options.tool_timeout_seconds = changes.tool_timeout_seconds.or(state.options.tool_timeout_seconds);
     state.options.idle_timeout_seconds = changes.idle_timeout_seconds.or(state.options.idle_timeout_seconds);
-    let (limits, new) = (&mut state.options.limits, &changes.limits);
-    limits.max_cost_usd = new.max_cost_usd.or(limits.max_cost_usd);
-    limits.max_cost_per_day_usd = new.max_cost_per_day_usd.or(limits.max_cost_per_day_usd);
-    limits.max_tokens = new.max_tokens.or(limits.max_tokens);
-    limits.deadline = new.deadline.clone().or(limits.deadline.take());
-    limits.stop_at_limit_percent = new.stop_at_limit_percent.or(limits.stop_at_limit_percent);
-    if let (Some(workers), Some(count)) = (&mut state.options.workers, changes.workers) {
-        workers.count = count;
+    let (limits, new_limits) = (&mut state.options.limits, &changes.limits);
+    limits.max_cost_usd = new_limits.max_cost_usd.or(limits.max_cost_usd);
+    limits.max_cost_per_day_usd = new_limits.max_cost_per_day_usd.or(limits.max_cost_per_day_usd);
+    limits.max_tokens = new_limits.max_tokens.or(limits.max_tokens);
+    limits.deadline = new_limits.deadline.clone().or(limits.deadline.take());
+    limits.stop_at_limit_percent = new_limits.stop_at_limit_percent.or(limits.stop_at_limit_percent);
+    if let (Some(workers), Some(count)) = (&mut state.options.workers, changes.worker_count) {
+        workers.worker_count = count;
     }
     state.options.item_brief = changes.item_brief.clone().or(state.options.item_brief.take());
-    if changes.reset_breaker {
-        plimsoll_policy::breaker::reset(state);
+    if changes.resets_breaker {
+        plimsoll_policy::breaker::reset_for_trial(state);
     }
 }
 
-/// Opens a run again, unless what ended it still holds.
-fn reopen(state: &mut RunState, now: &Timestamp) {
-    let is_over_for_good = state.lifecycle.status().is_final();
-    let is_open_breaker =
-        state.lifecycle.status() == Status::CircuitBreaker && state.outcomes.breaker.opened.is_some();
-    if is_over_for_good || is_open_breaker {
+/// Reopens a run unless the reason for its end still applies.
+fn reopen_unless_blocked(state: &mut RunState, now: &Timestamp) {
+    let is_over_for_good = state.lifecycle.status().can_never_reopen();
+    let is_breaker_open =
+        state.lifecycle.status() == RunStatus::CircuitBreaker && state.outcomes.breaker.trip.is_some();
+    if is_over_for_good || is_breaker_open {
         return;
     }
     // The next session reports it again.
-    state.spent.quota.forget_undated();
-    let repeats =
-        matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats());
-    let is_judged = state.iteration_record.phase == Phase::Judged && !repeats;
-    match plimsoll_policy::bounds::reached(state, now) {
-        Some(Verdict::Stop { status, .. }) if is_judged => state.lifecycle.stay(status),
-        _ => state.lifecycle.reopen(),
+    state.spending.quota.remove_windows_without_reset();
+    let repeats_iteration = matches!(state.lifecycle.last_verdict(), Some(Verdict::Pause { kind, .. }) if kind.repeats_iteration());
+    let is_judged = state.iteration_record.phase == IterationPhase::Judged && !repeats_iteration;
+    match plimsoll_policy::bounds::reached_limit_verdict(state, now) {
+        Some(Verdict::Stop { status, .. }) if is_judged => state.lifecycle.restore_status(status),
+        _ => state.lifecycle.reopen_if_ended(),
     }
 }
 
-/// Launch options of a run that `--resume` uses again unless they are given anew.
+/// Launch options of a run that `--resume` reuses unless they are given again.
 #[derive(Debug, Clone, Default)]
-pub struct Remembered {
-    /// The client.
+pub struct StoredLaunchOptions {
     pub client: Option<String>,
-    /// Its arguments.
     pub client_arguments: Vec<String>,
-    /// The working memory.
-    pub memory: bool,
+    pub uses_working_memory: bool,
 }
 
-/// The launch options of the newest run.
-pub fn remembered(project: &Project) -> Result<Remembered, StoreError> {
-    let Some(run_id) = newest_run_id(project)? else { return Ok(Remembered::default()) };
-    let state = state_file::load(project, Some(&run_id))?.unwrap_or_default();
-    let RunOptions { client, client_arguments, memory, .. } = state.options;
-    Ok(Remembered { client, client_arguments, memory })
+/// Loads the launch options of the newest run.
+pub fn load_launch_options(project: &Project) -> Result<StoredLaunchOptions, StoreError> {
+    let Some(run_id) = newest_run_id(project)? else { return Ok(StoredLaunchOptions::default()) };
+    let state = state_file::load_state(project, Some(&run_id))?.unwrap_or_default();
+    let RunOptions { client, client_arguments, uses_working_memory: memory, .. } = state.options;
+    Ok(StoredLaunchOptions { client, client_arguments, uses_working_memory: memory })
 }

@@ -1,291 +1,346 @@
 //! One reviewing session, from before its start to its end.
 
-use super::{EXPORTED, EndCause, Ended, MERGE_REPOSITORY_VARIABLE, Reviewing};
-use crate::context::session_usage::complete_cost;
+use super::{DueReview, EXPORT_FOLDER_PREFIX, EndedReview, MERGE_REPOSITORY_VARIABLE, ReviewEndCause};
+use crate::context::session_usage::add_missing_cost;
 use crate::hook_invocation::{REVIEW_VARIABLE, RUN_VARIABLE};
-use crate::our_files::is_ours;
+use crate::our_files::is_plimsoll_file;
 use crate::read_only::ReadOnlySession;
-use crate::run::budget_left;
-use crate::run::check_can_confine;
-use crate::run::save_work::allowed_programs;
+use crate::run::check_client_can_confine;
+use crate::run::remaining_budget_arguments;
+use crate::run::save_work::allowed_commit_programs;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
 use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
-use plimsoll_domain::prompt::{ReviewRequest, review as prompt_of};
-use plimsoll_domain::review::{ReviewSession, named};
-use plimsoll_domain::text::clip;
-use plimsoll_domain::{Exit, SessionId, SessionRecord};
-use plimsoll_launcher::client::{self, Client, Launch};
-use plimsoll_launcher::git::{self, Changes, changes_since};
+use plimsoll_domain::prompt::{ReviewRequest, render_review_prompt as prompt_of};
+use plimsoll_domain::review::{ReviewSession, quote_first_items};
+use plimsoll_domain::text::truncate_end;
+use plimsoll_domain::{ProcessExit, SessionId, SessionRecord};
+use plimsoll_launcher::client::{self, ClientLaunch, LaunchedClient};
+use plimsoll_launcher::git::{self, ChangeSummary, summarize_changes_since};
 use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
-use plimsoll_launcher::process::{self, Identity};
-use plimsoll_launcher::wip::{Wip, commit_wip};
-use plimsoll_policy::gate::Evidence;
-use plimsoll_policy::models::OPTION;
+use plimsoll_launcher::process::{self, ProcessIdentity};
+use plimsoll_launcher::wip::{WipCommitOutcome, commit_wip};
+use plimsoll_policy::gate::SessionEvidence;
+use plimsoll_policy::models::MODEL_OPTION;
 use plimsoll_policy::{bounds, review};
 use plimsoll_store::{Durability, StoreError, clock, disk, environment, layout};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Longer than a session needs that reads a change and answers once.
-const TIMEOUT: Duration = Duration::from_secs(15 * 60);
-/// How long it may tidy up when it is ended.
+/// Longer than a session needs to read a change and answer once.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// How long the session may take to exit when it is ended.
 const GRACE_PERIOD: Duration = Duration::from_secs(5);
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// So much of a diff is sent, in bytes: about 15,000 tokens. The reviewer can read the files themselves.
-const MOST_DIFF: usize = 60_000;
-/// The run's own files are not the work, also where a repository follows them.
-const NOT_THE_WORK: [&str; 5] =
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// How much of a diff is sent: about 15,000 tokens. The reviewer can read the files themselves.
+const MAX_DIFF_BYTES: usize = 60_000;
+/// The run's own files are not part of the work, even if a repository tracks them.
+const EXCLUDED_PATHS: [&str; 5] =
     [".claude/plimsoll/*", ".claude/handoffs/*", ".claude/ralph-state.json*", "PROMPT.md", "progress.txt"];
 
-/// Why there is nothing that a session could review.
+/// Why the work could not be prepared for a review.
 #[derive(Debug, thiserror::Error)]
-enum NothingToReview {
+enum ReviewInputError {
     #[error("git could not show what has changed")]
-    Unknown,
+    GitFailed,
     #[error("what was left uncommitted cannot be committed: {0}")]
-    Uncommitted(String),
+    CommitRefused(String),
     #[error(transparent)]
     BadCommit(#[from] InvalidCommitId),
     #[error(transparent)]
-    Own(#[from] OwnRepositoryError),
+    Repository(#[from] OwnRepositoryError),
 }
 
-/// What a session reviews.
+/// The work that a session reviews.
 struct ReviewedWork {
-    changes: Changes,
-    /// Where it reads.
-    folder: PathBuf,
-    /// The folder that was made for it.
-    exported: Option<PathBuf>,
+    changes: ChangeSummary,
+    /// The folder in which the session reads.
+    reading_folder: PathBuf,
+    /// The folder that was created for the session and is removed after it.
+    export_folder: Option<PathBuf>,
 }
 
-impl Reviewing<'_, '_> {
-    /// The reviewing session that an earlier process noted for these ticks, with its end. One of other ticks is ended, and one
-    /// that never answered is counted and forgotten.
-    pub(super) fn left_by_a_kill(
+impl DueReview<'_, '_> {
+    /// Recovers the reviewing session that an earlier process recorded for these ticks, with its end. A
+    /// session for other ticks is ended, and one that never answered is counted and forgotten.
+    pub(super) fn recover_session(
         &mut self,
         items: &[String],
-    ) -> Result<Option<(ReviewSession, Ended)>, StoreError> {
-        let Some(session) = self.state.outcomes.reviews.session.clone() else { return Ok(None) };
-        let is_of_these = session.iteration == self.state.iteration
+    ) -> Result<Option<(ReviewSession, EndedReview)>, StoreError> {
+        let Some(session) = self.state.outcomes.reviews.open_session.clone() else { return Ok(None) };
+        let is_same_review = session.iteration == self.state.iteration
             && session.session_id == self.state.session_id
             && session.items == items;
-        let orphan = self.orphan(&session);
-        if let Some(orphan) = orphan.filter(|_| is_of_these) {
-            let ended = self.follow(&session, Client::Adopted(orphan));
+        let orphan = self.find_orphaned_client(&session);
+        if let Some(orphan) = orphan.filter(|_| is_same_review) {
+            let ended = self.follow_to_end(&session, LaunchedClient::Adopted(orphan));
             return Ok(Some((session, ended)));
         }
         if let Some(orphan) = orphan {
-            Client::Adopted(orphan).end(GRACE_PERIOD);
+            LaunchedClient::Adopted(orphan).terminate(GRACE_PERIOD);
         }
-        let mut reader = self.reader(&session);
-        reader.read_on();
-        let result = self.result(&session, &reader, Exit::default());
-        if is_of_these && reader.has_result() {
-            return Ok(Some((session, Ended { result, cause: EndCause::Itself })));
+        let mut reader = self.open_reader(&session);
+        reader.read_new_events();
+        let result = self.session_result(&session, &reader, ProcessExit::default());
+        if is_same_review && reader.has_result() {
+            return Ok(Some((session, EndedReview { result, end_cause: ReviewEndCause::ByItself })));
         }
-        self.update(|state| {
-            super::count(self.context, state, &result);
-            state.outcomes.reviews.session = None;
+        self.update_state(|state| {
+            super::count_review_usage(self.context, state, &result);
+            state.outcomes.reviews.open_session = None;
         })?;
         Ok(None)
     }
 
-    /// Its client, if it lives: by pid and start time, else by its ids, for a kill before the pid was written.
-    fn orphan(&self, session: &ReviewSession) -> Option<Identity> {
-        let known = session.pid.zip(session.process_started);
-        let known = known.map(|(pid, started)| Identity { pid, started });
-        let setting = format!("{REVIEW_VARIABLE}={}", self.state.run_id);
-        known.filter(|known| process::is_alive(*known)).or_else(|| process::find(&session.id, &setting))
+    /// Returns the session's client if it is alive: by pid and start time, else by its ids, in case of a kill
+    /// before the pid was written.
+    fn find_orphaned_client(&self, session: &ReviewSession) -> Option<ProcessIdentity> {
+        let recorded = session.pid.zip(session.process_started_at_ticks);
+        let recorded = recorded.map(|(pid, started)| ProcessIdentity { pid, start_time: started });
+        let marker = format!("{REVIEW_VARIABLE}={}", self.state.run_id);
+        recorded
+            .filter(|known| process::is_alive(*known))
+            .or_else(|| process::find_by_argument_and_variable(&session.id, &marker))
     }
 
-    /// Before it is started: a client without a noted pid is found by this.
-    pub(super) fn note_new(&self, items: Vec<String>) -> Result<ReviewSession, StoreError> {
+    /// Records a new session before its client starts, so that a client whose pid was not recorded can be
+    /// found.
+    pub(super) fn record_new_session(&self, items: Vec<String>) -> Result<ReviewSession, StoreError> {
         let session = ReviewSession {
             id: SessionId::from(uuid::Uuid::new_v4().to_string()),
             iteration: self.state.iteration,
             session_id: self.state.session_id.clone(),
             items,
-            started_at: clock::stamp(clock::now()),
+            started_at: clock::to_timestamp(clock::now()),
             ..ReviewSession::default()
         };
-        self.update(|state| state.outcomes.reviews.session = Some(session.clone()))?;
+        self.update_state(|state| state.outcomes.reviews.open_session = Some(session.clone()))?;
         Ok(session)
     }
 
-    pub(super) fn ask(&mut self, session: &ReviewSession, evidence: &Evidence) -> Result<Ended, StoreError> {
-        let without = |words: &str| Ended {
+    pub(super) fn run_session(
+        &mut self,
+        session: &ReviewSession,
+        evidence: &SessionEvidence,
+    ) -> Result<EndedReview, StoreError> {
+        let failed = |message: &str| EndedReview {
             result: SessionResult::default(),
-            cause: EndCause::Trouble(words.to_owned()),
+            end_cause: ReviewEndCause::Failed(message.to_owned()),
         };
-        // A resume may have found another client than the one with which the run began.
-        if let Err(error) = check_can_confine("--review", self.reviewer.client, self.reviewer.version) {
-            return Ok(without(&error.to_string()));
+        // A resumed run may use another client than the one with which it began.
+        if let Err(error) =
+            check_client_can_confine("--review", self.reviewer.client_program, self.reviewer.client_version)
+        {
+            return Ok(failed(&error.to_string()));
         }
-        let work = match self.work_to_review(session) {
+        let work = match self.prepare_work(session) {
             Ok(work) => work,
-            Err(error) => return Ok(without(&error.to_string())),
+            Err(error) => return Ok(failed(&error.to_string())),
         };
         let changes = work.changes;
-        let checks = evidence.verify.iter().map(|said| (said.command.clone(), said.words.clone()));
+        let checks =
+            evidence.verify_outcomes.iter().map(|outcome| (outcome.command.clone(), outcome.summary.clone()));
         let request = ReviewRequest {
             items: session.items.clone(),
-            checks: checks.collect(),
-            summary: changes.summary,
+            check_results: checks.collect(),
+            diff_stat: changes.summary,
             diff: changes.diff,
-            is_cut: changes.is_cut,
-            new_files: changes.new_files,
+            is_diff_truncated: changes.is_truncated,
+            untracked_files: changes.new_files,
         };
-        let prompt = self.output(session, "prompt.md");
-        let text = prompt_of(&request, &self.state.nonce);
-        disk::replace(&prompt, text.text().as_bytes(), Durability::Lazy)?;
-        let ended = match self.start(session, &prompt, &work.folder)? {
-            Ok(client) => self.follow(session, client),
-            Err(error) => without(&error.to_string()),
+        let prompt_path = self.output_path(session, "prompt.md");
+        let prompt_text = prompt_of(&request, &self.state.promise_code);
+        disk::replace(&prompt_path, prompt_text.text().as_bytes(), Durability::Lazy)?;
+        let ended = match self.start_client(session, &prompt_path, &work.reading_folder)? {
+            Ok(client) => self.follow_to_end(session, client),
+            Err(error) => failed(&error.to_string()),
         };
-        if let Some(exported) = work.exported {
-            disk::remove_folder(&exported)?;
+        if let Some(export_folder) = work.export_folder {
+            disk::remove_folder_and_contents(&export_folder)?;
         }
         Ok(ended)
     }
 
-    /// What is reviewed. For an item of a parallel run that is its commit, in the repository in which results are merged: what
-    /// lies in the worktree may be something else.
-    fn work_to_review(&self, session: &ReviewSession) -> Result<ReviewedWork, NothingToReview> {
-        let base = review::base(self.state, &session.items);
+    /// Prepares the work for the review. For an item of a parallel run this is its commit, in the repository
+    /// in which results are merged, because the worktree may contain something else.
+    fn prepare_work(&self, session: &ReviewSession) -> Result<ReviewedWork, ReviewInputError> {
+        let base = review::commit_before_work(self.state, &session.items);
         let base = base.map(CommitId::parse).transpose()?;
-        let unknown = || NothingToReview::Unknown;
+        let git_failed = || ReviewInputError::GitFailed;
         let root = self.context.project.root();
-        let Some(merge) = environment::variable(MERGE_REPOSITORY_VARIABLE) else {
-            let changes = changes_since(root, base.as_ref(), &NOT_THE_WORK, MOST_DIFF).ok_or_else(unknown)?;
-            return Ok(ReviewedWork { changes, folder: root.to_owned(), exported: None });
+        let Some(merge_repository) = environment::variable(MERGE_REPOSITORY_VARIABLE) else {
+            let changes = summarize_changes_since(root, base.as_ref(), &EXCLUDED_PATHS, MAX_DIFF_BYTES)
+                .ok_or_else(git_failed)?;
+            return Ok(ReviewedWork { changes, reading_folder: root.to_owned(), export_folder: None });
         };
-        let (tree, _) = layout::repository(root).ok_or_else(unknown)?;
-        let below = root.strip_prefix(tree).map_err(|_| unknown())?;
-        let message = format!("plimsoll: what was left uncommitted of {}", clip(&named(&session.items), 60));
-        let allowed = allowed_programs(self.context.project, self.state);
-        if let Wip::Refused { why } = commit_wip(root, &message, &is_ours, allowed) {
-            return Err(NothingToReview::Uncommitted(why));
+        let (working_tree, _) = layout::find_repository(root).ok_or_else(git_failed)?;
+        let project_path = root.strip_prefix(working_tree).map_err(|_| git_failed())?;
+        let message = format!(
+            "plimsoll: what was left uncommitted of {}",
+            truncate_end(&quote_first_items(&session.items), 60)
+        );
+        let allowed_programs = allowed_commit_programs(self.context.project, self.state);
+        if let WipCommitOutcome::Refused { reason: why } =
+            commit_wip(root, &message, &is_plimsoll_file, allowed_programs)
+        {
+            return Err(ReviewInputError::CommitRefused(why));
         }
-        let commit = git::head(root).ok_or_else(unknown)?;
-        let own = OwnRepository::open(tree, Path::new(&merge))?;
-        let name = tree.file_name().unwrap_or_default().to_string_lossy();
-        let exported = tree.with_file_name(format!("{EXPORTED}{name}"));
-        own.take(&commit)?;
-        own.export(&commit, &exported)?;
-        let changes = own.changes_between(base.as_ref(), &commit, below, &NOT_THE_WORK, MOST_DIFF);
-        let folder = exported.join(below);
-        Ok(ReviewedWork { changes: changes.ok_or_else(unknown)?, folder, exported: Some(exported) })
+        let commit = git::head_commit(root).ok_or_else(git_failed)?;
+        let own_repository = OwnRepository::open_or_copy(working_tree, Path::new(&merge_repository))?;
+        let name = working_tree.file_name().unwrap_or_default().to_string_lossy();
+        let export_folder = working_tree.with_file_name(format!("{EXPORT_FOLDER_PREFIX}{name}"));
+        own_repository.fetch_commit_from_clone(&commit)?;
+        own_repository.export_commit_files(&commit, &export_folder)?;
+        let changes = own_repository.summarize_changes_between(
+            base.as_ref(),
+            &commit,
+            project_path,
+            &EXCLUDED_PATHS,
+            MAX_DIFF_BYTES,
+        );
+        let folder = export_folder.join(project_path);
+        Ok(ReviewedWork {
+            changes: changes.ok_or_else(git_failed)?,
+            reading_folder: folder,
+            export_folder: Some(export_folder),
+        })
     }
 
-    fn start(
+    fn start_client(
         &self,
         session: &ReviewSession,
-        prompt: &Path,
+        prompt_path: &Path,
         folder: &Path,
-    ) -> Result<Result<Client, client::NotStarted>, StoreError> {
+    ) -> Result<Result<LaunchedClient, client::ClientStartError>, StoreError> {
         let ReadOnlySession { arguments, mut environment } = ReadOnlySession::from_user_settings();
-        // It belongs to no run, and our hooks leave it alone. Last, so that no variable of the user's settings replaces it.
+        // The session belongs to no run, and our hooks ignore it. Added last, so that no variable of the
+        // user's settings replaces it.
         environment.push((REVIEW_VARIABLE.to_owned(), self.state.run_id.to_string()));
-        let started = client::start(Launch {
-            program: self.reviewer.client,
-            arguments: &self.arguments(session, arguments),
+        let started = client::start_client(ClientLaunch {
+            program: self.reviewer.client_program,
+            arguments: &self.client_arguments(session, arguments),
             folder,
             environment: &environment,
-            without: &[RUN_VARIABLE],
-            stdin: disk::open(prompt)?,
-            stdout: disk::open_to_append(&self.output(session, "jsonl"))?,
-            stderr: disk::open_to_append(&self.output(session, "err"))?,
+            removed_variables: &[RUN_VARIABLE],
+            stdin: disk::open(prompt_path)?,
+            stdout: disk::open_for_append(&self.output_path(session, "jsonl"))?,
+            stderr: disk::open_for_append(&self.output_path(session, "err"))?,
         });
         let client = match started {
             Ok(client) => client,
             Err(error) => return Ok(Err(error)),
         };
         if let Some(identity) = client.identity() {
-            self.reviewer.watchdog.watch(identity, None);
-            self.update(|state| {
-                if let Some(known) =
-                    state.outcomes.reviews.session.as_mut().filter(|known| known.id == session.id)
+            self.reviewer.watchdog.watch_client(identity, None);
+            self.update_state(|state| {
+                if let Some(recorded) =
+                    state.outcomes.reviews.open_session.as_mut().filter(|known| known.id == session.id)
                 {
-                    (known.pid, known.process_started) = (Some(identity.pid), Some(identity.started));
+                    (recorded.pid, recorded.process_started_at_ticks) =
+                        (Some(identity.pid), Some(identity.start_time));
                 }
             })?;
         }
         Ok(Ok(client))
     }
 
-    fn arguments(&self, session: &ReviewSession, only_reads: Vec<String>) -> Vec<String> {
-        let given = review::arguments(self.reviewer.client_arguments);
-        let ours = ["-p", "--output-format", "stream-json", "--verbose", "--session-id", &session.id];
-        ours.into_iter()
+    fn client_arguments(&self, session: &ReviewSession, read_only_arguments: Vec<String>) -> Vec<String> {
+        let user_arguments = review::reviewer_arguments(self.reviewer.client_arguments);
+        let fixed_arguments =
+            ["-p", "--output-format", "stream-json", "--verbose", "--session-id", &session.id];
+        fixed_arguments
+            .into_iter()
             .map(str::to_owned)
-            .chain(budget_left(self.context, self.state, self.reviewer.era, &given))
-            .chain(given.iter().cloned())
-            .chain(self.model().into_iter().flat_map(|model| [OPTION.to_owned(), model.to_owned()]))
-            .chain(only_reads)
+            .chain(remaining_budget_arguments(
+                self.context,
+                self.state,
+                self.reviewer.hook_support,
+                &user_arguments,
+            ))
+            .chain(user_arguments.iter().cloned())
+            .chain(
+                self.review_model().into_iter().flat_map(|model| [MODEL_OPTION.to_owned(), model.to_owned()]),
+            )
+            .chain(read_only_arguments)
             .collect()
     }
 
-    pub(super) fn model(&self) -> Option<&str> {
-        self.state.options.review_model.as_deref().or(self.reviewer.model)
+    pub(super) fn review_model(&self) -> Option<&str> {
+        self.state.options.review_model.as_deref().or(self.reviewer.session_model)
     }
 
-    /// Follows it to its end, or to where it has to end.
-    fn follow(&self, session: &ReviewSession, mut client: Client) -> Ended {
-        let mut reader = self.reader(session);
+    /// Follows the session to its end, and ends it when there is a reason to.
+    fn follow_to_end(&self, session: &ReviewSession, mut client: LaunchedClient) -> EndedReview {
+        let mut reader = self.open_reader(session);
         if let Some(identity) = client.identity() {
-            self.reviewer.watchdog.watch(identity, None);
+            self.reviewer.watchdog.watch_client(identity, None);
         }
-        let begun = Instant::now();
-        let ended = loop {
-            // Asked before the output is read: what it wrote up to its end is then read, too.
-            let exit = client.ended();
-            reader.read_on();
+        let started = Instant::now();
+        let ended_review = loop {
+            // Checked before the output is read, so that everything it wrote until its end is also read.
+            let exit = client.exit_if_ended();
+            reader.read_new_events();
             if let Some(exit) = exit {
-                break Ended { result: self.result(session, &reader, exit), cause: EndCause::Itself };
+                break EndedReview {
+                    result: self.session_result(session, &reader, exit),
+                    end_cause: ReviewEndCause::ByItself,
+                };
             }
-            if reader.time_to_look()
-                && let Some(cause) = self.cause_to_end(&reader, begun)
+            if reader.is_state_check_due()
+                && let Some(cause) = self.reason_to_end(&reader, started)
             {
-                client.end(GRACE_PERIOD);
-                reader.read_on();
-                break Ended { result: self.result(session, &reader, Exit::default()), cause };
+                client.terminate(GRACE_PERIOD);
+                reader.read_new_events();
+                break EndedReview {
+                    result: self.session_result(session, &reader, ProcessExit::default()),
+                    end_cause: cause,
+                };
             }
-            std::thread::sleep(LOOK_INTERVAL);
+            std::thread::sleep(POLL_INTERVAL);
         };
-        self.reviewer.watchdog.rest();
-        ended
+        self.reviewer.watchdog.clear_client();
+        ended_review
     }
 
-    /// Returns how the session ended and what it used. Its hooks record nothing, so its transcript is found by its id.
-    fn result(&self, session: &ReviewSession, reader: &StreamReader, exit: Exit) -> SessionResult {
-        complete_cost(self.context.project, &session.id, &SessionRecord::default(), reader.ended(exit))
+    /// Returns how the session ended and what it used. Its hooks record nothing, so its transcript is found
+    /// by its id.
+    fn session_result(
+        &self,
+        session: &ReviewSession,
+        reader: &StreamReader,
+        exit: ProcessExit,
+    ) -> SessionResult {
+        add_missing_cost(
+            self.context.project,
+            &session.id,
+            &SessionRecord::default(),
+            reader.session_result(exit),
+        )
     }
 
-    fn cause_to_end(&self, reader: &StreamReader, begun: Instant) -> Option<EndCause> {
-        let minutes = TIMEOUT.as_secs() / 60;
+    fn reason_to_end(&self, reader: &StreamReader, started: Instant) -> Option<ReviewEndCause> {
+        let minutes = REVIEW_TIMEOUT.as_secs() / 60;
         match () {
-            () if (self.give_up)() => Some(EndCause::GivenUp),
-            // Its result stands.
-            () if reader.lingers(self.reviewer.linger) => Some(EndCause::Itself),
-            () if bounds::passed(self.state, &clock::stamp(clock::now())).is_some() => {
-                Some(EndCause::OutOfTime)
+            () if (self.should_give_up)() => Some(ReviewEndCause::ByUser),
+            // Its result is kept.
+            () if reader.lingers_after_result(self.reviewer.linger_timeout) => Some(ReviewEndCause::ByItself),
+            () if bounds::passed_deadline(self.state, &clock::to_timestamp(clock::now())).is_some() => {
+                Some(ReviewEndCause::OutOfTime)
             }
-            () if begun.elapsed() > TIMEOUT => {
-                Some(EndCause::Trouble(format!("it gave no answer within {minutes} minutes")))
+            () if started.elapsed() > REVIEW_TIMEOUT => {
+                Some(ReviewEndCause::Failed(format!("it gave no answer within {minutes} minutes")))
             }
             () => None,
         }
     }
 
-    fn reader(&self, session: &ReviewSession) -> StreamReader {
-        StreamReader::new(self.output(session, "jsonl"), self.reviewer.version)
+    fn open_reader(&self, session: &ReviewSession) -> StreamReader {
+        StreamReader::new(self.output_path(session, "jsonl"), self.reviewer.client_version)
     }
 
-    fn output(&self, session: &ReviewSession, kind: &str) -> PathBuf {
-        let id: String = session.id.chars().take(8).collect();
-        let name = format!("review-{:04}-{id}.{kind}", session.iteration);
-        self.context.project.run_folder(&self.state.run_id).join(name)
+    fn output_path(&self, session: &ReviewSession, extension: &str) -> PathBuf {
+        let short_id: String = session.id.chars().take(8).collect();
+        let file_name = format!("review-{:04}-{short_id}.{extension}", session.iteration);
+        self.context.project.run_folder(&self.state.run_id).join(file_name)
     }
 }

@@ -1,32 +1,41 @@
-//! A board that several machines share, over two connections, and what this machine knows of it meanwhile.
+//! A board that several machines share, reached over two connections, and the state of it that this machine
+//! caches.
 //!
-//! The record of this machine ([`Table`]) mirrors it, so that everything that looks at a parallel run finds what it knows. What becomes
-//! of an item here is written into the record first, as a result ([`plimsoll_domain::workers::ItemResult`]), and told once its branch is
-//! on the remote ([`delivery`]): the board may be away, and this process may be killed. Repeated, a result is fenced. Claims and all
-//! that a merger does are said at once, or not done, and the record follows.
+//! The record of this machine ([`Table`]) mirrors the board, so that every reader of a parallel run's record
+//! sees what is known. The outcome of an item is written into the record first, as a result
+//! ([`plimsoll_domain::workers::ItemResult`]), and reported once its branch is on the remote ([`delivery`]),
+//! because the board may be unreachable and this process may be killed. The board rejects a repeated result
+//! by its stale epoch. Claims and all steps of a merger are sent to the board at once, or not done at all,
+//! and the record follows.
 
 mod delivery;
 mod heartbeat;
 #[cfg(test)]
 pub(super) mod tests;
 
-use super::{Board, Orders, Pause, UnfinishedWork, local_moment, record_landing, record_next_start};
+use super::{
+    Board, SchedulerOrders, UnfinishedWork, WorkersPause, local_now, write_landing_commits,
+    write_next_start_commit,
+};
 use crate::run::Interrupt;
-use crate::workers::closing::Closing;
-use crate::workers::connection::{BoardConnection, Ended, Refused, Reserved, UsedUp, WorkerNews};
+use crate::workers::closing_reason::ClosingReason;
+use crate::workers::connection::{
+    BoardConnection, ExhaustedLimit, FleetEnd, LocalWorkerReport, RejectedItem, Reservation,
+};
 use crate::workers::error::{BoardError, MergeError};
-use crate::workers::means::{LEAST_USD, Means};
-use crate::workers::retry::retry;
-use crate::workers::table::Table;
+use crate::workers::item_budget::{ItemBudget, MIN_SESSION_USD};
+use crate::workers::retry::retry_while_transient;
 use crate::workers::target::RemoteTarget;
-use plimsoll_domain::Status;
-use plimsoll_domain::board::{Aside, BoardItem, Moment, Stage};
+use crate::workers::workers_file::WorkersFile;
+use plimsoll_domain::RunStatus;
+use plimsoll_domain::board::{BoardItem, BoardMillis, ItemStage, SetAsideReason};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
-use plimsoll_domain::text::counted;
+use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::workers::{ItemOutcome, Workers};
+use plimsoll_domain::workers::{ItemOutcome, WorkersState};
 use plimsoll_policy::workers::{
-    Claim, Outlook, fail, give_back, offer, offered, outlook, pause, refuse, set_aside,
+    BoardProgress, Claim, board_progress, offer_for_merge, offered_items, pause_board_until,
+    record_failed_try, reject_offered_item, reopen_claimed_item, set_claimed_item_aside,
 };
 use plimsoll_store::StoreError;
 use std::collections::BTreeSet;
@@ -34,631 +43,774 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What one item's run may take of a fleet's sessions: one that takes more has lost its way, however many sessions all may have.
-const SESSIONS: u32 = 50;
-/// How often the shared board is asked for an item that others may have got by now.
+/// The maximum number of sessions of one item's run in a fleet. A run that needs more makes no progress,
+/// whatever the limit of the whole fleet is.
+const MAX_SESSIONS_PER_ITEM: u32 = 50;
+/// How often to ask the shared board for an item, since other machines may have claimed it by now.
 const CLAIM_INTERVAL: Duration = Duration::from_secs(2);
-/// How often what could not be merged is tried again.
+/// How often to retry a merge.
 const MERGE_INTERVAL: Duration = Duration::from_secs(2);
-/// So long one question of the merger is asked again while the board is away.
-const ASKED_FOR: Duration = Duration::from_secs(10);
-/// How long a last word may take. What was not heard then is told by the next `join`.
-const FAREWELL: Duration = Duration::from_secs(10);
-/// How long a machine that closes waits for the merger of another one, which merges every two seconds.
-const MERGER_FAREWELL: Duration = Duration::from_secs(5);
-/// What is away for less than this is not worth a word.
-const NOTICED: Duration = Duration::from_secs(3);
+/// How long to retry one call of the merger while the board is unreachable.
+const MERGER_CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the last messages to the board may take. The next `join` delivers the rest.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a closing machine waits for the merger of another one, which merges every two seconds.
+const OTHER_MERGER_TIMEOUT: Duration = Duration::from_secs(5);
+/// A shorter outage is not announced to the user.
+const MIN_ANNOUNCED_OUTAGE: Duration = Duration::from_secs(3);
 
-/// The board of a fleet, on one of its machines.
 pub(in super::super) struct FleetBoard {
-    table: Table,
+    workers_file: WorkersFile,
     connection: Mutex<Box<dyn BoardConnection>>,
-    /// A second connection: what keeps leases waits for nothing else.
+    /// A second connection, so that renewing leases never waits for other calls.
     heartbeat: Mutex<Box<dyn BoardConnection>>,
     target: RemoteTarget,
-    /// How long this machine waits for a board or a remote that is away.
-    patience: Duration,
-    known: Mutex<Known>,
-    /// Held while news of workers are on their way, by either connection: the news of an idle worker, taken before its item began
-    /// and written after money was set aside for it, would free that money again.
-    reporting: Mutex<()>,
-    since: Mutex<Since>,
+    /// How long this machine waits for a board or a remote that is unreachable.
+    outage_timeout: Duration,
+    cached_state: Mutex<CachedState>,
+    /// Locked while reports about workers are sent over either connection. Otherwise the report about an idle
+    /// worker, taken before its item began and written after money was reserved for that item, would free the
+    /// money again.
+    reporting_lock: Mutex<()>,
+    wait_times: Mutex<WaitTimes>,
 }
 
-/// What this machine knows beside its record.
+/// State that this machine caches and that is not in its record.
 #[derive(Debug, Default)]
-struct Known {
-    /// The board's clock before this machine's, in milliseconds.
-    ahead: i64,
-    /// True once it has been looked at.
+struct CachedState {
+    /// How far the board's clock is ahead of this machine's, in milliseconds.
+    clock_offset_ms: i64,
+    /// True if the board gave out no more items when it was last read.
     is_draining: bool,
-    used_up: Option<UsedUp>,
-    ended: Option<Ended>,
-    /// Claims that are no longer ours.
-    fenced: BTreeSet<(usize, u64)>,
-    /// What leases are kept for.
-    held: Vec<Claim>,
-    merger: Option<u64>,
-    news: Vec<WorkerNews>,
-    /// Since when it has been away, by each connection: what only looks may be answered where nothing can be written.
-    board_away: Option<(Instant, String)>,
-    heartbeat_away: Option<(Instant, String)>,
-    /// What no waiting helps against.
-    fault: Option<String>,
+    exhausted_limit: Option<ExhaustedLimit>,
+    fleet_end: Option<FleetEnd>,
+    /// Claims with a stale epoch: another machine has these items.
+    stale_claims: BTreeSet<(usize, u64)>,
+    /// The claims whose leases are renewed.
+    leased_claims: Vec<Claim>,
+    merger_epoch: Option<u64>,
+    worker_reports: Vec<LocalWorkerReport>,
+    /// Since when the board has been unreachable over each connection, with the last error. They are separate
+    /// because reads may succeed while writes fail.
+    board_outage: Option<(Instant, String)>,
+    heartbeat_outage: Option<(Instant, String)>,
+    /// A permanent error; retrying cannot help.
+    permanent_error: Option<String>,
 }
 
-/// Since when this machine does or waits for something.
+/// The times at which this machine did or began to wait for something.
 #[derive(Debug, Default)]
-struct Since {
-    /// When the board was asked for an item last, and what it gave was none.
-    claimed: Option<Instant>,
-    /// When a round of merging began last.
-    merged: Option<Instant>,
-    /// Since when this process, which closes, waits for another machine's merger.
-    left_merging: Option<Instant>,
-    /// When it was asked to end at once.
-    hurried: Option<Instant>,
-    /// True once it was said that the board or the remote is waited for.
-    is_waiting: bool,
+struct WaitTimes {
+    /// When the board was last asked for an item without giving one.
+    last_empty_claim: Option<Instant>,
+    /// When the last round of merging began.
+    last_merge_round: Option<Instant>,
+    /// Since when this closing process has been waiting for another machine's merger.
+    waiting_for_other_merger: Option<Instant>,
+    /// When this process was asked to end at once.
+    hurried_at: Option<Instant>,
+    /// True once the user was told that this machine waits for the board or the remote.
+    was_waiting_announced: bool,
 }
 
-/// How long nothing could be told, and why.
+/// Why this machine cannot report or claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Trouble {
-    /// It may pass.
-    Away(Duration, String),
-    /// It will not.
-    Fault(String),
+enum ConnectionProblem {
+    /// Unreachable for this long, with the last error; it may pass.
+    Unreachable(Duration, String),
+    /// A permanent error.
+    Permanent(String),
 }
 
 impl FleetBoard {
-    /// The board that these connections lead to.
+    /// Returns the board behind these connections.
     pub(in super::super) fn new(
-        table: Table,
+        workers_file: WorkersFile,
         connection: Box<dyn BoardConnection>,
         heartbeat: Box<dyn BoardConnection>,
         target: RemoteTarget,
-        patience: Duration,
+        outage_timeout: Duration,
     ) -> FleetBoard {
         FleetBoard {
-            table,
+            workers_file,
             connection: Mutex::new(connection),
             heartbeat: Mutex::new(heartbeat),
             target,
-            patience,
-            known: Mutex::default(),
-            reporting: Mutex::default(),
-            since: Mutex::default(),
+            outage_timeout,
+            cached_state: Mutex::default(),
+            reporting_lock: Mutex::default(),
+            wait_times: Mutex::default(),
         }
     }
 
-    /// Keeps the leases, and the record a mirror of the board, until it is told to end. In a thread of its own.
-    pub(in super::super) fn beat(&self, ends: &AtomicBool) {
-        heartbeat::beat(self, ends);
+    /// Renews the leases and copies the board into the record until `should_stop` is true. Runs in its own
+    /// thread.
+    pub(in super::super) fn run_heartbeat(&self, should_stop: &AtomicBool) {
+        heartbeat::run_heartbeat_loop(self, should_stop);
     }
 
-    /// Tells the board what has become of items, until it is told to end. In a thread of its own. `notes` has what the sessions of an
-    /// item noted below it.
-    pub(in super::super) fn deliver_results(
+    /// Reports the results of items to the board until `should_stop` is true. Runs in its own thread.
+    /// `item_notes` returns what the sessions of an item noted below it.
+    pub(in super::super) fn run_result_delivery(
         &self,
-        ends: &AtomicBool,
+        should_stop: &AtomicBool,
         give_up: &dyn Fn() -> bool,
-        notes: &dyn Fn(usize) -> Vec<String>,
+        item_notes: &dyn Fn(usize) -> Vec<String>,
     ) {
-        delivery::deliver_outbox(self, ends, give_up, notes);
+        delivery::run_delivery_loop(self, should_stop, give_up, item_notes);
     }
 
-    /// Looks at the board, and takes what is there into the record.
-    pub(in super::super) fn look(&self) -> Result<(), BoardError> {
-        heartbeat::look(self)
+    /// Reads the board and copies its state into the record.
+    pub(in super::super) fn refresh_from_board(&self) -> Result<(), BoardError> {
+        heartbeat::refresh_from_board(self)
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_cached_state(&self) -> MutexGuard<'_, CachedState> {
+        self.cached_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn since(&self) -> MutexGuard<'_, Since> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_wait_times(&self) -> MutexGuard<'_, WaitTimes> {
+        self.wait_times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the board, and notes whether it answers.
-    fn ask<T>(
+    /// Runs an operation on the board and records whether the board was reachable.
+    fn call_board<T>(
         &self,
-        question: impl FnOnce(&mut dyn BoardConnection) -> Result<T, BoardError>,
+        operation: impl FnOnce(&mut dyn BoardConnection) -> Result<T, BoardError>,
     ) -> Result<T, BoardError> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = question(connection.as_mut());
+        let result = operation(connection.as_mut());
         drop(connection);
-        self.note_answer(&answer, |known| &mut known.board_away);
-        answer
+        self.record_reachability(&result, |cached_state| &mut cached_state.board_outage);
+        result
     }
 
-    /// The same, again and again while it is away: everything may be asked twice. A round of merging has many questions: over a
-    /// line that breaks often none would come to its end if each of them could end it.
-    fn ask_again<T>(
+    /// Runs an operation on the board, and repeats it while the board is unreachable. Every operation is
+    /// idempotent. A round of merging has many operations: over an unreliable line no round would finish if
+    /// each failure ended it.
+    fn call_board_with_retry<T>(
         &self,
         give_up: &dyn Fn() -> bool,
-        mut question: impl FnMut(&mut dyn BoardConnection) -> Result<T, BoardError>,
+        mut operation: impl FnMut(&mut dyn BoardConnection) -> Result<T, BoardError>,
     ) -> Result<T, BoardError> {
-        retry(ASKED_FOR, give_up, BoardError::is_away, || self.ask(&mut question))
+        retry_while_transient(MERGER_CALL_TIMEOUT, give_up, BoardError::is_unreachable, || {
+            self.call_board(&mut operation)
+        })
     }
 
-    /// The same as `ask`, over the second connection.
-    fn ask_beside<T>(
+    /// Runs an operation on the board over the second connection, and records whether the board was
+    /// reachable.
+    fn call_board_over_heartbeat<T>(
         &self,
-        question: impl FnOnce(&mut dyn BoardConnection) -> Result<T, BoardError>,
+        operation: impl FnOnce(&mut dyn BoardConnection) -> Result<T, BoardError>,
     ) -> Result<T, BoardError> {
         let mut connection = self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = question(connection.as_mut());
+        let result = operation(connection.as_mut());
         drop(connection);
-        self.note_answer(&answer, |known| &mut known.heartbeat_away);
-        answer
+        self.record_reachability(&result, |cached_state| &mut cached_state.heartbeat_outage);
+        result
     }
 
-    fn note_answer<T>(
+    fn record_reachability<T>(
         &self,
-        answer: &Result<T, BoardError>,
-        away: impl FnOnce(&mut Known) -> &mut Option<(Instant, String)>,
+        result: &Result<T, BoardError>,
+        outage_field: impl FnOnce(&mut CachedState) -> &mut Option<(Instant, String)>,
     ) {
-        let mut known = self.known();
-        match answer {
-            Ok(_) | Err(BoardError::Fenced) => *away(&mut known) = None,
-            Err(BoardError::Away(why)) => {
-                let away = away(&mut known);
-                let since = away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
-                *away = Some((since, why.clone()));
+        let mut cached_state = self.lock_cached_state();
+        match result {
+            Ok(_) | Err(BoardError::StaleEpoch) => *outage_field(&mut cached_state) = None,
+            Err(BoardError::Unreachable(error)) => {
+                let outage = outage_field(&mut cached_state);
+                let unreachable_since = outage.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+                *outage = Some((unreachable_since, error.clone()));
             }
-            Err(BoardError::Refused(why)) => _ = known.fault.get_or_insert_with(|| why.clone()),
+            Err(BoardError::Permanent(error)) => {
+                _ = cached_state.permanent_error.get_or_insert_with(|| error.clone());
+            }
         }
     }
 
-    /// Notes what no waiting helps against.
-    fn note_fault(&self, why: String) {
-        self.known().fault.get_or_insert(why);
+    /// Records a permanent error. The first one is kept.
+    fn record_permanent_error(&self, error: String) {
+        self.lock_cached_state().permanent_error.get_or_insert(error);
     }
 
-    /// Sets aside what a worker may use for its item, and replaces the news of it that are still to be reported.
-    fn set_money_aside(&self, news: &WorkerNews, sessions: u32) -> Result<Reserved, BoardError> {
-        let _reporting = self.reporting.lock().unwrap_or_else(PoisonError::into_inner);
-        for known in self.known().news.iter_mut().filter(|known| known.worker == news.worker) {
-            known.clone_from(news);
+    /// Reserves money for a worker's item, and replaces the report about that worker that is still to be
+    /// sent.
+    fn reserve_money_and_replace_report(
+        &self,
+        worker_report: &LocalWorkerReport,
+        session_count: u32,
+    ) -> Result<Reservation, BoardError> {
+        let _reporting_guard = self.reporting_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        for known_report in self
+            .lock_cached_state()
+            .worker_reports
+            .iter_mut()
+            .filter(|known| known.worker_number == worker_report.worker_number)
+        {
+            known_report.clone_from(worker_report);
         }
-        self.ask(|board| board.reserve(news, sessions, LEAST_USD))
+        self.call_board(|board| board.reserve_money(worker_report, session_count, MIN_SESSION_USD))
     }
 
-    /// What keeps this machine from telling and claiming.
-    fn trouble(&self) -> Option<Trouble> {
-        let known = self.known();
-        let fault = known.fault.clone().map(Trouble::Fault);
-        let of_remote = self.target.away();
-        let away = [&known.board_away, &known.heartbeat_away, &of_remote].into_iter().flatten();
-        let longest = away.max_by_key(|(since, _)| since.elapsed());
-        fault.or_else(|| longest.map(|(since, why)| Trouble::Away(since.elapsed(), why.clone())))
+    /// Returns what keeps this machine from reporting and claiming, if anything: a permanent error, or else
+    /// the longest outage.
+    fn current_problem(&self) -> Option<ConnectionProblem> {
+        let cached_state = self.lock_cached_state();
+        let permanent_error = cached_state.permanent_error.clone().map(ConnectionProblem::Permanent);
+        let remote_outage = self.target.outage();
+        let outages = [&cached_state.board_outage, &cached_state.heartbeat_outage, &remote_outage]
+            .into_iter()
+            .flatten();
+        let longest_outage = outages.max_by_key(|(unreachable_since, _)| unreachable_since.elapsed());
+        permanent_error.or_else(|| {
+            longest_outage.map(|(unreachable_since, error)| {
+                ConnectionProblem::Unreachable(unreachable_since.elapsed(), error.clone())
+            })
+        })
     }
 
-    /// True where only a question of the scheduler's or the merger's can show that all is well again: everything else answers, and
-    /// nothing waits to be told.
-    fn is_to_be_tried(&self) -> bool {
-        let known = self.known();
-        let answers = known.heartbeat_away.is_none() && self.target.away().is_none() && known.fault.is_none();
-        drop(known);
-        answers && !self.has_results()
+    /// Returns true if only a call of the scheduler or the merger can show that the board is reachable again:
+    /// everything else responds, and no result is queued.
+    fn should_probe_board(&self) -> bool {
+        let cached_state = self.lock_cached_state();
+        let is_everything_else_reachable = cached_state.heartbeat_outage.is_none()
+            && self.target.outage().is_none()
+            && cached_state.permanent_error.is_none();
+        drop(cached_state);
+        is_everything_else_reachable && !self.has_queued_results()
     }
 
-    /// True while what has become of items is still to be told.
-    fn has_results(&self) -> bool {
-        self.table.now().member.is_some_and(|member| !member.outbox.is_empty())
+    /// Returns true while results of items are still to be reported.
+    fn has_queued_results(&self) -> bool {
+        self.workers_file.workers_state().fleet_member.is_some_and(|member| !member.outbox.is_empty())
     }
 
-    /// A moment of this machine by the board's clock.
-    fn of_board(&self, moment: Moment) -> Moment {
-        moment.saturating_add_signed(self.known().ahead)
+    /// Converts a time of this machine's clock to the board's clock.
+    fn to_board_time(&self, time: BoardMillis) -> BoardMillis {
+        time.saturating_add_signed(self.lock_cached_state().clock_offset_ms)
     }
 
-    /// A moment of the board by this machine's clock.
-    fn of_machine(&self, moment: Moment) -> Moment {
-        moment.saturating_add_signed(self.known().ahead.saturating_neg())
+    /// Converts a time of the board's clock to this machine's clock.
+    fn to_local_time(&self, time: BoardMillis) -> BoardMillis {
+        time.saturating_add_signed(self.lock_cached_state().clock_offset_ms.saturating_neg())
     }
 
-    /// An item that the board has given to this machine in an answer that was lost on its way.
-    fn lost_claim(&self, now: &Workers, held: &[Claim]) -> Option<Claim> {
-        let is_at_work = |item: usize| held.iter().any(|claim| claim.item == item);
-        (0..now.board.items.len())
-            .find(|item| is_leased_by(now, *item).is_some() && !is_at_work(*item))
-            .map(|item| Claim { item, epoch: now.board.items[item].epoch })
-            .filter(|claim| self.is_held(*claim))
+    /// Finds an item that the board has leased to this machine in a response that was lost.
+    fn find_claim_of_lost_response(
+        &self,
+        workers_state: &WorkersState,
+        held_claims: &[Claim],
+    ) -> Option<Claim> {
+        let is_at_work = |item: usize| held_claims.iter().any(|claim| claim.item == item);
+        (0..workers_state.board.items.len())
+            .find(|item| epoch_if_leased_here(workers_state, *item).is_some() && !is_at_work(*item))
+            .map(|item| Claim { item, epoch: workers_state.board.items[item].epoch })
+            .filter(|claim| self.is_claim_held(*claim))
     }
 
-    /// Keeps what has become of an item until the board has heard it. `done` is the end of what was done of it.
-    fn record_result<T>(
+    /// Updates the record with the result of an item, and queues the result for the board. `done_commit` is
+    /// the last commit of the work.
+    fn update_and_queue_result<T>(
         &self,
         claim: Claim,
-        done: Option<String>,
+        done_commit: Option<String>,
         outcome: ItemOutcome,
-        change: impl FnOnce(&mut Workers) -> T,
+        update: impl FnOnce(&mut WorkersState) -> T,
     ) -> Result<T, StoreError> {
-        self.table.change(|workers| {
-            workers.works[claim.item].pid = None;
-            if let Some(done) = done {
-                workers.works[claim.item].start = done;
+        self.workers_file.update(|workers| {
+            workers.item_progress[claim.item].pid = None;
+            if let Some(done_commit) = done_commit {
+                workers.item_progress[claim.item].start_commit_id = done_commit;
             }
-            let answer = change(workers);
-            workers.tell(claim.item, claim.epoch, outcome);
-            answer
+            let result = update(workers);
+            workers.queue_item_result(claim.item, claim.epoch, outcome);
+            result
         })
     }
 
     /// Returns true while another machine is the merger.
-    fn is_merger_elsewhere(&self) -> bool {
-        let now = self.table.now();
-        let name = now.member.unwrap_or_default().name;
-        now.board.merger.holds(self.moment()) && now.board.merger.holder != name
+    fn is_other_machine_merger(&self) -> bool {
+        let workers_state = self.workers_file.workers_state();
+        let member_name = workers_state.fleet_member.unwrap_or_default().name;
+        workers_state.board.merger_lease.is_active(self.board_now())
+            && workers_state.board.merger_lease.holder != member_name
     }
 
-    /// What the user is told once the board or the remote is waited for, and when that is over.
-    fn waiting_words(&self, trouble: Option<&Trouble>) -> Option<String> {
-        let mut since = self.since();
-        let words = match (trouble, since.is_waiting) {
-            (Some(Trouble::Away(long, why)), false) if *long >= NOTICED => {
-                let most = self.patience.as_secs();
-                format!("what is at work goes on, and nothing new begins, for up to {most} s: {why}")
+    /// Returns a message when this machine begins to wait for the board or the remote, and when that is over.
+    fn message_if_waiting_changed(&self, problem: Option<&ConnectionProblem>) -> Option<String> {
+        let mut wait_times = self.lock_wait_times();
+        let message = match (problem, wait_times.was_waiting_announced) {
+            (Some(ConnectionProblem::Unreachable(outage, error)), false)
+                if *outage >= MIN_ANNOUNCED_OUTAGE =>
+            {
+                let timeout_seconds = self.outage_timeout.as_secs();
+                format!(
+                    "what is at work goes on, and nothing new begins, for up to {timeout_seconds} s: {error}"
+                )
             }
             (None, true) => "all is there again, and it goes on".to_owned(),
             _ => return None,
         };
-        since.is_waiting = !since.is_waiting;
-        Some(words)
+        wait_times.was_waiting_announced = !wait_times.was_waiting_announced;
+        Some(message)
     }
 }
 
 impl Board for FleetBoard {
-    fn table(&self) -> &Table {
-        &self.table
+    fn workers_file(&self) -> &WorkersFile {
+        &self.workers_file
     }
 
-    fn moment(&self) -> Moment {
-        self.of_board(local_moment())
+    fn board_now(&self) -> BoardMillis {
+        self.to_board_time(local_now())
     }
 
-    fn paused_until(&self) -> Moment {
-        let now = self.table.now();
-        let of_member = now.member.map_or(0, |member| member.paused_until);
-        self.of_machine(now.board.paused_until).max(of_member)
+    fn paused_until(&self) -> BoardMillis {
+        let workers_state = self.workers_file.workers_state();
+        let member_pause = workers_state.fleet_member.map_or(0, |member| member.paused_until);
+        self.to_local_time(workers_state.board.paused_until).max(member_pause)
     }
 
-    fn pause(&self, Pause { until, is_of_day }: &Pause) -> Result<bool, StoreError> {
-        let (is_new, of_board) = (*until > self.paused_until(), self.of_board(*until));
-        self.table.change(|workers| {
-            match &mut workers.member {
-                Some(member) if *is_of_day => member.paused_until = member.paused_until.max(*until),
-                _ => pause(&mut workers.board, of_board),
+    fn pause_all_workers(
+        &self,
+        WorkersPause { ends_at, is_daily_limit }: &WorkersPause,
+    ) -> Result<bool, StoreError> {
+        let (is_new, board_ends_at) = (*ends_at > self.paused_until(), self.to_board_time(*ends_at));
+        self.workers_file.update(|workers| {
+            match &mut workers.fleet_member {
+                Some(member) if *is_daily_limit => member.paused_until = member.paused_until.max(*ends_at),
+                _ => pause_board_until(&mut workers.board, board_ends_at),
             }
             if is_new {
-                workers.waits_for_next_day = *is_of_day;
+                workers.waits_for_next_day = *is_daily_limit;
             }
         })?;
-        if !is_of_day {
-            // By length: the clocks differ. Where the board is away, others meet the limit themselves.
-            let length = Duration::from_millis(until.saturating_sub(local_moment()));
-            let _ = self.ask(|board| board.pause(length));
+        if !is_daily_limit {
+            // The duration is sent, because the clocks differ. If the board is unreachable, other machines
+            // reach the limit themselves.
+            let duration = Duration::from_millis(ends_at.saturating_sub(local_now()));
+            let _ = self.call_board(|board| board.pause_all_workers(duration));
         }
         Ok(is_new)
     }
 
-    /// What is seen here says when it is worth asking.
-    fn can_claim(&self, held: &[Claim]) -> bool {
-        let now = self.table.now();
-        let is_soon = self.since().claimed.is_some_and(|at| at.elapsed() < CLAIM_INTERVAL);
-        let is_answered = self.trouble().is_none() || self.is_to_be_tried();
+    /// Decides by the cached state whether asking the board is worthwhile.
+    fn can_claim_item(&self, held_claims: &[Claim]) -> bool {
+        let workers_state = self.workers_file.workers_state();
+        let asked_recently = self
+            .lock_wait_times()
+            .last_empty_claim
+            .is_some_and(|claimed_at| claimed_at.elapsed() < CLAIM_INTERVAL);
+        let is_reachable = self.current_problem().is_none() || self.should_probe_board();
         let gives_items = {
-            let known = self.known();
-            !known.is_draining && known.ended.is_none()
+            let cached_state = self.lock_cached_state();
+            !cached_state.is_draining && cached_state.fleet_end.is_none()
         };
-        is_answered
+        is_reachable
             && gives_items
-            && !is_soon
-            && (self.lost_claim(&now, held).is_some() || outlook(&now.board, self.moment()) == Outlook::Free)
+            && !asked_recently
+            && (self.find_claim_of_lost_response(&workers_state, held_claims).is_some()
+                || board_progress(&workers_state.board, self.board_now()) == BoardProgress::ItemAvailable)
     }
 
-    fn claim(
+    fn claim_next_item(
         &self,
         worker: usize,
-        held: &[Claim],
-        goes_on: &dyn Fn(usize) -> bool,
+        held_claims: &[Claim],
+        continues_run: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Claim>, StoreError> {
-        let now = self.table.now();
-        let lost = self.lost_claim(&now, held);
-        self.since().claimed = Some(Instant::now());
-        let name = format!("{}/{worker}", now.member.unwrap_or_default().name);
-        let taken = self.ask(|board| {
-            // A machine that slept may find its own leases free: they are its own first.
-            for held in held {
-                let _ = board.renew(*held);
+        let workers_state = self.workers_file.workers_state();
+        let lost_claim = self.find_claim_of_lost_response(&workers_state, held_claims);
+        self.lock_wait_times().last_empty_claim = Some(Instant::now());
+        let worker_name = format!("{}/{worker}", workers_state.fleet_member.unwrap_or_default().name);
+        let claim_result = self.call_board(|board| {
+            // After a sleep, this machine's own leases may have expired. They are renewed first, so that no
+            // other machine gets these items.
+            for held_claim in held_claims {
+                let _ = board.renew_claim(*held_claim);
             }
-            match lost {
-                Some(lost) => {
-                    board.renew(lost)?;
-                    Ok(Some((lost, None)))
+            match lost_claim {
+                Some(lost_claim) => {
+                    board.renew_claim(lost_claim)?;
+                    Ok(Some((lost_claim, None)))
                 }
-                None => Ok(board.claim(&name)?.map(|(claim, item)| (claim, Some(item)))),
+                None => {
+                    Ok(board.claim_item(&worker_name)?.map(|(claim, shared_item)| (claim, Some(shared_item))))
+                }
             }
         });
-        // What went wrong is noted, and looked at in each round.
-        let Ok(Some((claim, item))) = taken else { return Ok(None) };
-        self.since().claimed = None;
-        let goes_on = goes_on(claim.item);
-        self.table.change(|workers| {
-            if let Some(item) = item {
+        // The error is recorded and handled in each round of the scheduler.
+        let Ok(Some((claim, shared_item))) = claim_result else { return Ok(None) };
+        self.lock_wait_times().last_empty_claim = None;
+        let continues_run = continues_run(claim.item);
+        self.workers_file.update(|workers| {
+            if let Some(shared_item) = shared_item {
                 let text = std::mem::take(&mut workers.board.items[claim.item].text);
-                workers.board.items[claim.item] = BoardItem { text, ..item.row };
-                let work = &mut workers.works[claim.item];
-                (work.start, work.beyond, work.answered) = (item.start, item.beyond, item.answered);
+                workers.board.items[claim.item] = BoardItem { text, ..shared_item.board_item };
+                let item_progress = &mut workers.item_progress[claim.item];
+                (
+                    item_progress.start_commit_id,
+                    item_progress.base_commit_id,
+                    item_progress.answered_question,
+                ) = (shared_item.start_commit_id, shared_item.base_commit_id, shared_item.answered_question);
             }
-            workers.count_before(claim.item, goes_on);
-            let work = &mut workers.works[claim.item];
-            (work.worker, work.epoch, work.pid) = (worker, claim.epoch, None);
+            workers.move_current_usage_to_earlier(claim.item, continues_run);
+            let item_progress = &mut workers.item_progress[claim.item];
+            (item_progress.worker_number, item_progress.epoch, item_progress.pid) =
+                (worker, claim.epoch, None);
         })?;
         Ok(Some(claim))
     }
 
-    fn is_held(&self, claim: Claim) -> bool {
-        let is_ours = is_leased_by(&self.table.now(), claim.item) == Some(claim.epoch);
-        is_ours && !self.known().fenced.contains(&(claim.item, claim.epoch))
+    fn is_claim_held(&self, claim: Claim) -> bool {
+        let is_leased_here =
+            epoch_if_leased_here(&self.workers_file.workers_state(), claim.item) == Some(claim.epoch);
+        is_leased_here && !self.lock_cached_state().stale_claims.contains(&(claim.item, claim.epoch))
     }
 
     fn claims_to_recover(&self) -> Vec<Claim> {
-        let now = self.table.now();
-        let left = |item: usize| match is_leased_by(&now, item) {
+        let workers_state = self.workers_file.workers_state();
+        let claim_to_recover = |item: usize| match epoch_if_leased_here(&workers_state, item) {
             Some(epoch) => Some(Claim { item, epoch }),
-            // What is somebody else's by now was ours with an earlier epoch: what is still at work here is ended.
-            None => now.works[item].pid.is_some().then(|| Claim { item, epoch: now.works[item].epoch }),
+            // An item that another machine has now was ours with an earlier epoch. If its process still runs
+            // here, it is ended.
+            None => workers_state.item_progress[item]
+                .pid
+                .is_some()
+                .then(|| Claim { item, epoch: workers_state.item_progress[item].epoch }),
         };
-        (0..now.board.items.len()).filter_map(left).collect()
+        (0..workers_state.board.items.len()).filter_map(claim_to_recover).collect()
     }
 
-    fn keep_leases(&self, held: Vec<Claim>, is_merging: bool, news: &dyn Fn() -> Vec<WorkerNews>) {
-        let news = news();
-        let mut known = self.known();
-        (known.held, known.news) = (held, news);
+    fn set_leases_to_renew(
+        &self,
+        held_claims: Vec<Claim>,
+        is_merging: bool,
+        worker_reports: &dyn Fn() -> Vec<LocalWorkerReport>,
+    ) {
+        let worker_reports = worker_reports();
+        let mut cached_state = self.lock_cached_state();
+        (cached_state.leased_claims, cached_state.worker_reports) = (held_claims, worker_reports);
         if !is_merging {
-            known.merger = None;
+            cached_state.merger_epoch = None;
         }
     }
 
-    /// With what all machines together may use.
-    fn reserve(&self, worker: usize, item: usize, found: Means) -> Means {
-        let Means::Enough { cost_usd, tokens, sessions } = found else { return found };
-        let now = self.table.now();
-        let used = now.works[item].now;
-        let news = WorkerNews {
-            worker,
+    /// Limits the budget by what all machines together may use.
+    fn reserve_item_budget(&self, worker: usize, item: usize, local_budget: ItemBudget) -> ItemBudget {
+        let ItemBudget::Enough { cost_usd, tokens, sessions } = local_budget else { return local_budget };
+        let workers_state = self.workers_file.workers_state();
+        let item_usage = workers_state.item_progress[item].current_usage;
+        let worker_report = LocalWorkerReport {
+            worker_number: worker,
             item: Some(item),
-            cost_usd: now.cost_of_worker(worker),
-            ..WorkerNews::default()
+            cost_usd: workers_state.worker_cost_usd(worker),
+            ..LocalWorkerReport::default()
         };
-        let sessions = sessions.min(SESSIONS + used.sessions);
-        match self.set_money_aside(&news, used.sessions) {
-            Ok(Reserved::Share { usd, sessions: more }) => Means::Enough {
-                cost_usd: usd.map(|share| used.cost_usd + share).into_iter().chain(cost_usd).reduce(f64::min),
+        let max_sessions = sessions.min(MAX_SESSIONS_PER_ITEM + item_usage.sessions);
+        match self.reserve_money_and_replace_report(&worker_report, item_usage.sessions) {
+            Ok(Reservation::Share { usd: share_usd, sessions: more_sessions }) => ItemBudget::Enough {
+                cost_usd: share_usd
+                    .map(|share| item_usage.cost_usd + share)
+                    .into_iter()
+                    .chain(cost_usd)
+                    .reduce(f64::min),
                 tokens,
-                sessions: more.map_or(sessions, |more| sessions.min(used.sessions.saturating_add(more))),
+                sessions: more_sessions
+                    .map_or(max_sessions, |more| max_sessions.min(item_usage.sessions.saturating_add(more))),
             },
-            Ok(Reserved::Nothing(used_up)) => {
-                let (status, reason) = describe_used_up(used_up);
-                Means::None(status, reason)
+            Ok(Reservation::Exhausted(exhausted_limit)) => {
+                let (status, reason) = describe_exhausted_limit(exhausted_limit);
+                ItemBudget::Exhausted(status, reason)
             }
-            Ok(Reserved::Later) | Err(_) => Means::Later,
+            Ok(Reservation::WaitForOthers) | Err(_) => ItemBudget::WaitForOthers,
         }
     }
 
-    fn offer(&self, claim: Claim, commit: &str) -> Result<(), StoreError> {
-        self.record_result(claim, Some(commit.to_owned()), ItemOutcome::Offered, |workers| {
-            // Fenced: it has landed meanwhile.
-            let _ = offer(&mut workers.board, claim, commit);
+    fn offer_finished_work(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError> {
+        self.update_and_queue_result(claim, Some(end_commit.to_owned()), ItemOutcome::Offered, |workers| {
+            // A stale epoch means that the item has landed meanwhile.
+            let _ = offer_for_merge(&mut workers.board, claim, end_commit);
         })
     }
 
-    fn fail(&self, claim: Claim, reason: &str, end: Option<String>) -> Result<bool, StoreError> {
-        self.record_result(claim, end, ItemOutcome::Failed(reason.to_owned()), |workers| {
-            let _ = fail(&mut workers.board, claim, reason);
-            matches!(workers.board.items[claim.item].stage, Stage::Aside { .. })
-        })
+    fn record_failed_attempt(
+        &self,
+        claim: Claim,
+        reason: &str,
+        next_start_commit: Option<String>,
+    ) -> Result<bool, StoreError> {
+        self.update_and_queue_result(
+            claim,
+            next_start_commit,
+            ItemOutcome::Failed(reason.to_owned()),
+            |workers| {
+                let _ = record_failed_try(&mut workers.board, claim, reason);
+                matches!(workers.board.items[claim.item].stage, ItemStage::SetAside { .. })
+            },
+        )
     }
 
-    /// Another machine may go on with it.
-    fn park(&self, claim: Claim, question: &str, work: &dyn UnfinishedWork) -> Result<(), StoreError> {
-        let done = work.commit_all().or_else(|| work.head()).unwrap_or_default();
-        let told = plimsoll_secrets::without(question);
-        self.record_result(claim, Some(done), ItemOutcome::Asked(told), |workers| {
-            let _ = set_aside(&mut workers.board, claim, Aside::Question(question.to_owned()));
-        })
+    /// Commits all work, because another machine may continue with it.
+    fn park_item(
+        &self,
+        claim: Claim,
+        question: &str,
+        unfinished_work: &dyn UnfinishedWork,
+    ) -> Result<(), StoreError> {
+        let done_commit = unfinished_work
+            .commit_uncommitted_files()
+            .or_else(|| unfinished_work.head_commit())
+            .unwrap_or_default();
+        let question_without_secrets = plimsoll_secrets::redact(question);
+        self.update_and_queue_result(
+            claim,
+            Some(done_commit),
+            ItemOutcome::WaitsForAnswer(question_without_secrets),
+            |workers| {
+                let _ = set_claimed_item_aside(
+                    &mut workers.board,
+                    claim,
+                    SetAsideReason::Question(question.to_owned()),
+                );
+            },
+        )
     }
 
-    /// It goes back, and the next one begins at what was done.
-    fn release(&self, claim: Claim, work: &dyn UnfinishedWork) -> Result<(), StoreError> {
-        self.record_result(claim, work.commit_all(), ItemOutcome::GivenBack, |workers| {
-            let _ = give_back(&mut workers.board, claim);
-        })
+    /// Commits all work and gives the item back. The next attempt begins at that commit.
+    fn release_claim(&self, claim: Claim, unfinished_work: &dyn UnfinishedWork) -> Result<(), StoreError> {
+        self.update_and_queue_result(
+            claim,
+            unfinished_work.commit_uncommitted_files(),
+            ItemOutcome::Released,
+            |workers| {
+                let _ = reopen_claimed_item(&mut workers.board, claim);
+            },
+        )
     }
 
-    fn keep_branch(&self, claim: Claim, work: &dyn UnfinishedWork) -> Result<(), StoreError> {
-        self.record_result(claim, work.commit_all(), ItemOutcome::Kept, |_| ())
+    fn keep_branch_of_lost_claim(
+        &self,
+        claim: Claim,
+        unfinished_work: &dyn UnfinishedWork,
+    ) -> Result<(), StoreError> {
+        self.update_and_queue_result(
+            claim,
+            unfinished_work.commit_uncommitted_files(),
+            ItemOutcome::TakenByOther,
+            |_| (),
+        )
     }
 
-    /// They are given to the fleet.
-    fn take_answers(&self) -> Result<bool, StoreError> {
+    /// Does nothing: the user answers to the fleet.
+    fn reopen_answered_items(&self) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    fn orders(&self, closing: Option<&Closing>) -> Orders {
-        let trouble = self.trouble();
-        let words = self.waiting_words(trouble.as_ref());
-        let (ended, used_up) = {
-            let known = self.known();
-            (known.ended, known.used_up)
+    fn scheduler_orders(&self, current_closing_reason: Option<&ClosingReason>) -> SchedulerOrders {
+        let problem = self.current_problem();
+        let user_message = self.message_if_waiting_changed(problem.as_ref());
+        let (fleet_end, exhausted_limit) = {
+            let cached_state = self.lock_cached_state();
+            (cached_state.fleet_end, cached_state.exhausted_limit)
         };
-        if ended == Some(Ended::Stopped) {
-            let stopped = Closing::Stop(Status::Cancelled, "the fleet was stopped".to_owned());
-            return Orders { words, closing: Some(stopped) };
+        if fleet_end == Some(FleetEnd::Stopped) {
+            let stopped = ClosingReason::Stop(RunStatus::Canceled, "the fleet was stopped".to_owned());
+            return SchedulerOrders { user_message, closing_reason: Some(stopped) };
         }
-        // Nothing is told about work that is over: only being stopped comes before what closes it anyway.
-        let waited = match trouble {
-            Some(Trouble::Fault(why)) => Some(Closing::Pause(PauseKind::Fault, why)),
-            Some(Trouble::Away(long, why)) if long >= self.patience => {
-                Some(Closing::Pause(PauseKind::Fault, format!("waited for {} s: {why}", long.as_secs())))
-            }
-            Some(Trouble::Away(..)) | None => None,
+        // If the run closes already, only a stop of the fleet changes the reason.
+        let closing_after_outage = match problem {
+            Some(ConnectionProblem::Permanent(error)) => Some(ClosingReason::Pause(PauseKind::Fault, error)),
+            Some(ConnectionProblem::Unreachable(outage, error)) if outage >= self.outage_timeout => Some(
+                ClosingReason::Pause(PauseKind::Fault, format!("waited for {} s: {error}", outage.as_secs())),
+            ),
+            Some(ConnectionProblem::Unreachable(..)) | None => None,
         };
-        // No claim would say so: the board gives none any more.
-        let used_up = || {
-            let (status, reason) = describe_used_up(used_up?);
-            Some(Closing::Stop(status, reason))
+        // Checked here because no claim is made any more that could report it.
+        let closing_if_exhausted = || {
+            let (status, reason) = describe_exhausted_limit(exhausted_limit?);
+            Some(ClosingReason::Stop(status, reason))
         };
-        let closing = if closing.is_some() { None } else { waited.or_else(used_up) };
-        Orders { words, closing }
+        let closing_reason = if current_closing_reason.is_some() {
+            None
+        } else {
+            closing_after_outage.or_else(closing_if_exhausted)
+        };
+        SchedulerOrders { user_message, closing_reason }
     }
 
-    fn has_undelivered_results(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool {
-        // Whoever wants it to end now, as a system that shuts down does, waits this long for what others could go on with.
-        let is_late = interrupt >= Some(Interrupt::Twice)
-            && self.since().hurried.get_or_insert_with(Instant::now).elapsed() >= FAREWELL;
-        // Before anything ends it, what is away is waited for, as long as the patience lasts.
-        let may_be_heard = match self.trouble() {
+    fn should_wait_for_delivery(&self, interrupt: Option<Interrupt>, is_closing: bool) -> bool {
+        // A process that must end now, for example at a system shutdown, waits this long to deliver results
+        // that other machines can continue with.
+        let has_leave_timeout_passed = interrupt >= Some(Interrupt::EndSession)
+            && self.lock_wait_times().hurried_at.get_or_insert_with(Instant::now).elapsed() >= LEAVE_TIMEOUT;
+        // Until the run closes, an outage is waited for, up to the outage timeout.
+        let can_still_deliver = match self.current_problem() {
             None => true,
-            Some(Trouble::Away(..)) => !is_closing,
-            Some(Trouble::Fault(_)) => false,
+            Some(ConnectionProblem::Unreachable(..)) => !is_closing,
+            Some(ConnectionProblem::Permanent(_)) => false,
         };
-        self.has_results() && may_be_heard && !is_late && interrupt < Some(Interrupt::Again)
+        self.has_queued_results()
+            && can_still_deliver
+            && !has_leave_timeout_passed
+            && interrupt < Some(Interrupt::Immediately)
     }
 
-    fn closing_when_drained(&self) -> Option<Closing> {
-        let board = self.table.now().board;
-        let is_done = outlook(&board, self.moment()) == Outlook::Done;
-        if !self.known().is_draining || is_done {
+    fn closing_reason_if_drained(&self) -> Option<ClosingReason> {
+        let board = self.workers_file.workers_state().board;
+        let is_done = board_progress(&board, self.board_now()) == BoardProgress::Done;
+        if !self.lock_cached_state().is_draining || is_done {
             return None;
         }
-        let merged = board.items.iter().filter(|row| row.stage == Stage::Merged).count();
-        let words = format!("the fleet drains: {merged} of {} merged", counted(board.items.len(), "item"));
-        Some(Closing::Stop(Status::Completed, words))
+        let merged_count =
+            board.items.iter().filter(|board_item| board_item.stage == ItemStage::Merged).count();
+        let message = format!(
+            "the fleet drains: {merged_count} of {} merged",
+            count_with_noun(board.items.len(), "item")
+        );
+        Some(ClosingReason::Stop(RunStatus::Completed, message))
     }
 
-    fn leave(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool) {
-        if outlook(&self.table.now().board, self.moment()) == Outlook::Done {
-            // Nobody else may be there to say it.
-            let _ = retry(FAREWELL, give_up, BoardError::is_away, || self.ask(|board| board.end()));
-            self.target.sweep(plan_files, give_up);
+    fn leave_fleet(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool) {
+        if board_progress(&self.workers_file.workers_state().board, self.board_now()) == BoardProgress::Done {
+            // No other machine may be left to report it.
+            let _ = retry_while_transient(LEAVE_TIMEOUT, give_up, BoardError::is_unreachable, || {
+                self.call_board(|board| board.mark_fleet_done())
+            });
+            self.target.remove_leftover_branches(plan_files, give_up);
         }
-        let now = self.table.now();
-        let is_merger = now.member.is_some_and(|member| member.name == now.board.merger.holder);
-        if is_merger && now.board.merger.holds(self.moment()) {
-            let merger = now.board.merger_epoch;
-            let _ = self.ask(|board| board.step_down(merger));
+        let workers_state = self.workers_file.workers_state();
+        let is_merger = workers_state
+            .fleet_member
+            .is_some_and(|member| member.name == workers_state.board.merger_lease.holder);
+        if is_merger && workers_state.board.merger_lease.is_active(self.board_now()) {
+            let merger_epoch = workers_state.board.merger_epoch;
+            let _ = self.call_board(|board| board.release_merger_lease(merger_epoch));
         }
     }
 
-    /// Others may work on the item that something waits for, so nothing waits.
+    /// Never lets work wait for another item: another machine may work on that one.
     fn items_to_merge(&self, _: bool) -> Vec<usize> {
-        offered(&self.table.now().board)
+        offered_items(&self.workers_file.workers_state().board)
     }
 
-    /// Another machine may be at it; and what is away is asked again after a moment.
-    fn try_begin_merging(&self) -> bool {
-        let is_soon = self.since().merged.is_some_and(|at| at.elapsed() < MERGE_INTERVAL);
-        let is_away = self.trouble().is_some() && !self.is_to_be_tried();
-        if self.is_merger_elsewhere() || is_soon || is_away {
+    /// Returns false while another machine merges. After an outage, the next try comes after a moment.
+    fn try_begin_merge_round(&self) -> bool {
+        let merged_recently = self
+            .lock_wait_times()
+            .last_merge_round
+            .is_some_and(|began_at| began_at.elapsed() < MERGE_INTERVAL);
+        let is_unreachable = self.current_problem().is_some() && !self.should_probe_board();
+        if self.is_other_machine_merger() || merged_recently || is_unreachable {
             return false;
         }
-        self.since().merged = Some(Instant::now());
+        self.lock_wait_times().last_merge_round = Some(Instant::now());
         true
     }
 
-    /// Once this machine closes, another that merges goes on alone. The other may be closing, too, and have seen nothing of the
-    /// last offer: then this machine becomes the merger in a moment.
-    fn waits_for_merging(&self, is_closing: bool) -> bool {
-        let is_left_to_others = is_closing
-            && self.is_merger_elsewhere()
-            && self.since().left_merging.get_or_insert_with(Instant::now).elapsed() >= MERGER_FAREWELL;
-        self.trouble().is_none() && !is_left_to_others
+    /// Returns false if this machine closes and another one has been merging for a moment, which then
+    /// continues alone. The other one may be closing, too, and may not have seen the last offer; then this
+    /// machine becomes the merger.
+    fn should_wait_for_merges(&self, is_closing: bool) -> bool {
+        let can_leave_to_other_merger = is_closing
+            && self.is_other_machine_merger()
+            && self.lock_wait_times().waiting_for_other_merger.get_or_insert_with(Instant::now).elapsed()
+                >= OTHER_MERGER_TIMEOUT;
+        self.current_problem().is_none() && !can_leave_to_other_merger
     }
 
-    fn become_merger(&self, give_up: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError> {
-        let name = self.table.now().member.unwrap_or_default().name;
-        let taken = self.ask_again(give_up, |board| board.become_merger(&name))?;
-        self.known().merger = taken;
-        if taken.is_some() {
-            // What others have offered since.
-            self.look()?;
+    fn acquire_merger_lease(&self, give_up: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError> {
+        let member_name = self.workers_file.workers_state().fleet_member.unwrap_or_default().name;
+        let merger_epoch =
+            self.call_board_with_retry(give_up, |board| board.acquire_merger_lease(&member_name))?;
+        self.lock_cached_state().merger_epoch = merger_epoch;
+        if merger_epoch.is_some() {
+            // Reads what other machines have offered since the last read.
+            self.refresh_from_board()?;
         }
-        Ok(taken)
+        Ok(merger_epoch)
     }
 
-    fn settle(
+    fn mark_landed_items_merged(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
-        landed: &[(usize, CommitId)],
+        landed_items: &[(usize, CommitId)],
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        for (item, commit) in landed {
-            self.ask_again(give_up, |board| board.found(*item, commit.as_str()))?;
+        for (item, commit) in landed_items {
+            self.call_board_with_retry(give_up, |board| {
+                board.restore_landing_commit(*item, commit.as_str())
+            })?;
         }
-        let merged = self.ask_again(give_up, |board| board.settle(is_in_target))?;
-        self.table.change(|workers| {
-            merged.iter().for_each(|item| workers.board.items[*item].stage = Stage::Merged);
+        let merged_items =
+            self.call_board_with_retry(give_up, |board| board.mark_landed_items_merged(is_in_target))?;
+        self.workers_file.update(|workers| {
+            merged_items.iter().for_each(|item| workers.board.items[*item].stage = ItemStage::Merged);
         })?;
         Ok(())
     }
 
-    fn note_passed(&self, commands: &[String], give_up: &dyn Fn() -> bool) -> Result<(), MergeError> {
-        self.ask_again(give_up, |board| board.note_passed(commands))?;
-        Ok(self.table.change(|workers| workers.note_passed(commands))?)
-    }
-
-    /// Whoever is not the merger any more, or has an item that somebody landed, moves nothing.
-    fn land(
+    fn record_passed_commands(
         &self,
-        merger: u64,
-        landing: &[(usize, &CommitId)],
+        commands: &[String],
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        for (item, commit) in landing {
-            self.ask_again(give_up, |board| board.land(merger, *item, commit.as_str()))?;
-        }
-        Ok(record_landing(&self.table, merger, landing)?)
+        self.call_board_with_retry(give_up, |board| board.record_passed_commands(commands))?;
+        Ok(self.workers_file.update(|workers| workers.record_passed_commands(commands))?)
     }
 
-    /// The rows of a fleet do not keep the files, so nothing but the tries bounds its conflicts.
-    fn refuse(
+    /// Fails, so that the target does not move, if this machine is no longer the merger or if an item has
+    /// already landed.
+    fn record_landing_commits(
         &self,
-        refused: &Refused,
+        merger_epoch: u64,
+        landing_commits: &[(usize, &CommitId)],
+        give_up: &dyn Fn() -> bool,
+    ) -> Result<(), MergeError> {
+        for (item, commit) in landing_commits {
+            self.call_board_with_retry(give_up, |board| {
+                board.record_landing_commit(merger_epoch, *item, commit.as_str())
+            })?;
+        }
+        Ok(write_landing_commits(&self.workers_file, merger_epoch, landing_commits)?)
+    }
+
+    /// Ignores the files, which the rows of a fleet do not have. Only the number of tries limits the
+    /// conflicts of an item.
+    fn reject_offered_item(
+        &self,
+        rejected_item: &RejectedItem,
         _: &[String],
         give_up: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
-        self.ask_again(give_up, |board| board.refuse(refused))?;
-        let Refused { merger, item, note, .. } = refused;
-        Ok(self.table.change(|workers| {
-            // One that was fenced is somebody else's by now.
-            let _ = refuse(&mut workers.board, *merger, *item, note);
-            record_next_start(workers, refused)
+        self.call_board_with_retry(give_up, |board| board.reject_item(rejected_item))?;
+        let RejectedItem { merger_epoch: merger, item, next_session_note: note, .. } = rejected_item;
+        Ok(self.workers_file.update(|workers| {
+            // A stale epoch means that another machine has the item.
+            let _ = reject_offered_item(&mut workers.board, *merger, *item, note);
+            write_next_start_commit(workers, rejected_item)
         })?)
     }
 }
 
-/// With which epoch this machine holds an item, if it does.
-fn is_leased_by(workers: &Workers, item: usize) -> Option<u64> {
-    workers.member.as_ref()?;
-    let row = workers.board.items.get(item)?;
-    workers.is_held_here(item).then_some(row.epoch)
+/// Returns the epoch of the lease if this machine has leased the item.
+fn epoch_if_leased_here(workers_state: &WorkersState, item: usize) -> Option<u64> {
+    workers_state.fleet_member.as_ref()?;
+    let board_item = workers_state.board.items.get(item)?;
+    workers_state.is_leased_by_this_machine(item).then_some(board_item.epoch)
 }
 
-/// Why a machine leaves a fleet that may begin nothing more.
-fn describe_used_up(used_up: UsedUp) -> (Status, String) {
-    match used_up {
-        UsedUp::Money(spent, most) => {
-            (Status::Budget, format!("${spent:.2} of ${most:.2} spent by the whole fleet"))
+/// Returns the status and the reason with which a machine leaves a fleet that has used up a limit.
+fn describe_exhausted_limit(exhausted_limit: ExhaustedLimit) -> (RunStatus, String) {
+    match exhausted_limit {
+        ExhaustedLimit::Money(spent_usd, max_usd) => {
+            (RunStatus::Budget, format!("${spent_usd:.2} of ${max_usd:.2} spent by the whole fleet"))
         }
-        UsedUp::Sessions(used) => {
-            let sessions = counted(used as usize, "session");
-            (Status::MaxIterations, format!("{sessions} used by the whole fleet"))
+        ExhaustedLimit::Sessions(session_count) => {
+            let sessions = count_with_noun(session_count as usize, "session");
+            (RunStatus::MaxIterations, format!("{sessions} used by the whole fleet"))
         }
     }
 }

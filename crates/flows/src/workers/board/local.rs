@@ -1,240 +1,267 @@
-//! The board of a run that works on one machine: the record of that machine, which nobody else changes.
+//! The board of a run on a single machine. It is the record of that machine, which no other process changes.
 
-use super::{Board, Orders, Pause, UnfinishedWork, local_moment, record_landing, record_next_start};
+use super::{
+    Board, SchedulerOrders, UnfinishedWork, WorkersPause, local_now, write_landing_commits,
+    write_next_start_commit,
+};
 use crate::run::Interrupt;
-use crate::workers::closing::Closing;
-use crate::workers::connection::{Refused, WorkerNews};
+use crate::workers::closing_reason::ClosingReason;
+use crate::workers::connection::{LocalWorkerReport, RejectedItem};
 use crate::workers::error::MergeError;
-use crate::workers::means::Means;
-use crate::workers::shown_plan::take_answers;
-use crate::workers::table::Table;
-use plimsoll_domain::board::{Aside, BoardItem, Moment, Stage};
+use crate::workers::item_budget::ItemBudget;
+use crate::workers::shown_plan::reopen_answered_items;
+use crate::workers::workers_file::WorkersFile;
+use plimsoll_domain::board::{BoardItem, BoardMillis, ItemStage, SetAsideReason};
 use plimsoll_domain::git_names::{CommitId, RepoPath};
 use plimsoll_launcher::worktree;
 use plimsoll_policy::workers::{
-    Claim, Outlook, become_merger, claim, fail, items_to_merge, offer, outlook, pause, refuse, renew,
-    send_back_conflict, set_aside, settle,
+    BoardProgress, Claim, acquire_merger_lease, board_progress, claim_next_item, items_to_merge,
+    mark_landed_items_merged, offer_for_merge, pause_board_until, record_failed_try, reject_offered_item,
+    renew_claim, reopen_conflicting_item, set_claimed_item_aside,
 };
 use plimsoll_store::{Project, StoreError};
 use std::path::PathBuf;
 
-/// The one merger.
-const MERGER: &str = "merger";
+/// The name of the merger; there is only one.
+const MERGER_NAME: &str = "merger";
 
-/// The board of one machine.
 pub(in super::super) struct LocalBoard {
-    table: Table,
+    workers_file: WorkersFile,
     project: Project,
-    /// The clone, whose branch is the target.
+    /// The clone that has the target branch.
     repository: PathBuf,
-    clock: fn() -> Moment,
+    clock: fn() -> BoardMillis,
 }
 
 impl LocalBoard {
-    /// The board in this record.
-    pub(in super::super) fn new(table: Table, project: &Project, repository: PathBuf) -> LocalBoard {
-        LocalBoard { table, project: project.clone(), repository, clock: local_moment }
+    /// Returns the board that this record contains.
+    pub(in super::super) fn new(
+        workers_file: WorkersFile,
+        project: &Project,
+        repository: PathBuf,
+    ) -> LocalBoard {
+        LocalBoard { workers_file, project: project.clone(), repository, clock: local_now }
     }
 
-    /// The same with another clock.
+    /// Replaces the clock.
     #[cfg(test)]
-    pub(super) fn with_clock(self, clock: fn() -> Moment) -> LocalBoard {
+    pub(super) fn with_clock(self, clock: fn() -> BoardMillis) -> LocalBoard {
         LocalBoard { clock, ..self }
     }
 
-    /// The target's end; empty if it is gone.
-    fn tip(&self) -> String {
-        let target = self.table.now().target_branch().ok();
-        target
-            .and_then(|target| worktree::end_of(&self.repository, &target))
+    /// Returns the last commit of the target branch; empty if the branch is gone.
+    fn target_tip(&self) -> String {
+        let target_branch = self.workers_file.workers_state().parse_target_branch().ok();
+        target_branch
+            .and_then(|target_branch| worktree::tip_of_branch(&self.repository, &target_branch))
             .map_or(String::new(), String::from)
     }
 }
 
 impl Board for LocalBoard {
-    fn table(&self) -> &Table {
-        &self.table
+    fn workers_file(&self) -> &WorkersFile {
+        &self.workers_file
     }
 
-    fn moment(&self) -> Moment {
+    fn board_now(&self) -> BoardMillis {
         (self.clock)()
     }
 
-    fn paused_until(&self) -> Moment {
-        self.table.now().board.paused_until
+    fn paused_until(&self) -> BoardMillis {
+        self.workers_file.workers_state().board.paused_until
     }
 
-    fn pause(&self, Pause { until, is_of_day }: &Pause) -> Result<bool, StoreError> {
-        let is_new = *until > self.paused_until();
-        self.table.change(|workers| {
-            pause(&mut workers.board, *until);
+    fn pause_all_workers(
+        &self,
+        WorkersPause { ends_at, is_daily_limit }: &WorkersPause,
+    ) -> Result<bool, StoreError> {
+        let is_new = *ends_at > self.paused_until();
+        self.workers_file.update(|workers| {
+            pause_board_until(&mut workers.board, *ends_at);
             if is_new {
-                workers.waits_for_next_day = *is_of_day;
+                workers.waits_for_next_day = *is_daily_limit;
             }
         })?;
         Ok(is_new)
     }
 
-    fn can_claim(&self, _: &[Claim]) -> bool {
-        outlook(&self.table.now().board, self.moment()) == Outlook::Free
+    fn can_claim_item(&self, _: &[Claim]) -> bool {
+        board_progress(&self.workers_file.workers_state().board, self.board_now())
+            == BoardProgress::ItemAvailable
     }
 
-    fn claim(
+    fn claim_next_item(
         &self,
         worker: usize,
-        held: &[Claim],
-        goes_on: &dyn Fn(usize) -> bool,
+        held_claims: &[Claim],
+        continues_run: &dyn Fn(usize) -> bool,
     ) -> Result<Option<Claim>, StoreError> {
-        let (tip, moment) = (self.tip(), self.moment());
-        self.table.change(|workers| {
-            for held in held {
-                // One that is fenced has landed: its run is ended when it is tidied up.
-                let _ = renew(&mut workers.board, *held, moment);
+        let (target_tip, now) = (self.target_tip(), self.board_now());
+        self.workers_file.update(|workers| {
+            for held_claim in held_claims {
+                // A claim with a stale epoch has landed; its run is ended by the cleanup.
+                let _ = renew_claim(&mut workers.board, *held_claim, now);
             }
-            let claim = claim(&mut workers.board, &format!("worker {worker}"), moment)?;
-            workers.count_before(claim.item, goes_on(claim.item));
-            let work = &mut workers.works[claim.item];
-            work.worker = worker;
-            work.pid = None;
-            if work.start.is_empty() {
-                (work.start, work.beyond) = (tip.clone(), tip);
+            let claim = claim_next_item(&mut workers.board, &format!("worker {worker}"), now)?;
+            workers.move_current_usage_to_earlier(claim.item, continues_run(claim.item));
+            let item_progress = &mut workers.item_progress[claim.item];
+            item_progress.worker_number = worker;
+            item_progress.pid = None;
+            if item_progress.start_commit_id.is_empty() {
+                (item_progress.start_commit_id, item_progress.base_commit_id) =
+                    (target_tip.clone(), target_tip);
             }
             Some(claim)
         })
     }
 
-    /// Nobody else takes items.
-    fn is_held(&self, _: Claim) -> bool {
+    /// No other machine takes items.
+    fn is_claim_held(&self, _: Claim) -> bool {
         true
     }
 
     fn claims_to_recover(&self) -> Vec<Claim> {
-        let is_leased = |row: &BoardItem| matches!(row.stage, Stage::Leased { .. });
-        let now = self.table.now();
-        let leased = now.board.items.iter().enumerate().filter(|(_, row)| is_leased(row));
-        leased.map(|(item, row)| Claim { item, epoch: row.epoch }).collect()
+        let is_leased = |board_item: &BoardItem| matches!(board_item.stage, ItemStage::Leased { .. });
+        let workers_state = self.workers_file.workers_state();
+        let leased_items =
+            workers_state.board.items.iter().enumerate().filter(|(_, board_item)| is_leased(board_item));
+        leased_items.map(|(item, board_item)| Claim { item, epoch: board_item.epoch }).collect()
     }
 
-    /// Leases are renewed when the next item is claimed: only then do they matter.
-    fn keep_leases(&self, _: Vec<Claim>, _: bool, _: &dyn Fn() -> Vec<WorkerNews>) {}
+    /// Does nothing. Leases are renewed when the next item is claimed, because only then do they matter.
+    fn set_leases_to_renew(&self, _: Vec<Claim>, _: bool, _: &dyn Fn() -> Vec<LocalWorkerReport>) {}
 
-    fn reserve(&self, _: usize, _: usize, found: Means) -> Means {
-        found
+    fn reserve_item_budget(&self, _: usize, _: usize, local_budget: ItemBudget) -> ItemBudget {
+        local_budget
     }
 
-    fn offer(&self, claim: Claim, commit: &str) -> Result<(), StoreError> {
-        self.table.change(|workers| {
-            workers.works[claim.item].pid = None;
-            // Fenced: it has landed meanwhile.
-            let _ = offer(&mut workers.board, claim, commit);
+    fn offer_finished_work(&self, claim: Claim, end_commit: &str) -> Result<(), StoreError> {
+        self.workers_file.update(|workers| {
+            workers.item_progress[claim.item].pid = None;
+            // A stale epoch means that the item has landed meanwhile.
+            let _ = offer_for_merge(&mut workers.board, claim, end_commit);
         })
     }
 
-    fn fail(&self, claim: Claim, reason: &str, end: Option<String>) -> Result<bool, StoreError> {
-        self.table.change(|workers| {
-            let _ = fail(&mut workers.board, claim, reason);
-            workers.works[claim.item].pid = None;
-            // What it has committed is where the next attempt begins.
-            if let Some(end) = end {
-                workers.works[claim.item].start = end;
+    fn record_failed_attempt(
+        &self,
+        claim: Claim,
+        reason: &str,
+        next_start_commit: Option<String>,
+    ) -> Result<bool, StoreError> {
+        self.workers_file.update(|workers| {
+            let _ = record_failed_try(&mut workers.board, claim, reason);
+            workers.item_progress[claim.item].pid = None;
+            // The next attempt continues from what this one has committed.
+            if let Some(next_start_commit) = next_start_commit {
+                workers.item_progress[claim.item].start_commit_id = next_start_commit;
             }
-            matches!(workers.board.items[claim.item].stage, Stage::Aside { .. })
+            matches!(workers.board.items[claim.item].stage, ItemStage::SetAside { .. })
         })
     }
 
-    fn park(&self, claim: Claim, question: &str, work: &dyn UnfinishedWork) -> Result<(), StoreError> {
-        self.table.change(|workers| {
-            workers.works[claim.item].pid = None;
-            let _ = set_aside(&mut workers.board, claim, Aside::Question(question.to_owned()));
+    fn park_item(
+        &self,
+        claim: Claim,
+        question: &str,
+        unfinished_work: &dyn UnfinishedWork,
+    ) -> Result<(), StoreError> {
+        self.workers_file.update(|workers| {
+            workers.item_progress[claim.item].pid = None;
+            let _ = set_claimed_item_aside(
+                &mut workers.board,
+                claim,
+                SetAsideReason::Question(question.to_owned()),
+            );
         })?;
-        // What it has done so far is where it goes on.
-        let head = work.head().unwrap_or_default();
-        self.table.change(|workers| workers.works[claim.item].start = head)
+        // The item continues from what was done so far.
+        let head = unfinished_work.head_commit().unwrap_or_default();
+        self.workers_file.update(|workers| workers.item_progress[claim.item].start_commit_id = head)
     }
 
-    /// The item stays its worker's: the next `--resume` goes on with it.
-    fn release(&self, _: Claim, _: &dyn UnfinishedWork) -> Result<(), StoreError> {
+    /// Does nothing. The item stays with its worker, and the next `--resume` continues it.
+    fn release_claim(&self, _: Claim, _: &dyn UnfinishedWork) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn keep_branch(&self, _: Claim, _: &dyn UnfinishedWork) -> Result<(), StoreError> {
+    fn keep_branch_of_lost_claim(&self, _: Claim, _: &dyn UnfinishedWork) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn take_answers(&self) -> Result<bool, StoreError> {
-        take_answers(&self.project, &self.table)
+    fn reopen_answered_items(&self) -> Result<bool, StoreError> {
+        reopen_answered_items(&self.project, &self.workers_file)
     }
 
-    fn orders(&self, _: Option<&Closing>) -> Orders {
-        Orders::default()
+    fn scheduler_orders(&self, _: Option<&ClosingReason>) -> SchedulerOrders {
+        SchedulerOrders::default()
     }
 
-    fn has_undelivered_results(&self, _: Option<Interrupt>, _: bool) -> bool {
+    fn should_wait_for_delivery(&self, _: Option<Interrupt>, _: bool) -> bool {
         false
     }
 
-    fn closing_when_drained(&self) -> Option<Closing> {
+    fn closing_reason_if_drained(&self) -> Option<ClosingReason> {
         None
     }
 
-    fn leave(&self, _: &[RepoPath], _: &dyn Fn() -> bool) {}
+    fn leave_fleet(&self, _: &[RepoPath], _: &dyn Fn() -> bool) {}
 
-    fn items_to_merge(&self, takes_all: bool) -> Vec<usize> {
-        items_to_merge(&self.table.now().board, takes_all)
+    fn items_to_merge(&self, include_waiting: bool) -> Vec<usize> {
+        items_to_merge(&self.workers_file.workers_state().board, include_waiting)
     }
 
-    fn try_begin_merging(&self) -> bool {
+    fn try_begin_merge_round(&self) -> bool {
         true
     }
 
-    fn waits_for_merging(&self, _: bool) -> bool {
+    fn should_wait_for_merges(&self, _: bool) -> bool {
         true
     }
 
-    fn become_merger(&self, _: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError> {
-        let moment = self.moment();
-        Ok(self.table.change(|workers| become_merger(&mut workers.board, MERGER, moment))?)
+    fn acquire_merger_lease(&self, _: &dyn Fn() -> bool) -> Result<Option<u64>, MergeError> {
+        let now = self.board_now();
+        Ok(self.workers_file.update(|workers| acquire_merger_lease(&mut workers.board, MERGER_NAME, now))?)
     }
 
-    fn settle(
+    fn mark_landed_items_merged(
         &self,
         is_in_target: &dyn Fn(&str) -> bool,
         _: &[(usize, CommitId)],
         _: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        self.table.change(|workers| settle(&mut workers.board, is_in_target))?;
+        self.workers_file.update(|workers| mark_landed_items_merged(&mut workers.board, is_in_target))?;
         Ok(())
     }
 
-    fn note_passed(&self, commands: &[String], _: &dyn Fn() -> bool) -> Result<(), MergeError> {
-        Ok(self.table.change(|workers| workers.note_passed(commands))?)
+    fn record_passed_commands(&self, commands: &[String], _: &dyn Fn() -> bool) -> Result<(), MergeError> {
+        Ok(self.workers_file.update(|workers| workers.record_passed_commands(commands))?)
     }
 
-    fn land(
+    fn record_landing_commits(
         &self,
-        merger: u64,
-        landing: &[(usize, &CommitId)],
+        merger_epoch: u64,
+        landing_commits: &[(usize, &CommitId)],
         _: &dyn Fn() -> bool,
     ) -> Result<(), MergeError> {
-        Ok(record_landing(&self.table, merger, landing)?)
+        Ok(write_landing_commits(&self.workers_file, merger_epoch, landing_commits)?)
     }
 
-    fn refuse(
+    fn reject_offered_item(
         &self,
-        refused: &Refused,
-        conflicts: &[String],
+        rejected_item: &RejectedItem,
+        conflict_files: &[String],
         _: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
-        let Refused { merger, item, note, .. } = refused;
-        Ok(self.table.change(|workers| {
+        let RejectedItem { merger_epoch: merger, item, next_session_note: note, .. } = rejected_item;
+        Ok(self.workers_file.update(|workers| {
             let board = &mut workers.board;
-            // One that was fenced has landed.
-            let _ = if conflicts.is_empty() {
-                refuse(board, *merger, *item, note)
+            // A stale epoch means that the item has landed.
+            let _ = if conflict_files.is_empty() {
+                reject_offered_item(board, *merger, *item, note)
             } else {
-                send_back_conflict(board, *merger, *item, note, conflicts)
+                reopen_conflicting_item(board, *merger, *item, note, conflict_files)
             };
-            record_next_start(workers, refused)
+            write_next_start_commit(workers, rejected_item)
         })?)
     }
 }

@@ -1,21 +1,26 @@
-//! Both boards go through the same steps: first by a table, then in orders by chance, as the rules of the policy do. The fleet's rows
-//! are in memory here; the tests of `plimsoll-fleet` hold the rows in a database to the same rules.
+//! Runs the same steps on both boards: first fixed steps, then random orders as in the tests of the policy.
+//! The fleet's rows are in memory here. The tests of `plimsoll-fleet` check the same rules on rows in a
+//! database.
 
 #[path = "../../../../policy/tests/interleavings/suite.rs"]
 mod interleavings;
 
-use super::fleet::tests::{remote_of, renew_leases, repository_with_branch, tell_results};
+use super::fleet::tests::{
+    renew_leases, report_queued_results, repository_with_branch, unreachable_remote_target,
+};
 use super::*;
-use crate::workers::connection::{BoardConnection, Ended, Look, Reserved, SharedItem, UsedUp};
+use crate::workers::connection::{
+    BoardConnection, BoardSnapshot, ExhaustedLimit, FleetEnd, Reservation, SharedItem,
+};
 use crate::workers::error::BoardError;
 use crate::workers::target::RemoteTarget;
-use interleavings::Kept;
-use plimsoll_domain::Status;
-use plimsoll_domain::board::{Aside, BoardItem, BoardState, Lease, Stage};
+use interleavings::BoardUnderTest;
+use plimsoll_domain::RunStatus;
+use plimsoll_domain::board::{BoardItem, BoardState, ItemStage, Lease, SetAsideReason};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::workers::{ItemOutcome, ItemResult, Member, Work, Workers};
-use plimsoll_policy::plan::Item;
-use plimsoll_policy::workers::{self as rules, Fenced};
+use plimsoll_domain::workers::{FleetMember, ItemOutcome, ItemProgress, ItemResult, WorkersState};
+use plimsoll_policy::plan::EstimatedItem;
+use plimsoll_policy::workers::{self as rules, StaleEpoch};
 use plimsoll_store::Project;
 use std::cell::Cell;
 use std::path::Path;
@@ -23,432 +28,545 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 thread_local! {
-    /// The one clock of a test.
-    static NOW: Cell<Moment> = const { Cell::new(0) };
+    /// The clock of a test.
+    static NOW: Cell<BoardMillis> = const { Cell::new(0) };
 }
 
-fn now() -> Moment {
+fn now() -> BoardMillis {
     NOW.get()
 }
 
-fn commit(number: usize) -> String {
+fn commit_id(number: usize) -> String {
     format!("{number:040x}")
 }
 
-/// The rows of a fleet.
 #[derive(Default)]
-struct Fleet {
+struct FleetRows {
     state: BoardState,
-    /// Where the next attempt at each item begins, and beyond which commit its own begin.
-    begins: Vec<(String, String)>,
-    passed: Vec<String>,
+    /// The commit at which the next attempt at each item begins, and the commit after which its own commits
+    /// begin.
+    start_and_base_commits: Vec<(String, String)>,
+    passed_commands: Vec<String>,
     is_draining: bool,
-    used_up: Option<UsedUp>,
-    ended: Option<Ended>,
-    /// The last question that sessions asked of any item, with its answer.
-    answered: Option<(String, String)>,
-    /// What it says instead of an answer.
-    trouble: Option<BoardError>,
+    exhausted_limit: Option<ExhaustedLimit>,
+    fleet_end: Option<FleetEnd>,
+    /// The last question about any item, with its answer.
+    answered_question: Option<(String, String)>,
+    /// The error that every operation returns, if any.
+    returned_error: Option<BoardError>,
 }
 
-/// A connection to these rows.
+/// A connection to rows in memory.
 #[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Fleet>>);
+struct MemoryConnection(Arc<Mutex<FleetRows>>);
 
-impl Memory {
-    fn decide<T>(&self, decide: impl FnOnce(&mut Fleet) -> Result<T, Fenced>) -> Result<T, BoardError> {
+impl MemoryConnection {
+    fn run_operation<T>(
+        &self,
+        operation: impl FnOnce(&mut FleetRows) -> Result<T, StaleEpoch>,
+    ) -> Result<T, BoardError> {
         let mut fleet = self.0.lock().unwrap();
-        if let Some(trouble) = &fleet.trouble {
-            return Err(trouble.clone());
+        if let Some(error) = &fleet.returned_error {
+            return Err(error.clone());
         }
-        decide(&mut fleet).map_err(|Fenced| BoardError::Fenced)
+        operation(&mut fleet).map_err(|StaleEpoch| BoardError::StaleEpoch)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Fleet)) {
-        change(&mut self.0.lock().unwrap());
+    fn update(&self, update: impl FnOnce(&mut FleetRows)) {
+        update(&mut self.0.lock().unwrap());
     }
 
-    fn state(&self) -> BoardState {
+    fn board_state(&self) -> BoardState {
         self.0.lock().unwrap().state.clone()
     }
 }
 
-impl Fleet {
-    fn item(&self, place: usize) -> SharedItem {
-        let (start, beyond) = self.begins[place].clone();
-        let row = BoardItem { text: String::new(), landings: Vec::new(), ..self.state.items[place].clone() };
-        SharedItem { row, start, beyond, answered: self.answered.clone() }
+impl FleetRows {
+    fn shared_item(&self, index: usize) -> SharedItem {
+        let (start, base_commit_id) = self.start_and_base_commits[index].clone();
+        let board_item = BoardItem {
+            text: String::new(),
+            attempted_merge_commits: Vec::new(),
+            ..self.state.items[index].clone()
+        };
+        SharedItem {
+            board_item,
+            start_commit_id: start,
+            base_commit_id,
+            answered_question: self.answered_question.clone(),
+        }
     }
 }
 
-impl BoardConnection for Memory {
-    fn look(&mut self) -> Result<Look, BoardError> {
-        self.decide(|fleet| {
-            let is_open = |place: &usize| fleet.state.items[*place].stage != Stage::Merged;
+impl BoardConnection for MemoryConnection {
+    fn read_board(&mut self) -> Result<BoardSnapshot, BoardError> {
+        self.run_operation(|fleet| {
+            let is_open = |index: &usize| fleet.state.items[*index].stage != ItemStage::Merged;
             let places = (0..fleet.state.items.len()).filter(is_open);
-            Ok(Look {
-                now: now(),
-                whole: BoardState { items: Vec::new(), ..fleet.state.clone() },
-                items: places.map(|place| (place, fleet.item(place))).collect(),
-                passed: fleet.passed.clone(),
+            Ok(BoardSnapshot {
+                board_time: now(),
+                board_state: BoardState { items: Vec::new(), ..fleet.state.clone() },
+                open_items: places.map(|index| (index, fleet.shared_item(index))).collect(),
+                passed_commands: fleet.passed_commands.clone(),
                 is_draining: fleet.is_draining,
-                used_up: fleet.used_up,
-                ended: fleet.ended,
+                exhausted_limit: fleet.exhausted_limit,
+                fleet_end: fleet.fleet_end,
             })
         })
     }
-    fn claim(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
-        self.decide(|fleet| {
-            let claim = rules::claim(&mut fleet.state, worker, now());
-            Ok(claim.map(|claim| (claim, fleet.item(claim.item))))
+    fn claim_item(&mut self, worker: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
+        self.run_operation(|fleet| {
+            let claim = rules::claim_next_item(&mut fleet.state, worker, now());
+            Ok(claim.map(|claim| (claim, fleet.shared_item(claim.item))))
         })
     }
-    fn renew(&mut self, claim: Claim) -> Result<(), BoardError> {
-        self.decide(|fleet| rules::renew(&mut fleet.state, claim, now()))
+    fn renew_claim(&mut self, claim: Claim) -> Result<(), BoardError> {
+        self.run_operation(|fleet| rules::renew_claim(&mut fleet.state, claim, now()))
     }
-    fn tell(&mut self, result: &ItemResult) -> Result<(), BoardError> {
-        self.decide(|fleet| {
-            let claim = Claim { item: result.item, epoch: result.epoch };
+    fn report_item_result(&mut self, item_result: &ItemResult) -> Result<(), BoardError> {
+        self.run_operation(|fleet| {
+            let claim = Claim { item: item_result.item, epoch: item_result.epoch };
             let board = &mut fleet.state;
-            match &result.outcome {
-                ItemOutcome::Offered => rules::offer(board, claim, &result.start)?,
-                ItemOutcome::Failed(reason) => rules::fail(board, claim, reason)?,
-                ItemOutcome::Asked(question) => {
-                    rules::set_aside(board, claim, Aside::Question(question.clone()))?;
+            match &item_result.outcome {
+                ItemOutcome::Offered => rules::offer_for_merge(board, claim, &item_result.start_commit_id)?,
+                ItemOutcome::Failed(reason) => rules::record_failed_try(board, claim, reason)?,
+                ItemOutcome::WaitsForAnswer(question) => {
+                    rules::set_claimed_item_aside(board, claim, SetAsideReason::Question(question.clone()))?;
                 }
-                ItemOutcome::GivenBack => rules::give_back(board, claim)?,
-                ItemOutcome::Kept => return Ok(()),
+                ItemOutcome::Released => rules::reopen_claimed_item(board, claim)?,
+                ItemOutcome::TakenByOther => return Ok(()),
             }
-            fleet.begins[result.item] = (result.start.clone(), result.beyond.clone());
+            fleet.start_and_base_commits[item_result.item] =
+                (item_result.start_commit_id.clone(), item_result.base_commit_id.clone());
             Ok(())
         })
     }
-    fn pause(&mut self, length: Duration) -> Result<(), BoardError> {
-        let until = now() + u64::try_from(length.as_millis()).unwrap();
-        self.decide(|fleet| {
-            rules::pause(&mut fleet.state, until);
+    fn pause_all_workers(&mut self, duration: Duration) -> Result<(), BoardError> {
+        let until = now() + u64::try_from(duration.as_millis()).unwrap();
+        self.run_operation(|fleet| {
+            rules::pause_board_until(&mut fleet.state, until);
             Ok(())
         })
     }
-    fn become_merger(&mut self, name: &str) -> Result<Option<u64>, BoardError> {
-        self.decide(|fleet| Ok(rules::become_merger(&mut fleet.state, name, now())))
+    fn acquire_merger_lease(&mut self, merger_name: &str) -> Result<Option<u64>, BoardError> {
+        self.run_operation(|fleet| Ok(rules::acquire_merger_lease(&mut fleet.state, merger_name, now())))
     }
-    fn renew_merger(&mut self, merger: u64) -> Result<(), BoardError> {
-        self.decide(|fleet| rules::renew_merger(&mut fleet.state, merger, now()))
+    fn renew_merger_lease(&mut self, merger: u64) -> Result<(), BoardError> {
+        self.run_operation(|fleet| rules::renew_merger_lease(&mut fleet.state, merger, now()))
     }
-    fn step_down(&mut self, merger: u64) -> Result<(), BoardError> {
-        self.decide(|fleet| rules::step_down(&mut fleet.state, merger))
+    fn release_merger_lease(&mut self, merger: u64) -> Result<(), BoardError> {
+        self.run_operation(|fleet| rules::release_merger_lease(&mut fleet.state, merger))
     }
-    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), BoardError> {
-        self.decide(|fleet| rules::land(&mut fleet.state, merger, item, commit))
+    fn record_landing_commit(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), BoardError> {
+        self.run_operation(|fleet| rules::record_landing_commit(&mut fleet.state, merger, item, commit))
     }
-    fn found(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
-        self.decide(|fleet| {
-            fleet.state.items[item].landings.push(commit.to_owned());
+    fn restore_landing_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
+        self.run_operation(|fleet| {
+            fleet.state.items[item].attempted_merge_commits.push(commit.to_owned());
             Ok(())
         })
     }
-    fn refuse(&mut self, refused: &Refused) -> Result<(), BoardError> {
-        self.decide(|fleet| {
-            rules::refuse(&mut fleet.state, refused.merger, refused.item, &refused.note)?;
-            fleet.begins[refused.item] = (refused.start.clone(), refused.beyond.clone());
+    fn reject_item(&mut self, rejected_item: &RejectedItem) -> Result<(), BoardError> {
+        self.run_operation(|fleet| {
+            rules::reject_offered_item(
+                &mut fleet.state,
+                rejected_item.merger_epoch,
+                rejected_item.item,
+                &rejected_item.next_session_note,
+            )?;
+            fleet.start_and_base_commits[rejected_item.item] =
+                (rejected_item.start_commit_id.clone(), rejected_item.base_commit_id.clone());
             Ok(())
         })
     }
-    fn settle(&mut self, is_in_target: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
-        self.decide(|fleet| Ok(rules::settle(&mut fleet.state, is_in_target)))
+    fn mark_landed_items_merged(
+        &mut self,
+        is_in_target: &dyn Fn(&str) -> bool,
+    ) -> Result<Vec<usize>, BoardError> {
+        self.run_operation(|fleet| Ok(rules::mark_landed_items_merged(&mut fleet.state, is_in_target)))
     }
-    fn note_passed(&mut self, commands: &[String]) -> Result<(), BoardError> {
-        self.decide(|fleet| {
-            fleet.passed.extend(commands.iter().cloned());
+    fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError> {
+        self.run_operation(|fleet| {
+            fleet.passed_commands.extend(commands.iter().cloned());
             Ok(())
         })
     }
-    fn reserve(&mut self, _: &WorkerNews, _: u32, _: f64) -> Result<Reserved, BoardError> {
-        self.decide(|_| Ok(Reserved::Share { usd: Some(1.0), sessions: Some(3) }))
+    fn reserve_money(&mut self, _: &LocalWorkerReport, _: u32, _: f64) -> Result<Reservation, BoardError> {
+        self.run_operation(|_| Ok(Reservation::Share { usd: Some(1.0), sessions: Some(3) }))
     }
-    fn report(&mut self, _: &WorkerNews) -> Result<(), BoardError> {
-        self.decide(|_| Ok(()))
+    fn report_worker(&mut self, _: &LocalWorkerReport) -> Result<(), BoardError> {
+        self.run_operation(|_| Ok(()))
     }
-    fn end(&mut self) -> Result<(), BoardError> {
-        self.decide(|_| Ok(()))
-    }
-}
-
-/// What a session has left.
-struct Left(usize);
-
-impl UnfinishedWork for Left {
-    fn head(&self) -> Option<String> {
-        Some(commit(self.0))
-    }
-    fn commit_all(&self) -> Option<String> {
-        Some(commit(self.0 + 1))
+    fn mark_fleet_done(&mut self) -> Result<(), BoardError> {
+        self.run_operation(|_| Ok(()))
     }
 }
 
-const NOBODY_GIVES_UP: &dyn Fn() -> bool = &|| false;
+/// The work that a session has left.
+struct LeftoverWork(usize);
 
-/// A record of a machine with this board.
-fn record(state: &BoardState, member: Option<&str>) -> Workers {
-    let member = member.map(|name| Member { name: name.to_owned(), ..Member::default() });
-    let works = vec![Work::default(); state.items.len()];
-    Workers { board: state.clone(), works, member, ..Workers::default() }
+impl UnfinishedWork for LeftoverWork {
+    fn head_commit(&self) -> Option<String> {
+        Some(commit_id(self.0))
+    }
+    fn commit_uncommitted_files(&self) -> Option<String> {
+        Some(commit_id(self.0 + 1))
+    }
 }
 
-fn local(folder: &Path, state: &BoardState) -> LocalBoard {
-    let table = Table::at(folder.join("local.json"), record(state, None));
-    LocalBoard::new(table, &Project::at(folder), folder.to_owned()).with_clock(now)
+const NEVER_GIVE_UP: &dyn Fn() -> bool = &|| false;
+
+/// Returns the record of a machine with this board.
+fn sample_workers_state(board_state: &BoardState, member_name: Option<&str>) -> WorkersState {
+    let member_name = member_name.map(|name| FleetMember { name: name.to_owned(), ..FleetMember::default() });
+    let item_progress = vec![ItemProgress::default(); board_state.items.len()];
+    WorkersState {
+        board: board_state.clone(),
+        item_progress,
+        fleet_member: member_name,
+        ..WorkersState::default()
+    }
 }
 
-fn machine(folder: &Path, name: &str, memory: &Memory, target: &RemoteTarget) -> FleetBoard {
-    let table = Table::at(folder.join(format!("{name}.json")), record(&memory.state(), Some(name)));
-    let (connection, heartbeat) = (Box::new(memory.clone()), Box::new(memory.clone()));
-    FleetBoard::new(table, connection, heartbeat, target.clone(), Duration::from_secs(1))
+fn local_board(folder: &Path, board_state: &BoardState) -> LocalBoard {
+    let workers_file =
+        WorkersFile::with_state(folder.join("local.json"), sample_workers_state(board_state, None));
+    LocalBoard::new(workers_file, &Project::with_local_files(folder), folder.to_owned()).with_clock(now)
 }
 
-fn fleet(items: &[Item]) -> Memory {
-    let state = rules::board(items);
-    let begins = vec![(String::new(), String::new()); state.items.len()];
-    Memory(Arc::new(Mutex::new(Fleet { state, begins, ..Fleet::default() })))
+fn fleet_board(
+    folder: &Path,
+    name: &str,
+    connection: &MemoryConnection,
+    target: &RemoteTarget,
+) -> FleetBoard {
+    let workers_file = WorkersFile::with_state(
+        folder.join(format!("{name}.json")),
+        sample_workers_state(&connection.board_state(), Some(name)),
+    );
+    let (board_connection, heartbeat) = (Box::new(connection.clone()), Box::new(connection.clone()));
+    FleetBoard::new(workers_file, board_connection, heartbeat, target.clone(), Duration::from_secs(1))
 }
 
-fn items(texts: &[&str]) -> Vec<Item> {
-    let item = |text: &&str| Item { text: (*text).to_owned(), done: false, lines: None, model: None };
+fn memory_connection(items: &[EstimatedItem]) -> MemoryConnection {
+    let state = rules::board_from_plan(items);
+    let start_and_base_commits = vec![(String::new(), String::new()); state.items.len()];
+    MemoryConnection(Arc::new(Mutex::new(FleetRows {
+        state,
+        start_and_base_commits,
+        ..FleetRows::default()
+    })))
+}
+
+fn plan_items(texts: &[&str]) -> Vec<EstimatedItem> {
+    let item = |text: &&str| EstimatedItem {
+        text: (*text).to_owned(),
+        is_done: false,
+        file_lines: None,
+        model: None,
+    };
     texts.iter().map(item).collect()
 }
 
-/// Both boards of a plan with two items, one after the other. The board's machine tells its results after each step.
-fn with_both(check: impl Fn(&dyn Board, &dyn Fn() -> BoardState, &str)) {
+/// Runs a check on both boards of a plan with two items, one after the other. The fleet's machine reports its
+/// results after each step.
+fn with_both_boards(check: impl Fn(&dyn Board, &dyn Fn() -> BoardState, &str)) {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
-    let plan = items(&["one", "two"]);
-    let board = local(folder.path(), &rules::board(&plan));
-    check(&board, &|| board.table().now().board, "local");
-    let memory = fleet(&plan);
-    let board = machine(folder.path(), "a", &memory, &remote_of(folder.path()));
-    board.look().unwrap();
+    let plan_items = plan_items(&["one", "two"]);
+    let board = local_board(folder.path(), &rules::board_from_plan(&plan_items));
+    check(&board, &|| board.workers_file().workers_state().board, "local");
+    let memory = memory_connection(&plan_items);
+    let board = fleet_board(folder.path(), "a", &memory, &unreachable_remote_target(folder.path()));
+    board.refresh_from_board().unwrap();
     let state = || {
-        tell_results(&board);
-        board.look().unwrap();
-        memory.state()
+        report_queued_results(&board);
+        board.refresh_from_board().unwrap();
+        memory.board_state()
     };
     check(&board, &state, "fleet");
 }
 
-/// Claims an item for each of these workers.
+/// Claims an item for each of these workers, as far as there are items.
 fn claim_all(board: &dyn Board, workers: &[usize]) -> Vec<Claim> {
-    let mut held = Vec::new();
+    let mut claims = Vec::new();
     for worker in workers {
-        let claim = board.claim(*worker, &held, &|_| false).unwrap();
-        held.extend(claim);
+        let claim = board.claim_next_item(*worker, &claims, &|_| false).unwrap();
+        claims.extend(claim);
     }
-    held
+    claims
 }
 
-fn claim(board: &dyn Board) -> Claim {
-    board.claim(1, &[], &|_| false).unwrap().expect("an item")
+fn claim_one(board: &dyn Board) -> Claim {
+    board.claim_next_item(1, &[], &|_| false).unwrap().expect("an item")
 }
 
-fn parse(commit: &str) -> CommitId {
+fn parse_commit(commit: &str) -> CommitId {
     CommitId::parse(commit).unwrap()
 }
 
 #[test]
-fn each_worker_gets_an_item_of_its_own_until_there_is_none() {
-    with_both(|board, state, name| {
-        assert!(board.can_claim(&[]), "{name}");
-        let held = claim_all(board, &[1, 2, 3]);
-        assert_eq!(board.claims_to_recover(), held, "{name}");
-        assert_eq!(held, [Claim { item: 0, epoch: 1 }, Claim { item: 1, epoch: 1 }], "{name}");
-        assert!(!board.can_claim(&held), "{name}");
-        assert!(held.iter().all(|claim| board.is_held(*claim)), "{name}");
-        let workers: Vec<usize> = board.table().now().works.iter().map(|work| work.worker).collect();
+fn each_worker_claims_its_own_item_until_none_is_left() {
+    with_both_boards(|board, state, name| {
+        assert!(board.can_claim_item(&[]), "{name}");
+        let claims = claim_all(board, &[1, 2, 3]);
+        assert_eq!(board.claims_to_recover(), claims, "{name}");
+        assert_eq!(claims, [Claim { item: 0, epoch: 1 }, Claim { item: 1, epoch: 1 }], "{name}");
+        assert!(!board.can_claim_item(&claims), "{name}");
+        assert!(claims.iter().all(|claim| board.is_claim_held(*claim)), "{name}");
+        let workers: Vec<usize> = board
+            .workers_file()
+            .workers_state()
+            .item_progress
+            .iter()
+            .map(|work| work.worker_number)
+            .collect();
         assert_eq!(workers, [1, 2], "{name}");
-        assert!(state().items.iter().all(|row| matches!(row.stage, Stage::Leased { .. })), "{name}");
+        assert!(
+            state().items.iter().all(|board_item| matches!(board_item.stage, ItemStage::Leased { .. })),
+            "{name}"
+        );
     });
 }
 
 #[test]
-fn what_is_offered_lands_once_it_was_written_down_and_is_in_the_target() {
-    with_both(|board, state, name| {
-        let taken = claim(board);
-        board.offer(taken, &commit(7)).unwrap();
-        assert_eq!(state().items[0].stage, Stage::Offered { commit: commit(7) }, "{name}");
+fn an_offered_item_is_merged_once_its_landing_commit_is_in_the_target() {
+    with_both_boards(|board, state, name| {
+        let claim = claim_one(board);
+        board.offer_finished_work(claim, &commit_id(7)).unwrap();
+        assert_eq!(state().items[0].stage, ItemStage::ReadyToMerge { commit: commit_id(7) }, "{name}");
         assert_eq!(board.items_to_merge(false), [0], "{name}");
-        let merger = board.become_merger(NOBODY_GIVES_UP).unwrap().expect("the only one");
-        let landed = parse(&commit(8));
-        board.land(merger, &[(0, &landed)], NOBODY_GIVES_UP).unwrap();
-        assert_eq!(state().items[0].landings, [commit(8)], "{name}");
-        board.settle(&|_| false, &[], NOBODY_GIVES_UP).unwrap();
-        assert_ne!(state().items[0].stage, Stage::Merged, "{name}");
-        board.settle(&|known| known == commit(8), &[], NOBODY_GIVES_UP).unwrap();
-        assert_eq!(state().items[0].stage, Stage::Merged, "{name}");
-        assert_eq!(board.table().now().board.items[0].stage, Stage::Merged, "{name}: the record");
+        let merger = board.acquire_merger_lease(NEVER_GIVE_UP).unwrap().expect("the only one");
+        let landing_commit = parse_commit(&commit_id(8));
+        board.record_landing_commits(merger, &[(0, &landing_commit)], NEVER_GIVE_UP).unwrap();
+        assert_eq!(state().items[0].attempted_merge_commits, [commit_id(8)], "{name}");
+        board.mark_landed_items_merged(&|_| false, &[], NEVER_GIVE_UP).unwrap();
+        assert_ne!(state().items[0].stage, ItemStage::Merged, "{name}");
+        board.mark_landed_items_merged(&|commit| commit == commit_id(8), &[], NEVER_GIVE_UP).unwrap();
+        assert_eq!(state().items[0].stage, ItemStage::Merged, "{name}");
+        assert_eq!(
+            board.workers_file().workers_state().board.items[0].stage,
+            ItemStage::Merged,
+            "{name}: the record"
+        );
     });
 }
 
 #[test]
-fn an_item_that_fails_again_and_again_is_set_aside_and_begins_where_it_ended() {
-    with_both(|board, state, name| {
-        for attempt in 1..=rules::TRIES {
-            let taken = claim(board);
-            assert_eq!((taken.item, taken.epoch), (0, u64::from(attempt)), "{name}");
-            let is_set_aside = board.fail(taken, "stuck", Some(commit(9))).unwrap();
-            assert_eq!(is_set_aside, attempt == rules::TRIES, "{name}");
-            let row = state().items[0].clone();
-            assert_eq!((row.tries, row.note.as_str()), (attempt, "stuck"), "{name}");
-            assert_eq!(board.table().now().works[0].start, commit(9), "{name}");
+fn a_failing_item_continues_from_its_last_commit_and_is_then_set_aside() {
+    with_both_boards(|board, state, name| {
+        for attempt in 1..=rules::MAX_TRIES {
+            let claim = claim_one(board);
+            assert_eq!((claim.item, claim.epoch), (0, u64::from(attempt)), "{name}");
+            let is_set_aside = board.record_failed_attempt(claim, "stuck", Some(commit_id(9))).unwrap();
+            assert_eq!(is_set_aside, attempt == rules::MAX_TRIES, "{name}");
+            let board_item = state().items[0].clone();
+            assert_eq!(
+                (board_item.failed_merge_count, board_item.next_session_note.as_str()),
+                (attempt, "stuck"),
+                "{name}"
+            );
+            assert_eq!(
+                board.workers_file().workers_state().item_progress[0].start_commit_id,
+                commit_id(9),
+                "{name}"
+            );
         }
-        assert_eq!(state().items[0].stage, Stage::Aside { reason: Aside::Ended("stuck".into()) }, "{name}");
+        assert_eq!(
+            state().items[0].stage,
+            ItemStage::SetAside { reason: SetAsideReason::RunEnded("stuck".into()) },
+            "{name}"
+        );
     });
 }
 
 #[test]
-fn a_parked_item_waits_and_goes_on_where_its_work_is() {
-    with_both(|board, state, name| {
-        let taken = claim(board);
-        board.park(taken, "Which port?", &Left(3)).unwrap();
-        let question = Stage::Aside { reason: Aside::Question("Which port?".to_owned()) };
+fn a_parked_item_waits_and_continues_from_its_work() {
+    with_both_boards(|board, state, name| {
+        let claim = claim_one(board);
+        board.park_item(claim, "Which port?", &LeftoverWork(3)).unwrap();
+        let question = ItemStage::SetAside { reason: SetAsideReason::Question("Which port?".to_owned()) };
         assert_eq!(state().items[0].stage, question, "{name}");
-        // What others may go on with is committed; here nobody but this machine does.
-        let expected = if name == "fleet" { commit(4) } else { commit(3) };
-        assert_eq!(board.table().now().works[0].start, expected, "{name}");
-        assert_eq!(board.table().now().works[0].pid, None, "{name}");
+        // The fleet commits the work, because another machine may continue it; on one machine that is not
+        // necessary.
+        let expected = if name == "fleet" { commit_id(4) } else { commit_id(3) };
+        assert_eq!(board.workers_file().workers_state().item_progress[0].start_commit_id, expected, "{name}");
+        assert_eq!(board.workers_file().workers_state().item_progress[0].pid, None, "{name}");
     });
 }
 
 #[test]
-fn what_is_released_stays_with_its_machine_or_goes_back_to_the_others() {
-    with_both(|board, state, name| {
-        let taken = claim(board);
-        board.release(taken, &Left(3)).unwrap();
-        // Also before the board has heard it.
-        assert_eq!(board.table().now().board.items[0].stage == Stage::Open, name == "fleet", "{name}");
-        let is_open = state().items[0].stage == Stage::Open;
+fn a_released_item_stays_local_or_returns_to_the_fleet() {
+    with_both_boards(|board, state, name| {
+        let claim = claim_one(board);
+        board.release_claim(claim, &LeftoverWork(3)).unwrap();
+        // The record shows it even before the board is told.
+        assert_eq!(
+            board.workers_file().workers_state().board.items[0].stage == ItemStage::Open,
+            name == "fleet",
+            "{name}"
+        );
+        let is_open = state().items[0].stage == ItemStage::Open;
         assert_eq!(is_open, name == "fleet", "{name}");
-        assert_eq!(board.is_held(taken), name == "local", "{name}");
+        assert_eq!(board.is_claim_held(claim), name == "local", "{name}");
         assert_eq!(board.claims_to_recover().len(), usize::from(name == "local"), "{name}");
     });
 }
 
 #[test]
-fn refused_work_goes_back_with_its_note_until_it_was_tried_too_often() {
-    with_both(|board, state, name| {
-        for attempt in 1..=rules::TRIES {
-            let taken = claim(board);
-            board.offer(taken, &commit(7)).unwrap();
+fn rejected_work_returns_with_its_note_until_the_tries_are_used_up() {
+    with_both_boards(|board, state, name| {
+        for attempt in 1..=rules::MAX_TRIES {
+            let claim = claim_one(board);
+            board.offer_finished_work(claim, &commit_id(7)).unwrap();
             state();
-            let merger = board.become_merger(NOBODY_GIVES_UP).unwrap().expect("the only one");
-            let (start, beyond) = (commit(5), commit(6));
-            let refused = Refused { merger, item: 0, note: "red".to_owned(), start, beyond };
-            let is_set_aside = board.refuse(&refused, &[], NOBODY_GIVES_UP).unwrap();
-            assert_eq!(is_set_aside, attempt == rules::TRIES, "{name}");
-            assert_eq!(state().items[0].note, "red", "{name}");
-            let work = board.table().now().works[0].clone();
-            assert_eq!((work.start, work.beyond), (commit(5), commit(6)), "{name}");
+            let merger = board.acquire_merger_lease(NEVER_GIVE_UP).unwrap().expect("the only one");
+            let (start, base_commit) = (commit_id(5), commit_id(6));
+            let rejected_item = RejectedItem {
+                merger_epoch: merger,
+                item: 0,
+                next_session_note: "red".to_owned(),
+                start_commit_id: start,
+                base_commit_id: base_commit,
+            };
+            let is_set_aside = board.reject_offered_item(&rejected_item, &[], NEVER_GIVE_UP).unwrap();
+            assert_eq!(is_set_aside, attempt == rules::MAX_TRIES, "{name}");
+            assert_eq!(state().items[0].next_session_note, "red", "{name}");
+            let item_progress = board.workers_file().workers_state().item_progress[0].clone();
+            assert_eq!(
+                (item_progress.start_commit_id, item_progress.base_commit_id),
+                (commit_id(5), commit_id(6)),
+                "{name}"
+            );
         }
-        assert_eq!(state().items[0].stage, Stage::Aside { reason: Aside::Tries }, "{name}");
+        assert_eq!(
+            state().items[0].stage,
+            ItemStage::SetAside { reason: SetAsideReason::TooManyFailedMerges },
+            "{name}"
+        );
     });
 }
 
 #[test]
-fn a_pause_holds_all_workers_up_and_an_earlier_end_changes_nothing() {
-    with_both(|board, state, name| {
-        let until = if name == "local" { now() } else { local_moment() } + 60_000;
-        let pause = |until| board.pause(&Pause { until, is_of_day: false }).unwrap();
+fn a_pause_stops_all_workers_and_an_earlier_end_changes_nothing() {
+    with_both_boards(|board, state, name| {
+        let until = if name == "local" { now() } else { local_now() } + 60_000;
+        let pause =
+            |until| board.pause_all_workers(&WorkersPause { ends_at: until, is_daily_limit: false }).unwrap();
         assert!(pause(until), "{name}");
         assert!(!pause(until - 1_000), "{name}");
         let left = state().paused_until - now();
         assert!((59_000..=60_000).contains(&left), "{name}: {left}");
-        assert!(!board.can_claim(&[]), "{name}");
-        // What one machine's user may spend on a day holds up no other machine.
-        assert!(board.pause(&Pause { until: until + 60_000, is_of_day: true }).unwrap(), "{name}");
+        assert!(!board.can_claim_item(&[]), "{name}");
+        // The daily limit of one machine's user pauses no other machine.
+        assert!(
+            board.pause_all_workers(&WorkersPause { ends_at: until + 60_000, is_daily_limit: true }).unwrap(),
+            "{name}"
+        );
         assert_eq!(state().paused_until - now() > 61_000, name == "local", "{name}");
         assert!(board.paused_until() >= until + 59_000, "{name}");
-        assert!(board.table().now().waits_for_next_day, "{name}");
+        assert!(board.workers_file().workers_state().waits_for_next_day, "{name}");
     });
 }
 
 #[test]
-fn what_passed_on_the_target_is_kept_once() {
-    with_both(|board, state, name| {
+fn passed_commands_are_recorded_once() {
+    with_both_boards(|board, state, name| {
         for commands in [["make"], ["make"]] {
-            board.note_passed(&commands.map(str::to_owned), NOBODY_GIVES_UP).unwrap();
+            board.record_passed_commands(&commands.map(str::to_owned), NEVER_GIVE_UP).unwrap();
         }
         state();
-        let passed = board.table().now().passed;
+        let passed = board.workers_file().workers_state().passed_verify_commands;
         assert!(passed.iter().all(|command| command == "make") && !passed.is_empty(), "{name}");
     });
 }
 
-/// What a merger says is not true before the board has heard it; what has become of an item here is kept until then.
+/// Changes by a merger take effect only once the board has accepted them; results of items are kept until
+/// then.
 #[test]
-fn while_the_board_is_away_the_record_has_results_and_no_landing() {
+fn during_an_outage_results_are_queued_and_no_landing_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
-    let memory = fleet(&items(&["one", "two"]));
-    let board = machine(folder.path(), "a", &memory, &remote_of(folder.path()));
-    board.look().unwrap();
-    let [one, two] = claim_all(&board, &[1, 2])[..] else { panic!("two items") };
-    board.offer(one, &commit(7)).unwrap();
-    tell_results(&board);
-    let merger = board.become_merger(NOBODY_GIVES_UP).unwrap().expect("the only one");
-    memory.change(|fleet| fleet.trouble = Some(BoardError::Away("nobody answers".to_owned())));
-    let before = board.table().now();
-    let (gives_up, landed): (&dyn Fn() -> bool, _) = (&|| true, parse(&commit(8)));
-    let refused =
-        Refused { merger, item: 0, note: "red".to_owned(), start: String::new(), beyond: String::new() };
-    assert!(board.land(merger, &[(0, &landed)], gives_up).is_err());
-    assert!(board.settle(&|_| true, &[(0, landed.clone())], gives_up).is_err());
-    assert!(board.refuse(&refused, &[], gives_up).is_err());
-    assert!(board.note_passed(&["make".to_owned()], gives_up).is_err());
-    assert_eq!(board.table().now(), before);
-    board.offer(two, &commit(9)).unwrap();
-    let now = board.table().now();
-    assert_eq!(now.board.items[1].stage, Stage::Offered { commit: commit(9) });
-    assert_eq!(now.member.unwrap().outbox.len(), 1);
-    assert!(board.has_undelivered_results(None, false) && !board.has_undelivered_results(None, true));
-    memory.change(|fleet| fleet.trouble = None);
-    tell_results(&board);
-    assert_eq!(memory.state().items[1].stage, Stage::Offered { commit: commit(9) });
-    assert!(!board.has_undelivered_results(None, false));
+    let connection = memory_connection(&plan_items(&["one", "two"]));
+    let board = fleet_board(folder.path(), "a", &connection, &unreachable_remote_target(folder.path()));
+    board.refresh_from_board().unwrap();
+    let [first_claim, second_claim] = claim_all(&board, &[1, 2])[..] else { panic!("two items") };
+    board.offer_finished_work(first_claim, &commit_id(7)).unwrap();
+    report_queued_results(&board);
+    let merger = board.acquire_merger_lease(NEVER_GIVE_UP).unwrap().expect("the only one");
+    connection
+        .update(|fleet| fleet.returned_error = Some(BoardError::Unreachable("nobody answers".to_owned())));
+    let state_before = board.workers_file().workers_state();
+    let (give_up, landing_commit): (&dyn Fn() -> bool, _) = (&|| true, parse_commit(&commit_id(8)));
+    let rejected_item = RejectedItem {
+        merger_epoch: merger,
+        item: 0,
+        next_session_note: "red".to_owned(),
+        start_commit_id: String::new(),
+        base_commit_id: String::new(),
+    };
+    assert!(board.record_landing_commits(merger, &[(0, &landing_commit)], give_up).is_err());
+    assert!(board.mark_landed_items_merged(&|_| true, &[(0, landing_commit.clone())], give_up).is_err());
+    assert!(board.reject_offered_item(&rejected_item, &[], give_up).is_err());
+    assert!(board.record_passed_commands(&["make".to_owned()], give_up).is_err());
+    assert_eq!(board.workers_file().workers_state(), state_before);
+    board.offer_finished_work(second_claim, &commit_id(9)).unwrap();
+    let workers_state = board.workers_file().workers_state();
+    assert_eq!(workers_state.board.items[1].stage, ItemStage::ReadyToMerge { commit: commit_id(9) });
+    assert_eq!(workers_state.fleet_member.unwrap().outbox.len(), 1);
+    assert!(board.should_wait_for_delivery(None, false) && !board.should_wait_for_delivery(None, true));
+    connection.update(|fleet| fleet.returned_error = None);
+    report_queued_results(&board);
+    assert_eq!(connection.board_state().items[1].stage, ItemStage::ReadyToMerge { commit: commit_id(9) });
+    assert!(!board.should_wait_for_delivery(None, false));
 }
 
-/// A machine of a fleet whose plan has two items.
-fn one_of_a_fleet(check: impl Fn(&FleetBoard, &Memory)) {
+/// Runs a check on the board of a fleet's machine whose plan has two items.
+fn with_fleet_board(check: impl Fn(&FleetBoard, &MemoryConnection)) {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
-    let memory = fleet(&items(&["one", "two"]));
-    let board = machine(folder.path(), "a", &memory, &remote_of(folder.path()));
-    board.look().unwrap();
-    check(&board, &memory);
+    let connection = memory_connection(&plan_items(&["one", "two"]));
+    let board = fleet_board(folder.path(), "a", &connection, &unreachable_remote_target(folder.path()));
+    board.refresh_from_board().unwrap();
+    check(&board, &connection);
 }
 
 #[test]
-fn a_machine_hears_what_the_fleet_orders() {
-    let stopped = || Closing::Stop(Status::Cancelled, "the fleet was stopped".to_owned());
-    let spent = Closing::Stop(Status::Budget, "$2.00 of $2.00 spent by the whole fleet".to_owned());
-    let used = Closing::Stop(Status::MaxIterations, "9 sessions used by the whole fleet".to_owned());
-    let fault = Closing::Pause(PauseKind::Fault, "no such plan".to_owned());
-    type Change = fn(&mut Fleet);
-    let table: [(Change, Option<Closing>, Option<Closing>); 7] = [
+fn orders_of_the_fleet_close_the_run_of_a_machine() {
+    let stopped = || ClosingReason::Stop(RunStatus::Canceled, "the fleet was stopped".to_owned());
+    let spent = ClosingReason::Stop(RunStatus::Budget, "$2.00 of $2.00 spent by the whole fleet".to_owned());
+    let used = ClosingReason::Stop(RunStatus::MaxIterations, "9 sessions used by the whole fleet".to_owned());
+    let fault = ClosingReason::Pause(PauseKind::Fault, "no such plan".to_owned());
+    type Change = fn(&mut FleetRows);
+    let table: [(Change, Option<ClosingReason>, Option<ClosingReason>); 7] = [
         (|_| (), None, None),
-        (|fleet| fleet.ended = Some(Ended::Stopped), None, Some(stopped())),
-        // What is stopped ends at once, whatever else was about to end it.
-        (|fleet| fleet.ended = Some(Ended::Stopped), Some(Closing::Interrupted), Some(stopped())),
-        (|fleet| fleet.used_up = Some(UsedUp::Money(2.0, 2.0)), None, Some(spent)),
-        (|fleet| fleet.used_up = Some(UsedUp::Sessions(9)), None, Some(used)),
-        (|fleet| fleet.used_up = Some(UsedUp::Sessions(9)), Some(Closing::Interrupted), None),
-        (|fleet| fleet.trouble = Some(BoardError::Refused("no such plan".to_owned())), None, Some(fault)),
+        (|fleet| fleet.fleet_end = Some(FleetEnd::Stopped), None, Some(stopped())),
+        // A stopped fleet ends at once, even if the run already closes for another reason.
+        (
+            |fleet| fleet.fleet_end = Some(FleetEnd::Stopped),
+            Some(ClosingReason::Interrupted),
+            Some(stopped()),
+        ),
+        (|fleet| fleet.exhausted_limit = Some(ExhaustedLimit::Money(2.0, 2.0)), None, Some(spent)),
+        (|fleet| fleet.exhausted_limit = Some(ExhaustedLimit::Sessions(9)), None, Some(used)),
+        (
+            |fleet| fleet.exhausted_limit = Some(ExhaustedLimit::Sessions(9)),
+            Some(ClosingReason::Interrupted),
+            None,
+        ),
+        (
+            |fleet| fleet.returned_error = Some(BoardError::Permanent("no such plan".to_owned())),
+            None,
+            Some(fault),
+        ),
     ];
     for (number, (change, closing, expected)) in table.into_iter().enumerate() {
-        one_of_a_fleet(|board, memory| {
-            memory.change(change);
-            let _ = board.look();
+        with_fleet_board(|board, memory| {
+            memory.update(change);
+            let _ = board.refresh_from_board();
             assert_eq!(
-                board.orders(closing.as_ref()),
-                Orders { words: None, closing: expected.clone() },
+                board.scheduler_orders(closing.as_ref()),
+                SchedulerOrders { user_message: None, closing_reason: expected.clone() },
                 "{number}"
             );
         });
@@ -456,381 +574,446 @@ fn a_machine_hears_what_the_fleet_orders() {
 }
 
 #[test]
-fn what_drains_gives_nothing_out_and_closes_what_is_over() {
-    one_of_a_fleet(|board, memory| {
-        assert!(board.can_claim(&[]) && board.closing_when_drained().is_none());
-        memory.change(|fleet| fleet.is_draining = true);
-        board.look().unwrap();
-        let drained = Closing::Stop(Status::Completed, "the fleet drains: 0 of 2 items merged".to_owned());
-        assert_eq!(board.closing_when_drained(), Some(drained));
-        assert!(!board.can_claim(&[]));
-        memory.change(|fleet| fleet.state.items.iter_mut().for_each(|row| row.stage = Stage::Merged));
-        board.look().unwrap();
-        assert_eq!(board.closing_when_drained(), None, "it is done, and not drained");
-    });
-}
-
-#[test]
-fn a_claim_whose_answer_was_lost_is_taken_up_with_its_epoch() {
-    one_of_a_fleet(|board, memory| {
-        let lost = memory.clone().claim("a/1").unwrap().unwrap().0;
-        board.look().unwrap();
-        assert_eq!(claim(board), lost);
-        assert_eq!(memory.state().items[lost.item].epoch, lost.epoch);
-    });
-}
-
-#[test]
-fn an_item_that_another_machine_has_taken_over_is_not_held_and_its_results_are_fenced() {
-    one_of_a_fleet(|board, memory| {
-        let late = claim(board);
-        NOW.set(now() + rules::LEASE);
-        let other = memory.clone().claim("b/1").unwrap().unwrap().0;
-        assert_eq!((other.item, other.epoch), (late.item, late.epoch + 1));
-        assert!(board.is_held(late), "it has not looked");
-        board.look().unwrap();
-        assert!(!board.is_held(late));
-        let before = memory.state();
-        board.keep_branch(late, &Left(1)).unwrap();
-        tell_results(board);
-        board.offer(late, &commit(7)).unwrap();
-        tell_results(board);
-        assert_eq!(memory.state(), before);
-        assert!(!board.has_undelivered_results(None, false), "a fenced result is forgotten");
-    });
-}
-
-#[test]
-fn one_machine_merges_and_another_takes_over_when_it_is_gone() {
-    one_of_a_fleet(|board, memory| {
-        let other = memory.clone().become_merger("b").unwrap().unwrap();
-        board.look().unwrap();
-        assert!(!board.try_begin_merging() && board.waits_for_merging(false));
-        assert_eq!(board.become_merger(NOBODY_GIVES_UP).unwrap(), None);
-        let landed = parse(&commit(8));
-        assert!(board.land(other + 1, &[(0, &landed)], NOBODY_GIVES_UP).is_err());
-        memory.clone().step_down(other).unwrap();
-        board.look().unwrap();
-        assert!(board.try_begin_merging());
-        assert!(!board.try_begin_merging(), "what is tried in vain is tried again after a moment");
-        assert_eq!(board.become_merger(NOBODY_GIVES_UP).unwrap(), Some(other + 1));
-        board.leave(&[], &|| true);
-        assert_eq!(memory.state().merger.until, 0, "it steps down");
-    });
-}
-
-#[test]
-fn an_item_brings_where_it_begins_and_the_answer_to_its_question() {
-    one_of_a_fleet(|board, memory| {
-        let answered = ("Which port?".to_owned(), "8042".to_owned());
-        memory.change(|fleet| {
-            fleet.begins[0] = (commit(5), commit(6));
-            fleet.answered = Some(answered.clone());
+fn a_draining_fleet_gives_out_no_items_and_closes_the_run() {
+    with_fleet_board(|board, memory| {
+        assert!(board.can_claim_item(&[]) && board.closing_reason_if_drained().is_none());
+        memory.update(|fleet| fleet.is_draining = true);
+        board.refresh_from_board().unwrap();
+        let drained =
+            ClosingReason::Stop(RunStatus::Completed, "the fleet drains: 0 of 2 items merged".to_owned());
+        assert_eq!(board.closing_reason_if_drained(), Some(drained));
+        assert!(!board.can_claim_item(&[]));
+        memory.update(|fleet| {
+            fleet.state.items.iter_mut().for_each(|board_item| board_item.stage = ItemStage::Merged);
         });
-        assert_eq!(claim(board).item, 0);
-        let work = board.table().now().works[0].clone();
-        assert_eq!((work.start, work.beyond, work.answered), (commit(5), commit(6), Some(answered)));
+        board.refresh_from_board().unwrap();
+        assert_eq!(board.closing_reason_if_drained(), None, "it is done, and not drained");
     });
 }
 
-/// A lease that is over is not renewed where another machine has begun something in the same place.
 #[test]
-fn a_claim_that_cannot_be_renewed_is_neither_held_nor_taken_up_again() {
+fn a_claim_with_a_lost_response_is_recovered_with_its_epoch() {
+    with_fleet_board(|board, memory| {
+        let lost_claim = memory.clone().claim_item("a/1").unwrap().unwrap().0;
+        board.refresh_from_board().unwrap();
+        assert_eq!(claim_one(board), lost_claim);
+        assert_eq!(memory.board_state().items[lost_claim.item].epoch, lost_claim.epoch);
+    });
+}
+
+#[test]
+fn results_for_an_item_that_another_machine_has_claimed_are_rejected() {
+    with_fleet_board(|board, memory| {
+        let stale_claim = claim_one(board);
+        NOW.set(now() + rules::LEASE_DURATION_MS);
+        let newer_claim = memory.clone().claim_item("b/1").unwrap().unwrap().0;
+        assert_eq!((newer_claim.item, newer_claim.epoch), (stale_claim.item, stale_claim.epoch + 1));
+        assert!(board.is_claim_held(stale_claim), "it has not looked");
+        board.refresh_from_board().unwrap();
+        assert!(!board.is_claim_held(stale_claim));
+        let before = memory.board_state();
+        board.keep_branch_of_lost_claim(stale_claim, &LeftoverWork(1)).unwrap();
+        report_queued_results(board);
+        board.offer_finished_work(stale_claim, &commit_id(7)).unwrap();
+        report_queued_results(board);
+        assert_eq!(memory.board_state(), before);
+        assert!(!board.should_wait_for_delivery(None, false), "a fenced result is forgotten");
+    });
+}
+
+#[test]
+fn only_one_machine_merges_and_another_takes_over_when_it_stops() {
+    with_fleet_board(|board, memory| {
+        let other_merger_epoch = memory.clone().acquire_merger_lease("b").unwrap().unwrap();
+        board.refresh_from_board().unwrap();
+        assert!(!board.try_begin_merge_round() && board.should_wait_for_merges(false));
+        assert_eq!(board.acquire_merger_lease(NEVER_GIVE_UP).unwrap(), None);
+        let landing_commit = parse_commit(&commit_id(8));
+        assert!(
+            board
+                .record_landing_commits(other_merger_epoch + 1, &[(0, &landing_commit)], NEVER_GIVE_UP)
+                .is_err()
+        );
+        memory.clone().release_merger_lease(other_merger_epoch).unwrap();
+        board.refresh_from_board().unwrap();
+        assert!(board.try_begin_merge_round());
+        assert!(!board.try_begin_merge_round(), "what is tried in vain is tried again after a moment");
+        assert_eq!(board.acquire_merger_lease(NEVER_GIVE_UP).unwrap(), Some(other_merger_epoch + 1));
+        board.leave_fleet(&[], &|| true);
+        assert_eq!(memory.board_state().merger_lease.expires_at, 0, "it steps down");
+    });
+}
+
+#[test]
+fn a_claimed_item_has_its_start_commit_and_answered_question() {
+    with_fleet_board(|board, memory| {
+        let answered_question = ("Which port?".to_owned(), "8042".to_owned());
+        memory.update(|fleet| {
+            fleet.start_and_base_commits[0] = (commit_id(5), commit_id(6));
+            fleet.answered_question = Some(answered_question.clone());
+        });
+        assert_eq!(claim_one(board).item, 0);
+        let item_progress = board.workers_file().workers_state().item_progress[0].clone();
+        assert_eq!(
+            (item_progress.start_commit_id, item_progress.base_commit_id, item_progress.answered_question),
+            (commit_id(5), commit_id(6), Some(answered_question))
+        );
+    });
+}
+
+/// An expired lease is not renewed if another machine has begun an item in the same area.
+#[test]
+fn a_claim_that_cannot_be_renewed_is_neither_held_nor_recovered() {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
-    let memory = fleet(&items(&["one (area: src)", "two (area: src)"]));
-    let board = machine(folder.path(), "a", &memory, &remote_of(folder.path()));
-    board.look().unwrap();
-    let late = claim(&board);
-    NOW.set(now() + rules::LEASE);
-    memory.change(|fleet| {
-        let lease = Lease { holder: "b/1".to_owned(), until: now() + rules::LEASE };
-        fleet.state.items[1].stage = Stage::Leased { lease };
+    let connection = memory_connection(&plan_items(&["one (area: src)", "two (area: src)"]));
+    let board = fleet_board(folder.path(), "a", &connection, &unreachable_remote_target(folder.path()));
+    board.refresh_from_board().unwrap();
+    let stale_claim = claim_one(&board);
+    NOW.set(now() + rules::LEASE_DURATION_MS);
+    connection.update(|fleet| {
+        let lease = Lease { holder: "b/1".to_owned(), expires_at: now() + rules::LEASE_DURATION_MS };
+        fleet.state.items[1].stage = ItemStage::Leased { lease };
     });
-    board.look().unwrap();
-    assert!(board.is_held(late) && board.can_claim(&[]), "it has not been told");
-    board.keep_leases(vec![late], false, &Vec::new);
+    board.refresh_from_board().unwrap();
+    assert!(board.is_claim_held(stale_claim) && board.can_claim_item(&[]), "it has not been told");
+    board.set_leases_to_renew(vec![stale_claim], false, &Vec::new);
     renew_leases(&board);
-    assert!(!board.is_held(late) && !board.can_claim(&[]));
+    assert!(!board.is_claim_held(stale_claim) && !board.can_claim_item(&[]));
 }
 
 #[test]
-fn the_mergers_lease_is_kept_while_it_merges_and_no_longer() {
-    one_of_a_fleet(|board, memory| {
-        board.become_merger(NOBODY_GIVES_UP).unwrap().expect("the only one");
+fn the_merger_lease_is_renewed_only_while_merging() {
+    with_fleet_board(|board, memory| {
+        board.acquire_merger_lease(NEVER_GIVE_UP).unwrap().expect("the only one");
         let mut renewed = |is_merging| {
             NOW.set(now() + 1_000);
-            board.keep_leases(Vec::new(), is_merging, &Vec::new);
+            board.set_leases_to_renew(Vec::new(), is_merging, &Vec::new);
             renew_leases(board);
-            memory.state().merger.until == now() + rules::LEASE
+            memory.board_state().merger_lease.expires_at == now() + rules::LEASE_DURATION_MS
         };
         assert_eq!([true, false, true].map(&mut renewed), [true, false, false]);
     });
 }
 
 #[test]
-fn what_was_seen_before_a_change_of_the_record_does_not_undo_it() {
-    one_of_a_fleet(|board, _| {
-        let table = board.table();
-        let before = table.changes();
-        table.touch_unless_changed(before, |workers| workers.plan = "seen".to_owned());
-        assert_eq!(table.now().plan, "seen");
-        table.change(|workers| workers.plan = "changed".to_owned()).unwrap();
-        table.touch_unless_changed(before, |workers| workers.plan = "seen".to_owned());
-        assert_eq!(table.now().plan, "changed");
+fn an_older_snapshot_does_not_undo_a_change_of_the_record() {
+    with_fleet_board(|board, _| {
+        let workers_file = board.workers_file();
+        let before = workers_file.change_count();
+        workers_file.update_in_memory_if_unchanged(before, |workers| workers.plan_path = "seen".to_owned());
+        assert_eq!(workers_file.workers_state().plan_path, "seen");
+        workers_file.update(|workers| workers.plan_path = "changed".to_owned()).unwrap();
+        workers_file.update_in_memory_if_unchanged(before, |workers| workers.plan_path = "seen".to_owned());
+        assert_eq!(workers_file.workers_state().plan_path, "changed");
     });
 }
 
 #[test]
-fn on_one_machine_an_item_begins_at_the_targets_end_or_where_its_last_attempt_ended() {
+fn a_local_item_begins_at_the_target_end_or_at_its_last_attempt() {
     let folder = tempfile::tempdir().unwrap();
     NOW.set(1_000);
     let tip = repository_with_branch(folder.path(), "work");
-    let board = local(folder.path(), &rules::board(&items(&["one"])));
-    board.table().change(|workers| workers.target = "work".to_owned()).unwrap();
-    let first = claim(&board);
-    let begins = || {
-        let work = board.table().now().works[0].clone();
-        (work.start, work.beyond)
+    let board = local_board(folder.path(), &rules::board_from_plan(&plan_items(&["one"])));
+    board.workers_file().update(|workers| workers.target_branch_name = "work".to_owned()).unwrap();
+    let first_claim = claim_one(&board);
+    let start_and_base = || {
+        let item_progress = board.workers_file().workers_state().item_progress[0].clone();
+        (item_progress.start_commit_id, item_progress.base_commit_id)
     };
-    assert_eq!(begins(), (tip.clone(), tip.clone()));
-    board.fail(first, "stuck", Some(commit(9))).unwrap();
-    assert_eq!(claim(&board).item, 0);
-    assert_eq!(begins(), (commit(9), tip));
+    assert_eq!(start_and_base(), (tip.clone(), tip.clone()));
+    board.record_failed_attempt(first_claim, "stuck", Some(commit_id(9))).unwrap();
+    assert_eq!(claim_one(&board).item, 0);
+    assert_eq!(start_and_base(), (commit_id(9), tip));
 }
 
 #[test]
-fn a_landing_that_the_board_has_lost_is_found_in_the_target() {
-    one_of_a_fleet(|board, memory| {
-        let is_there = |known: &str| known == commit(8);
-        board.settle(&is_there, &[(1, parse(&commit(8)))], NOBODY_GIVES_UP).unwrap();
-        assert_eq!(memory.state().items[1].stage, Stage::Merged);
-        assert_eq!(board.table().now().board.items[1].stage, Stage::Merged);
+fn a_landing_lost_by_the_board_is_found_in_the_target() {
+    with_fleet_board(|board, memory| {
+        let is_in_target = |commit: &str| commit == commit_id(8);
+        board
+            .mark_landed_items_merged(&is_in_target, &[(1, parse_commit(&commit_id(8)))], NEVER_GIVE_UP)
+            .unwrap();
+        assert_eq!(memory.board_state().items[1].stage, ItemStage::Merged);
+        assert_eq!(board.workers_file().workers_state().board.items[1].stage, ItemStage::Merged);
     });
 }
 
 #[test]
-fn a_fleet_gives_an_item_its_share_of_what_is_left() {
-    one_of_a_fleet(|board, memory| {
-        let most = Means::Enough { cost_usd: Some(5.0), tokens: Some(7), sessions: 10 };
-        let share = Means::Enough { cost_usd: Some(1.0), tokens: Some(7), sessions: 3 };
-        assert_eq!(board.reserve(1, 0, most.clone()), share);
-        let none = Means::Tomorrow("spent".to_owned());
-        assert_eq!(board.reserve(1, 0, none.clone()), none);
-        memory.change(|fleet| fleet.trouble = Some(BoardError::Away("nobody answers".to_owned())));
-        assert_eq!(board.reserve(1, 0, most), Means::Later);
+fn a_fleet_limits_the_budget_of_an_item_to_its_share() {
+    with_fleet_board(|board, memory| {
+        let local_budget = ItemBudget::Enough { cost_usd: Some(5.0), tokens: Some(7), sessions: 10 };
+        let share_budget = ItemBudget::Enough { cost_usd: Some(1.0), tokens: Some(7), sessions: 3 };
+        assert_eq!(board.reserve_item_budget(1, 0, local_budget.clone()), share_budget);
+        let exhausted_budget = ItemBudget::WaitForNextDay("spent".to_owned());
+        assert_eq!(board.reserve_item_budget(1, 0, exhausted_budget.clone()), exhausted_budget);
+        memory.update(|fleet| {
+            fleet.returned_error = Some(BoardError::Unreachable("nobody answers".to_owned()));
+        });
+        assert_eq!(board.reserve_item_budget(1, 0, local_budget), ItemBudget::WaitForOthers);
     });
 }
 
-/// The board of one machine, as the rules are tried on it.
-struct OneMachine {
+/// The board of one machine, for the tests of the rules.
+struct LocalBoardUnderTest {
     board: LocalBoard,
     _folder: tempfile::TempDir,
 }
 
-/// A fleet in which each worker is a machine of its own; the last one ends what the others leave.
-struct Machines {
-    memory: Memory,
-    machines: Vec<FleetBoard>,
-    /// Which machine has claimed an item, and which became the merger with an epoch.
-    claims: Vec<(Claim, usize)>,
-    mergers: Vec<(u64, usize)>,
+/// A fleet in which each worker is a machine of its own. The last machine finishes what the others leave.
+struct FleetUnderTest {
+    connection: MemoryConnection,
+    boards: Vec<FleetBoard>,
+    /// The machine that made each claim, and the machine that became the merger with each epoch.
+    claims_by_machine: Vec<(Claim, usize)>,
+    mergers_by_machine: Vec<(u64, usize)>,
     _folder: tempfile::TempDir,
 }
 
-/// What is said with a claim counts only while nobody else has the item.
-fn check_claim(state: &BoardState, claim: Claim) -> Result<(), Fenced> {
-    let row = &state.items[claim.item];
-    let is_its_own = row.epoch == claim.epoch && matches!(row.stage, Stage::Leased { .. });
-    if is_its_own { Ok(()) } else { Err(Fenced) }
+/// Returns an error if the claim's epoch is stale or the item is not leased.
+fn check_claim(board_state: &BoardState, claim: Claim) -> Result<(), StaleEpoch> {
+    let board_item = &board_state.items[claim.item];
+    let is_current_claim =
+        board_item.epoch == claim.epoch && matches!(board_item.stage, ItemStage::Leased { .. });
+    if is_current_claim { Ok(()) } else { Err(StaleEpoch) }
 }
 
-fn question(reason: &Aside) -> &str {
-    let Aside::Question(question) = reason else { panic!("a run sets aside what it asks about") };
+fn question_text(reason: &SetAsideReason) -> &str {
+    let SetAsideReason::Question(question) = reason else { panic!("a run sets aside what it asks about") };
     question
 }
 
-/// The number at the end of a worker's or merger's name.
-fn number(name: &str) -> Option<usize> {
+/// Returns the number at the end of a worker's or merger's name.
+fn number_at_end(name: &str) -> Option<usize> {
     name.rsplit(' ').next()?.parse().ok()
 }
 
-fn refused(merger: u64, item: usize, note: &str) -> Refused {
-    Refused { merger, item, note: note.to_owned(), start: String::new(), beyond: String::new() }
+fn rejected_item(merger: u64, item: usize, note: &str) -> RejectedItem {
+    RejectedItem {
+        merger_epoch: merger,
+        item,
+        next_session_note: note.to_owned(),
+        start_commit_id: String::new(),
+        base_commit_id: String::new(),
+    }
 }
 
-impl Kept for OneMachine {
-    fn claim(&mut self, worker: &str, at: Moment) -> Option<Claim> {
+impl BoardUnderTest for LocalBoardUnderTest {
+    fn claim(&mut self, worker: &str, at: BoardMillis) -> Option<Claim> {
         NOW.set(at);
-        self.board.claim(number(worker).map_or(9, |number| number + 1), &[], &|_| false).unwrap()
+        self.board
+            .claim_next_item(number_at_end(worker).map_or(9, |number| number + 1), &[], &|_| false)
+            .unwrap()
     }
-    /// A lease is renewed with the next claim.
-    fn renew(&mut self, claim: Claim, at: Moment) -> Result<(), Fenced> {
-        self.board.table().change(|workers| rules::renew(&mut workers.board, claim, at)).unwrap()
+    /// Renews the lease directly, as the next claim would.
+    fn renew(&mut self, claim: Claim, at: BoardMillis) -> Result<(), StaleEpoch> {
+        self.board.workers_file().update(|workers| rules::renew_claim(&mut workers.board, claim, at)).unwrap()
     }
-    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), Fenced> {
-        let said = check_claim(&self.board(), claim);
-        self.board.offer(claim, commit).unwrap();
-        said
+    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
+        let result = check_claim(&self.board(), claim);
+        self.board.offer_finished_work(claim, commit).unwrap();
+        result
     }
-    fn give_back(&mut self, claim: Claim) -> Result<(), Fenced> {
-        let said = check_claim(&self.board(), claim);
-        self.board.release(claim, &Left(1)).unwrap();
-        said
+    fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
+        let result = check_claim(&self.board(), claim);
+        self.board.release_claim(claim, &LeftoverWork(1)).unwrap();
+        result
     }
-    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), Fenced> {
-        let said = check_claim(&self.board(), claim);
-        self.board.fail(claim, reason, None).unwrap();
-        said
+    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), StaleEpoch> {
+        let result = check_claim(&self.board(), claim);
+        self.board.record_failed_attempt(claim, reason, None).unwrap();
+        result
     }
-    fn set_aside(&mut self, claim: Claim, reason: Aside) -> Result<(), Fenced> {
-        let said = check_claim(&self.board(), claim);
-        self.board.park(claim, question(&reason), &Left(1)).unwrap();
-        said
+    fn set_aside(&mut self, claim: Claim, reason: SetAsideReason) -> Result<(), StaleEpoch> {
+        let result = check_claim(&self.board(), claim);
+        self.board.park_item(claim, question_text(&reason), &LeftoverWork(1)).unwrap();
+        result
     }
-    fn become_merger(&mut self, _: &str, at: Moment) -> Option<u64> {
+    fn become_merger(&mut self, _: &str, at: BoardMillis) -> Option<u64> {
         NOW.set(at);
-        self.board.become_merger(NOBODY_GIVES_UP).unwrap()
+        self.board.acquire_merger_lease(NEVER_GIVE_UP).unwrap()
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
-        let is_there = |commit: &str| target.iter().any(|known| known == commit);
-        self.board.settle(&is_there, &[], NOBODY_GIVES_UP).unwrap();
+        let is_in_target = |commit: &str| target.iter().any(|target_commit| target_commit == commit);
+        self.board.mark_landed_items_merged(&is_in_target, &[], NEVER_GIVE_UP).unwrap();
         Vec::new()
     }
-    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
-        self.board.land(merger, &[(item, &parse(commit))], NOBODY_GIVES_UP).unwrap();
-        let is_there = self.board().items[item].landings.iter().any(|known| known == commit);
-        if is_there { Ok(()) } else { Err(Fenced) }
+    fn land(&mut self, merger_epoch: u64, item: usize, commit: &str) -> Result<(), StaleEpoch> {
+        self.board
+            .record_landing_commits(merger_epoch, &[(item, &parse_commit(commit))], NEVER_GIVE_UP)
+            .unwrap();
+        let is_recorded = self.board().items[item]
+            .attempted_merge_commits
+            .iter()
+            .any(|recorded_commit| recorded_commit == commit);
+        if is_recorded { Ok(()) } else { Err(StaleEpoch) }
     }
-    fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
-        let before = self.board().items[item].tries;
-        self.board.refuse(&refused(merger, item, note), &[], NOBODY_GIVES_UP).unwrap();
-        if self.board().items[item].tries > before { Ok(()) } else { Err(Fenced) }
+    fn refuse(&mut self, merger_epoch: u64, item: usize, note: &str) -> Result<(), StaleEpoch> {
+        let tries_before = self.board().items[item].failed_merge_count;
+        self.board.reject_offered_item(&rejected_item(merger_epoch, item, note), &[], NEVER_GIVE_UP).unwrap();
+        if self.board().items[item].failed_merge_count > tries_before { Ok(()) } else { Err(StaleEpoch) }
     }
-    fn pause(&mut self, _: Moment, until: Moment) {
-        self.board.pause(&Pause { until, is_of_day: false }).unwrap();
+    fn pause(&mut self, _: BoardMillis, until: BoardMillis) {
+        self.board.pause_all_workers(&WorkersPause { ends_at: until, is_daily_limit: false }).unwrap();
     }
     fn reopen(&mut self, item: usize) -> bool {
-        self.board.table().change(|workers| rules::reopen(&mut workers.board, item)).unwrap()
+        self.board
+            .workers_file()
+            .update(|workers| rules::reopen_item_set_aside(&mut workers.board, item))
+            .unwrap()
     }
     fn board(&mut self) -> BoardState {
-        self.board.table().now().board
+        self.board.workers_file().workers_state().board
     }
 }
 
-impl Machines {
-    fn new(folder: tempfile::TempDir, target: &RemoteTarget, items: &[Item]) -> Machines {
+impl FleetUnderTest {
+    fn new(folder: tempfile::TempDir, target: &RemoteTarget, items: &[EstimatedItem]) -> FleetUnderTest {
         NOW.set(0);
-        let memory = fleet(items);
-        let machines = ["a", "b", "c", "d"].map(|name| machine(folder.path(), name, &memory, target));
+        let memory = memory_connection(items);
+        let machines = ["a", "b", "c", "d"].map(|name| fleet_board(folder.path(), name, &memory, target));
         let (claims, mergers) = (Vec::new(), Vec::new());
-        let mut fleet = Machines { memory, machines: machines.into(), claims, mergers, _folder: folder };
-        fleet.hear();
+        let mut fleet = FleetUnderTest {
+            connection: memory,
+            boards: machines.into(),
+            claims_by_machine: claims,
+            mergers_by_machine: mergers,
+            _folder: folder,
+        };
+        fleet.synchronize();
         fleet
     }
 
-    /// The board hears every result, and every machine looks at the board.
-    fn hear(&mut self) {
-        self.machines.iter().for_each(tell_results);
-        for machine in &self.machines {
-            machine.look().unwrap();
+    /// Reports all results to the board, and refreshes every machine from the board.
+    fn synchronize(&mut self) {
+        self.boards.iter().for_each(report_queued_results);
+        for machine in &self.boards {
+            machine.refresh_from_board().unwrap();
         }
     }
 
-    fn machine_of(&self, claim: Claim) -> &FleetBoard {
-        let (_, place) = self.claims.iter().rev().find(|(known, _)| *known == claim).expect("a claim");
-        &self.machines[*place]
+    fn board_of_claim(&self, claim: Claim) -> &FleetBoard {
+        let (_, machine_index) =
+            self.claims_by_machine.iter().rev().find(|(candidate, _)| *candidate == claim).expect("a claim");
+        &self.boards[*machine_index]
     }
 
-    fn say(&mut self, claim: Claim, act: impl FnOnce(&FleetBoard)) -> Result<(), Fenced> {
-        let said = check_claim(&self.memory.state(), claim);
-        act(self.machine_of(claim));
-        self.hear();
-        said
+    fn act_and_check_claim(
+        &mut self,
+        claim: Claim,
+        operation: impl FnOnce(&FleetBoard),
+    ) -> Result<(), StaleEpoch> {
+        let result = check_claim(&self.connection.board_state(), claim);
+        operation(self.board_of_claim(claim));
+        self.synchronize();
+        result
     }
 
-    fn merger(&self, epoch: u64) -> &FleetBoard {
-        let (_, place) = self.mergers.iter().rev().find(|(known, _)| *known == epoch).expect("a merger");
-        &self.machines[*place]
+    fn board_of_merger(&self, epoch: u64) -> &FleetBoard {
+        let (_, machine_index) = self
+            .mergers_by_machine
+            .iter()
+            .rev()
+            .find(|(candidate, _)| *candidate == epoch)
+            .expect("a merger");
+        &self.boards[*machine_index]
     }
 }
 
-/// What a merger was answered.
-fn merged<T>(answer: Result<T, MergeError>) -> Result<T, Fenced> {
-    answer.map_err(|error| match error {
-        MergeError::Board(BoardError::Fenced) => Fenced,
-        other => panic!("{other}"),
+/// Converts the result of a merger's operation.
+fn merge_result<T>(result: Result<T, MergeError>) -> Result<T, StaleEpoch> {
+    result.map_err(|error| match error {
+        MergeError::Board(BoardError::StaleEpoch) => StaleEpoch,
+        error => panic!("{error}"),
     })
 }
 
-impl Kept for Machines {
-    fn claim(&mut self, worker: &str, at: Moment) -> Option<Claim> {
+impl BoardUnderTest for FleetUnderTest {
+    fn claim(&mut self, worker: &str, at: BoardMillis) -> Option<Claim> {
         NOW.set(at);
-        self.hear();
-        let place = number(worker).unwrap_or(3);
-        let claim = self.machines[place].claim(1, &[], &|_| false).unwrap();
-        self.claims.extend(claim.map(|claim| (claim, place)));
+        self.synchronize();
+        let machine_index = number_at_end(worker).unwrap_or(3);
+        let claim = self.boards[machine_index].claim_next_item(1, &[], &|_| false).unwrap();
+        self.claims_by_machine.extend(claim.map(|claim| (claim, machine_index)));
         claim
     }
-    fn renew(&mut self, claim: Claim, at: Moment) -> Result<(), Fenced> {
+    fn renew(&mut self, claim: Claim, at: BoardMillis) -> Result<(), StaleEpoch> {
         NOW.set(at);
-        let row = |fleet: &Machines| fleet.memory.state().items[claim.item].clone();
-        let (before, machine) = (row(self), self.machine_of(claim));
-        machine.keep_leases(vec![claim], true, &Vec::new);
+        let board_item = |fleet: &FleetUnderTest| fleet.connection.board_state().items[claim.item].clone();
+        let (board_item_before, machine) = (board_item(self), self.board_of_claim(claim));
+        machine.set_leases_to_renew(vec![claim], true, &Vec::new);
         renew_leases(machine);
-        let is_renewed = row(self) != before || machine.is_held(claim);
-        self.hear();
-        if is_renewed { Ok(()) } else { Err(Fenced) }
+        let is_renewed = board_item(self) != board_item_before || machine.is_claim_held(claim);
+        self.synchronize();
+        if is_renewed { Ok(()) } else { Err(StaleEpoch) }
     }
-    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), Fenced> {
-        self.say(claim, |machine| machine.offer(claim, commit).unwrap())
+    fn offer(&mut self, claim: Claim, commit: &str) -> Result<(), StaleEpoch> {
+        self.act_and_check_claim(claim, |machine| machine.offer_finished_work(claim, commit).unwrap())
     }
-    fn give_back(&mut self, claim: Claim) -> Result<(), Fenced> {
-        self.say(claim, |machine| machine.release(claim, &Left(1)).unwrap())
+    fn give_back(&mut self, claim: Claim) -> Result<(), StaleEpoch> {
+        self.act_and_check_claim(claim, |machine| machine.release_claim(claim, &LeftoverWork(1)).unwrap())
     }
-    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), Fenced> {
-        self.say(claim, |machine| _ = machine.fail(claim, reason, None).unwrap())
+    fn fail(&mut self, claim: Claim, reason: &str) -> Result<(), StaleEpoch> {
+        self.act_and_check_claim(claim, |machine| {
+            _ = machine.record_failed_attempt(claim, reason, None).unwrap();
+        })
     }
-    fn set_aside(&mut self, claim: Claim, reason: Aside) -> Result<(), Fenced> {
-        self.say(claim, |machine| machine.park(claim, question(&reason), &Left(1)).unwrap())
+    fn set_aside(&mut self, claim: Claim, reason: SetAsideReason) -> Result<(), StaleEpoch> {
+        self.act_and_check_claim(claim, |machine| {
+            machine.park_item(claim, question_text(&reason), &LeftoverWork(1)).unwrap();
+        })
     }
-    fn become_merger(&mut self, name: &str, at: Moment) -> Option<u64> {
+    fn become_merger(&mut self, merger_name: &str, at: BoardMillis) -> Option<u64> {
         NOW.set(at);
-        let place = number(name).unwrap_or_default().min(2);
-        let merger = self.machines[place].become_merger(NOBODY_GIVES_UP).unwrap();
-        self.mergers.extend(merger.map(|epoch| (epoch, place)));
+        let machine_index = number_at_end(merger_name).unwrap_or_default().min(2);
+        let merger = self.boards[machine_index].acquire_merger_lease(NEVER_GIVE_UP).unwrap();
+        self.mergers_by_machine.extend(merger.map(|epoch| (epoch, machine_index)));
         merger
     }
     fn settle(&mut self, target: &[String]) -> Vec<usize> {
-        let is_there = |commit: &str| target.iter().any(|known| known == commit);
-        self.machines[0].settle(&is_there, &[], NOBODY_GIVES_UP).unwrap();
-        self.hear();
+        let is_in_target = |commit: &str| target.iter().any(|target_commit| target_commit == commit);
+        self.boards[0].mark_landed_items_merged(&is_in_target, &[], NEVER_GIVE_UP).unwrap();
+        self.synchronize();
         Vec::new()
     }
-    fn land(&mut self, merger: u64, item: usize, commit: &str) -> Result<(), Fenced> {
-        merged(self.merger(merger).land(merger, &[(item, &parse(commit))], NOBODY_GIVES_UP))
+    fn land(&mut self, merger_epoch: u64, item: usize, commit: &str) -> Result<(), StaleEpoch> {
+        merge_result(self.board_of_merger(merger_epoch).record_landing_commits(
+            merger_epoch,
+            &[(item, &parse_commit(commit))],
+            NEVER_GIVE_UP,
+        ))
     }
-    fn refuse(&mut self, merger: u64, item: usize, note: &str) -> Result<(), Fenced> {
-        let said = merged(self.merger(merger).refuse(&refused(merger, item, note), &[], NOBODY_GIVES_UP));
-        self.hear();
-        said.map(drop)
+    fn refuse(&mut self, merger_epoch: u64, item: usize, note: &str) -> Result<(), StaleEpoch> {
+        let result = merge_result(self.board_of_merger(merger_epoch).reject_offered_item(
+            &rejected_item(merger_epoch, item, note),
+            &[],
+            NEVER_GIVE_UP,
+        ));
+        self.synchronize();
+        result.map(drop)
     }
-    fn pause(&mut self, at: Moment, until: Moment) {
-        let until = local_moment() + (until - at);
-        self.machines[0].pause(&Pause { until, is_of_day: false }).unwrap();
+    fn pause(&mut self, at: BoardMillis, until: BoardMillis) {
+        let until = local_now() + (until - at);
+        self.boards[0].pause_all_workers(&WorkersPause { ends_at: until, is_daily_limit: false }).unwrap();
     }
     fn reopen(&mut self, item: usize) -> bool {
-        self.memory.decide(|fleet| Ok(rules::reopen(&mut fleet.state, item))).unwrap()
+        self.connection
+            .run_operation(|fleet| Ok(rules::reopen_item_set_aside(&mut fleet.state, item)))
+            .unwrap()
     }
-    /// What every machine has seen of the board is the board.
+    /// Asserts that every machine's copy matches the board, and returns the board.
     fn board(&mut self) -> BoardState {
-        self.hear();
-        let state = self.memory.state();
-        for machine in &self.machines {
-            let seen = machine.table().now().board;
-            for (row, seen) in state.items.iter().zip(&seen.items) {
-                assert_eq!(seen.stage, row.stage, "{}", row.text);
-                assert!(row.stage == Stage::Merged || (seen.epoch, seen.tries) == (row.epoch, row.tries));
+        self.synchronize();
+        let state = self.connection.board_state();
+        for machine in &self.boards {
+            let cached_board = machine.workers_file().workers_state().board;
+            for (board_item, cached_item) in state.items.iter().zip(&cached_board.items) {
+                assert_eq!(cached_item.stage, board_item.stage, "{}", board_item.text);
+                assert!(
+                    board_item.stage == ItemStage::Merged
+                        || (cached_item.epoch, cached_item.failed_merge_count)
+                            == (board_item.epoch, board_item.failed_merge_count)
+                );
             }
         }
         state
@@ -838,17 +1021,27 @@ impl Kept for Machines {
 }
 
 #[test]
-fn the_rules_hold_on_both_boards_whatever_comes_between() {
-    let one = |items: &[Item]| {
+fn the_rules_hold_on_both_boards_in_random_orders() {
+    let new_local_board = |items: &[EstimatedItem]| {
         let folder = tempfile::tempdir().unwrap();
         NOW.set(0);
-        OneMachine { board: local(folder.path(), &rules::board(items)), _folder: folder }
+        LocalBoardUnderTest {
+            board: local_board(folder.path(), &rules::board_from_plan(items)),
+            _folder: folder,
+        }
     };
-    let (merged, aside) = interleavings::run(12, 100, one);
-    assert!(merged > 12 && aside > 0, "the runs show nothing: {merged} merged, {aside} aside");
+    let (merged_count, set_aside_count) = interleavings::run_simulations(12, 100, new_local_board);
+    assert!(
+        merged_count > 12 && set_aside_count > 0,
+        "the runs show nothing: {merged_count} merged, {set_aside_count} aside"
+    );
     let remote = tempfile::tempdir().unwrap();
-    let target = remote_of(remote.path());
-    let (merged, aside) =
-        interleavings::run(8, 100, |items| Machines::new(tempfile::tempdir().unwrap(), &target, items));
-    assert!(merged > 12 && aside > 0, "the runs show nothing: {merged} merged, {aside} aside");
+    let target = unreachable_remote_target(remote.path());
+    let (merged_count, set_aside_count) = interleavings::run_simulations(8, 100, |items| {
+        FleetUnderTest::new(tempfile::tempdir().unwrap(), &target, items)
+    });
+    assert!(
+        merged_count > 12 && set_aside_count > 0,
+        "the runs show nothing: {merged_count} merged, {set_aside_count} aside"
+    );
 }

@@ -1,85 +1,92 @@
-//! Why an item goes back to its branch: in a line for people, and whole for its next session.
+//! The reason why an item is sent back: on one line for people, and in full for the item's next session.
 
-use super::NOTE;
+use super::MAX_NOTE_CHARS;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_brief::{ReturnReason, ReturnedWork};
-use plimsoll_domain::text::{clip, clip_middle, one_line};
+use plimsoll_domain::text::{to_single_line, truncate_end, truncate_middle};
 use plimsoll_launcher::merge_repository::MergeRepository;
 
-/// How much of each difference the next session is told.
-const DIFFERENCE: usize = 60_000;
+/// The maximum size of each diff that the next session gets.
+const MAX_DIFF_CHARS: usize = 60_000;
 
-/// Why, in both forms.
-pub(super) struct Refusal {
-    pub(super) reason: String,
-    pub(super) work: ReturnedWork,
-    /// The files in which it conflicts with what was merged since it began.
-    pub(super) conflicts: Vec<String>,
+/// Why an item is sent back, in both forms.
+pub(super) struct SendBackReason {
+    pub(super) summary: String,
+    pub(super) returned_work: ReturnedWork,
+    /// The files in which the item conflicts with what was merged since it began.
+    pub(super) conflict_files: Vec<String>,
 }
 
-impl Refusal {
-    /// Git or a hook refuses, and there is no conflict.
-    pub(super) fn by_git(why: &str, [end, beyond]: [&CommitId; 2]) -> Refusal {
-        let work = ReturnedWork {
-            reason: ReturnReason::RefusedByGit,
-            base: beyond.to_string(),
-            end: end.to_string(),
-            output: why.to_owned(),
+impl SendBackReason {
+    /// For an error of git or of a hook that is no conflict.
+    pub(super) fn for_git_error(git_error: &str, [work_end, base_commit]: [&CommitId; 2]) -> SendBackReason {
+        let returned_work = ReturnedWork {
+            return_reason: ReturnReason::RefusedByGit,
+            base_commit: base_commit.to_string(),
+            end_revision: work_end.to_string(),
+            output: git_error.to_owned(),
             ..ReturnedWork::default()
         };
-        Refusal {
-            reason: format!("git refuses: {}", clip(&one_line(why), NOTE)),
-            work,
-            conflicts: Vec::new(),
+        SendBackReason {
+            summary: format!("git refuses: {}", truncate_end(&to_single_line(git_error), MAX_NOTE_CHARS)),
+            returned_work,
+            conflict_files: Vec::new(),
         }
     }
 
-    /// Put together with what others have merged, a verify command fails.
-    pub(super) fn red(repository: &MergeRepository, tip: &CommitId, end: &CommitId, output: &str) -> Refusal {
-        let work = ReturnedWork {
-            reason: ReturnReason::FailedCheck,
-            base: tip.to_string(),
-            end: end.to_string(),
-            output: output.to_owned(),
-            own_diff: repository.difference(tip, end, &[], DIFFERENCE),
-            ..ReturnedWork::default()
-        };
-        Refusal {
-            conflicts: Vec::new(),
-            reason: format!(
-                "with what others have merged meanwhile, {}",
-                clip_middle(&one_line(output), NOTE)
-            ),
-            work,
-        }
-    }
-
-    /// It conflicts with what others have merged: its end, the commit before its own, and the end of what is merged. `name` is how its
-    /// next session names its end.
-    pub(super) fn conflict(
+    /// For a verify command that fails on the work together with what others have merged.
+    pub(super) fn for_failed_verify(
         repository: &MergeRepository,
-        name: &str,
-        [end, beyond, onto]: [&CommitId; 3],
-        files: &[String],
-        words: &str,
-    ) -> Refusal {
-        let named = clip(&one_line(&files.join(", ")), NOTE / 2);
-        let work = ReturnedWork {
-            reason: ReturnReason::Conflict,
-            base: beyond.to_string(),
-            end: name.to_owned(),
-            files: files.to_vec(),
-            output: words.to_owned(),
-            own_diff: repository.difference(beyond, end, &[], DIFFERENCE),
-            merged_diff: repository.difference(beyond, onto, files, DIFFERENCE),
+        target_tip: &CommitId,
+        work_end: &CommitId,
+        output: &str,
+    ) -> SendBackReason {
+        let returned_work = ReturnedWork {
+            return_reason: ReturnReason::FailedCheck,
+            base_commit: target_tip.to_string(),
+            end_revision: work_end.to_string(),
+            output: output.to_owned(),
+            own_diff: repository.diff_text(target_tip, work_end, &[], MAX_DIFF_CHARS),
+            ..ReturnedWork::default()
         };
-        Refusal {
-            // Without anything that was merged meanwhile its own commits do not fit onto each other: that is no conflict with others.
-            conflicts: if beyond == onto { Vec::new() } else { files.to_vec() },
-            reason: format!(
-                "it does not fit onto what others have merged meanwhile (conflict in {named}); its commits are {beyond}..{name}"
+        SendBackReason {
+            conflict_files: Vec::new(),
+            summary: format!(
+                "with what others have merged meanwhile, {}",
+                truncate_middle(&to_single_line(output), MAX_NOTE_CHARS)
             ),
-            work,
+            returned_work,
+        }
+    }
+
+    /// For a conflict with what others have merged. `work_end`, `base_commit` and `target_end` are the last
+    /// commit of the work, the commit before its first one, and the end of the target. `end_name` is how the
+    /// item's next session refers to `work_end`.
+    pub(super) fn for_conflict(
+        repository: &MergeRepository,
+        end_name: &str,
+        [work_end, base_commit, target_end]: [&CommitId; 3],
+        conflict_files: &[String],
+        git_output: &str,
+    ) -> SendBackReason {
+        let file_names = truncate_end(&to_single_line(&conflict_files.join(", ")), MAX_NOTE_CHARS / 2);
+        let returned_work = ReturnedWork {
+            return_reason: ReturnReason::Conflict,
+            base_commit: base_commit.to_string(),
+            end_revision: end_name.to_owned(),
+            conflict_files: conflict_files.to_vec(),
+            output: git_output.to_owned(),
+            own_diff: repository.diff_text(base_commit, work_end, &[], MAX_DIFF_CHARS),
+            merged_diff: repository.diff_text(base_commit, target_end, conflict_files, MAX_DIFF_CHARS),
+        };
+        SendBackReason {
+            // If nothing was merged meanwhile, the item's own commits conflict with each other, which is no
+            // conflict with other items.
+            conflict_files: if base_commit == target_end { Vec::new() } else { conflict_files.to_vec() },
+            summary: format!(
+                "it does not fit onto what others have merged meanwhile (conflict in {file_names}); its commits are {base_commit}..{end_name}"
+            ),
+            returned_work,
         }
     }
 }

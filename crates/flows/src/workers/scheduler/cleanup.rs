@@ -1,68 +1,76 @@
-//! Takes away the worktrees of what is merged.
+//! Removes the worktrees of merged items.
 
-use super::followed::living;
+use super::live_run::live_item_process;
 use super::reporter::Reporter;
-use crate::our_files::is_ours;
+use crate::our_files::is_plimsoll_file;
 use crate::run::branch::allowed_programs;
 use crate::workers::context::ParallelRun;
-use crate::workers::records;
-use plimsoll_domain::board::Stage;
-use plimsoll_domain::text::one_line;
-use plimsoll_domain::workers::Workers;
+use crate::workers::record_transfer;
+use plimsoll_domain::board::ItemStage;
+use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::workers::WorkersState;
 use plimsoll_launcher::wip::uncommitted_files;
 use plimsoll_launcher::worktree;
 use plimsoll_store::{Project, StoreError, disk};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// So many files that a worktree stays for are named.
+/// The maximum number of uncommitted files that are named in a message.
 const MAX_NAMED_FILES: usize = 10;
 
-/// The worktrees that have to stay.
+/// Removes worktrees, and remembers those that have to stay.
 #[derive(Debug, Default)]
-pub(super) struct Cleanup {
-    /// Items whose worktrees have to stay, and that were named.
-    kept: BTreeSet<usize>,
+pub(super) struct MergedWorktreeCleanup {
+    /// Items whose worktrees have to stay and that were reported to the user.
+    reported_items: BTreeSet<usize>,
 }
 
-impl Cleanup {
-    /// Takes away the worktrees of what is merged, here or by another machine: their records first. One that has to stay is named. What
-    /// a worker still has follows once its run has ended.
-    pub(super) fn remove_merged(
+impl MergedWorktreeCleanup {
+    /// Removes the worktrees of items that were merged by any machine, after copying their records. A
+    /// worktree that has to stay is reported once. A worktree that a worker still uses is removed after its
+    /// run has ended.
+    pub(super) fn remove_merged_worktrees(
         &mut self,
-        run: ParallelRun<'_>,
-        in_work: &[usize],
+        parallel_run: ParallelRun<'_>,
+        items_in_work: &[usize],
         reporter: &mut Reporter<'_>,
     ) -> Result<(), StoreError> {
-        let now = run.record();
-        for (item, row) in now.board.items.iter().enumerate() {
-            let tree = run.trees.of_item(item);
-            // What was never taken here has no worktree here.
-            let is_of_others = now.works[item].worker == 0;
-            let stays = is_of_others || in_work.contains(&item) || self.kept.contains(&item);
-            if row.stage != Stage::Merged || stays || !disk::exists(&tree) {
+        let workers_state = parallel_run.workers_state();
+        for (item, board_item) in workers_state.board.items.iter().enumerate() {
+            let worktree = parallel_run.worktrees.item_worktree(item);
+            // An item that was never claimed here has no worktree here.
+            let is_never_worked_on_here = workers_state.item_progress[item].worker_number == 0;
+            let must_stay = is_never_worked_on_here
+                || items_in_work.contains(&item)
+                || self.reported_items.contains(&item);
+            if board_item.stage != ItemStage::Merged || must_stay || !disk::exists(&worktree) {
                 continue;
             }
-            let project = run.trees.project(&tree);
-            // Work that was landed by another attempt: the late one ends before its folder goes.
-            if living(&project, &now.works[item]).is_some() {
+            let project = parallel_run.worktrees.project_in(&worktree);
+            // Another attempt at the item has landed. The late run ends before its folder is removed.
+            if live_item_process(&project, &workers_state.item_progress[item]).is_some() {
                 continue;
             }
-            // A client that outlived its run may have written since.
-            run.target.carry_notes(item)?;
-            let moved = records::move_to(&project, run.context.project).map_err(|error| error.to_string());
-            let removed = moved
-                .and_then(|()| describe_uncommitted(run, &project, &tree).map_or(Ok(()), Err))
-                .and_then(|()| run.trees.remove(&tree).map_err(|error| error.to_string()));
-            match removed {
-                Ok(()) => remove_branches(run, &now, item),
-                Err(why) => {
-                    reporter.tell_note(format!(
-                        "the worktree of \"{}\" stays at {}: {why}",
-                        one_line(&row.text),
-                        tree.display()
+            // A client that outlived its run may have written notes since.
+            parallel_run.target.carry_over_session_notes(item)?;
+            let transfer = record_transfer::copy_records_to_project(&project, parallel_run.context.project)
+                .map_err(|error| error.to_string());
+            let removal = transfer
+                .and_then(|()| {
+                    describe_uncommitted_files(parallel_run, &project, &worktree).map_or(Ok(()), Err)
+                })
+                .and_then(|()| {
+                    parallel_run.worktrees.remove_worktree(&worktree).map_err(|error| error.to_string())
+                });
+            match removal {
+                Ok(()) => remove_merged_item_branches(parallel_run, &workers_state, item),
+                Err(reason) => {
+                    reporter.notify_observer_of_note(format!(
+                        "the worktree of \"{}\" stays at {}: {reason}",
+                        to_single_line(&board_item.text),
+                        worktree.display()
                     ));
-                    self.kept.insert(item);
+                    self.reported_items.insert(item);
                 }
             }
         }
@@ -70,38 +78,56 @@ impl Cleanup {
     }
 }
 
-/// Names the files of a worktree that no commit has, because they look like secrets, are large, or are under a filter that may
-/// not run; `None` if there is no such file. The plan is not among them: what sessions wrote into it was carried over.
-fn describe_uncommitted(run: ParallelRun<'_>, project: &Project, tree: &Path) -> Option<String> {
-    let allowed = allowed_programs(run.state.options.commit_hooks);
-    let plans: Vec<PathBuf> =
-        run.trees.plan_files.all().iter().map(|plan| tree.join(plan.as_str())).collect();
-    let is_known = |name: &str| is_ours(name) || plans.contains(&project.root().join(name));
-    let Some(files) = uncommitted_files(project.root(), &is_known, allowed) else {
+/// Describes the files of a worktree that are in no commit, because they look like secrets, are large, or are
+/// under a filter that may not run. Returns `None` if there are no such files. The plan does not count: the
+/// notes that sessions wrote into it were carried over.
+fn describe_uncommitted_files(
+    parallel_run: ParallelRun<'_>,
+    project: &Project,
+    worktree: &Path,
+) -> Option<String> {
+    let allowed_programs = allowed_programs(parallel_run.initial_state.options.runs_commit_hooks);
+    let plan_paths: Vec<PathBuf> = parallel_run
+        .worktrees
+        .plan_files
+        .all_paths()
+        .iter()
+        .map(|plan| worktree.join(plan.as_str()))
+        .collect();
+    let is_expected_file =
+        |name: &str| is_plimsoll_file(name) || plan_paths.contains(&project.root().join(name));
+    let Some(files) = uncommitted_files(project.root(), &is_expected_file, allowed_programs) else {
         return Some("git does not say what is uncommitted there".to_owned());
     };
-    let named: Vec<&str> = files.iter().take(MAX_NAMED_FILES).map(String::as_str).collect();
-    let more = files.len() - named.len();
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    (!files.is_empty())
-        .then(|| format!("these files are not committed: {}{more}", one_line(&named.join(", "))))
+    let named_files: Vec<&str> = files.iter().take(MAX_NAMED_FILES).map(String::as_str).collect();
+    let unnamed_count = files.len() - named_files.len();
+    let unnamed_note = if unnamed_count == 0 { String::new() } else { format!(" and {unnamed_count} more") };
+    (!files.is_empty()).then(|| {
+        format!("these files are not committed: {}{unnamed_note}", to_single_line(&named_files.join(", ")))
+    })
 }
 
-/// The branches of an item that is merged. Of an earlier attempt it stays if anything of it is not on the target: what was done
-/// anew after a conflict may have lost a line.
-fn remove_branches(run: ParallelRun<'_>, now: &Workers, item: usize) {
-    let repository = &run.trees.ground.repository;
-    let target = run.target.last_seen_tip();
-    let (own, plan_files) = (run.trees.merge.own(), run.trees.plan_files.all());
-    for epoch in 1..=now.board.items[item].epoch {
-        let Ok(branch) = now.attempt_branch(item, epoch) else { continue };
-        let Some(end) = worktree::end_of(repository, &branch) else { continue };
+/// Removes the branches of a merged item. The branch of an earlier attempt is kept if the target does not
+/// have all of its work, because an attempt after a conflict may have lost a change.
+fn remove_merged_item_branches(parallel_run: ParallelRun<'_>, workers_state: &WorkersState, item: usize) {
+    let repository = &parallel_run.worktrees.checkout.repository_root;
+    let target_tip = parallel_run.target.last_seen_target_end();
+    let (merge_repository, plan_files) = (
+        parallel_run.worktrees.merge_repository.own_repository(),
+        parallel_run.worktrees.plan_files.all_paths(),
+    );
+    for epoch in 1..=workers_state.board.items[item].epoch {
+        let Ok(branch) = workers_state.parse_attempt_branch(item, epoch) else { continue };
+        let Some(branch_end) = worktree::tip_of_branch(repository, &branch) else { continue };
         let is_all_merged = || {
-            let target = target.as_ref().filter(|_| own.take(&end).is_ok());
-            target.is_some_and(|target| own.is_all_on(target, &end, &plan_files))
+            let target_tip =
+                target_tip.as_ref().filter(|_| merge_repository.fetch_commit_from_clone(&branch_end).is_ok());
+            target_tip.is_some_and(|target_tip| {
+                merge_repository.has_all_changes_of(target_tip, &branch_end, &plan_files)
+            })
         };
-        if epoch == now.board.items[item].epoch || is_all_merged() {
-            worktree::remove_branch(repository, &branch, &end);
+        if epoch == workers_state.board.items[item].epoch || is_all_merged() {
+            worktree::remove_branch_if_at(repository, &branch, &branch_end);
         }
     }
 }

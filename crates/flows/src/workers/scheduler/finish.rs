@@ -1,240 +1,297 @@
-//! How a parallel run ends: by its board, or because it was asked to.
+//! Ends a parallel run: because of the state of its board, or because it was asked to end.
 
+use super::give_up_flag::GiveUpFlag;
 use super::reporter::Reporter;
-use super::stop::Stop;
-use crate::our_files::is_ours;
-use crate::run::Progress;
-use crate::run::archive::archive;
+use crate::our_files::is_plimsoll_file;
+use crate::run::RunEvent;
+use crate::run::archive::archive_run;
 use crate::run::branch::allowed_programs;
-use crate::run::changed_checks::changed_checks;
-use crate::run::notify::notify;
+use crate::run::changed_checks::changed_check_files;
+use crate::run::notify::notify_of_verdict;
 use crate::workers::WorkersError;
-use crate::workers::closing::Closing;
+use crate::workers::closing_reason::ClosingReason;
 use crate::workers::context::ParallelRun;
 use crate::workers::merger::Merger;
-use plimsoll_domain::board::{Aside, Stage};
+use plimsoll_domain::board::{ItemStage, SetAsideReason};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::journal::{JournalEvent, VerdictReached};
-use plimsoll_domain::state::Deliver;
-use plimsoll_domain::text::{clip, counted, one_line};
+use plimsoll_domain::state::DeliveryMode;
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::workers::Workers;
-use plimsoll_domain::{RunState, Status, Timestamp, Verdict};
-use plimsoll_launcher::branch::{Head, has_changes, head};
+use plimsoll_domain::workers::WorkersState;
+use plimsoll_domain::{RunState, RunStatus, Timestamp, Verdict};
+use plimsoll_launcher::branch::{HeadState, has_tracked_changes, read_head_state};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_store::{clock, disk};
 
-/// Everything is merged.
-pub(super) fn closing_of_merged(run: &RunState, now: &Workers) -> Closing {
-    match run.options.verify.iter().find(|command| !now.passed.contains(command)) {
-        None => Closing::Stop(
-            Status::Completed,
-            match run.options.verify.len() {
-                0 => format!("{} merged", counted(now.board.items.len(), "item")),
-                many => format!(
+/// Returns why a run ends in which everything is merged: it is completed, or blocked if a verify command does
+/// not pass.
+pub(super) fn closing_reason_if_all_merged(
+    run_state: &RunState,
+    workers_state: &WorkersState,
+) -> ClosingReason {
+    match run_state
+        .options
+        .verify_commands
+        .iter()
+        .find(|command| !workers_state.passed_verify_commands.contains(command))
+    {
+        None => ClosingReason::Stop(
+            RunStatus::Completed,
+            match run_state.options.verify_commands.len() {
+                0 => format!("{} merged", count_with_noun(workers_state.board.items.len(), "item")),
+                command_count => format!(
                     "{} merged, {} passed",
-                    counted(now.board.items.len(), "item"),
-                    counted(many, "verify command")
+                    count_with_noun(workers_state.board.items.len(), "item"),
+                    count_with_noun(command_count, "verify command")
                 ),
             },
         ),
-        Some(command) => Closing::Stop(
-            Status::Blocked,
-            format!("every item is merged, and `{}` does not pass on the branch", one_line(command)),
+        Some(command) => ClosingReason::Stop(
+            RunStatus::Blocked,
+            format!("every item is merged, and `{}` does not pass on the branch", to_single_line(command)),
         ),
     }
 }
 
-/// What is left is set aside, or waits for what is.
-pub(super) fn closing_of_stuck(now: &Workers) -> Closing {
+/// Returns why a run ends in which every open item is set aside or waits for such an item.
+pub(super) fn closing_reason_if_stuck(workers_state: &WorkersState) -> ClosingReason {
     let mut reasons = Vec::new();
-    let mut is_stuck = false;
-    for row in &now.board.items {
-        let item = clip(&one_line(&row.text), 60);
-        match &row.stage {
-            Stage::Aside { reason: Aside::Question(question) } => {
-                reasons.push(format!("{} (item \"{item}\")", clip(question, 200)));
+    let mut has_failed_item = false;
+    for board_item in &workers_state.board.items {
+        let item_text = truncate_end(&to_single_line(&board_item.text), 60);
+        match &board_item.stage {
+            ItemStage::SetAside { reason: SetAsideReason::Question(question) } => {
+                reasons.push(format!("{} (item \"{item_text}\")", truncate_end(question, 200)));
             }
-            Stage::Aside { reason: Aside::Tries } => {
-                is_stuck = true;
-                reasons.push(format!("\"{item}\" could not be merged: {}", clip(&row.note, 200)));
+            ItemStage::SetAside { reason: SetAsideReason::TooManyFailedMerges } => {
+                has_failed_item = true;
+                reasons.push(format!(
+                    "\"{item_text}\" could not be merged: {}",
+                    truncate_end(&board_item.next_session_note, 200)
+                ));
             }
-            Stage::Aside { reason: Aside::Ended(why) } => {
-                is_stuck = true;
-                reasons.push(format!("\"{item}\" could not be done: {}", clip(why, 200)));
+            ItemStage::SetAside { reason: SetAsideReason::RunEnded(reason) } => {
+                has_failed_item = true;
+                reasons.push(format!("\"{item_text}\" could not be done: {}", truncate_end(reason, 200)));
             }
-            Stage::Open | Stage::Leased { .. } | Stage::Offered { .. } | Stage::Merged => {}
+            ItemStage::Open
+            | ItemStage::Leased { .. }
+            | ItemStage::ReadyToMerge { .. }
+            | ItemStage::Merged => {}
         }
     }
     if reasons.is_empty() {
-        return Closing::Stop(
-            Status::Blocked,
+        return ClosingReason::Stop(
+            RunStatus::Blocked,
             "the open items wait for each other: see plimsoll plan".to_owned(),
         );
     }
-    Closing::Stop(if is_stuck { Status::CircuitBreaker } else { Status::Blocked }, reasons.join("; "))
+    ClosingReason::Stop(
+        if has_failed_item { RunStatus::CircuitBreaker } else { RunStatus::Blocked },
+        reasons.join("; "),
+    )
 }
 
-/// When the pause of all workers ends, if there is one.
-pub(super) fn paused_until(run: ParallelRun<'_>) -> Option<Timestamp> {
-    let until = clock::at(run.board.paused_until() / 1_000)?;
-    (until > clock::now()).then(|| clock::stamp(until))
+/// Returns when the pause of all workers ends, if there is one.
+pub(super) fn workers_paused_until(parallel_run: ParallelRun<'_>) -> Option<Timestamp> {
+    let until = clock::from_unix_seconds(parallel_run.board.paused_until() / 1_000)?;
+    (until > clock::now()).then(|| clock::to_timestamp(until))
 }
 
-/// Writes down how the run ends, and says where its work is. Returns the exit code.
-pub(super) fn finish(
-    run: ParallelRun<'_>,
+/// Records how the run ends, and reports where its work is. Returns the exit code.
+pub(super) fn finish_run(
+    parallel_run: ParallelRun<'_>,
     reporter: &mut Reporter<'_>,
-    stop: &Stop,
-    closing: Closing,
+    give_up_flag: &GiveUpFlag,
+    closing_reason: ClosingReason,
 ) -> Result<u8, WorkersError> {
-    run.board.leave(&run.trees.plan_files.all(), &stop.give_up());
-    run.show()?;
-    merge_notes(run, reporter, stop, &closing);
-    let closing = check_completion(run, reporter, closing);
-    note_changed_checks(run)?;
-    let _ = run.trees.remove_merger();
-    report_merged_items(run, reporter);
-    let code = match closing {
-        Closing::Interrupted => pause_for_user(run, reporter)?,
-        Closing::Cancelled => Status::Cancelled.exit_code(),
-        Closing::Stop(status, reason) => {
-            move_users_branch_if_asked(run, reporter);
-            record_verdict(run, reporter, &Verdict::Stop { status, reason })?
+    parallel_run
+        .board
+        .leave_fleet(&parallel_run.worktrees.plan_files.all_paths(), &give_up_flag.second_interrupt_check());
+    parallel_run.show_in_plan_and_state()?;
+    merge_late_notes_if_ended_early(parallel_run, reporter, give_up_flag, &closing_reason);
+    let closing_reason = block_if_completion_check_fails(parallel_run, reporter, closing_reason);
+    record_changed_checks(parallel_run)?;
+    let _ = parallel_run.worktrees.remove_merge_worktree();
+    report_merged_count_and_leftovers(parallel_run, reporter);
+    let exit_code = match closing_reason {
+        ClosingReason::Interrupted => record_pause_by_user(parallel_run, reporter)?,
+        ClosingReason::Cancelled => RunStatus::Canceled.exit_code(),
+        ClosingReason::Stop(status, reason) => {
+            deliver_to_user_branch_if_configured(parallel_run, reporter);
+            record_verdict(parallel_run, reporter, &Verdict::Stop { status, reason })?
         }
-        Closing::Pause(kind, reason) => {
-            record_verdict(run, reporter, &Verdict::Pause { kind, until: paused_until(run), reason })?
-        }
+        ClosingReason::Pause(kind, reason) => record_verdict(
+            parallel_run,
+            reporter,
+            &Verdict::Pause { kind, until: workers_paused_until(parallel_run), reason },
+        )?,
     };
-    let state = run.context.load_state()?;
-    reporter.tell(&Progress::Over { state: state.as_ref(), code });
-    Ok(code)
+    let state = parallel_run.context.load_newest_state()?;
+    reporter.notify_observer(&RunEvent::ProgramEnded { state: state.as_ref(), exit_code });
+    Ok(exit_code)
 }
 
-/// Writes down which files that check the work differ on the run's branch.
-fn note_changed_checks(run: ParallelRun<'_>) -> Result<(), WorkersError> {
-    let target = run.record().target_branch().ok();
-    let end = target.and_then(|target| worktree::end_of(&run.trees.ground.repository, &target));
-    let Some(end) = end else { return Ok(()) };
-    let changed = changed_checks(run.context.project, run.state, Some(&end));
-    run.context.update_lazily(|state| state.outcomes.changed_checks = changed)?;
+/// Records which files that check the work have changed on the run's branch.
+fn record_changed_checks(parallel_run: ParallelRun<'_>) -> Result<(), WorkersError> {
+    let target_branch = parallel_run.workers_state().parse_target_branch().ok();
+    let target_end = target_branch.and_then(|target_branch| {
+        worktree::tip_of_branch(&parallel_run.worktrees.checkout.repository_root, &target_branch)
+    });
+    let Some(target_end) = target_end else { return Ok(()) };
+    let changed_checks =
+        changed_check_files(parallel_run.context.project, parallel_run.initial_state, Some(&target_end));
+    parallel_run.context.update_state_without_sync(|state| state.outcomes.changed_checks = changed_checks)?;
     Ok(())
 }
 
-/// Merges notes of items that are not merged. Where every item is, their notes came with them, and a run that is to go on brings
-/// them with the next one.
-fn merge_notes(run: ParallelRun<'_>, reporter: &mut Reporter<'_>, stop: &Stop, closing: &Closing) {
-    let ends_early = match closing {
-        Closing::Stop(status, _) => !matches!(status, Status::Completed | Status::Cancelled),
-        Closing::Interrupted | Closing::Cancelled | Closing::Pause(..) => false,
+/// Merges the notes of items that are not merged. If every item is merged, its notes came with it. A run that
+/// will continue merges the notes with the next item.
+fn merge_late_notes_if_ended_early(
+    parallel_run: ParallelRun<'_>,
+    reporter: &mut Reporter<'_>,
+    give_up_flag: &GiveUpFlag,
+    closing_reason: &ClosingReason,
+) {
+    let ends_incomplete = match closing_reason {
+        ClosingReason::Stop(status, _) => !matches!(status, RunStatus::Completed | RunStatus::Canceled),
+        ClosingReason::Interrupted | ClosingReason::Cancelled | ClosingReason::Pause(..) => false,
     };
-    let give_up = stop.give_up();
-    let mut merger = Merger::new(run, &give_up, reporter.sender(), true);
-    if ends_early && merger.merge_notes().unwrap_or(false) {
-        reporter.tell_note("the notes of items that are not merged were added to the plan on the branch");
+    let give_up = give_up_flag.second_interrupt_check();
+    let mut merger = Merger::new(parallel_run, &give_up, reporter.event_sender(), true);
+    if ends_incomplete && merger.merge_late_notes().unwrap_or(false) {
+        reporter.notify_observer_of_note(
+            "the notes of items that are not merged were added to the plan on the branch",
+        );
     }
 }
 
-/// A run is not completed, and nothing is delivered, if what the user has is not what was verified, or lines of its plan look like
-/// items and are none.
-fn check_completion(run: ParallelRun<'_>, reporter: &mut Reporter<'_>, closing: Closing) -> Closing {
-    if !matches!(closing, Closing::Stop(Status::Completed, _)) {
-        return closing;
+/// Replaces the status `Completed` with `Blocked`, so that nothing is delivered, if the user's branch is not
+/// what was verified, or if lines of the plan look like items and are none.
+fn block_if_completion_check_fails(
+    parallel_run: ParallelRun<'_>,
+    reporter: &mut Reporter<'_>,
+    closing_reason: ClosingReason,
+) -> ClosingReason {
+    if !matches!(closing_reason, ClosingReason::Stop(RunStatus::Completed, _)) {
+        return closing_reason;
     }
-    let checked = run.target.check_completed();
-    checked.notes.into_iter().for_each(|words| reporter.tell_note(words));
-    checked.objection.map_or(closing, |reason| Closing::Stop(Status::Blocked, reason))
+    let completion_check = parallel_run.target.check_completed_run();
+    completion_check.notes.into_iter().for_each(|note| reporter.notify_observer_of_note(note));
+    completion_check
+        .objection
+        .map_or(closing_reason, |reason| ClosingReason::Stop(RunStatus::Blocked, reason))
 }
 
-fn report_merged_items(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
-    let now = run.record();
-    let merged = now.board.items.iter().filter(|row| row.stage == Stage::Merged).count();
-    reporter.tell_note(format!("{merged} of {} merged", counted(now.board.items.len(), "item")));
-    for (item, row) in now.board.items.iter().enumerate().filter(|(_, row)| row.stage != Stage::Merged) {
-        let tree = run.trees.of_item(item);
-        if disk::exists(&tree) {
-            reporter.tell_note(format!(
+fn report_merged_count_and_leftovers(parallel_run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
+    let workers_state = parallel_run.workers_state();
+    let merged_count =
+        workers_state.board.items.iter().filter(|board_item| board_item.stage == ItemStage::Merged).count();
+    reporter.notify_observer_of_note(format!(
+        "{merged_count} of {} merged",
+        count_with_noun(workers_state.board.items.len(), "item")
+    ));
+    for (item, board_item) in
+        workers_state.board.items.iter().enumerate().filter(|(_, row)| row.stage != ItemStage::Merged)
+    {
+        let worktree = parallel_run.worktrees.item_worktree(item);
+        if disk::exists(&worktree) {
+            reporter.notify_observer_of_note(format!(
                 "the work on \"{}\" so far is in {}",
-                clip(&one_line(&row.text), 60),
-                tree.display()
+                truncate_end(&to_single_line(&board_item.text), 60),
+                worktree.display()
             ));
         }
     }
 }
 
-fn pause_for_user(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) -> Result<u8, WorkersError> {
+fn record_pause_by_user(
+    parallel_run: ParallelRun<'_>,
+    reporter: &mut Reporter<'_>,
+) -> Result<u8, WorkersError> {
     let reason = "stopped with Ctrl-C".to_owned();
     let verdict = Verdict::Pause { kind: PauseKind::Interrupted, until: None, reason };
-    run.context.update(|state| state.lifecycle.wait_for(&verdict))?;
-    reporter.tell_note("stopped, as requested with Ctrl-C");
+    parallel_run.context.update_state(|state| state.lifecycle.pause_if_open_without_counting(&verdict))?;
+    reporter.notify_observer_of_note("stopped, as requested with Ctrl-C");
     Ok(ExitStatus::Interrupted.code())
 }
 
 fn record_verdict(
-    run: ParallelRun<'_>,
+    parallel_run: ParallelRun<'_>,
     reporter: &mut Reporter<'_>,
     verdict: &Verdict,
 ) -> Result<u8, WorkersError> {
-    let now = clock::stamp(clock::now());
-    let state = run.context.update(|state| {
+    let now = clock::to_timestamp(clock::now());
+    let state = parallel_run.context.update_state(|state| {
         match verdict {
-            Verdict::Stop { status, .. } => state.lifecycle.stop(*status, verdict, now),
-            Verdict::Pause { .. } | Verdict::Continue { .. } => state.lifecycle.take(verdict),
+            Verdict::Stop { status, .. } => state.lifecycle.stop_if_open(*status, verdict, now),
+            Verdict::Pause { .. } | Verdict::Continue { .. } => state.lifecycle.apply_verdict(verdict),
         }
         state.clone()
     })?;
     let Some(state) = state else { return Ok(1) };
-    let event = JournalEvent::Verdict(Box::new(VerdictReached::of(verdict)));
-    run.context.note_of_run(&state, event)?;
+    let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict(verdict)));
+    parallel_run.context.record_run_event(&state, event)?;
     if state.lifecycle.is_over() {
-        archive(run.context.project, &state)?;
+        archive_run(parallel_run.context.project, &state)?;
     }
-    reporter.tell(&Progress::Judged { state: &state, verdict });
-    notify(run.context.project, &state, verdict);
+    reporter.notify_observer(&RunEvent::Judged { state: &state, verdict });
+    notify_of_verdict(parallel_run.context.project, &state, verdict);
     Ok(state.lifecycle.status().exit_code())
 }
 
-/// `--deliver merge`: moves the user's branch forward, where nothing of the user's is in the way.
-fn move_users_branch_if_asked(run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
-    let workers = run.state.options.workers.as_ref();
-    if workers.is_none_or(|workers| workers.deliver != Deliver::Merge) {
+/// Implements `--deliver merge`: fast-forwards the user's branch if no changes of the user are in the way.
+fn deliver_to_user_branch_if_configured(parallel_run: ParallelRun<'_>, reporter: &mut Reporter<'_>) {
+    let workers = parallel_run.initial_state.options.workers.as_ref();
+    if workers.is_none_or(|workers| workers.delivery_mode != DeliveryMode::Merge) {
         return;
     }
-    let words = move_users_branch(run).unwrap_or_else(|why| format!("nothing was delivered: {why}"));
-    reporter.tell_note(words);
+    let message = fast_forward_user_branch(parallel_run)
+        .unwrap_or_else(|error| format!("nothing was delivered: {error}"));
+    reporter.notify_observer_of_note(message);
 }
 
-fn move_users_branch(run: ParallelRun<'_>) -> Result<String, NotDelivered> {
-    let now = run.record();
-    let root = run.context.project.root();
-    let branch = now.users_branch.clone();
-    let target = now.target_branch().map_err(|_| NotDelivered::Gone)?;
-    let end = worktree::end_of(root, &target).ok_or(NotDelivered::Gone)?;
-    if !head(root).is_ok_and(|head| head == Head::Branch(branch.clone())) {
-        return Err(NotDelivered::Elsewhere(branch));
+fn fast_forward_user_branch(parallel_run: ParallelRun<'_>) -> Result<String, BranchDeliveryError> {
+    let workers_state = parallel_run.workers_state();
+    let project_root = parallel_run.context.project.root();
+    let branch = workers_state.user_branch.clone();
+    let target_branch =
+        workers_state.parse_target_branch().map_err(|_| BranchDeliveryError::RunBranchGone)?;
+    let target_end =
+        worktree::tip_of_branch(project_root, &target_branch).ok_or(BranchDeliveryError::RunBranchGone)?;
+    if !read_head_state(project_root).is_ok_and(|head| head == HeadState::Branch(branch.clone())) {
+        return Err(BranchDeliveryError::NotCheckedOut(branch));
     }
-    let at = git::head(root).ok_or(NotDelivered::Gone)?;
-    if at != end && at.as_str() != now.began_at && !worktree::contains(root, &end, &at) {
-        return Err(NotDelivered::Moved(branch));
+    let user_branch_end = git::head_commit(project_root).ok_or(BranchDeliveryError::RunBranchGone)?;
+    if user_branch_end != target_end
+        && user_branch_end.as_str() != workers_state.start_commit_id
+        && !worktree::history_contains(project_root, &target_end, &user_branch_end)
+    {
+        return Err(BranchDeliveryError::UserBranchMoved(branch));
     }
-    if has_changes(root, &is_ours).unwrap_or(true) {
-        return Err(NotDelivered::Dirty);
+    if has_tracked_changes(project_root, &is_plimsoll_file).unwrap_or(true) {
+        return Err(BranchDeliveryError::UncommittedChanges);
     }
-    worktree::fast_forward(root, &end, allowed_programs(run.state.options.commit_hooks))?;
+    worktree::fast_forward_checked_out_branch(
+        project_root,
+        &target_end,
+        allowed_programs(parallel_run.initial_state.options.runs_commit_hooks),
+    )?;
     Ok(format!("`{branch}` has everything that was merged"))
 }
 
 /// Why the user's branch was not moved forward.
 #[derive(Debug, thiserror::Error)]
-enum NotDelivered {
+enum BranchDeliveryError {
     #[error("the run's branch is gone")]
-    Gone,
+    RunBranchGone,
     #[error("`{0}` is not checked out")]
-    Elsewhere(String),
+    NotCheckedOut(String),
     #[error("`{0}` has moved since the run began")]
-    Moved(String),
+    UserBranchMoved(String),
     #[error("there are uncommitted changes")]
-    Dirty,
+    UncommittedChanges,
     #[error(transparent)]
     Git(#[from] worktree::WorktreeError),
 }

@@ -1,79 +1,84 @@
-//! What a run has left of an item, in the item's worktree.
+//! The unfinished work on an item in the item's worktree.
 
-use crate::our_files::is_ours;
+use crate::our_files::is_plimsoll_file;
 use crate::run::branch::allowed_programs;
 use crate::workers::board::UnfinishedWork;
 use crate::workers::context::ParallelRun;
 use plimsoll_domain::git_names::{CommitId, InvalidBranchName, InvalidCommitId};
-use plimsoll_domain::text::{clip, one_line};
-use plimsoll_launcher::branch::{Head, head};
-use plimsoll_launcher::wip::{Wip, commit_wip};
+use plimsoll_domain::text::{to_single_line, truncate_end};
+use plimsoll_launcher::branch::{HeadState, read_head_state};
+use plimsoll_launcher::wip::{WipCommitOutcome, commit_wip};
 use plimsoll_launcher::{git, worktree};
 use plimsoll_policy::workers::Claim;
 
-/// Why the work of a run that is done cannot be taken.
+/// Why the work of a finished run cannot be offered.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotOffered {
+pub(super) enum OfferError {
     #[error("its worktree belongs to another repository by now")]
     OtherRepository,
     #[error("what it left uncommitted cannot be committed: {0}")]
     Uncommitted(String),
     #[error("its worktree stands on none of the item's commits")]
-    Elsewhere,
+    NotOnItemBranch,
     #[error(transparent)]
     BadCommit(#[from] InvalidCommitId),
     #[error(transparent)]
     BadBranch(#[from] InvalidBranchName),
 }
 
-/// The work on an item that was claimed.
+/// The work on a claimed item.
 pub(super) struct ItemWork<'a> {
-    pub(super) run: ParallelRun<'a>,
+    pub(super) parallel_run: ParallelRun<'a>,
     pub(super) claim: Claim,
 }
 
 impl ItemWork<'_> {
-    /// Commits what is not committed, and returns the end of the item's commits, which its branch names: a kill after this finds
-    /// them there.
-    pub(super) fn commit(&self) -> Result<String, NotOffered> {
+    /// Commits what is uncommitted, and moves the item's branch to the last commit, so that it is found after
+    /// a kill. Returns that commit.
+    pub(super) fn commit_all_on_item_branch(&self) -> Result<String, OfferError> {
         let Claim { item, epoch } = self.claim;
-        let now = self.run.record();
-        let tree = self.run.trees.of_item(item);
-        let project = self.run.trees.project(&tree);
-        let repository = &self.run.trees.ground.repository;
-        if !self.run.trees.is_ours(&tree) {
-            return Err(NotOffered::OtherRepository);
+        let workers_state = self.parallel_run.workers_state();
+        let worktree = self.parallel_run.worktrees.item_worktree(item);
+        let project = self.parallel_run.worktrees.project_in(&worktree);
+        let repository = &self.parallel_run.worktrees.checkout.repository_root;
+        if !self.parallel_run.worktrees.is_own_worktree(&worktree) {
+            return Err(OfferError::OtherRepository);
         }
         let message = format!(
             "plimsoll: what was left uncommitted of {}",
-            clip(&one_line(&now.board.items[item].text), 60)
+            truncate_end(&to_single_line(&workers_state.board.items[item].text), 60)
         );
-        let allowed = allowed_programs(self.run.state.options.commit_hooks);
-        if let Wip::Refused { why } = commit_wip(project.root(), &message, &is_ours, allowed) {
-            return Err(NotOffered::Uncommitted(why));
+        let allowed_programs = allowed_programs(self.parallel_run.initial_state.options.runs_commit_hooks);
+        if let WipCommitOutcome::Refused { reason: error } =
+            commit_wip(project.root(), &message, &is_plimsoll_file, allowed_programs)
+        {
+            return Err(OfferError::Uncommitted(error));
         }
-        let end = git::head(&tree).ok_or(NotOffered::Elsewhere)?;
-        let branch = now.attempt_branch(item, epoch)?;
-        let beyond = CommitId::parse(&now.works[item].beyond)?;
-        if !worktree::contains(repository, &end, &beyond) {
-            return Err(NotOffered::Elsewhere);
+        let end_commit = git::head_commit(&worktree).ok_or(OfferError::NotOnItemBranch)?;
+        let branch = workers_state.parse_attempt_branch(item, epoch)?;
+        let base_commit = CommitId::parse(&workers_state.item_progress[item].base_commit_id)?;
+        if !worktree::history_contains(repository, &end_commit, &base_commit) {
+            return Err(OfferError::NotOnItemBranch);
         }
-        // A session may have begun a branch of its own: its work is this one's.
-        let is_on_it = head(&tree).is_ok_and(|head| head == Head::Branch(branch.to_string()));
-        let before = worktree::end_of(repository, &branch);
-        if !is_on_it && !worktree::move_branch(repository, &branch, before.as_ref(), &end) {
-            return Err(NotOffered::Elsewhere);
+        // A session may have created a branch of its own. Its work belongs to the item's branch.
+        let is_on_item_branch =
+            read_head_state(&worktree).is_ok_and(|head| head == HeadState::Branch(branch.to_string()));
+        let branch_end = worktree::tip_of_branch(repository, &branch);
+        if !is_on_item_branch
+            && !worktree::move_branch_if_at(repository, &branch, branch_end.as_ref(), &end_commit)
+        {
+            return Err(OfferError::NotOnItemBranch);
         }
-        Ok(end.into())
+        Ok(end_commit.into())
     }
 }
 
 impl UnfinishedWork for ItemWork<'_> {
-    fn head(&self) -> Option<String> {
-        git::head(&self.run.trees.of_item(self.claim.item)).map(String::from)
+    fn head_commit(&self) -> Option<String> {
+        git::head_commit(&self.parallel_run.worktrees.item_worktree(self.claim.item)).map(String::from)
     }
 
-    fn commit_all(&self) -> Option<String> {
-        self.commit().ok()
+    fn commit_uncommitted_files(&self) -> Option<String> {
+        self.commit_all_on_item_branch().ok()
     }
 }

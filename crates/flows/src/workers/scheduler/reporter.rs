@@ -1,90 +1,100 @@
-//! What a parallel run reports: to its observer, to the journal, and to Linear.
+//! Reports the events of a parallel run to its observer, to the journal and to Linear.
 
-use crate::linear::notes::note_item;
-use crate::run::{Progress, RunObserver};
+use crate::linear::notes::queue_item_note;
+use crate::run::{RunEvent, RunObserver};
 use crate::workers::WorkersError;
 use crate::workers::context::ParallelRun;
-use plimsoll_domain::journal::{JournalEvent, Landed, SentBack};
-use plimsoll_policy::linear::ItemNews;
+use plimsoll_domain::journal::{ItemReturned, ItemsMerged, JournalEvent};
+use plimsoll_policy::linear::ItemEvent;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Reports for a parallel run.
+/// The reporter of a parallel run.
 pub(super) struct Reporter<'env> {
-    run: ParallelRun<'env>,
-    watcher: &'env mut dyn RunObserver,
-    /// Events of the merger, which has a thread of its own.
-    channel: (Sender<JournalEvent>, Receiver<JournalEvent>),
-    /// Of a fleet each machine would tell its own part.
-    tells_linear: bool,
+    parallel_run: ParallelRun<'env>,
+    observer: &'env mut dyn RunObserver,
+    /// Events of the merger, which runs in its own thread.
+    event_channel: (Sender<JournalEvent>, Receiver<JournalEvent>),
+    /// False in a fleet, in which each machine would report only its own part.
+    reports_to_linear: bool,
 }
 
 impl<'env> Reporter<'env> {
     pub(super) fn new(
-        run: ParallelRun<'env>,
-        watcher: &'env mut dyn RunObserver,
-        tells_linear: bool,
+        parallel_run: ParallelRun<'env>,
+        observer: &'env mut dyn RunObserver,
+        reports_to_linear: bool,
     ) -> Reporter<'env> {
-        Reporter { run, watcher, channel: channel(), tells_linear }
+        Reporter { parallel_run, observer, event_channel: channel(), reports_to_linear }
     }
 
-    /// Tells the observer.
-    pub(super) fn tell(&mut self, progress: &Progress<'_>) {
-        self.watcher.tell(progress);
+    /// Sends a progress message to the observer.
+    pub(super) fn notify_observer(&mut self, run_event: &RunEvent<'_>) {
+        self.observer.on_event(run_event);
     }
 
-    /// Tells the observer something that the user should know.
-    pub(super) fn tell_note(&mut self, words: impl Into<String>) {
-        self.watcher.tell(&Progress::Note(words.into()));
+    /// Sends a message for the user to the observer.
+    pub(super) fn notify_observer_of_note(&mut self, message: impl Into<String>) {
+        self.observer.on_event(&RunEvent::Notice(message.into()));
     }
 
-    /// Where other threads send events.
-    pub(super) fn sender(&self) -> Sender<JournalEvent> {
-        self.channel.0.clone()
+    /// Returns a sender for events of other threads.
+    pub(super) fn event_sender(&self) -> Sender<JournalEvent> {
+        self.event_channel.0.clone()
     }
 
-    /// Reports what other threads have sent.
-    pub(super) fn report_sent(&mut self) -> Result<(), WorkersError> {
-        while let Ok(event) = self.channel.1.try_recv() {
-            self.note(event)?;
+    /// Reports the events that other threads have sent.
+    pub(super) fn report_events_of_threads(&mut self) -> Result<(), WorkersError> {
+        while let Ok(event) = self.event_channel.1.try_recv() {
+            self.notify_and_record_event(event)?;
         }
         Ok(())
     }
 
-    /// Tells the observer of an event, and records it.
-    pub(super) fn note(&mut self, event: JournalEvent) -> Result<(), WorkersError> {
-        self.watcher.tell(&Progress::Workers { event: &event });
-        self.record(event)
+    /// Sends an event to the observer and records it.
+    pub(super) fn notify_and_record_event(&mut self, event: JournalEvent) -> Result<(), WorkersError> {
+        self.observer.on_event(&RunEvent::WorkersEvent { event: &event });
+        self.record_event(event)
     }
 
-    /// Records an event of which the observer hears in another way.
-    pub(super) fn record(&self, event: JournalEvent) -> Result<(), WorkersError> {
-        self.tell_linear(&event);
-        Ok(self.run.context.note_of_run(self.run.state, event)?)
+    /// Records an event that is sent to the observer in another form.
+    pub(super) fn record_event(&self, event: JournalEvent) -> Result<(), WorkersError> {
+        self.record_linear_notes_for_event(&event);
+        Ok(self.parallel_run.context.record_run_event(self.parallel_run.initial_state, event)?)
     }
 
-    /// Notes for Linear what has become of items.
-    fn tell_linear(&self, event: &JournalEvent) {
+    /// Records notes for Linear about items that were merged, sent back, set aside or parked.
+    fn record_linear_notes_for_event(&self, event: &JournalEvent) {
         match event {
-            JournalEvent::Landed(Landed { items, commit }) => {
-                items.iter().for_each(|item| self.tell_linear_of(item, ItemNews::Merged(commit)));
+            JournalEvent::ItemsMerged(ItemsMerged { items, branch_head: commit }) => {
+                items
+                    .iter()
+                    .for_each(|item| self.record_linear_note_on_item(item, ItemEvent::Merged(commit)));
             }
-            JournalEvent::SentBack(SentBack { item, reason, is_set_aside: true }) => {
-                self.tell_linear_of(item, ItemNews::SetAside(reason));
+            JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: true }) => {
+                self.record_linear_note_on_item(item, ItemEvent::SetAside(reason));
             }
-            JournalEvent::SentBack(SentBack { item, reason, is_set_aside: false }) => {
-                self.tell_linear_of(item, ItemNews::SentBack(reason));
+            JournalEvent::ItemReturned(ItemReturned { item, reason, is_set_aside: false }) => {
+                self.record_linear_note_on_item(item, ItemEvent::Requeued(reason));
             }
             JournalEvent::Parked { item, question } => {
-                self.tell_linear_of(item, ItemNews::Asked(question));
+                self.record_linear_note_on_item(item, ItemEvent::WaitsForAnswer(question));
             }
             _ => {}
         }
     }
 
-    fn tell_linear_of(&self, item: &str, news: ItemNews<'_>) {
-        let place = || self.run.record().board.items.iter().position(|row| row.text == item);
-        let Some(place) = self.tells_linear.then(place).flatten() else { return };
-        let number = u32::try_from(place + 1).unwrap_or(u32::MAX);
-        note_item(self.run.context.project, self.run.context.settings, self.run.state, number, item, news);
+    fn record_linear_note_on_item(&self, item_text: &str, item_event: ItemEvent<'_>) {
+        let item_index =
+            || self.parallel_run.workers_state().board.items.iter().position(|row| row.text == item_text);
+        let Some(item_index) = self.reports_to_linear.then(item_index).flatten() else { return };
+        let item_number = u32::try_from(item_index + 1).unwrap_or(u32::MAX);
+        queue_item_note(
+            self.parallel_run.context.project,
+            self.parallel_run.context.settings,
+            self.parallel_run.initial_state,
+            item_number,
+            item_text,
+            item_event,
+        );
     }
 }

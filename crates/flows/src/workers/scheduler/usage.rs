@@ -1,73 +1,90 @@
-//! What the sessions of all items have used, and which limits that reaches.
+//! Reads what the sessions of all items have used, and checks the limits of the run.
 
-use crate::context::running_sessions::FiguresReader;
-use crate::workers::child;
-use crate::workers::closing::Closing;
+use crate::context::running_sessions::RunFiguresReader;
+use crate::workers::closing_reason::ClosingReason;
 use crate::workers::context::ParallelRun;
-use crate::workers::item_figures::read_items;
+use crate::workers::item_figures::read_item_run_facts;
+use crate::workers::item_run;
 use crate::workers::shown_plan;
 use crate::workers::slot::Slot;
 use plimsoll_domain::run_figures::RunFigures;
-use plimsoll_domain::text::counted;
-use plimsoll_domain::{RunState, Status, Verdict};
-use plimsoll_policy::run_figures::{ItemRunFacts, figures_of_workers};
+use plimsoll_domain::text::count_with_noun;
+use plimsoll_domain::{RunState, RunStatus, Verdict};
+use plimsoll_policy::run_figures::{ItemRunFacts, figures_of_parallel_run};
 use plimsoll_store::clock;
 
-/// What was read of the items' runs.
+/// The facts that were last read about the items' runs.
 #[derive(Default)]
-pub(super) struct Usage {
-    reader: FiguresReader,
-    /// What the runs of items said then, an entry for each item.
-    facts: Vec<ItemRunFacts>,
+pub(super) struct ItemRunUsage {
+    reader: RunFiguresReader,
+    /// The facts about the items' runs, an entry for each item.
+    item_facts: Vec<ItemRunFacts>,
 }
 
-impl Usage {
-    /// Reads what sessions have used, and notes it in the record.
-    pub(super) fn read(&mut self, run: ParallelRun<'_>, slots: &[Option<Slot<'_>>]) {
-        let now = run.record();
-        self.facts = read_items(&mut self.reader, run.context.project, run.state, &now);
-        for slot in slots.iter().flatten().filter(|slot| slot.process().is_some()) {
+impl ItemRunUsage {
+    /// Reads what sessions have used, and updates the record in memory.
+    pub(super) fn read_into_record(&mut self, parallel_run: ParallelRun<'_>, slots: &[Option<Slot<'_>>]) {
+        let workers_state = parallel_run.workers_state();
+        self.item_facts = read_item_run_facts(
+            &mut self.reader,
+            parallel_run.context.project,
+            parallel_run.initial_state,
+            &workers_state,
+        );
+        for slot in slots.iter().flatten().filter(|slot| slot.running_process().is_some()) {
             let item = slot.claim.item;
-            let used = child::used(&run.project_of(item), &now.works[item].earlier_run);
-            run.board.table().touch(|workers| {
-                let work = &mut workers.works[item];
-                work.now = used.beyond(work.counted);
+            let usage = item_run::usage_of_current_run(
+                &parallel_run.item_project(item),
+                &workers_state.item_progress[item].earlier_run_id,
+            );
+            parallel_run.board.workers_file().update_in_memory(|workers| {
+                let item_progress = &mut workers.item_progress[item];
+                item_progress.current_usage = usage.usage_since(item_progress.counted_usage);
             });
         }
     }
 
-    /// How full the session of an item is, in percent.
-    pub(super) fn percent(&self, item: usize) -> Option<u64> {
-        self.facts.get(item)?.percent
+    /// Returns the used percentage of the context window of an item's session.
+    pub(super) fn context_percent(&self, item: usize) -> Option<u64> {
+        self.item_facts.get(item)?.window_percent
     }
 
-    /// The figures of the whole run.
-    pub(super) fn figures(&self, run: ParallelRun<'_>) -> RunFigures {
-        figures_of_workers(&run.record(), &self.facts, true)
-    }
-}
-
-/// Whoever reads the state alone, such as the status line, finds there what sessions have used, also while items are in work.
-pub(super) fn show_used(run: ParallelRun<'_>, state: &RunState) {
-    let used = run.record().used();
-    if used != child::used_by(state) {
-        // A write that fails must not end the run: it is repeated with the next look.
-        let _ = shown_plan::show_used(run.context.project, run.state, used);
+    /// Returns the figures of the whole run.
+    pub(super) fn run_figures(&self, parallel_run: ParallelRun<'_>) -> RunFigures {
+        figures_of_parallel_run(&parallel_run.workers_state(), &self.item_facts, true)
     }
 }
 
-/// Sessions that are at work when a limit is reached come to their end.
-pub(super) fn limit_reached(run: ParallelRun<'_>, mut state: RunState) -> Option<Closing> {
-    let (used, most) = (run.record().used(), run.state.options.max_iterations);
-    (state.spent.cost_usd, state.spent.tokens) = (used.cost_usd, used.tokens);
-    state.spent.add_cost_basis(used.cost_basis);
-    let spent = match plimsoll_policy::bounds::spent(&state, &clock::stamp(clock::now())) {
-        Some(Verdict::Stop { status, reason }) => Some(Closing::Stop(status, reason)),
-        Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,
+/// Writes what sessions have used to the state. Readers of the state alone, such as the status line, get
+/// current values that way while items are in work.
+pub(super) fn write_usage_to_state_if_changed(parallel_run: ParallelRun<'_>, state: &RunState) {
+    let usage = parallel_run.workers_state().total_usage();
+    if usage != item_run::usage_of_run(state) {
+        // An error must not end the run: the write is repeated at the next interval.
+        let _ =
+            shown_plan::write_usage_to_state(parallel_run.context.project, parallel_run.initial_state, usage);
+    }
+}
+
+/// Returns why no new item may begin if a limit of the run is reached. Running sessions are allowed to
+/// finish.
+pub(super) fn closing_reason_if_limit_reached(
+    parallel_run: ParallelRun<'_>,
+    mut state: RunState,
+) -> Option<ClosingReason> {
+    let (usage, max_iterations) =
+        (parallel_run.workers_state().total_usage(), parallel_run.initial_state.options.max_iterations);
+    (state.spending.cost_usd, state.spending.tokens) = (usage.cost_usd, usage.tokens);
+    state.spending.add_cost_basis(usage.cost_basis);
+    let closing_if_spent =
+        match plimsoll_policy::bounds::budget_or_deadline_verdict(&state, &clock::to_timestamp(clock::now()))
+        {
+            Some(Verdict::Stop { status, reason }) => Some(ClosingReason::Stop(status, reason)),
+            Some(Verdict::Pause { .. } | Verdict::Continue { .. }) | None => None,
+        };
+    let closing_at_session_limit = || {
+        let reason = count_with_noun(usage.sessions as usize, "session") + " used";
+        ClosingReason::Stop(RunStatus::MaxIterations, reason)
     };
-    let sessions = || {
-        let used = counted(used.sessions as usize, "session") + " used";
-        Closing::Stop(Status::MaxIterations, used)
-    };
-    spent.or_else(|| (used.sessions >= most).then(sessions))
+    closing_if_spent.or_else(|| (usage.sessions >= max_iterations).then(closing_at_session_limit))
 }

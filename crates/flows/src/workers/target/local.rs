@@ -1,185 +1,212 @@
-//! The branch of the clone on which the work of one machine comes together.
+//! The target of a run on one machine: a branch of the clone.
 
 use super::{CompletionCheck, Target};
 use crate::workers::error::MergeError;
-use crate::workers::returned;
-use crate::workers::session_notes::{carry_notes_to_shown_plan, with_shown_notes};
-use crate::workers::shown_plan::shown_plan;
-use crate::workers::table::Table;
-use crate::workers::tree::{TreeError, Trees, Wanted};
-use plimsoll_domain::board::Stage;
+use crate::workers::returned_work_store;
+use crate::workers::session_notes::{add_notes_of_shown_plan, carry_notes_to_shown_plan};
+use crate::workers::shown_plan::read_shown_plan;
+use crate::workers::workers_file::WorkersFile;
+use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec, Worktrees};
+use plimsoll_domain::board::ItemStage;
 use plimsoll_domain::git_names::CommitId;
 use plimsoll_domain::item_brief::ReturnedWork;
-use plimsoll_domain::text::one_line;
-use plimsoll_domain::workers::Workers;
+use plimsoll_domain::text::to_single_line;
+use plimsoll_domain::workers::WorkersState;
 use plimsoll_domain::{RunState, TodoList};
-use plimsoll_launcher::branch::check_worktrees;
+use plimsoll_launcher::branch::check_not_checked_out_elsewhere;
 use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
 use plimsoll_launcher::remote_repository::RemoteError;
 use plimsoll_launcher::worktree;
-use plimsoll_policy::todo_list::unclear_at_end;
+use plimsoll_policy::todo_list::render_unclear_lines_if_all_ticked;
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::{Project, StoreError, clock, disk};
 use std::path::Path;
 
-/// The target of one machine.
 pub(in super::super) struct LocalTarget<'a> {
-    table: &'a Table,
+    workers_file: &'a WorkersFile,
     project: &'a Project,
-    run: &'a RunState,
-    trees: &'a Trees,
+    run_state: &'a RunState,
+    worktrees: &'a Worktrees,
 }
 
 impl<'a> LocalTarget<'a> {
-    /// The target of the run with this record.
+    /// Returns the target of the run with this record.
     pub(in super::super) fn new(
-        table: &'a Table,
+        workers_file: &'a WorkersFile,
         project: &'a Project,
-        run: &'a RunState,
-        trees: &'a Trees,
+        run_state: &'a RunState,
+        worktrees: &'a Worktrees,
     ) -> LocalTarget<'a> {
-        LocalTarget { table, project, run, trees }
+        LocalTarget { workers_file, project, run_state, worktrees }
     }
 
     fn repository(&self) -> &Path {
-        &self.trees.ground.repository
+        &self.worktrees.checkout.repository_root
     }
 
-    fn own(&self) -> &OwnRepository {
-        self.trees.merge.own()
+    fn merge_repository(&self) -> &OwnRepository {
+        self.worktrees.merge_repository.own_repository()
     }
 
-    /// What of the clone's branch is not what was verified: everything was verified in a repository of ours, and the user has the
-    /// clone.
-    fn difference_to_clone(&self, now: &Workers) -> Option<String> {
-        let branch = one_line(&now.target);
-        let Some(end) = self.last_seen_tip() else { return Some(format!("the branch `{branch}` is gone")) };
-        let landings = now.board.items.iter().flat_map(|row| &row.landings);
-        if !landings.chain([&now.began_at]).any(|commit| commit == end.as_str()) {
+    /// Returns why the clone's branch is not what was verified, if that is so. Everything was verified in our
+    /// own repository, but the user has the clone.
+    fn unverified_target_reason(&self, workers_state: &WorkersState) -> Option<String> {
+        let branch_text = to_single_line(&workers_state.target_branch_name);
+        let Some(target_end) = self.last_seen_target_end() else {
+            return Some(format!("the branch `{branch_text}` is gone"));
+        };
+        let landing_commits = workers_state.board.items.iter().flat_map(|row| &row.attempted_merge_commits);
+        if !landing_commits
+            .chain([&workers_state.start_commit_id])
+            .any(|commit| commit == target_end.as_str())
+        {
             return Some(format!(
-                "every item is merged, and something other than this run moved `{branch}` to {end}, which was not verified: look at it (git log {branch})"
+                "every item is merged, and something other than this run moved `{branch_text}` to {target_end}, which was not verified: look at it (git log {branch_text})"
             ));
         }
-        let began = clock::moment(&self.run.at_start.started_at)?;
-        let checked = self.own().check_clone_since(began.into());
-        checked.err().map(|error| format!("every item is merged and verified, and {error}; see git fsck"))
+        let run_start = clock::parse_timestamp(&self.run_state.project_at_start.started_at)?;
+        let clone_check = self.merge_repository().verify_clone_objects_since(run_start.into());
+        clone_check.err().map(|error| format!("every item is merged and verified, and {error}; see git fsck"))
     }
 
-    /// Lines of the plan that look like items and are none. They came into the plan since the run began.
-    fn unclear_lines(&self, now: &Workers) -> Option<String> {
+    /// Returns a message about lines that came into the plan since the run began and that look like items but
+    /// are none.
+    fn unclear_lines_reason(&self, workers_state: &WorkersState) -> Option<String> {
         let plans = [
-            shown_plan(self.project, now).ok(),
-            disk::read(&self.project.root().join(&now.plan)).ok().flatten(),
+            read_shown_plan(self.project, workers_state).ok(),
+            disk::read(&self.project.root().join(&workers_state.plan_path)).ok().flatten(),
         ];
         plans.into_iter().flatten().find_map(|plan| {
-            let unclear = TodoList::parse(&String::from_utf8_lossy(&plan)).unclear;
-            // The ticks of the user's own file are behind those of the run, so only the lines count here.
-            unclear_at_end(&TodoList { unclear, ..TodoList::default() }, &now.plan)
+            let unclear_boxes = TodoList::parse(&String::from_utf8_lossy(&plan)).unclear_lines;
+            // The user's own file lacks ticks of the run, so only unclear lines count here.
+            render_unclear_lines_if_all_ticked(
+                &TodoList { unclear_lines: unclear_boxes, ..TodoList::default() },
+                &workers_state.plan_path,
+            )
         })
     }
 }
 
 impl Target for LocalTarget<'_> {
-    fn fetch_tip(&self, _: &[usize], _: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
-        let now = self.table.now();
-        let end = worktree::end_of(self.repository(), &now.target_branch()?);
-        let end = end.ok_or(MergeError::NoTarget(now.target))?;
-        self.own().take(&end)?;
-        Ok(end)
+    fn fetch_target_end(&self, _: &[usize], _: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
+        let workers_state = self.workers_file.workers_state();
+        let target_end = worktree::tip_of_branch(self.repository(), &workers_state.parse_target_branch()?);
+        let target_end = target_end.ok_or(MergeError::TargetBranchGone(workers_state.target_branch_name))?;
+        self.merge_repository().fetch_commit_from_clone(&target_end)?;
+        Ok(target_end)
     }
 
-    fn last_seen_tip(&self) -> Option<CommitId> {
-        worktree::end_of(self.repository(), &self.table.now().target_branch().ok()?)
+    fn last_seen_target_end(&self) -> Option<CommitId> {
+        worktree::tip_of_branch(
+            self.repository(),
+            &self.workers_file.workers_state().parse_target_branch().ok()?,
+        )
     }
 
-    /// The record has them.
-    fn landings(&self) -> Vec<(usize, CommitId)> {
+    /// Returns nothing: the record has the landings.
+    fn recorded_landings(&self) -> Vec<(usize, CommitId)> {
         Vec::new()
     }
 
-    fn take_work(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
-        self.own().take(commit)
+    fn copy_work_into_merge_repository(&self, commit: &CommitId) -> Result<(), OwnRepositoryError> {
+        self.merge_repository().fetch_commit_from_clone(commit)
     }
 
-    fn advance(
+    fn move_target_forward(
         &self,
         from: &CommitId,
         to: &CommitId,
         _: &[(usize, &CommitId)],
         _: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
-        let now = self.table.now();
-        let branch = now.target_branch()?;
-        if check_worktrees(self.repository(), &branch).is_err() {
-            return Err(MergeError::CheckedOut(now.target));
+        let workers_state = self.workers_file.workers_state();
+        let target_branch = workers_state.parse_target_branch()?;
+        if check_not_checked_out_elsewhere(self.repository(), &target_branch).is_err() {
+            return Err(MergeError::TargetBranchCheckedOut(workers_state.target_branch_name));
         }
-        self.own().give(to)?;
-        Ok(worktree::move_branch(self.repository(), &branch, Some(from), to))
+        self.merge_repository().transfer_commit_to_clone(to)?;
+        Ok(worktree::move_branch_if_at(self.repository(), &target_branch, Some(from), to))
     }
 
-    /// The branches of an item go with its worktree.
-    fn remove_merged(&self, _: &[(usize, u64)], _: &dyn Fn() -> bool) {}
+    /// Does nothing: the branches of an item are removed with its worktree.
+    fn remove_branches_of_merged_items(&self, _: &[(usize, u64)], _: &dyn Fn() -> bool) {}
 
-    fn fetch_earlier_work(&self, wanted: Wanted, _: &dyn Fn() -> bool) -> Result<Wanted, TreeError> {
-        Ok(wanted)
+    fn add_earlier_work(
+        &self,
+        worktree_spec: WorktreeSpec,
+        _: &dyn Fn() -> bool,
+    ) -> Result<WorktreeSpec, WorktreeSetupError> {
+        Ok(worktree_spec)
     }
 
-    /// It is on this machine.
-    fn note_away(&self, _: &RemoteError) {}
+    /// Does nothing: the clone is on this machine.
+    fn record_outage(&self, _: &RemoteError) {}
 
-    fn returned_work(&self, item: usize) -> Option<ReturnedWork> {
-        returned::load(self.project, self.run, &self.table.now(), item)
+    fn load_returned_work(&self, item: usize) -> Option<ReturnedWork> {
+        returned_work_store::load(self.project, self.run_state, &self.workers_file.workers_state(), item)
     }
 
-    fn keep_returned_work(
+    fn save_returned_work(
         &self,
         Claim { item, .. }: Claim,
-        work: &ReturnedWork,
-        start: Option<CommitId>,
+        returned_work: &ReturnedWork,
+        start_commit: Option<CommitId>,
         _: &dyn Fn() -> bool,
     ) -> Result<Option<CommitId>, MergeError> {
-        if let Some(start) = &start {
-            // The item's next worktree begins there.
-            self.own().give(start)?;
+        if let Some(start) = &start_commit {
+            // The item's next worktree begins at this commit, so the clone needs it.
+            self.merge_repository().transfer_commit_to_clone(start)?;
         }
-        // Before the record: whoever takes the item up next looks here.
-        returned::keep(self.project, self.run, item, work)?;
-        Ok(start)
+        // Saved before the record, because the next attempt reads it.
+        returned_work_store::save(self.project, self.run_state, item, returned_work)?;
+        Ok(start_commit)
     }
 
     fn publish_work(&self, commit: &CommitId) -> bool {
-        self.own().give(commit).is_ok()
+        self.merge_repository().transfer_commit_to_clone(commit).is_ok()
     }
 
-    fn work_name(&self, now: &Workers, item: usize, end: &CommitId) -> String {
-        match &now.board.items[item].stage {
-            // Without what a session changed in the plan it is another commit.
-            Stage::Offered { commit } if commit != end.as_str() => end.to_string(),
-            Stage::Offered { .. }
-            | Stage::Open
-            | Stage::Leased { .. }
-            | Stage::Merged
-            | Stage::Aside { .. } => now.branch(item, now.board.items[item].epoch),
+    fn name_of_offered_work(
+        &self,
+        workers_state: &WorkersState,
+        item: usize,
+        end_commit: &CommitId,
+    ) -> String {
+        match &workers_state.board.items[item].stage {
+            // Without a session's changes of the plan, the work is another commit than the offered one.
+            ItemStage::ReadyToMerge { commit } if commit != end_commit.as_str() => end_commit.to_string(),
+            ItemStage::ReadyToMerge { .. }
+            | ItemStage::Open
+            | ItemStage::Leased { .. }
+            | ItemStage::Merged
+            | ItemStage::SetAside { .. } => {
+                workers_state.attempt_branch_name(item, workers_state.board.items[item].epoch)
+            }
         }
     }
 
-    fn carry_notes(&self, item: usize) -> Result<(), StoreError> {
-        carry_notes_to_shown_plan(self.project, &self.table.now(), self.trees, item)
+    fn carry_over_session_notes(&self, item: usize) -> Result<(), StoreError> {
+        carry_notes_to_shown_plan(self.project, &self.workers_file.workers_state(), self.worktrees, item)
     }
 
-    /// All notes of the shown plan come with the next item that lands.
-    fn add_notes(&self, plan: Vec<u8>, _: usize) -> Result<Vec<u8>, StoreError> {
-        Ok(with_shown_notes(&plan, &shown_plan(self.project, &self.table.now())?))
+    /// Adds all notes of the shown plan, not only those of this item.
+    fn add_session_notes_to_plan(&self, plan: Vec<u8>, _: usize) -> Result<Vec<u8>, StoreError> {
+        Ok(add_notes_of_shown_plan(
+            &plan,
+            &read_shown_plan(self.project, &self.workers_file.workers_state())?,
+        ))
     }
 
-    fn plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        shown_plan(self.project, &self.table.now()).map(Some)
+    fn read_plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError> {
+        read_shown_plan(self.project, &self.workers_file.workers_state()).map(Some)
     }
 
-    fn check_completed(&self) -> CompletionCheck {
-        let now = self.table.now();
-        let objection = self.difference_to_clone(&now).or_else(|| self.unclear_lines(&now));
-        // What git shows in this clone, and in no other.
-        CompletionCheck { notes: worktree::local_views(self.repository()), objection }
+    fn check_completed_run(&self) -> CompletionCheck {
+        let workers_state = self.workers_file.workers_state();
+        let objection = self
+            .unverified_target_reason(&workers_state)
+            .or_else(|| self.unclear_lines_reason(&workers_state));
+        // Settings that make git show something in this clone that no other clone shows.
+        CompletionCheck { notes: worktree::history_override_warnings(self.repository()), objection }
     }
 }

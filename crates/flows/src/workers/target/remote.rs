@@ -1,218 +1,247 @@
-//! Where the work of several machines comes together: a branch of the remote. Only refs of the remote are written, and of the clone
-//! one of our own.
+//! The target of a fleet: a branch of the remote. Only refs of the remote are written, and in the clone one
+//! ref of our own.
 
 use super::{CompletionCheck, Target};
 use crate::workers::error::MergeError;
-use crate::workers::returned;
+use crate::workers::returned_work_store;
 use crate::workers::session_notes::carry_notes_to_item_plan;
-use crate::workers::table::Table;
-use crate::workers::tree::{TreeError, Trees, Wanted};
-use plimsoll_domain::board::Stage;
+use crate::workers::workers_file::WorkersFile;
+use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec, Worktrees};
+use plimsoll_domain::board::ItemStage;
 use plimsoll_domain::git_names::{BranchName, CommitId, RepoPath};
 use plimsoll_domain::item_brief::ReturnedWork;
 use plimsoll_domain::plan_edit;
-use plimsoll_domain::workers::{ItemResult, Workers};
+use plimsoll_domain::workers::{ItemResult, WorkersState};
 use plimsoll_launcher::own_repository::{OwnRepository, OwnRepositoryError};
-use plimsoll_launcher::remote_repository::{Lease, Push, Remote, RemoteError};
+use plimsoll_launcher::remote_repository::{PushLease, ReferenceUpdate, Remote, RemoteError};
 use plimsoll_policy::workers::Claim;
 use plimsoll_store::StoreError;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The target of a fleet, as this machine reaches it.
+/// The target branch of a fleet on the remote.
 #[derive(Debug, Clone)]
 pub struct RemoteTarget {
     remote: Remote,
-    /// The fleet's name.
-    fleet: String,
-    /// What tells it from an earlier one of its name, whose words may still be on the remote.
-    instance: String,
-    /// The branch.
-    branch: BranchName,
-    /// Since when the remote does not answer, and what it says instead.
-    away: Arc<Mutex<Option<(Instant, String)>>>,
+    fleet_name: String,
+    /// Distinguishes the fleet from an earlier one of the same name, whose texts may still be on the remote.
+    instance_id: String,
+    target_branch: BranchName,
+    /// Since when the remote has been unreachable, with the last error.
+    outage: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
-/// What a refused item's next session reads, and what is written below an item: names at the end of a reference.
-const REFUSED: &str = "refused";
-const NOTES: &str = "notes";
-/// Where the next attempt begins.
-const START: &str = "start";
+/// The names at the end of a reference for the reason why an item was sent back, and for the notes below an
+/// item.
+const REFUSAL_REF_NAME: &str = "refused";
+const NOTES_REF_NAME: &str = "notes";
+/// The name at the end of a reference for the commit at which the next attempt begins.
+const START_REF_NAME: &str = "start";
 
 impl RemoteTarget {
-    /// The target of a fleet.
-    pub fn new(remote: Remote, fleet: &str, instance: &str, branch: &BranchName) -> RemoteTarget {
-        let [fleet, instance] = [fleet, instance].map(str::to_owned);
-        RemoteTarget { remote, fleet, instance, branch: branch.clone(), away: Arc::default() }
+    pub fn new(
+        remote: Remote,
+        fleet_name: &str,
+        instance_id: &str,
+        target_branch: &BranchName,
+    ) -> RemoteTarget {
+        let [fleet_name, instance_id] = [fleet_name, instance_id].map(str::to_owned);
+        RemoteTarget {
+            remote,
+            fleet_name,
+            instance_id,
+            target_branch: target_branch.clone(),
+            outage: Arc::default(),
+        }
     }
 
-    /// The repository of ours in which everything comes together.
-    pub(in super::super) fn own(&self) -> &OwnRepository {
-        self.remote.own()
+    /// Returns our own repository, in which everything is merged.
+    pub(in super::super) fn merge_repository(&self) -> &OwnRepository {
+        self.remote.own_repository()
     }
 
-    /// Since when the remote does not answer; none if it does.
-    pub(in super::super) fn away(&self) -> Option<(Instant, String)> {
-        self.lock_away().clone()
+    /// Returns since when the remote has been unreachable and why, or `None` if it is reachable.
+    pub(in super::super) fn outage(&self) -> Option<(Instant, String)> {
+        self.lock_outage().clone()
     }
 
-    /// Notes whether the remote answers.
-    pub(in super::super) fn note_away(&self, why: Option<String>) {
-        let mut away = self.lock_away();
-        let since = away.as_ref().map_or_else(Instant::now, |(since, _)| *since);
-        *away = why.map(|why| (since, why));
+    /// Records an outage of the remote with its error, or with `None` that the remote is reachable.
+    pub(in super::super) fn record_outage(&self, error: Option<String>) {
+        let mut outage = self.lock_outage();
+        let unreachable_since = outage.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+        *outage = error.map(|error| (unreachable_since, error));
     }
 
-    fn lock_away(&self) -> MutexGuard<'_, Option<(Instant, String)>> {
-        self.away.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_outage(&self) -> MutexGuard<'_, Option<(Instant, String)>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Brings a commit that was fetched into the clone. False if nobody has pushed it.
-    pub(in super::super) fn bring_to_clone(&self, commit: &CommitId) -> bool {
-        self.own().has(commit) && self.own().give(commit).is_ok()
+    /// Copies a fetched commit into the clone. Returns false if no machine has pushed it.
+    pub(in super::super) fn copy_commit_to_clone(&self, commit: &CommitId) -> bool {
+        self.merge_repository().has_commit(commit)
+            && self.merge_repository().transfer_commit_to_clone(commit).is_ok()
     }
 
-    /// Where the remote keeps what is no branch.
-    fn there(&self) -> String {
-        format!("refs/plimsoll/{}/{}", self.fleet, self.instance)
+    /// Returns the prefix of the fleet's references on the remote that are no branches.
+    fn remote_ref_prefix(&self) -> String {
+        format!("refs/plimsoll/{}/{}", self.fleet_name, self.instance_id)
     }
 
-    /// Its reference in the clone, and in our own repository.
-    pub(in super::super) fn reference(&self) -> String {
-        format!("refs/plimsoll/{}/target", self.fleet)
+    /// Returns the reference of the target in the clone and in our own repository.
+    pub(in super::super) fn local_target_ref(&self) -> String {
+        format!("refs/plimsoll/{}/target", self.fleet_name)
     }
 
-    fn whole(&self) -> String {
-        self.branch.reference()
+    fn target_branch_ref(&self) -> String {
+        self.target_branch.full_ref_name()
     }
 
-    /// Its end as it was last seen here.
-    pub(in super::super) fn seen(&self) -> Option<CommitId> {
-        self.remote.seen(&self.reference())
+    /// Returns the last commit of the target as it was last fetched.
+    pub(in super::super) fn last_seen_target_end(&self) -> Option<CommitId> {
+        self.remote.object_of_reference(&self.local_target_ref())
     }
 
-    /// Its end as it is now.
-    pub(in super::super) fn fetch(&self, give_up: &dyn Fn() -> bool) -> Result<CommitId, RemoteError> {
-        self.fetch_with(&[], give_up)
+    /// Fetches the target and returns its last commit.
+    pub(in super::super) fn fetch_target(&self, give_up: &dyn Fn() -> bool) -> Result<CommitId, RemoteError> {
+        self.fetch_target_and_items(&[], give_up)
     }
 
-    /// The same, with the branches and texts of these items.
-    pub(in super::super) fn fetch_with(
+    /// Fetches the target and the branches and texts of these items. Returns the last commit of the target.
+    pub(in super::super) fn fetch_target_and_items(
         &self,
         items: &[usize],
         give_up: &dyn Fn() -> bool,
     ) -> Result<CommitId, RemoteError> {
-        self.fetch_these(&[], items, give_up)
+        self.fetch_refspecs_and_items(&[], items, give_up)
     }
 
-    /// The same, with what has landed.
-    pub(in super::super) fn fetch_to_merge(
+    /// Fetches the target, the branches and texts of these items, and the recorded landings. Returns the last
+    /// commit of the target.
+    pub(in super::super) fn fetch_target_items_and_landings(
         &self,
         items: &[usize],
         give_up: &dyn Fn() -> bool,
     ) -> Result<CommitId, RemoteError> {
-        let landed = format!("+{}/landed/*:{}/*", self.there(), self.landed());
-        self.fetch_these(&[landed], items, give_up)
+        let landings_refspec =
+            format!("+{}/landed/*:{}/*", self.remote_ref_prefix(), self.local_landings_prefix());
+        self.fetch_refspecs_and_items(&[landings_refspec], items, give_up)
     }
 
-    /// Where our own repository keeps what the remote has of by which commit each item has landed: that is told in the push that moves
-    /// the target.
-    fn landed(&self) -> String {
-        format!("refs/plimsoll/{}/landed", self.fleet)
+    /// Returns the prefix under which our own repository has the commits with which items have landed. They
+    /// are recorded on the remote in the push that moves the target.
+    fn local_landings_prefix(&self) -> String {
+        format!("refs/plimsoll/{}/landed", self.fleet_name)
     }
 
-    /// The commits by which items were about to land, as they were last fetched.
-    pub(in super::super) fn landings(&self) -> Vec<(usize, CommitId)> {
-        let below = self.landed();
-        let number = |name: &str| name.rsplit('/').next()?.parse::<usize>().ok()?.checked_sub(1);
-        let found = self.remote.below(&below).into_iter();
-        found.filter_map(|(name, commit)| Some((number(&name)?, commit))).collect()
+    /// Returns the commits with which items were about to land, as they were last fetched.
+    pub(in super::super) fn recorded_landings(&self) -> Vec<(usize, CommitId)> {
+        let prefix = self.local_landings_prefix();
+        let item_index = |name: &str| name.rsplit('/').next()?.parse::<usize>().ok()?.checked_sub(1);
+        let refs = self.remote.references_below(&prefix).into_iter();
+        refs.filter_map(|(name, commit)| Some((item_index(&name)?, commit))).collect()
     }
 
-    fn fetch_these(
+    fn fetch_refspecs_and_items(
         &self,
-        more: &[String],
+        more_refspecs: &[String],
         items: &[usize],
         give_up: &dyn Fn() -> bool,
     ) -> Result<CommitId, RemoteError> {
-        let target = format!("+{}:{}", self.whole(), self.reference());
-        let of_item = |item: &usize| {
-            let (fleet, number) = (&self.fleet, item + 1);
+        let target_refspec = format!("+{}:{}", self.target_branch_ref(), self.local_target_ref());
+        let item_refspecs = |item: &usize| {
+            let (fleet_name, item_number) = (&self.fleet_name, item + 1);
             [
                 format!(
-                    "+refs/heads/plimsoll-items/{fleet}/{number}/*:refs/plimsoll/{fleet}/branches/{number}/*"
+                    "+refs/heads/plimsoll-items/{fleet_name}/{item_number}/*:refs/plimsoll/{fleet_name}/branches/{item_number}/*"
                 ),
-                format!("+{}/{number}/*:refs/plimsoll/{fleet}/texts/{number}/*", self.there()),
+                format!(
+                    "+{}/{item_number}/*:refs/plimsoll/{fleet_name}/texts/{item_number}/*",
+                    self.remote_ref_prefix()
+                ),
             ]
         };
-        let refspecs: Vec<String> =
-            [target].into_iter().chain(more.iter().cloned()).chain(items.iter().flat_map(of_item)).collect();
+        let refspecs: Vec<String> = [target_refspec]
+            .into_iter()
+            .chain(more_refspecs.iter().cloned())
+            .chain(items.iter().flat_map(item_refspecs))
+            .collect();
         self.remote.fetch(&refspecs.iter().map(String::as_str).collect::<Vec<_>>(), give_up)?;
-        let end = self.seen().ok_or_else(|| RemoteError::Gone(self.whole()))?;
-        self.remote.own().show_in_clone(&self.reference(), &end)?;
-        Ok(end)
+        let target_end = self
+            .last_seen_target_end()
+            .ok_or_else(|| RemoteError::ReferenceMissing(self.target_branch_ref()))?;
+        self.remote.own_repository().set_reference_in_clone(&self.local_target_ref(), &target_end)?;
+        Ok(target_end)
     }
 
-    /// Moves it from where it was seen, with a word about each item that lands. False if it is elsewhere by now.
-    pub(in super::super) fn advance(
+    /// Moves the target from one commit to another and records each landing in the same push. Returns false
+    /// if the target has moved meanwhile.
+    pub(in super::super) fn move_target_forward(
         &self,
         from: &CommitId,
         to: &CommitId,
-        landing: &[(usize, &CommitId)],
+        landing_commits: &[(usize, &CommitId)],
         give_up: &dyn Fn() -> bool,
     ) -> Result<bool, RemoteError> {
-        let whole = self.whole();
-        let names: Vec<String> =
-            landing.iter().map(|(item, _)| format!("{}/landed/{}", self.there(), item + 1)).collect();
-        let of_items = names.iter().zip(landing).map(|(reference, (_, commit))| Push {
-            object: Some(*commit),
-            reference,
-            lease: Lease::Any,
+        let target_ref = self.target_branch_ref();
+        let landing_refs: Vec<String> = landing_commits
+            .iter()
+            .map(|(item, _)| format!("{}/landed/{}", self.remote_ref_prefix(), item + 1))
+            .collect();
+        let landing_pushes = landing_refs.iter().zip(landing_commits).map(|(reference, (_, commit))| {
+            ReferenceUpdate { new_object: Some(*commit), reference, lease: PushLease::AnyValue }
         });
-        let target = Push { object: Some(to), reference: &whole, lease: Lease::At(from) };
-        let pushes: Vec<Push<'_>> = [target].into_iter().chain(of_items).collect();
-        let pushed = self.remote.push(&pushes, give_up);
-        if let Err(error @ (RemoteError::Away(_) | RemoteError::GivenUp)) = pushed {
+        let target_push =
+            ReferenceUpdate { new_object: Some(to), reference: &target_ref, lease: PushLease::Object(from) };
+        let pushes: Vec<ReferenceUpdate<'_>> = [target_push].into_iter().chain(landing_pushes).collect();
+        let push_result = self.remote.push_references(&pushes, give_up);
+        if let Err(error @ (RemoteError::Unreachable(_) | RemoteError::Canceled)) = push_result {
             return Err(error);
         }
-        // By what is there: a host may take the target alone, and one that says that it has moved might say so for ever.
-        let now = self.fetch(give_up)?;
-        match pushed {
+        // The result is read from the remote, because a host may accept only a part of the push, or report
+        // for ever that the target has moved.
+        let current_end = self.fetch_target(give_up)?;
+        match push_result {
             Ok(()) => Ok(true),
-            Err(_) if now == *to => Ok(true),
-            Err(RemoteError::Moved) if now == *from => {
-                Err(RemoteError::Rejected(format!("{whole} stands where it was, and cannot be moved")))
+            Err(_) if current_end == *to => Ok(true),
+            Err(RemoteError::ReferenceMoved) if current_end == *from => {
+                Err(RemoteError::Rejected(format!("{target_ref} stands where it was, and cannot be moved")))
             }
-            Err(RemoteError::Moved) => Ok(false),
-            // The host may take no such words: then the target alone.
-            Err(RemoteError::Rejected(_)) if !landing.is_empty() => self.advance(from, to, &[], give_up),
+            Err(RemoteError::ReferenceMoved) => Ok(false),
+            // The host may reject such references. Then only the target is pushed.
+            Err(RemoteError::Rejected(_)) if !landing_commits.is_empty() => {
+                self.move_target_forward(from, to, &[], give_up)
+            }
             Err(error) => Err(error),
         }
     }
 
-    /// Pushes the branch of one attempt, which is nobody else's, and what its sessions noted.
-    pub(in super::super) fn push_work(
+    /// Pushes the branch of one attempt, which no other machine writes, and the notes of its sessions.
+    pub(in super::super) fn push_work_and_notes(
         &self,
         result: &ItemResult,
         branch: &BranchName,
         notes: &[String],
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), RemoteError> {
-        let reference = branch.reference();
-        let start =
-            CommitId::parse(&result.start).map_err(|error| RemoteError::Rejected(error.to_string()))?;
-        // What a session committed is in the clone.
-        self.remote.own().take(&start)?;
-        let push = Push { object: Some(&start), reference: &reference, lease: Lease::Any };
-        self.remote.push(&[push], give_up)?;
+        let reference = branch.full_ref_name();
+        let end_commit = CommitId::parse(&result.start_commit_id)
+            .map_err(|error| RemoteError::Rejected(error.to_string()))?;
+        // The commits of sessions are in the clone.
+        self.remote.own_repository().fetch_commit_from_clone(&end_commit)?;
+        let push = ReferenceUpdate {
+            new_object: Some(&end_commit),
+            reference: &reference,
+            lease: PushLease::AnyValue,
+        };
+        self.remote.push_references(&[push], give_up)?;
         if !notes.is_empty() {
-            self.push_text(result.item, result.epoch, NOTES, &notes.join("\n"), give_up);
+            self.push_text_ref(result.item, result.epoch, NOTES_REF_NAME, &notes.join("\n"), give_up);
         }
         Ok(())
     }
 
-    /// Pushes why an item was refused, whole.
+    /// Pushes the full reason why an item was sent back.
     pub(in super::super) fn push_refusal(
         &self,
         item: usize,
@@ -220,11 +249,11 @@ impl RemoteTarget {
         text: &str,
         give_up: &dyn Fn() -> bool,
     ) {
-        self.push_text(item, epoch, REFUSED, text, give_up);
+        self.push_text_ref(item, epoch, REFUSAL_REF_NAME, text, give_up);
     }
 
-    /// Pushes the commit at which the next attempt at an item begins. False where that could not be: then it begins at the target's
-    /// end.
+    /// Pushes the commit at which the next attempt at an item begins. Returns false if that fails; then the
+    /// attempt begins at the end of the target.
     pub(in super::super) fn push_start(
         &self,
         item: usize,
@@ -232,247 +261,297 @@ impl RemoteTarget {
         commit: &CommitId,
         give_up: &dyn Fn() -> bool,
     ) -> bool {
-        let reference = format!("{}/{}/{epoch}/{START}", self.there(), item + 1);
-        let push = Push { object: Some(commit), reference: &reference, lease: Lease::Any };
-        self.remote.push(&[push], give_up).is_ok()
+        let reference = format!("{}/{}/{epoch}/{START_REF_NAME}", self.remote_ref_prefix(), item + 1);
+        let push =
+            ReferenceUpdate { new_object: Some(commit), reference: &reference, lease: PushLease::AnyValue };
+        self.remote.push_references(&[push], give_up).is_ok()
     }
 
-    /// Without it the note in the board alone says why: a host may take no such reference.
-    fn push_text(&self, item: usize, epoch: u64, name: &str, text: &str, give_up: &dyn Fn() -> bool) {
-        let reference = format!("{}/{}/{epoch}/{name}", self.there(), item + 1);
-        if let Ok(id) = self.remote.keep_text(text) {
-            let push = Push { object: Some(&id), reference: &reference, lease: Lease::Any };
-            let _ = self.remote.push(&[push], give_up);
+    /// Pushes a text as a reference. Errors are ignored, because a host may reject such references. Then only
+    /// the note on the board says why.
+    fn push_text_ref(&self, item: usize, epoch: u64, ref_name: &str, text: &str, give_up: &dyn Fn() -> bool) {
+        let reference = format!("{}/{}/{epoch}/{ref_name}", self.remote_ref_prefix(), item + 1);
+        if let Ok(blob_id) = self.remote.store_text(text) {
+            let push = ReferenceUpdate {
+                new_object: Some(&blob_id),
+                reference: &reference,
+                lease: PushLease::AnyValue,
+            };
+            let _ = self.remote.push_references(&[push], give_up);
         }
     }
 
-    /// Why an item was refused last, as it was last fetched.
-    pub(in super::super) fn refusal(&self, item: usize) -> Option<String> {
-        self.newest_text(item, REFUSED)
+    /// Returns the last reason why an item was sent back, as it was last fetched.
+    pub(in super::super) fn newest_refusal_text(&self, item: usize) -> Option<String> {
+        self.newest_text(item, REFUSAL_REF_NAME)
     }
 
-    /// What an item's sessions have noted, as it was last fetched.
-    pub(in super::super) fn notes(&self, item: usize) -> Vec<String> {
-        let text = self.newest_text(item, NOTES).unwrap_or_default();
+    /// Returns the notes of an item's sessions, as they were last fetched.
+    pub(in super::super) fn newest_notes(&self, item: usize) -> Vec<String> {
+        let text = self.newest_text(item, NOTES_REF_NAME).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Of all attempts the last one's.
-    fn newest_text(&self, item: usize, name: &str) -> Option<String> {
-        let below = format!("refs/plimsoll/{}/texts/{}/", self.fleet, item + 1);
-        let epoch = |reference: &str| -> Option<u64> {
-            reference.strip_prefix(&below)?.strip_suffix(name)?.strip_suffix('/')?.parse().ok()
+    /// Returns the text of the last attempt that has one of this name.
+    fn newest_text(&self, item: usize, ref_name: &str) -> Option<String> {
+        let prefix = format!("refs/plimsoll/{}/texts/{}/", self.fleet_name, item + 1);
+        let parse_epoch = |reference: &str| -> Option<u64> {
+            reference.strip_prefix(&prefix)?.strip_suffix(ref_name)?.strip_suffix('/')?.parse().ok()
         };
-        let found = self.remote.below(below.trim_end_matches('/')).into_iter();
-        let (_, id) = found.filter_map(|(reference, id)| Some((epoch(&reference)?, id))).max()?;
-        self.remote.text(&id)
+        let refs = self.remote.references_below(prefix.trim_end_matches('/')).into_iter();
+        let (_, blob_id) = refs.filter_map(|(reference, id)| Some((parse_epoch(&reference)?, id))).max()?;
+        self.remote.read_text(&blob_id)
     }
 
-    /// Once everything is merged: removes what is left of the items where somebody died before that, and what the target has.
-    pub(in super::super) fn sweep(&self, plan_files: &[RepoPath], give_up: &dyn Fn() -> bool) {
-        let fleet = &self.fleet;
-        let whole = format!("+{}:{}", self.whole(), self.reference());
-        let branches = format!("+refs/heads/plimsoll-items/{fleet}/*:refs/plimsoll/{fleet}/branches/*");
-        if self.remote.fetch(&[&whole, &branches], give_up).is_err() {
-            return;
-        }
-        let below = format!("refs/plimsoll/{fleet}/branches/");
-        let item = |(name, _): (String, CommitId)| {
-            name.strip_prefix(&below)?.split('/').next()?.parse::<usize>().ok()?.checked_sub(1)
-        };
-        let left: BTreeSet<usize> =
-            self.remote.below(below.trim_end_matches('/')).into_iter().filter_map(item).collect();
-        for item in left {
-            // No attempt has this number: each is asked whether the target has it all.
-            self.clean(item, 0, plan_files, give_up);
-        }
-    }
-
-    /// Removes the branches and texts of an item that is merged. What an earlier attempt has that the target has not stays, apart
-    /// from changes of the plan.
-    pub(in super::super) fn clean(
+    /// Removes branches and texts that machines left behind when they died, after everything is merged.
+    /// Branches with work that the target does not have are kept.
+    pub(in super::super) fn remove_leftover_branches(
         &self,
-        item: usize,
-        epoch: u64,
         plan_files: &[RepoPath],
         give_up: &dyn Fn() -> bool,
     ) {
-        let (fleet, number) = (&self.fleet, item + 1);
-        let branches = self.remote.below(&format!("refs/plimsoll/{fleet}/branches/{number}"));
-        let texts = self.remote.below(&format!("refs/plimsoll/{fleet}/texts/{number}"));
-        let target = self.seen();
-        let is_merged = |end: &CommitId| {
-            target.as_ref().is_some_and(|target| self.own().is_all_on(target, end, plan_files))
+        let fleet_name = &self.fleet_name;
+        let target_refspec = format!("+{}:{}", self.target_branch_ref(), self.local_target_ref());
+        let branches_refspec =
+            format!("+refs/heads/plimsoll-items/{fleet_name}/*:refs/plimsoll/{fleet_name}/branches/*");
+        if self.remote.fetch(&[&target_refspec, &branches_refspec], give_up).is_err() {
+            return;
+        }
+        let prefix = format!("refs/plimsoll/{fleet_name}/branches/");
+        let item_of_branch = |(name, _): (String, CommitId)| {
+            name.strip_prefix(&prefix)?.split('/').next()?.parse::<usize>().ok()?.checked_sub(1)
         };
-        let branch = |(known, end): &(String, CommitId)| {
-            let attempt = known.rsplit('/').next()?;
-            let is_over = attempt == epoch.to_string() || is_merged(end);
-            is_over.then(|| (format!("refs/heads/plimsoll-items/{fleet}/{number}/{attempt}"), end.clone()))
+        let leftover_items: BTreeSet<usize> = self
+            .remote
+            .references_below(prefix.trim_end_matches('/'))
+            .into_iter()
+            .filter_map(item_of_branch)
+            .collect();
+        for item_of_branch in leftover_items {
+            // No attempt has the epoch 0, so each branch is compared with the target.
+            self.remove_merged_item_refs(item_of_branch, 0, plan_files, give_up);
+        }
+    }
+
+    /// Removes the branches and texts of a merged item. The branch of an earlier attempt is kept if the
+    /// target does not have all of its work, apart from changes of the plan.
+    pub(in super::super) fn remove_merged_item_refs(
+        &self,
+        item: usize,
+        landed_epoch: u64,
+        plan_files: &[RepoPath],
+        give_up: &dyn Fn() -> bool,
+    ) {
+        let (fleet_name, item_number) = (&self.fleet_name, item + 1);
+        let branch_refs =
+            self.remote.references_below(&format!("refs/plimsoll/{fleet_name}/branches/{item_number}"));
+        let text_refs =
+            self.remote.references_below(&format!("refs/plimsoll/{fleet_name}/texts/{item_number}"));
+        let target_end = self.last_seen_target_end();
+        let is_merged = |branch_end: &CommitId| {
+            target_end.as_ref().is_some_and(|target_end| {
+                self.merge_repository().has_all_changes_of(target_end, branch_end, plan_files)
+            })
         };
-        let text = |(known, id): &(String, CommitId)| {
-            let rest = known.strip_prefix(&format!("refs/plimsoll/{fleet}/texts/"))?;
-            Some((format!("{}/{rest}", self.there()), id.clone()))
+        let removable_branch = |(ref_name, branch_end): &(String, CommitId)| {
+            let attempt = ref_name.rsplit('/').next()?;
+            let can_be_removed = attempt == landed_epoch.to_string() || is_merged(branch_end);
+            can_be_removed.then(|| {
+                (
+                    format!("refs/heads/plimsoll-items/{fleet_name}/{item_number}/{attempt}"),
+                    branch_end.clone(),
+                )
+            })
         };
-        let gone: Vec<(String, CommitId)> =
-            branches.iter().filter_map(branch).chain(texts.iter().filter_map(text)).collect();
-        let pushes: Vec<Push<'_>> = gone
+        let remote_text_ref = |(ref_name, blob_id): &(String, CommitId)| {
+            let rest = ref_name.strip_prefix(&format!("refs/plimsoll/{fleet_name}/texts/"))?;
+            Some((format!("{}/{rest}", self.remote_ref_prefix()), blob_id.clone()))
+        };
+        let refs_to_remove: Vec<(String, CommitId)> = branch_refs
             .iter()
-            .map(|(reference, end)| Push { object: None, reference, lease: Lease::At(end) })
+            .filter_map(removable_branch)
+            .chain(text_refs.iter().filter_map(remote_text_ref))
+            .collect();
+        let pushes: Vec<ReferenceUpdate<'_>> = refs_to_remove
+            .iter()
+            .map(|(reference, branch_end)| ReferenceUpdate {
+                new_object: None,
+                reference,
+                lease: PushLease::Object(branch_end),
+            })
             .collect();
         if !pushes.is_empty() {
-            let _ = self.remote.push(&pushes, give_up);
+            let _ = self.remote.push_references(&pushes, give_up);
         }
     }
 }
 
-/// The target of a fleet, on one of its machines.
+/// The target of a fleet, with the record and the worktrees of this machine.
 pub(in super::super) struct FleetTarget<'a> {
-    remote: &'a RemoteTarget,
-    table: &'a Table,
-    trees: &'a Trees,
+    remote_target: &'a RemoteTarget,
+    workers_file: &'a WorkersFile,
+    worktrees: &'a Worktrees,
 }
 
 impl<'a> FleetTarget<'a> {
-    /// The target of the fleet that this record is about.
+    /// Returns the target of the fleet that this record belongs to.
     pub(in super::super) fn new(
-        remote: &'a RemoteTarget,
-        table: &'a Table,
-        trees: &'a Trees,
+        remote_target: &'a RemoteTarget,
+        workers_file: &'a WorkersFile,
+        worktrees: &'a Worktrees,
     ) -> FleetTarget<'a> {
-        FleetTarget { remote, table, trees }
+        FleetTarget { remote_target, workers_file, worktrees }
     }
 
-    /// What came of asking the remote.
-    fn answer<T>(&self, answer: Result<T, RemoteError>) -> Result<T, MergeError> {
-        self.remote.note_away(match &answer {
-            Err(RemoteError::Away(why)) => Some(why.clone()),
+    /// Records whether the remote was reachable, and converts its error.
+    fn record_outage_and_convert_error<T>(&self, result: Result<T, RemoteError>) -> Result<T, MergeError> {
+        self.remote_target.record_outage(match &result {
+            Err(RemoteError::Unreachable(error)) => Some(error.clone()),
             _ => None,
         });
-        let target = || self.table.now().target;
-        answer.map_err(|error| match error {
-            RemoteError::GivenUp => MergeError::GivenUp,
-            RemoteError::Gone(_) => MergeError::NoTarget(target()),
-            error => MergeError::Remote(target(), error),
+        let target_name = || self.workers_file.workers_state().target_branch_name;
+        result.map_err(|error| match error {
+            RemoteError::Canceled => MergeError::GivenUp,
+            RemoteError::ReferenceMissing(_) => MergeError::TargetBranchGone(target_name()),
+            error => MergeError::Remote(target_name(), error),
         })
     }
 
-    /// Why work on an item was refused, where its branch is.
-    fn pushed_refusal(&self, item: usize) -> Option<ReturnedWork> {
-        self.remote.refusal(item).as_deref().and_then(returned::parse)
+    /// Returns the reason why work on an item was sent back that was pushed beside its branch.
+    fn load_pushed_refusal(&self, item: usize) -> Option<ReturnedWork> {
+        self.remote_target.newest_refusal_text(item).as_deref().and_then(returned_work_store::from_json)
     }
 }
 
 impl Target for FleetTarget<'_> {
-    fn fetch_tip(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
-        self.answer(self.remote.fetch_to_merge(items, give_up))
+    fn fetch_target_end(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
+        self.record_outage_and_convert_error(
+            self.remote_target.fetch_target_items_and_landings(items, give_up),
+        )
     }
 
-    fn last_seen_tip(&self) -> Option<CommitId> {
-        self.remote.seen()
+    fn last_seen_target_end(&self) -> Option<CommitId> {
+        self.remote_target.last_seen_target_end()
     }
 
-    fn landings(&self) -> Vec<(usize, CommitId)> {
-        self.remote.landings()
+    fn recorded_landings(&self) -> Vec<(usize, CommitId)> {
+        self.remote_target.recorded_landings()
     }
 
-    /// It was fetched with its branch.
-    fn take_work(&self, _: &CommitId) -> Result<(), OwnRepositoryError> {
+    /// Does nothing: the work was fetched with its branch.
+    fn copy_work_into_merge_repository(&self, _: &CommitId) -> Result<(), OwnRepositoryError> {
         Ok(())
     }
 
-    fn advance(
+    fn move_target_forward(
         &self,
         from: &CommitId,
         to: &CommitId,
-        landing: &[(usize, &CommitId)],
+        landing_commits: &[(usize, &CommitId)],
         give_up: &dyn Fn() -> bool,
     ) -> Result<bool, MergeError> {
-        self.answer(self.remote.advance(from, to, landing, give_up))
+        self.record_outage_and_convert_error(self.remote_target.move_target_forward(
+            from,
+            to,
+            landing_commits,
+            give_up,
+        ))
     }
 
-    fn remove_merged(&self, merged: &[(usize, u64)], give_up: &dyn Fn() -> bool) {
-        let files = self.trees.plan_files.all();
-        for (item, epoch) in merged {
-            self.remote.clean(*item, *epoch, &files, give_up);
+    fn remove_branches_of_merged_items(&self, merged_items: &[(usize, u64)], give_up: &dyn Fn() -> bool) {
+        let plan_files = self.worktrees.plan_files.all_paths();
+        for (item, epoch) in merged_items {
+            self.remote_target.remove_merged_item_refs(*item, *epoch, &plan_files, give_up);
         }
     }
 
-    fn fetch_earlier_work(
+    fn add_earlier_work(
         &self,
-        mut wanted: Wanted,
+        mut worktree_spec: WorktreeSpec,
         give_up: &dyn Fn() -> bool,
-    ) -> Result<Wanted, TreeError> {
-        let tip = self.remote.fetch_with(&[wanted.item], give_up)?;
-        // A commit that nobody has pushed after all, or that is gone there: then at the target's end.
-        let is_there = wanted.begins_at.as_ref().is_some_and(|commit| self.remote.bring_to_clone(commit));
-        if !is_there {
-            wanted.begins_at = Some(tip.clone());
-            self.table.change(|workers| {
-                let work = &mut workers.works[wanted.item];
-                (work.start, work.beyond) = (tip.to_string(), tip.into());
+    ) -> Result<WorktreeSpec, WorktreeSetupError> {
+        let target_tip = self.remote_target.fetch_target_and_items(&[worktree_spec.item_index], give_up)?;
+        // If no machine has pushed the commit, or if it is gone from the remote, the worktree begins at the
+        // end of the target.
+        let is_start_available = worktree_spec
+            .start_commit
+            .as_ref()
+            .is_some_and(|commit| self.remote_target.copy_commit_to_clone(commit));
+        if !is_start_available {
+            worktree_spec.start_commit = Some(target_tip.clone());
+            self.workers_file.update(|workers| {
+                let item_progress = &mut workers.item_progress[worktree_spec.item_index];
+                (item_progress.start_commit_id, item_progress.base_commit_id) =
+                    (target_tip.to_string(), target_tip.into());
             })?;
         }
-        wanted.plan.notes.extend(self.remote.notes(wanted.item));
-        wanted.returned = self.pushed_refusal(wanted.item).or(wanted.returned);
-        Ok(wanted)
+        worktree_spec.plan_item.notes.extend(self.remote_target.newest_notes(worktree_spec.item_index));
+        worktree_spec.returned_work =
+            self.load_pushed_refusal(worktree_spec.item_index).or(worktree_spec.returned_work);
+        Ok(worktree_spec)
     }
 
-    fn note_away(&self, why: &RemoteError) {
-        // Whoever gave up has heard nothing of the remote.
-        if !matches!(why, RemoteError::GivenUp) {
-            self.remote.note_away(Some(why.to_string()));
+    fn record_outage(&self, error: &RemoteError) {
+        // A fetch that was given up says nothing about the remote.
+        if !matches!(error, RemoteError::Canceled) {
+            self.remote_target.record_outage(Some(error.to_string()));
         }
     }
 
-    fn returned_work(&self, item: usize) -> Option<ReturnedWork> {
-        let note = || returned::from_note(&self.table.now().board.items[item].note);
-        self.pushed_refusal(item).or_else(note)
+    fn load_returned_work(&self, item: usize) -> Option<ReturnedWork> {
+        let work_from_note = || {
+            returned_work_store::from_board_note(
+                &self.workers_file.workers_state().board.items[item].next_session_note,
+            )
+        };
+        self.load_pushed_refusal(item).or_else(work_from_note)
     }
 
-    /// Whoever takes it up next may be elsewhere, and begins at a commit that was made here.
-    fn keep_returned_work(
+    /// Pushes both, because another machine may take the next attempt, which begins at a commit that was made
+    /// here.
+    fn save_returned_work(
         &self,
         Claim { item, epoch }: Claim,
-        work: &ReturnedWork,
-        start: Option<CommitId>,
+        returned_work: &ReturnedWork,
+        start_commit: Option<CommitId>,
         give_up: &dyn Fn() -> bool,
     ) -> Result<Option<CommitId>, MergeError> {
-        self.remote.push_refusal(item, epoch, &returned::render(work), give_up);
-        Ok(start.filter(|start| self.remote.push_start(item, epoch, start, give_up)))
+        self.remote_target.push_refusal(item, epoch, &returned_work_store::to_json(returned_work), give_up);
+        Ok(start_commit.filter(|start| self.remote_target.push_start(item, epoch, start, give_up)))
     }
 
-    /// Its commits are here, and its branch is on the remote.
+    /// Does nothing: the commits are here, and the branch is on the remote.
     fn publish_work(&self, _: &CommitId) -> bool {
         true
     }
 
-    fn work_name(&self, now: &Workers, item: usize, _: &CommitId) -> String {
-        match &now.board.items[item].stage {
-            Stage::Offered { commit } => commit.clone(),
-            Stage::Open | Stage::Leased { .. } | Stage::Merged | Stage::Aside { .. } => {
-                now.branch(item, now.board.items[item].epoch)
+    fn name_of_offered_work(&self, workers_state: &WorkersState, item: usize, _: &CommitId) -> String {
+        match &workers_state.board.items[item].stage {
+            ItemStage::ReadyToMerge { commit } => commit.clone(),
+            ItemStage::Open | ItemStage::Leased { .. } | ItemStage::Merged | ItemStage::SetAside { .. } => {
+                workers_state.attempt_branch_name(item, workers_state.board.items[item].epoch)
             }
         }
     }
 
-    /// They travel with the item's branch.
-    fn carry_notes(&self, item: usize) -> Result<(), StoreError> {
-        carry_notes_to_item_plan(&self.table.now(), self.trees, item)
+    /// Adds the notes to the item's own plan, which travels with the item's branch.
+    fn carry_over_session_notes(&self, item: usize) -> Result<(), StoreError> {
+        carry_notes_to_item_plan(&self.workers_file.workers_state(), self.worktrees, item)
     }
 
-    fn add_notes(&self, plan: Vec<u8>, item: usize) -> Result<Vec<u8>, StoreError> {
-        let known = self.remote.notes(item).into_iter();
-        let known: Vec<String> = known.map(|note| plimsoll_secrets::without(&note)).collect();
-        let text = &self.table.now().board.items[item].text;
-        Ok(plan_edit::with_notes(&plan, text, &known).unwrap_or(plan))
+    fn add_session_notes_to_plan(&self, plan: Vec<u8>, item: usize) -> Result<Vec<u8>, StoreError> {
+        let item_notes = self.remote_target.newest_notes(item).into_iter();
+        let item_notes: Vec<String> = item_notes.map(|note| plimsoll_secrets::redact(&note)).collect();
+        let text = &self.workers_file.workers_state().board.items[item].text;
+        Ok(plan_edit::add_new_notes_to_item(&plan, text, &item_notes).unwrap_or(plan))
     }
 
-    fn plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError> {
+    fn read_plan_with_late_notes(&self) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(None)
     }
 
-    /// What was verified was pushed, and every machine has fetched it from there.
-    fn check_completed(&self) -> CompletionCheck {
+    /// Checks nothing: what was verified was pushed, and every machine has fetched it from the remote.
+    fn check_completed_run(&self) -> CompletionCheck {
         CompletionCheck::default()
     }
 }

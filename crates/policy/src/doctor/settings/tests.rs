@@ -1,37 +1,40 @@
-use super::super::codes;
+use super::super::finding_codes;
 use super::*;
-use plimsoll_protocol::settings::{Parts, differences, install, survey};
+use plimsoll_protocol::settings::{EntryOptions, find_differences, install, summarize_settings};
 
 const MODERN: (u32, u32, u32) = (2, 1, 329);
 
-fn bare(program: &str) -> String {
+fn bare_name(program: &str) -> String {
     program.to_owned()
 }
 
-fn ours(with: &str, era: HookSupport) -> String {
-    install(with, era, &bare).map(|merged| merged.text).unwrap_or_default()
+fn with_our_hooks(text: &str, hook_support: HookSupport) -> String {
+    install(text, hook_support, &bare_name).map(|merged| merged.text).unwrap_or_default()
 }
 
-fn look(client: (u32, u32, u32), files: &[(Scope, &str)]) -> Section {
-    let era = HookSupport::of_client(&format!("{}.{}.{}", client.0, client.1, client.2));
-    let file = |(scope, text): &(Scope, &str)| SettingsFile {
-        path: format!("{}.json", scope.words()),
+fn check(client_version: (u32, u32, u32), files: &[(SettingsScope, &str)]) -> Section {
+    let hook_support = HookSupport::from_client_version(&format!(
+        "{}.{}.{}",
+        client_version.0, client_version.1, client_version.2
+    ));
+    let file = |(scope, text): &(SettingsScope, &str)| SettingsFile {
+        path: format!("{}.json", scope.as_str()),
         scope: *scope,
-        survey: survey(text).map_err(|place| ReadFailure::new(&place)),
-        differences: differences(text, era).unwrap_or_default(),
+        survey: summarize_settings(text).map_err(|error| ReadFailure::new(&error)),
+        differences: find_differences(text, hook_support).unwrap_or_default(),
     };
-    section(&SettingsFacts {
+    check_settings(&SettingsFacts {
         files: files.iter().map(file).collect(),
-        client: Some(client),
-        era: Some(era),
-        plugin: None,
+        client_version: Some(client_version),
+        hook_support: Some(hook_support),
+        plugin_name: None,
     })
 }
 
 #[test]
-fn each_trouble_of_the_settings_has_its_finding() {
-    let modern = ours("{}", HookSupport::Modern);
-    let classic = ours("{}", HookSupport::Classic);
+fn each_problem_of_the_settings_has_its_finding() {
+    let modern = with_our_hooks("{}", HookSupport::Modern);
+    let classic = with_our_hooks("{}", HookSupport::Classic);
     let absolute = install("{}", HookSupport::Modern, &|program| format!("/opt/{program}"))
         .map(|merged| merged.text)
         .unwrap();
@@ -42,14 +45,14 @@ fn each_trouble_of_the_settings_has_its_finding() {
     let managed = r#"{"allowManagedHooksOnly": true}"#;
     let line = r#"{"statusLine": {"type": "command", "command": "starship"}}"#;
     let bad_line = r#"{"statusLine": "starship"}"#;
-    let with_memory = install("{}", HookSupport::Modern.with_memory(), &bare).unwrap().text;
-    let guarded = Parts { guarded: true, ..HookSupport::Modern.into() };
-    let guarded = install("{}", guarded, &bare).unwrap().text;
-    let old = (2, 0, 77);
-    use Scope::{Local, Managed, Project, User};
-    for (client, files, expected) in [
+    let with_memory = install("{}", HookSupport::Modern.with_memory(), &bare_name).unwrap().text;
+    let guarded = EntryOptions { guarded: true, ..HookSupport::Modern.into() };
+    let guarded = install("{}", guarded, &bare_name).unwrap().text;
+    let old_client = (2, 0, 77);
+    use SettingsScope::{Local, Managed, Project, User};
+    for (client_version, files, expected) in [
         (MODERN, vec![(Project, modern.as_str())], vec![]),
-        (old, vec![(Project, classic.as_str())], vec![]),
+        (old_client, vec![(Project, classic.as_str())], vec![]),
         (MODERN, vec![], vec!["settings.none"]),
         (MODERN, vec![(Project, "{ broken")], vec!["settings.unreadable", "settings.none"]),
         (MODERN, vec![(Project, &modern), (User, "{ broken")], vec!["settings.unreadable"]),
@@ -62,7 +65,7 @@ fn each_trouble_of_the_settings_has_its_finding() {
         (MODERN, vec![(Project, &without_stop)], vec!["settings.older_than_client"]),
         (MODERN, vec![(Project, &slower)], vec!["settings.edited"]),
         (MODERN, vec![(Project, &classic)], vec!["settings.older_than_client"]),
-        (old, vec![(Project, &modern)], vec!["settings.unknown_event", "settings.newer_than_client"]),
+        (old_client, vec![(Project, &modern)], vec!["settings.unknown_event", "settings.newer_than_client"]),
         ((2, 1, 101), vec![(Project, &modern)], vec!["settings.newer_than_client"]),
         (MODERN, vec![(Local, line), (Project, &modern)], vec!["settings.status_line_shadowed"]),
         (MODERN, vec![(Project, &modern), (User, line)], vec![]),
@@ -73,30 +76,33 @@ fn each_trouble_of_the_settings_has_its_finding() {
         (MODERN, vec![(Local, &modern), (Project, &guarded), (User, &absolute)], vec!["settings.doubled"]),
         (MODERN, vec![(Project, &guarded), (User, &modern)], vec![]),
         (MODERN, vec![(Project, &guarded), (User, &with_memory)], vec![]),
-        (old, vec![(Project, &guarded)], vec!["settings.unknown_event", "settings.newer_than_client"]),
+        (old_client, vec![(Project, &guarded)], vec!["settings.unknown_event", "settings.newer_than_client"]),
     ] {
-        let section = look(client, &files);
+        let section = check(client_version, &files);
         let is_bare = files.iter().any(|(scope, text)| {
             *scope == Project && text.contains("plimsoll-") && !text.contains("--guarded")
         });
-        let bare = is_bare.then_some("settings.unguarded");
-        let mut found = codes(&section);
-        assert_eq!(found.iter().position(|code| Some(*code) == bare).map(|at| found.remove(at)), bare);
-        assert_eq!(found, expected, "{section:#?}");
+        let unguarded_code = is_bare.then_some("settings.unguarded");
+        let mut actual = finding_codes(&section);
+        assert_eq!(
+            actual.iter().position(|code| Some(*code) == unguarded_code).map(|index| actual.remove(index)),
+            unguarded_code
+        );
+        assert_eq!(actual, expected, "{section:#?}");
     }
 }
 
 #[test]
-fn a_missing_entry_is_named_with_its_event_and_its_file() {
-    let text = ours("{}", HookSupport::Modern);
+fn a_missing_entry_is_reported_with_its_event_and_file() {
+    let text = with_our_hooks("{}", HookSupport::Modern);
     let start = text.find("\"PreCompact\"").unwrap();
     let end = text.find("\"PostCompact\"").unwrap();
-    let section = look(MODERN, &[(Scope::Local, &format!("{}{}", &text[..start], &text[end..]))]);
-    assert_eq!(codes(&section), ["settings.incomplete"], "{section:#?}");
+    let section = check(MODERN, &[(SettingsScope::Local, &format!("{}{}", &text[..start], &text[end..]))]);
+    assert_eq!(finding_codes(&section), ["settings.incomplete"], "{section:#?}");
     let finding = &section.findings[0];
-    insta::assert_snapshot!(format!("{}\n{}", finding.what, finding.todo), @"
+    insta::assert_snapshot!(format!("{}\n{}", finding.message, finding.advice), @"
     entries of ours are missing: PreCompact (plimsoll-pre-compact)
     run `plimsoll init --local` again
     ");
-    assert_eq!(finding.place.as_deref(), Some("local.json"));
+    assert_eq!(finding.path.as_deref(), Some("local.json"));
 }

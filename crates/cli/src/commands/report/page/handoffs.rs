@@ -1,7 +1,7 @@
-//! The handoffs: what the night left for the next session, and for the user.
+//! The section with the handoffs of the run.
 
-use super::{section, time};
-use crate::commands::report::contents::{Handoff, Report};
+use super::{render_section, render_time};
+use crate::commands::report::contents::{Report, RunHandoff};
 use maud::{Markup, html};
 
 pub(super) fn render(report: &Report) -> Markup {
@@ -9,28 +9,28 @@ pub(super) fn render(report: &Report) -> Markup {
         @if report.handoffs.is_empty() {
             p { "None was written: no session reached a checkpoint." }
         } @else {
-            ul.handoffs { @for handoff in &report.handoffs { (one(report, handoff)) } }
+            ul.handoffs { @for handoff in &report.handoffs { (render_handoff(report, handoff)) } }
             p.note { "The newest first. What a session says about itself is its own claim and unchecked." }
         }
     };
-    section("handoffs", "Handoffs", &contents)
+    render_section("handoffs", "Handoffs", &contents)
 }
 
-fn one(report: &Report, handoff: &Handoff) -> Markup {
+fn render_handoff(report: &Report, handoff: &RunHandoff) -> Markup {
     html! {
         li {
             p.name {
                 (handoff.path)
-                @if handoff.is_waiting { " " strong.waiting { "not resumed yet" } }
+                @if handoff.is_unresumed { " " strong.waiting { "not resumed yet" } }
             }
             p.note {
                 @if let Some(number) = handoff.iteration { "session " (number) ", " }
-                (time(report, handoff.at)) ", " (handoff.why)
+                (render_time(report, handoff.written_at)) ", " (handoff.cause)
                 @if let Some(item) = &handoff.item { " · " (item) }
             }
             @for (name, claim) in &handoff.claims { p.claim { b { (name) ":" } " " (claim) } }
             @if let Some(text) = &handoff.text {
-                details open[handoff.is_waiting] { summary { "the whole handoff" } pre { (text.text()) } }
+                details open[handoff.is_unresumed] { summary { "the whole handoff" } pre { (text.text()) } }
             }
         }
     }

@@ -1,92 +1,95 @@
-//! The items: what became of each, and what it took.
+//! The section with the items: the outcome of each, and what it took.
 
-use super::{dollars, section};
-use crate::commands::report::contents::{Commit, Item, ItemOutcome, Report, RunSession};
+use super::{format_dollars, render_section};
+use crate::commands::report::contents::{ItemOutcome, Report, ReportItem, RunSession, SessionCommit};
 use maud::{Markup, html};
-use plimsoll_domain::text::{counted, tokens};
-use plimsoll_terminal::duration::for_people;
+use plimsoll_domain::text::{count_with_noun, format_tokens};
+use plimsoll_terminal::duration::format_seconds;
 
-/// More done items than this are folded: what is open is to be seen.
-const UNFOLDED: usize = 12;
-/// How many commits of one item are named at most.
-const COMMITS: usize = 6;
+/// If there are more done items, they are folded, so that the open ones stay visible.
+const MAX_UNFOLDED_ITEMS: usize = 12;
+/// Maximum number of commits listed for an item.
+const MAX_COMMITS: usize = 6;
 
 pub(super) fn render(report: &Report) -> Markup {
     if report.items.is_empty() {
         return html! {};
     }
-    let (done, rest): (Vec<&Item>, Vec<&Item>) =
+    let (done, not_done): (Vec<&ReportItem>, Vec<&ReportItem>) =
         report.items.iter().partition(|item| item.outcome == ItemOutcome::Done);
     let contents = html! {
-        (list(report, &rest))
-        @if done.len() > UNFOLDED {
-            details { summary { (counted(done.len(), "item")) " done" } (list(report, &done)) }
+        (render_list(report, &not_done))
+        @if done.len() > MAX_UNFOLDED_ITEMS {
+            details { summary { (count_with_noun(done.len(), "item")) " done" } (render_list(report, &done)) }
         } @else {
-            (list(report, &done))
+            (render_list(report, &done))
         }
         @if report.items.iter().any(|item| item.is_shared) {
             p.note { "“About”: a session that did several items is divided evenly among them." }
         }
-        (strays(report))
+        (render_sessions_without_item(report))
     };
-    section("items", "Items", &contents)
+    render_section("items", "Items", &contents)
 }
 
-fn list(report: &Report, items: &[&Item]) -> Markup {
+fn render_list(report: &Report, items: &[&ReportItem]) -> Markup {
     html! {
-        @if !items.is_empty() { ul.items { @for item in items { (one(report, item)) } } }
+        @if !items.is_empty() { ul.items { @for item in items { (render_item(report, item)) } } }
     }
 }
 
-fn one(report: &Report, item: &Item) -> Markup {
+fn render_item(report: &Report, item: &ReportItem) -> Markup {
     let (class, sign, word) = match item.outcome {
         ItemOutcome::Done => ("done", "✓", "done"),
         ItemOutcome::Open => ("open", "○", "open"),
         ItemOutcome::SetAside => ("aside", "‖", "set aside"),
         ItemOutcome::Parked => ("aside", "?", "waits for an answer"),
-        ItemOutcome::Gone => ("gone", "✕", "gone from the plan, never ticked"),
+        ItemOutcome::RemovedUnticked => ("gone", "✕", "gone from the plan, never ticked"),
     };
     html! {
         li class=(class) {
             span.sign aria-hidden="true" { (sign) }
             div {
                 p.name { (item.name) }
-                p.note { b { (word) } " · " (took(report, item)) }
-                (commits(&item.commits))
+                p.note { b { (word) } " · " (usage_text(report, item)) }
+                (render_commits(&item.commits))
             }
         }
     }
 }
 
-fn took(report: &Report, item: &Item) -> String {
-    if item.sessions.is_empty() {
+fn usage_text(report: &Report, item: &ReportItem) -> String {
+    if item.session_indexes.is_empty() {
         return match item.outcome {
             ItemOutcome::Done => "which session did it was not recorded".to_owned(),
             _ => "no session has begun it".to_owned(),
         };
     }
-    let about = if item.is_shared { "about " } else { "" };
-    let mut parts = vec![counted(item.sessions.len(), "session")];
+    let prefix = if item.is_shared { "about " } else { "" };
+    let mut parts = vec![count_with_noun(item.session_indexes.len(), "session")];
     let resumed = item
-        .sessions
+        .session_indexes
         .iter()
-        .filter(|place| report.sessions.get(**place).is_some_and(|session| session.resuming));
+        .filter(|index| report.sessions.get(**index).is_some_and(|session| session.is_resuming));
     let resumed = resumed.count();
     parts.extend((resumed > 0).then(|| format!("{resumed} resumed")));
     parts.push(item.tokens.map_or("tokens not recorded".to_owned(), |number| {
-        format!("{about}{} tokens", tokens(number.round() as u64))
+        format!("{prefix}{} tokens", format_tokens(number.round() as u64))
     }));
-    parts.push(item.usd.map_or("cost not recorded".to_owned(), |usd| format!("{about}{}", dollars(usd))));
-    parts.extend(item.seconds.map(|seconds| format!("{about}{}", for_people(seconds.round() as i64))));
+    parts.push(
+        item.cost_usd
+            .map_or("cost not recorded".to_owned(), |usd| format!("{prefix}{}", format_dollars(usd))),
+    );
+    parts.extend(item.seconds.map(|seconds| format!("{prefix}{}", format_seconds(seconds.round() as i64))));
     parts.join(" · ")
 }
 
-fn commits(commits: &[Commit]) -> Markup {
-    let left_out = commits.len().saturating_sub(COMMITS);
+fn render_commits(commits: &[SessionCommit]) -> Markup {
+    let left_out = commits.len().saturating_sub(MAX_COMMITS);
     html! {
         @if !commits.is_empty() {
             ul.commits {
-                @for commit in commits.iter().take(COMMITS) {
+                @for commit in commits.iter().take(MAX_COMMITS) {
                     li { code { (commit.id.chars().take(8).collect::<String>()) } " " (commit.subject) }
                 }
             }
@@ -95,23 +98,24 @@ fn commits(commits: &[Commit]) -> Markup {
     }
 }
 
-/// Sessions that are with no item: nothing of them may vanish from the sum.
-fn strays(report: &Report) -> Markup {
-    let is_with_one = |place: usize| report.items.iter().any(|item| item.sessions.contains(&place));
-    let strays: Vec<&RunSession> = report
+/// Renders a note about sessions that belong to no item, so that their tokens and cost are not missing from the sums.
+fn render_sessions_without_item(report: &Report) -> Markup {
+    let belongs_to_item =
+        |index: usize| report.items.iter().any(|item| item.session_indexes.contains(&index));
+    let sessions: Vec<&RunSession> = report
         .sessions
         .iter()
         .enumerate()
-        .filter(|(place, _)| !is_with_one(*place))
+        .filter(|(index, _)| !belongs_to_item(*index))
         .map(|(_, session)| session)
         .collect();
-    let sum: u64 = strays.iter().filter_map(|session| session.tokens).sum();
-    let usd: f64 = strays.iter().filter_map(|session| session.usd).sum();
+    let token_count: u64 = sessions.iter().filter_map(|session| session.tokens).sum();
+    let usd: f64 = sessions.iter().filter_map(|session| session.cost_usd).sum();
     html! {
-        @if !strays.is_empty() {
+        @if !sessions.is_empty() {
             p.note {
-                (counted(strays.len(), "session")) " with none of these items, or without a recorded item: "
-                (tokens(sum)) " tokens, " (dollars(usd)) "."
+                (count_with_noun(sessions.len(), "session")) " with none of these items, or without a recorded item: "
+                (format_tokens(token_count)) " tokens, " (format_dollars(usd)) "."
             }
         }
     }

@@ -1,30 +1,30 @@
-//! The sessions in a table: when, what, how full, what it cost.
+//! The section with a table of the sessions: time, peak usage, tokens, cost, ending and item.
 
-use super::{dollars, section, time};
+use super::{format_dollars, render_section, render_time};
 use crate::commands::report::contents::{Report, RunSession};
 use maud::{Markup, html};
-use plimsoll_domain::text::{counted, tokens};
-use plimsoll_domain::verdict::Course;
-use plimsoll_terminal::duration::for_people;
+use plimsoll_domain::text::{count_with_noun, format_tokens};
+use plimsoll_domain::verdict::EndingCourse;
+use plimsoll_terminal::duration::format_seconds;
 
-/// More than this are folded.
-const UNFOLDED: usize = 12;
+/// A longer table is folded.
+const MAX_UNFOLDED_SESSIONS: usize = 12;
 
 pub(super) fn render(report: &Report) -> Markup {
     if report.sessions.is_empty() {
         return html! {};
     }
     let contents = html! {
-        @if report.sessions.len() > UNFOLDED {
-            details { summary { (counted(report.sessions.len(), "session")) } (table(report)) }
+        @if report.sessions.len() > MAX_UNFOLDED_SESSIONS {
+            details { summary { (count_with_noun(report.sessions.len(), "session")) } (render_table(report)) }
         } @else {
-            (table(report))
+            (render_table(report))
         }
     };
-    section("sessions", "Sessions", &contents)
+    render_section("sessions", "Sessions", &contents)
 }
 
-fn table(report: &Report) -> Markup {
+fn render_table(report: &Report) -> Markup {
     html! {
         div.scroll role="region" aria-labelledby="sessions" tabindex="0" {
             table.sessions {
@@ -40,53 +40,53 @@ fn table(report: &Report) -> Markup {
                         th scope="col" { "Item" }
                     }
                 }
-                tbody { @for session in &report.sessions { (row(report, session)) } }
+                tbody { @for session in &report.sessions { (render_row(report, session)) } }
             }
         }
     }
 }
 
-fn row(report: &Report, session: &RunSession) -> Markup {
-    let number = |figure: Option<String>| html! { td.number { (figure.as_deref().unwrap_or("?")) } };
+fn render_row(report: &Report, session: &RunSession) -> Markup {
+    let number_cell = |value: Option<String>| html! { td.number { (value.as_deref().unwrap_or("?")) } };
     html! {
         tr {
             th.number scope="row" { (session.iteration) }
-            td { @if let Some(at) = session.began { (time(report, at)) } @else { "?" } }
-            (number(report.lasted(session).map(for_people)))
-            (number(session.peak.map(|peak| format!("{peak} %"))))
-            (number(session.tokens.map(tokens)))
-            (number(session.usd.map(dollars)))
-            td class=(tone(session)) { (ending(report, session)) }
-            td.item { (about(session)) }
+            td { @if let Some(at) = session.started_at { (render_time(report, at)) } @else { "?" } }
+            (number_cell(report.session_duration(session).map(format_seconds)))
+            (number_cell(session.peak_percent.map(|peak| format!("{peak} %"))))
+            (number_cell(session.tokens.map(format_tokens)))
+            (number_cell(session.cost_usd.map(format_dollars)))
+            td class=(css_class(session)) { (ending_text(report, session)) }
+            td.item { (render_items(session)) }
         }
     }
 }
 
-/// The items that it ticked, else the one that it was given; and what went wrong.
-fn about(session: &RunSession) -> Markup {
-    let detail = session.detail.as_ref().filter(|_| tone(session) == "bad");
+/// Renders the items that the session ticked, or else the one that it was given, and the error if it failed.
+fn render_items(session: &RunSession) -> Markup {
+    let detail = session.ending_detail.as_ref().filter(|_| css_class(session) == "bad");
     html! {
-        @for (place, item) in session.ticked.iter().enumerate() { @if place > 0 { br; } "✓ " (item) }
-        @if session.ticked.is_empty() {
+        @for (place, item) in session.ticked_items.iter().enumerate() { @if place > 0 { br; } "✓ " (item) }
+        @if session.ticked_items.is_empty() {
             @if let Some(item) = &session.item { (item) } @else { "not recorded" }
         }
         @if let Some(detail) = detail { br; small { (detail) } }
     }
 }
 
-fn tone(session: &RunSession) -> &'static str {
+fn css_class(session: &RunSession) -> &'static str {
     match session.ending.as_ref().map(|ending| ending.traits().course) {
-        None | Some(Course::Orderly) => "plain",
-        Some(Course::Stopped) => "wait",
-        Some(Course::Broken) => "bad",
+        None | Some(EndingCourse::Completed) => "plain",
+        Some(EndingCourse::StoppedFromOutside) => "wait",
+        Some(EndingCourse::BrokenOff) => "bad",
     }
 }
 
-/// How it ended, in the words of the load line.
-fn ending(report: &Report, session: &RunSession) -> String {
+/// Returns how the session ended, in the wording of the load line.
+fn ending_text(report: &Report, session: &RunSession) -> String {
     match &session.ending {
-        None if report.is_live && session.ended.is_none() => "at work".to_owned(),
+        None if report.is_live && session.ended_at.is_none() => "at work".to_owned(),
         None => "not recorded".to_owned(),
-        Some(ending) => ending.word().replace('_', " "),
+        Some(ending) => ending.as_str().replace('_', " "),
     }
 }

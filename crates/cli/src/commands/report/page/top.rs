@@ -1,17 +1,17 @@
-//! The first screen: did it end well, what is done, what it cost, what to do now.
+//! The top of the page: the status of the run, what is done, what it cost, and the next steps.
 
-use super::{day_and_time, dollars, section};
-use crate::commands::report::contents::{At, ItemOutcome, Report, Step};
-use crate::endings::badge;
+use super::{format_day_and_time, format_dollars, render_section};
+use crate::commands::report::contents::{ItemOutcome, NextStep, Report, UtcTime};
+use crate::endings::status_badge;
 use chrono::Local;
 use maud::{Markup, html};
-use plimsoll_domain::Status;
+use plimsoll_domain::RunStatus;
 use plimsoll_domain::cost::CostBasis;
-use plimsoll_domain::text::{counted, tokens};
-use plimsoll_terminal::duration::for_people;
+use plimsoll_domain::text::{count_with_noun, format_tokens};
+use plimsoll_terminal::duration::format_seconds;
 
 pub(super) fn render(report: &Report) -> Markup {
-    let (tone, sign, word) = badge(report.status, report.is_live);
+    let (tone, sign, word) = status_badge(report.status, report.is_live);
     html! {
         header {
             p.brand { "Plimsoll · report of the run" }
@@ -19,164 +19,174 @@ pub(super) fn render(report: &Report) -> Markup {
             @if !report.objective.is_empty() && report.objective != report.name {
                 p.objective { (report.objective) }
             }
-            p.when { (when(report)) }
+            p.when { (run_period_text(report)) }
             p.verdict.(tone) {
                 span.sign aria-hidden="true" { (sign) } " "
                 strong { (word) } " "
                 span.why {
-                    @for (place, words) in report.standing.iter().enumerate() { @if place > 0 { " " } (words) }
+                    @for (place, words) in report.status_texts.iter().enumerate() { @if place > 0 { " " } (words) }
                 }
             }
         }
         dl.figures {
-            (items(report))
-            (cost(report))
-            (tokens_used(report))
-            (time_taken(report))
-            (sessions(report))
+            (render_items(report))
+            (render_cost(report))
+            (render_tokens(report))
+            (render_time_taken(report))
+            (render_sessions(report))
         }
-        (steps(&report.steps))
+        (render_next_steps(&report.next_steps))
     }
 }
 
-fn when(report: &Report) -> String {
-    let from = report.started.map_or("not recorded".to_owned(), day_and_time);
-    match report.ended {
-        Some(ended) => format!("{from} – {}", until(report, ended)),
-        None if report.status.is_over() => format!("{from} – not recorded"),
-        None if report.status == Status::Paused => {
-            format!("{from} – as of {}, not over yet", day_and_time(report.looked))
+fn run_period_text(report: &Report) -> String {
+    let start_text = report.started_at.map_or("not recorded".to_owned(), format_day_and_time);
+    match report.ended_at {
+        Some(ended) => format!("{start_text} – {}", end_text(report, ended)),
+        None if report.status.has_ended() => format!("{start_text} – not recorded"),
+        None if report.status == RunStatus::Paused => {
+            format!("{start_text} – as of {}, not over yet", format_day_and_time(report.observed_at))
         }
-        None if !report.is_live => format!("{from} – as of {}, not over yet", day_and_time(report.looked)),
-        None => format!("{from} – as of {}, still running", day_and_time(report.looked)),
+        None if !report.is_live => {
+            format!("{start_text} – as of {}, not over yet", format_day_and_time(report.observed_at))
+        }
+        None => format!("{start_text} – as of {}, still running", format_day_and_time(report.observed_at)),
     }
 }
 
-/// On the day on which it began the clock is enough.
-fn until(report: &Report, ended: At) -> String {
-    let day = |at: At| at.with_timezone(&Local).date_naive();
-    match report.started.filter(|started| day(*started) == day(ended)) {
+/// Formats the end of the run, without the date if the run began on the same day.
+fn end_text(report: &Report, ended: UtcTime) -> String {
+    let local_date = |at: UtcTime| at.with_timezone(&Local).date_naive();
+    match report.started_at.filter(|started| local_date(*started) == local_date(ended)) {
         Some(_) => ended.with_timezone(&Local).format("%H:%M").to_string(),
-        None => day_and_time(ended),
+        None => format_day_and_time(ended),
     }
 }
 
-/// No session was free: a missing figure was not recorded.
-const NOT_TOLD: &str = "not recorded";
+/// Shown instead of a zero, because no session is free: a missing figure was not recorded.
+const NOT_RECORDED: &str = "not recorded";
 
-fn figure(name: &str, value: &str, note: &str) -> Markup {
+fn render_figure(name: &str, value: &str, note: &str) -> Markup {
     html! { div { dt { (name) } dd { (value) } dd.sub { (note) } } }
 }
 
-fn cost(report: &Report) -> Markup {
+fn render_cost(report: &Report) -> Markup {
     let cost = report.cost;
-    if cost.usd <= 0.0 {
+    if cost.cost_usd <= 0.0 {
         let note = cost
-            .max_usd
-            .map_or("the client reported none".to_owned(), |most| format!("of {}", dollars(most)));
-        return figure("Cost", NOT_TOLD, &note);
+            .max_cost_usd
+            .map_or("the client reported none".to_owned(), |limit| format!("of {}", format_dollars(limit)));
+        return render_figure("Cost", NOT_RECORDED, &note);
     }
-    let of = cost.max_usd.map(|most| format!("of {} · ", dollars(most))).unwrap_or_default();
+    let limit_text =
+        cost.max_cost_usd.map(|limit| format!("of {} · ", format_dollars(limit))).unwrap_or_default();
     let source = match cost.basis {
         CostBasis::Reported => "as reported by Claude Code",
         CostBasis::Estimated => "partly estimated by Plimsoll",
         CostBasis::AtMost => "partly estimated by Plimsoll, a model without a known price at the highest one",
     };
-    let reviews = match cost.reviews {
+    let review_text = match cost.review_count {
         0 => String::new(),
-        count => format!(" · {} for {}", dollars(cost.review_usd), counted(count as usize, "review")),
+        count => format!(
+            " · {} for {}",
+            format_dollars(cost.review_cost_usd),
+            count_with_noun(count as usize, "review")
+        ),
     };
-    figure(
+    render_figure(
         "Cost",
-        &format!("{}{}", cost.basis.prefix(), dollars(cost.usd)),
-        &format!("{of}{source}{reviews}"),
+        &format!("{}{}", cost.basis.display_prefix(), format_dollars(cost.cost_usd)),
+        &format!("{limit_text}{source}{review_text}"),
     )
 }
 
-fn tokens_used(report: &Report) -> Markup {
+fn render_tokens(report: &Report) -> Markup {
     let cost = report.cost;
-    let of = cost
-        .max_tokens
-        .map_or("input and output, cache included".to_owned(), |most| format!("of {}", tokens(most)));
-    let used = if cost.tokens == 0 { NOT_TOLD.to_owned() } else { tokens(cost.tokens) };
-    figure("Tokens", &used, &of)
+    let limit_text = cost.max_tokens.map_or("input and output, cache included".to_owned(), |limit| {
+        format!("of {}", format_tokens(limit))
+    });
+    let used = if cost.tokens == 0 { NOT_RECORDED.to_owned() } else { format_tokens(cost.tokens) };
+    render_figure("Tokens", &used, &limit_text)
 }
 
-fn items(report: &Report) -> Markup {
+fn render_items(report: &Report) -> Markup {
     let count = |outcome: ItemOutcome| report.items.iter().filter(|item| item.outcome == outcome).count();
-    let (done, all) = (count(ItemOutcome::Done), report.items.len());
-    if all == 0 {
-        return figure("Items", "none", "promise and verify commands decide");
+    let (done, total) = (count(ItemOutcome::Done), report.items.len());
+    if total == 0 {
+        return render_figure("Items", "none", "promise and verify commands decide");
     }
     let parts = [
         (count(ItemOutcome::Open), "open"),
         (count(ItemOutcome::SetAside), "set aside"),
         (count(ItemOutcome::Parked), "waiting for an answer"),
-        (count(ItemOutcome::Gone), "gone from the plan"),
+        (count(ItemOutcome::RemovedUnticked), "gone from the plan"),
     ];
-    let rest: Vec<String> =
+    let open_texts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
-    let rest = if rest.is_empty() { "none is open".to_owned() } else { rest.join(" · ") };
-    let share = |outcome| format!("width:{:.2}%", count(outcome) as f64 * 100.0 / all as f64);
-    let bar = [
+    let open_text = if open_texts.is_empty() { "none is open".to_owned() } else { open_texts.join(" · ") };
+    let width_style = |outcome| format!("width:{:.2}%", count(outcome) as f64 * 100.0 / total as f64);
+    let bar_segments = [
         ("done", ItemOutcome::Done),
         ("open", ItemOutcome::Open),
         ("aside", ItemOutcome::SetAside),
         ("aside", ItemOutcome::Parked),
-        ("gone", ItemOutcome::Gone),
+        ("gone", ItemOutcome::RemovedUnticked),
     ];
     html! {
         div.wide {
             dt { "Items" }
-            dd { (done) " of " (all) " done" }
+            dd { (done) " of " (total) " done" }
             dd.bar aria-hidden="true" {
-                @for (class, outcome) in bar { @if count(outcome) > 0 { span class=(class) style=(share(outcome)) {} } }
+                @for (class, outcome) in bar_segments { @if count(outcome) > 0 { span class=(class) style=(width_style(outcome)) {} } }
             }
-            dd.sub { (rest) }
+            dd.sub { (open_text) }
         }
     }
 }
 
-fn time_taken(report: &Report) -> Markup {
-    let took = report.started.map(|started| (report.until() - started).num_seconds().max(0));
-    let worked = report.worked().map_or(NOT_TOLD.to_owned(), for_people);
-    let stood = match report.stood() {
+fn render_time_taken(report: &Report) -> Markup {
+    let total_seconds = report.started_at.map(|started| (report.end_or_now() - started).num_seconds().max(0));
+    let session_time = report.session_seconds().map_or(NOT_RECORDED.to_owned(), format_seconds);
+    let paused_text = match report.paused_seconds() {
         0 => String::new(),
-        seconds => format!(" · {} paused", for_people(seconds)),
+        seconds => format!(" · {} paused", format_seconds(seconds)),
     };
-    let verified = match report.verified {
+    let verify_text = match report.verify_seconds {
         0 => String::new(),
-        seconds => format!(" · {} in verify commands", for_people(seconds.cast_signed())),
+        seconds => format!(" · {} in verify commands", format_seconds(seconds.cast_signed())),
     };
-    figure(
+    render_figure(
         "Time",
-        &took.map_or("?".to_owned(), for_people),
-        &format!("{worked} in sessions{verified}{stood}"),
+        &total_seconds.map_or("?".to_owned(), format_seconds),
+        &format!("{session_time} in sessions{verify_text}{paused_text}"),
     )
 }
 
-fn sessions(report: &Report) -> Markup {
-    let checkpoints = report.handoffs.len();
-    let pauses = report.pauses.len();
-    let all = report.all_sessions().count();
-    let counting =
-        if report.counted as usize == all { String::new() } else { format!("{} count, ", report.counted) };
-    let mut notes = vec![format!("{counting}of at most {}", report.max_sessions)];
-    notes.extend((checkpoints > 0).then(|| counted(checkpoints, "handoff")));
-    notes.extend((pauses > 0).then(|| counted(pauses, "pause")));
-    figure("Sessions", &all.to_string(), &notes.join(" · "))
+fn render_sessions(report: &Report) -> Markup {
+    let handoff_count = report.handoffs.len();
+    let pause_count = report.pauses.len();
+    let session_count = report.all_sessions().count();
+    let counted_text = if report.counted_sessions as usize == session_count {
+        String::new()
+    } else {
+        format!("{} count, ", report.counted_sessions)
+    };
+    let mut notes = vec![format!("{counted_text}of at most {}", report.max_sessions)];
+    notes.extend((handoff_count > 0).then(|| count_with_noun(handoff_count, "handoff")));
+    notes.extend((pause_count > 0).then(|| count_with_noun(pause_count, "pause")));
+    render_figure("Sessions", &session_count.to_string(), &notes.join(" · "))
 }
 
-fn steps(steps: &[Step]) -> Markup {
+fn render_next_steps(steps: &[NextStep]) -> Markup {
     let contents = html! {
         ol.steps {
             @for step in steps {
                 li {
-                    p { (step.words) }
+                    p { (step.description) }
                     @if let Some(command) = &step.command { pre.command { code { (command.text()) } } }
                 }
             }
         }
     };
-    section("next", "What to do now", &contents)
+    render_section("next", "What to do now", &contents)
 }

@@ -1,96 +1,97 @@
 //! The table, state by state.
 
-use super::table::View;
-use plimsoll_domain::forecast::{Forecast, Outlook, Span};
-use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Thresholds};
-use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
+use super::table::ContextView;
+use plimsoll_domain::forecast::{Forecast, ForecastRange, ThresholdForecast};
+use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold, Thresholds};
+use plimsoll_domain::reading::{UsageSource, WindowSize, WindowSource};
 use plimsoll_domain::size::ItemCost;
-use plimsoll_domain::state::{Items, RunOptions};
-use plimsoll_domain::{Reading, RunState, Settings};
+use plimsoll_domain::state::{PlanItems, RunOptions};
+use plimsoll_domain::{RunState, Settings, UsageReading};
 use plimsoll_flows::context::forecast::SessionForecast;
 
 const MILLION: u64 = 1_000_000;
 
-fn reading(used: u64) -> Reading {
-    Reading {
-        used,
-        output: 1_000,
-        added: 0,
-        window: Some(Window { tokens: MILLION, source: WindowSource::Assumed }),
+fn test_reading(used: u64) -> UsageReading {
+    UsageReading {
+        used_tokens: used,
+        output_tokens: 1_000,
+        estimated_added_tokens: 0,
+        window: Some(WindowSize { tokens: MILLION, source: WindowSource::Assumed }),
         model: Some("claude-opus-5".into()),
-        source: UsedSource::Transcript,
+        usage_source: UsageSource::Transcript,
         message_id: None,
-        at: None,
-        behind: false,
+        responded_at: None,
+        is_one_request_behind: false,
     }
 }
 
-fn thresholds(l2: u64) -> Thresholds {
-    let auto_compact = AutoCompact { tokens: 967_000, action: AutoCompactAction::Compacts };
+fn test_thresholds(l2: u64) -> Thresholds {
+    let auto_compact = AutoCompactThreshold { tokens: 967_000, action: AutoCompactAction::Compacts };
     Thresholds {
         window: MILLION,
         l1: l2 - 150_000,
         l2,
         l3: l2 + 100_000,
         auto_compact,
-        clamped: l2 != 850_000,
+        is_clamped: l2 != 850_000,
     }
 }
 
-fn run(item: &str) -> RunState {
+fn run_with_item(item: &str) -> RunState {
     RunState {
         iteration: 5,
         options: RunOptions { task_name: "Auth".into(), max_iterations: 50, ..RunOptions::default() },
-        items: Items { todo_items: vec![item.to_owned()], ..Items::default() },
+        plan_items: PlanItems { todo_items: vec![item.to_owned()], ..PlanItems::default() },
         ..RunState::default()
     }
 }
 
-fn table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
-    with_forecast(used, l2, run, &TOO_LITTLE)
+fn render_table(used: Option<u64>, l2: u64, run: Option<&RunState>) -> String {
+    render_table_with_forecast(used, l2, run, &ONE_RESPONSE)
 }
 
 /// One response is too few for a forecast.
-const TOO_LITTLE: SessionForecast = SessionForecast { forecast: None, responses: 1 };
+const ONE_RESPONSE: SessionForecast = SessionForecast { forecast: None, response_count: 1 };
 
-fn with_forecast(
+fn render_table_with_forecast(
     used: Option<u64>,
     l2: u64,
     run: Option<&RunState>,
-    forecast_of_session: &SessionForecast,
+    session_forecast: &SessionForecast,
 ) -> String {
-    table_and_sentence(used, l2, run, forecast_of_session).0
+    render_table_and_sentence(used, l2, run, session_forecast).0
 }
 
-fn sentence(used: Option<u64>, run: Option<&RunState>, forecast: Option<Forecast>) -> String {
-    table_and_sentence(used, 850_000, run, &SessionForecast { forecast, responses: 1 }).1
+fn render_sentence(used: Option<u64>, run: Option<&RunState>, forecast: Option<Forecast>) -> String {
+    render_table_and_sentence(used, 850_000, run, &SessionForecast { forecast, response_count: 1 }).1
 }
 
-fn table_and_sentence(
+fn render_table_and_sentence(
     used: Option<u64>,
     l2: u64,
     run: Option<&RunState>,
-    forecast_of_session: &SessionForecast,
+    session_forecast: &SessionForecast,
 ) -> (String, String) {
-    let (reading, thresholds) = (used.map(reading), thresholds(l2));
-    let view = View {
+    let (reading, thresholds) = (used.map(test_reading), test_thresholds(l2));
+    let view = ContextView {
         session_id: "4f2a91bc",
         reading: reading.as_ref(),
         age_seconds: Some(3),
         thresholds: used.map(|_| &thresholds),
-        forecast_of_session,
-        trouble: None,
+        session_forecast,
+        transcript_error: None,
         run,
-        lines: None,
+        item_file_lines: None,
         handoff: Some(".claude/handoffs/a.md"),
         settings: &Settings::default(),
     };
-    (view.text(&[]), view.sentence())
+    (view.render_table(&[]), view.render_sentence())
 }
 
 #[test]
-fn in_a_run_it_shows_what_the_originals_example_shows() {
-    let text = table(Some(669_000), 850_000, Some(&run("Implement OAuth callback (simple)")));
+fn the_table_of_a_run_matches_the_original_example() {
+    let text =
+        render_table(Some(669_000), 850_000, Some(&run_with_item("Implement OAuth callback (simple)")));
     insta::assert_snapshot!(text, @r#"
     ## Ralph Context Status
 
@@ -115,15 +116,20 @@ fn in_a_run_it_shows_what_the_originals_example_shows() {
     "#);
 }
 
-/// As it is shown in 80 columns, in a terminal and in the client's table.
+/// Checks the width in 80 columns, in a terminal and in the client's table.
 #[test]
-fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
-    let span = |soonest, likely, latest| Span { soonest, likely, latest };
-    let far = Outlook { turns: span(84, 130, 200), minutes: Some(span(28, 43, 68)) };
-    let near = Outlook { turns: span(9, 14, 22), minutes: None };
-    let forecast = Forecast { samples: 120, l1: None, l2: Some(near), auto_compact: Some(far) };
-    let forecast_of_session = SessionForecast { forecast: Some(forecast), responses: 121 };
-    let text = with_forecast(Some(720_000), 850_000, Some(&run("Parse dates")), &forecast_of_session);
+fn each_threshold_ahead_has_a_row_and_ranges_are_explained_once() {
+    let span = |soonest, likely, latest| ForecastRange { earliest: soonest, median: likely, latest };
+    let far = ThresholdForecast { turns: span(84, 130, 200), minutes: Some(span(28, 43, 68)) };
+    let near = ThresholdForecast { turns: span(9, 14, 22), minutes: None };
+    let forecast = Forecast { sample_count: 120, l1: None, l2: Some(near), auto_compact: Some(far) };
+    let session_forecast = SessionForecast { forecast: Some(forecast), response_count: 121 };
+    let text = render_table_with_forecast(
+        Some(720_000),
+        850_000,
+        Some(&run_with_item("Parse dates")),
+        &session_forecast,
+    );
     let rows: Vec<&str> =
         text.lines().filter(|row| row.starts_with("| Forecast") || row.starts_with("| To ")).collect();
     insta::assert_snapshot!(rows.join("\n"), @"
@@ -135,8 +141,8 @@ fn each_mark_that_is_ahead_has_a_row_and_the_brackets_are_explained_once() {
 }
 
 #[test]
-fn where_nothing_is_ahead_nothing_is_said_of_a_forecast() {
-    let text = with_forecast(Some(980_000), 850_000, None, &TOO_LITTLE);
+fn there_is_no_forecast_row_if_every_threshold_is_passed() {
+    let text = render_table_with_forecast(Some(980_000), 850_000, None, &ONE_RESPONSE);
     insta::assert_snapshot!(text, @"
     ## Context Status
 
@@ -158,80 +164,83 @@ fn where_nothing_is_ahead_nothing_is_said_of_a_forecast() {
 }
 
 #[test]
-fn the_complexity_is_what_the_item_states_or_what_items_took() {
+fn the_complexity_is_stated_by_the_item_or_learned_from_others() {
     let grown = |item: &str, tokens: &[u64]| {
         let growth = tokens.iter().map(|tokens| ItemCost { size: None, tokens: *tokens }).collect();
-        RunState { items: Items { growth, ..run(item).items }, ..run(item) }
+        RunState {
+            plan_items: PlanItems { item_costs: growth, ..run_with_item(item).plan_items },
+            ..run_with_item(item)
+        }
     };
     for (state, row) in [
-        (run("Parse dates (medium)"), Some("Medium (est. 40% of the window) |")),
-        (run("All of it (very complex)"), Some("Very complex (fits no window: split it) |")),
+        (run_with_item("Parse dates (medium)"), Some("Medium (est. 40% of the window) |")),
+        (run_with_item("All of it (very complex)"), Some("Very complex (fits no window: split it) |")),
         (
             grown("Parse dates", &[120_000; 4]),
             Some("Not stated (est. 12% of the window, from 4 items of this project) |"),
         ),
-        (run("Parse dates"), None),
+        (run_with_item("Parse dates"), None),
     ] {
-        let text = table(Some(100_000), 850_000, Some(&state));
-        let found = text.lines().find_map(|line| line.strip_prefix("| Item Complexity     | "));
-        assert_eq!(found, row, "{text}");
+        let text = render_table(Some(100_000), 850_000, Some(&state));
+        let actual = text.lines().find_map(|line| line.strip_prefix("| Item Complexity     | "));
+        assert_eq!(actual, row, "{text}");
     }
 }
 
-/// What stands below the table.
-fn advice(used: u64, l2: u64, run: Option<&RunState>) -> String {
-    let text = table(Some(used), l2, run);
+/// Returns the text below the table.
+fn recommendation(used: u64, l2: u64, run: Option<&RunState>) -> String {
+    let text = render_table(Some(used), l2, run);
     let (_, advice) = text.split_once("\n\n**Recommendation**: ").expect("a recommendation");
     advice.to_owned()
 }
 
 #[test]
-fn the_advice_follows_the_level_and_names_the_mark_as_it_is() {
-    let state = run("Parse dates");
-    insta::assert_snapshot!(advice(100_000, 850_000, Some(&state)), @"
+fn the_advice_follows_the_level_and_names_the_actual_threshold() {
+    let state = run_with_item("Parse dates");
+    insta::assert_snapshot!(recommendation(100_000, 850_000, Some(&state)), @"
     Safe to continue.
 
     Checkpoint will trigger automatically at 85%.
     ");
-    insta::assert_snapshot!(advice(100_000, 730_000, Some(&state)), @"
+    insta::assert_snapshot!(recommendation(100_000, 730_000, Some(&state)), @"
     Safe to continue.
 
     Checkpoint will trigger automatically at 73%.
     ");
-    insta::assert_snapshot!(advice(710_000, 850_000, Some(&state)), @"
+    insta::assert_snapshot!(recommendation(710_000, 850_000, Some(&state)), @"
     Continue with the current item; start nothing large.
 
     Checkpoint will trigger automatically at 85%.
     ");
-    insta::assert_snapshot!(advice(860_000, 850_000, Some(&state)), @"
+    insta::assert_snapshot!(recommendation(860_000, 850_000, Some(&state)), @"
     Finish the current edit, commit, and end the turn.
 
     The checkpoint was due at 85%. The handoff is .claude/handoffs/a.md.
     ");
-    insta::assert_snapshot!(advice(960_000, 850_000, Some(&state)), @"
+    insta::assert_snapshot!(recommendation(960_000, 850_000, Some(&state)), @"
     Stop now: the next large result may not fit.
 
     The checkpoint was due at 85%. The handoff is .claude/handoffs/a.md.
     ");
-    insta::assert_snapshot!(advice(100_000, 850_000, None), @"
+    insta::assert_snapshot!(recommendation(100_000, 850_000, None), @"
     Safe to continue.
 
     A handoff will be written automatically at 85%; the session continues.
     ");
-    insta::assert_snapshot!(advice(860_000, 850_000, None), @"
+    insta::assert_snapshot!(recommendation(860_000, 850_000, None), @"
     Finish the current edit and start a fresh session.
 
     The checkpoint was due at 85%. The handoff is .claude/handoffs/a.md.
     ");
     for l2 in [730_000, 850_000] {
-        let text = table(Some(100_000), l2, Some(&state));
+        let text = render_table(Some(100_000), l2, Some(&state));
         assert_eq!(text.contains("lowered from 70/85/95%"), l2 != 850_000, "{text}");
     }
 }
 
 #[test]
-fn outside_of_a_run_its_rows_are_left_out_and_what_is_unknown_says_so() {
-    let text = table(Some(100_000), 850_000, None);
+fn rows_of_a_run_need_a_run_and_unknown_values_are_marked() {
+    let text = render_table(Some(100_000), 850_000, None);
     insta::assert_snapshot!(text, @"
     ## Context Status
 
@@ -251,7 +260,7 @@ fn outside_of_a_run_its_rows_are_left_out_and_what_is_unknown_says_so() {
 
     A handoff will be written automatically at 85%; the session continues.
     ");
-    let text = table(None, 850_000, Some(&run("Parse dates (medium)")));
+    let text = render_table(None, 850_000, Some(&run_with_item("Parse dates (medium)")));
     insta::assert_snapshot!(text, @r#"
     ## Ralph Context Status
 
@@ -268,11 +277,11 @@ fn outside_of_a_run_its_rows_are_left_out_and_what_is_unknown_says_so() {
 }
 
 #[test]
-fn one_sentence_says_how_full_it_is_and_what_comes_next() {
-    let turns = Span { soonest: 9, likely: 14, latest: 22 };
-    let l2 = Some(Outlook { turns, minutes: None });
-    let forecast = Forecast { samples: 120, l1: None, l2, auto_compact: None };
-    let state = run("Parse dates");
+fn the_sentence_gives_the_usage_and_the_next_threshold() {
+    let turns = ForecastRange { earliest: 9, median: 14, latest: 22 };
+    let l2 = Some(ThresholdForecast { turns, minutes: None });
+    let forecast = Forecast { sample_count: 120, l1: None, l2, auto_compact: None };
+    let state = run_with_item("Parse dates");
     for (used, run, forecast, expected) in [
         (Some(430_000), None, None, "43% (430k of 1M tokens); handoff at 85%"),
         (
@@ -289,13 +298,13 @@ fn one_sentence_says_how_full_it_is_and_what_comes_next() {
         ),
         (None, None, None, "? (nothing has been answered yet, or the transcript cannot be read)"),
     ] {
-        assert_eq!(sentence(used, run, forecast), expected);
+        assert_eq!(render_sentence(used, run, forecast), expected);
     }
 }
 
 #[test]
-fn an_item_breaks_no_table() {
-    let text = table(Some(100_000), 850_000, Some(&run("a | b\nc\u{1b}[31m")));
+fn an_item_text_does_not_break_the_table() {
+    let text = render_table(Some(100_000), 850_000, Some(&run_with_item("a | b\nc\u{1b}[31m")));
     let row = text.lines().find(|row| row.starts_with("| Current Item")).expect("a row");
     insta::assert_snapshot!(row, @r#"| Current Item        | "a \| b c\u{1b}[31m" |"#);
 }

@@ -1,214 +1,253 @@
-//! The screen: a pure function from what is known, and how the user looks at it, to cells.
+//! Draws the screen: a pure function from the content and the view state to terminal cells.
 
-use super::keys::{KEYS, Look};
-use super::scene::Scene;
+use super::keys::{KEY_HELP, WatchViewState};
+use super::screen_content::ScreenContent;
 use crate::commands::status::screen::INDENT;
 use crate::journal_lines::Tone;
-use crate::run_status::View;
-use crate::run_status::words::{next, standing, title_word, troubles};
+use crate::run_status::RunStatusView;
+use crate::run_status::status_text::{next_step_text, problems_text, summarize_status, title_word};
 use plimsoll_domain::level::{Level, Thresholds};
-use plimsoll_domain::text::{one_line, tokens};
-use plimsoll_domain::{Reading, Status};
+use plimsoll_domain::text::{format_tokens, to_single_line};
+use plimsoll_domain::{RunStatus, UsageReading};
 use plimsoll_store::clock;
-use plimsoll_terminal::columns::clip;
-use plimsoll_terminal::duration::for_people;
+use plimsoll_terminal::columns::clip_to_columns;
+use plimsoll_terminal::duration::format_seconds;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 
-/// The load line is no longer.
-const MOST_CELLS: usize = 60;
-/// And no shorter.
-const LEAST_CELLS: usize = 8;
-/// With fewer rows everything is given to the head.
-const ROWS_FOR_LOG: usize = 9;
+/// Maximum width of the usage bar.
+const MAX_BAR_CELLS: usize = 60;
+/// Minimum width of the usage bar.
+const MIN_BAR_CELLS: usize = 8;
+/// With fewer rows none are reserved for the log.
+const MIN_ROWS_WITH_LOG: usize = 9;
 
-type Row = (String, Style);
+type StyledRow = (String, Style);
 
-/// Draws it; nothing is written outside of the area.
-pub(super) fn draw(scene: &Scene, look: &Look, area: Rect, buffer: &mut Buffer) {
+/// Draws the screen; writes nothing outside of `area`.
+pub(super) fn draw_screen(
+    content: &ScreenContent,
+    view_state: &WatchViewState,
+    area: Rect,
+    buffer: &mut Buffer,
+) {
     let (rows, columns) = (usize::from(area.height), usize::from(area.width));
-    let foot = usize::from(rows > 3);
-    let least = if rows >= ROWS_FOR_LOG { rows / 3 } else { 0 };
-    let mut page = head(scene, look, columns);
-    page.truncate(rows.saturating_sub(foot + least));
-    let room = rows.saturating_sub(page.len() + foot);
-    page.extend(if look.help { help(look) } else { log(scene, look, columns, room) });
-    page.resize(rows.saturating_sub(foot), (String::new(), Style::new()));
-    if foot > 0 {
-        page.push((" q quit   ↑↓ PgUp PgDn log   ? help".to_owned(), look.dim()));
+    let footer_rows = usize::from(rows > 3);
+    let min_log_rows = if rows >= MIN_ROWS_WITH_LOG { rows / 3 } else { 0 };
+    let mut screen_rows = status_rows(content, view_state, columns);
+    screen_rows.truncate(rows.saturating_sub(footer_rows + min_log_rows));
+    let log_rows_available = rows.saturating_sub(screen_rows.len() + footer_rows);
+    screen_rows.extend(if view_state.shows_help {
+        help_rows(view_state)
+    } else {
+        log_rows(content, view_state, columns, log_rows_available)
+    });
+    screen_rows.resize(rows.saturating_sub(footer_rows), (String::new(), Style::new()));
+    if footer_rows > 0 {
+        screen_rows.push((" q quit   ↑↓ PgUp PgDn log   ? help".to_owned(), view_state.dim_style()));
     }
-    for ((text, style), y) in page.into_iter().take(rows).zip(area.y..) {
-        buffer.set_line(area.x, y, &Line::styled(clip(&one_line_of(&text), columns), style), area.width);
+    for ((text, style), y) in screen_rows.into_iter().take(rows).zip(area.y..) {
+        buffer.set_line(
+            area.x,
+            y,
+            &Line::styled(clip_to_columns(&replace_control_characters(&text), columns), style),
+            area.width,
+        );
     }
 }
 
-/// Nothing that a file says reaches the terminal as a command; leading spaces are ours.
-fn one_line_of(text: &str) -> String {
+/// Replaces control characters with spaces, so that file contents cannot control the terminal; keeps the
+/// indentation.
+fn replace_control_characters(text: &str) -> String {
     let indent = text.len() - text.trim_start_matches(' ').len();
     let plain = text[indent..].chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     " ".repeat(indent).chars().chain(plain).collect()
 }
 
-fn head(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
-    let Some(view) = &scene.view else {
-        let words = match &scene.trouble {
-            Some(trouble) => trouble.clone(),
-            None => format!("There is no run in {}. Waiting for one: plimsoll run", scene.root),
+fn status_rows(content: &ScreenContent, view_state: &WatchViewState, columns: usize) -> Vec<StyledRow> {
+    let Some(view) = &content.view else {
+        let message = match &content.state_error {
+            Some(error) => error.clone(),
+            None => format!("There is no run in {}. Waiting for one: plimsoll run", content.root),
         };
-        return vec![(words, Style::new())];
+        return vec![(message, Style::new())];
     };
-    let view = View { width: columns, ..view.clone() };
+    let view = RunStatusView { width: columns, ..view.clone() };
     let state = &view.state;
-    let plain = |words: String| (words, Style::new());
-    let mut rows = vec![title(&view, look)];
-    rows.extend(load(scene, look, columns));
-    rows.push((titled("Status", &standing(&view).to_string()), look.tone(tone(state.lifecycle.status()))));
-    rows.extend(countdown(&view).map(|words| plain(titled("Pause", &words))));
-    rows.extend(view.in_hand().map(|words| plain(titled("Current item", &words))));
-    rows.extend(view.items().into_iter().map(plain));
-    rows.extend(view.workers().into_iter().map(plain));
-    rows.push(plain(titled("Cost", &view.cost())));
-    rows.extend(view.checkpoints().map(|words| plain(titled("Handoff", &words))));
-    rows.extend(view.quota().map(|words| plain(titled("Quota", &words))));
-    rows.extend(troubles(state).map(|words| (titled("Trouble", &words), look.tone(Tone::Bad))));
-    rows.push(plain(titled("Time", &view.time())));
+    let unstyled = |text: String| (text, Style::new());
+    let mut rows = vec![title_row(&view, view_state)];
+    rows.extend(usage_rows(content, view_state, columns));
+    rows.push((
+        titled_text("Status", &summarize_status(&view).to_string()),
+        view_state.tone_style(status_tone(state.lifecycle.status())),
+    ));
+    rows.extend(pause_countdown(&view).map(|text| unstyled(titled_text("Pause", &text))));
+    rows.extend(view.current_item_text().map(|text| unstyled(titled_text("Current item", &text))));
+    rows.extend(view.item_lines().into_iter().map(unstyled));
+    rows.extend(view.worker_lines().into_iter().map(unstyled));
+    rows.push(unstyled(titled_text("Cost", &view.cost_text())));
+    rows.extend(view.checkpoints_text().map(|text| unstyled(titled_text("Handoff", &text))));
+    rows.extend(view.quota_text().map(|text| unstyled(titled_text("Quota", &text))));
+    rows.extend(
+        problems_text(state).map(|text| (titled_text("Trouble", &text), view_state.tone_style(Tone::Bad))),
+    );
+    rows.push(unstyled(titled_text("Time", &view.time_text())));
     if !view.activity.continues_by_itself() {
-        rows.push(plain(titled("Next", &next(&view))));
+        rows.push(unstyled(titled_text("Next", &next_step_text(&view))));
     }
     rows
 }
 
-fn titled(title: &str, words: &str) -> String {
-    format!("{title:<INDENT$}{}", one_line(words))
+fn titled_text(title: &str, text: &str) -> String {
+    format!("{title:<INDENT$}{}", to_single_line(text))
 }
 
-fn title(view: &View, look: &Look) -> Row {
+fn title_row(view: &RunStatusView, view_state: &WatchViewState) -> StyledRow {
     let state = &view.state;
-    let name = one_line(&state.options.task_name);
-    let words = format!(
+    let name = to_single_line(&state.options.task_name);
+    let text = format!(
         "{name} · session {}/{} · {}",
         view.figures.sessions_started,
         state.options.max_iterations,
         title_word(view)
     );
-    (words, look.tone(Tone::Bold))
+    (text, view_state.tone_style(Tone::Bold))
 }
 
-fn tone(status: Status) -> Tone {
+fn status_tone(status: RunStatus) -> Tone {
     match status {
-        Status::Completed => Tone::Good,
-        Status::Running | Status::Paused | Status::Cancelled => Tone::Plain,
-        // It ended before it was done.
+        RunStatus::Completed => Tone::Good,
+        RunStatus::Running | RunStatus::Paused | RunStatus::Canceled => Tone::Plain,
+        // Every other status ended the run before it was done.
         _ => Tone::Bad,
     }
 }
 
-/// How long a pause still lasts.
-fn countdown(view: &View) -> Option<String> {
-    let paused = Some(&view.state.lifecycle).filter(|lifecycle| lifecycle.status() == Status::Paused)?;
-    let until = clock::moment(paused.paused_until()?)?;
-    let left = (until - view.now).num_seconds();
-    let words = if left > 0 { format!("{} left", for_people(left)) } else { "over by now".to_owned() };
-    Some(format!("{words}, until {}", clock::for_people(until)))
+/// Describes how long a pause still lasts.
+fn pause_countdown(view: &RunStatusView) -> Option<String> {
+    let paused = Some(&view.state.lifecycle).filter(|lifecycle| lifecycle.status() == RunStatus::Paused)?;
+    let until = clock::parse_timestamp(paused.paused_until()?)?;
+    let seconds_left = (until - view.now).num_seconds();
+    let time_left = if seconds_left > 0 {
+        format!("{} left", format_seconds(seconds_left))
+    } else {
+        "over by now".to_owned()
+    };
+    Some(format!("{time_left}, until {}", clock::format_local_time_with_seconds(until)))
 }
 
-/// The load line with its figure, and the positions of the thresholds.
-fn load(scene: &Scene, look: &Look, columns: usize) -> Vec<Row> {
-    let Some(reading) = &scene.reading else {
-        return vec![(titled("Load", "? (nothing has been measured yet)"), look.dim())];
+/// Returns the usage bar with its figure, and the positions of the thresholds.
+fn usage_rows(content: &ScreenContent, view_state: &WatchViewState, columns: usize) -> Vec<StyledRow> {
+    let Some(reading) = &content.reading else {
+        return vec![(titled_text("Load", "? (nothing has been measured yet)"), view_state.dim_style())];
     };
-    let thresholds = scene.thresholds.as_ref();
-    let level = thresholds.map(|thresholds| thresholds.level(reading.projected()));
-    let figure = match (reading.percent_used(), level) {
+    let thresholds = content.thresholds.as_ref();
+    let level = thresholds.map(|thresholds| thresholds.level_at(reading.projected_tokens()));
+    let usage = match (reading.percent_used_by_client(), level) {
         (Some(percent), Some(level)) => {
-            format!("{percent}% {} {level} ({})", tokens(reading.used), level.word())
+            format!("{percent}% {} {level} ({})", format_tokens(reading.used_tokens), level.name())
         }
-        (Some(percent), None) => format!("{percent}% {}", tokens(reading.used)),
-        (None, _) => format!("? {}", tokens(reading.used)),
+        (Some(percent), None) => format!("{percent}% {}", format_tokens(reading.used_tokens)),
+        (None, _) => format!("? {}", format_tokens(reading.used_tokens)),
     };
-    let room = columns.saturating_sub(INDENT + figure.len() + 3).clamp(LEAST_CELLS, MOST_CELLS);
-    let line = titled("Load", &format!("▕{}▏ {figure}", cells(reading, thresholds, room)));
-    let legend = thresholds.map(|thresholds| (titled("", &legend(thresholds)), look.dim()));
-    let ahead =
-        scene.checkpoint_in.map(|ahead| (titled("", &format!("L2 in {}", ahead.words())), look.dim()));
-    [(line, look.level(level))].into_iter().chain(legend).chain(ahead).collect()
+    let bar_cells = columns.saturating_sub(INDENT + usage.len() + 3).clamp(MIN_BAR_CELLS, MAX_BAR_CELLS);
+    let line =
+        titled_text("Load", &format!("▕{}▏ {usage}", render_usage_bar(reading, thresholds, bar_cells)));
+    let legend =
+        thresholds.map(|thresholds| (titled_text("", &threshold_legend(thresholds)), view_state.dim_style()));
+    let checkpoint_row = content
+        .checkpoint_forecast
+        .map(|forecast| (titled_text("", &format!("L2 in {}", forecast.render())), view_state.dim_style()));
+    [(line, view_state.level_style(level))].into_iter().chain(legend).chain(checkpoint_row).collect()
 }
 
-fn cells(reading: &Reading, thresholds: Option<&Thresholds>, count: usize) -> String {
+fn render_usage_bar(reading: &UsageReading, thresholds: Option<&Thresholds>, count: usize) -> String {
     let window = reading.window.as_ref().map_or(u64::MAX, |window| window.tokens.max(1));
-    let place = |tokens: u64| (u128::from(tokens) * count as u128 / u128::from(window)) as usize;
-    let filled = place(reading.used).min(count).max(usize::from(reading.used > 0 && window < u64::MAX));
-    let cell = |at: usize| {
-        let is_mark = |tokens: u64| place(tokens).min(count - 1) == at;
+    let cell_of = |tokens: u64| (u128::from(tokens) * count as u128 / u128::from(window)) as usize;
+    let filled_cells = cell_of(reading.used_tokens)
+        .min(count)
+        .max(usize::from(reading.used_tokens > 0 && window < u64::MAX));
+    let cell = |index: usize| {
+        let is_threshold_cell = |tokens: u64| cell_of(tokens).min(count - 1) == index;
         match thresholds {
-            Some(thresholds) if is_mark(thresholds.auto_compact.tokens) => '┃',
-            _ if at < filled => '█',
-            Some(thresholds) if [thresholds.l1, thresholds.l2, thresholds.l3].into_iter().any(is_mark) => '┆',
+            Some(thresholds) if is_threshold_cell(thresholds.auto_compact.tokens) => '┃',
+            _ if index < filled_cells => '█',
+            Some(thresholds)
+                if [thresholds.l1, thresholds.l2, thresholds.l3].into_iter().any(is_threshold_cell) =>
+            {
+                '┆'
+            }
             _ => '░',
         }
     };
     (0..count).map(cell).collect()
 }
 
-fn legend(thresholds: &Thresholds) -> String {
+fn threshold_legend(thresholds: &Thresholds) -> String {
     let [l1, l2, l3, auto_compact] =
         [thresholds.l1, thresholds.l2, thresholds.l3, thresholds.auto_compact.tokens]
-            .map(|threshold| thresholds.percent(threshold));
+            .map(|threshold| thresholds.percent_of_window(threshold));
     format!("L1 {l1}% · L2 {l2}% · L3 {l3}% · auto-compact {auto_compact}%")
 }
 
-fn help(look: &Look) -> Vec<Row> {
-    let keys = KEYS.map(|(key, words)| (format!(" {key:<16}{words}"), Style::new()));
-    [(rule("keys", 0), look.dim())].into_iter().chain(keys).collect()
+fn help_rows(view_state: &WatchViewState) -> Vec<StyledRow> {
+    let keys = KEY_HELP.map(|(key, description)| (format!(" {key:<16}{description}"), Style::new()));
+    [(render_rule("keys", 0), view_state.dim_style())].into_iter().chain(keys).collect()
 }
 
-/// The part of the log that the user looks at, under a rule.
-fn log(scene: &Scene, look: &Look, columns: usize, room: usize) -> Vec<Row> {
-    let Some(lines) = room.checked_sub(1).filter(|lines| *lines > 0) else { return Vec::new() };
-    let all = &scene.log;
-    let end = all.len().saturating_sub(look.above).max(lines.min(all.len()));
-    let start = end.saturating_sub(lines);
-    let below = all.len() - end;
-    let title = if below > 0 { format!("log, {below} more below") } else { "log".to_owned() };
-    let shown = all[start..end].iter().map(|(words, tone)| (words.clone(), look.tone(*tone)));
-    [(rule(&title, columns), look.dim())].into_iter().chain(shown).collect()
+/// Returns the part of the log that is scrolled into view, under a heading.
+fn log_rows(
+    content: &ScreenContent,
+    view_state: &WatchViewState,
+    columns: usize,
+    max_rows: usize,
+) -> Vec<StyledRow> {
+    let Some(line_count) = max_rows.checked_sub(1).filter(|lines| *lines > 0) else { return Vec::new() };
+    let log_lines = &content.log;
+    let end = log_lines.len().saturating_sub(view_state.lines_below).max(line_count.min(log_lines.len()));
+    let start = end.saturating_sub(line_count);
+    let lines_below = log_lines.len() - end;
+    let title = if lines_below > 0 { format!("log, {lines_below} more below") } else { "log".to_owned() };
+    let shown_rows =
+        log_lines[start..end].iter().map(|(text, tone)| (text.clone(), view_state.tone_style(*tone)));
+    [(render_rule(&title, columns), view_state.dim_style())].into_iter().chain(shown_rows).collect()
 }
 
-fn rule(title: &str, columns: usize) -> String {
-    let words = format!("── {title} ");
-    let rest = columns.saturating_sub(words.chars().count());
-    format!("{words}{}", "─".repeat(rest))
+fn render_rule(title: &str, columns: usize) -> String {
+    let heading = format!("── {title} ");
+    let rest_columns = columns.saturating_sub(heading.chars().count());
+    format!("{heading}{}", "─".repeat(rest_columns))
 }
 
-impl Look {
-    fn dim(&self) -> Style {
+impl WatchViewState {
+    fn dim_style(&self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    fn coloured(&self, style: Style, colour: Color) -> Style {
-        if self.colours { style.fg(colour) } else { style }
+    fn with_color(&self, style: Style, color: Color) -> Style {
+        if self.use_colors { style.fg(color) } else { style }
     }
 
-    fn tone(&self, tone: Tone) -> Style {
+    fn tone_style(&self, tone: Tone) -> Style {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         match tone {
             Tone::Plain => Style::new(),
             Tone::Bold => bold,
-            Tone::Good => self.coloured(bold, Color::Green),
-            Tone::Bad => self.coloured(bold, Color::Red),
+            Tone::Good => self.with_color(bold, Color::Green),
+            Tone::Bad => self.with_color(bold, Color::Red),
         }
     }
 
-    /// As the status line has them.
-    fn level(&self, level: Option<Level>) -> Style {
+    /// Returns the color of a level, the same as in the status line.
+    fn level_style(&self, level: Option<Level>) -> Style {
         match level {
-            None => self.dim(),
-            Some(Level::L0) => self.coloured(Style::new(), Color::Green),
-            Some(Level::L1) => self.coloured(Style::new(), Color::Yellow),
-            Some(Level::L2) => self.coloured(Style::new(), Color::Magenta),
-            Some(Level::L3) => self.coloured(Style::new().add_modifier(Modifier::BOLD), Color::Red),
+            None => self.dim_style(),
+            Some(Level::L0) => self.with_color(Style::new(), Color::Green),
+            Some(Level::L1) => self.with_color(Style::new(), Color::Yellow),
+            Some(Level::L2) => self.with_color(Style::new(), Color::Magenta),
+            Some(Level::L3) => self.with_color(Style::new().add_modifier(Modifier::BOLD), Color::Red),
         }
     }
 }

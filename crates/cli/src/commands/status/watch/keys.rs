@@ -1,32 +1,33 @@
-//! What the keys do.
+//! Handles the keys of the watch screen.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// How the user looks at the screen.
+/// How the user views the screen: the scroll position, the help and the colors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Look {
-    /// How many lines of the log are below what is shown; 0 follows it.
-    pub(super) above: usize,
-    /// The keys are explained.
-    pub(super) help: bool,
+pub(super) struct WatchViewState {
+    /// How many lines of the log are below the visible part; 0 follows the end.
+    pub(super) lines_below: usize,
+    /// Whether the key help replaces the log.
+    pub(super) shows_help: bool,
     /// False with `NO_COLOR`.
-    pub(super) colours: bool,
+    pub(super) use_colors: bool,
 }
 
-/// So many lines a page is, whatever the window: some of the last page stays in sight.
-const PAGE: usize = 10;
+/// Lines scrolled by PgUp and PgDn. Fixed, and smaller than most windows, so that some lines of the last page
+/// stay visible.
+const PAGE_LINES: usize = 10;
 
-/// What the keys do, for people.
-pub(super) const KEYS: [(&str, &str); 4] = [
+/// The keys and their descriptions, for the help.
+pub(super) const KEY_HELP: [(&str, &str); 4] = [
     ("q, Esc, Ctrl-C", "quit; the run continues"),
     ("Up, Down", "scroll the log by one line"),
     ("PgUp, PgDn", "scroll by ten lines"),
     ("Home, End", "to the beginning of the log; to its end, and follow it"),
 ];
 
-impl Look {
-    /// Takes a key; true when the user leaves. The log has so many lines.
-    pub(super) fn press(&mut self, key: KeyEvent, lines: usize) -> bool {
+impl WatchViewState {
+    /// Handles a key; returns true if the user quits. `log_line_count` is the length of the log.
+    pub(super) fn handle_key(&mut self, key: KeyEvent, log_line_count: usize) -> bool {
         if key.kind == KeyEventKind::Release {
             return false;
         }
@@ -34,25 +35,25 @@ impl Look {
         match key.code {
             KeyCode::Char('c') if with_control => return true,
             KeyCode::Char('q') => return true,
-            KeyCode::Esc if !self.help => return true,
-            KeyCode::Esc => self.help = false,
-            KeyCode::Char('?' | 'h') => self.help = !self.help,
-            KeyCode::Up | KeyCode::Char('k') => self.above += 1,
-            KeyCode::Down | KeyCode::Char('j') => self.above = self.above.saturating_sub(1),
-            KeyCode::PageUp => self.above += PAGE,
-            KeyCode::PageDown => self.above = self.above.saturating_sub(PAGE),
-            KeyCode::Home => self.above = lines,
-            KeyCode::End => self.above = 0,
+            KeyCode::Esc if !self.shows_help => return true,
+            KeyCode::Esc => self.shows_help = false,
+            KeyCode::Char('?' | 'h') => self.shows_help = !self.shows_help,
+            KeyCode::Up | KeyCode::Char('k') => self.lines_below += 1,
+            KeyCode::Down | KeyCode::Char('j') => self.lines_below = self.lines_below.saturating_sub(1),
+            KeyCode::PageUp => self.lines_below += PAGE_LINES,
+            KeyCode::PageDown => self.lines_below = self.lines_below.saturating_sub(PAGE_LINES),
+            KeyCode::Home => self.lines_below = log_line_count,
+            KeyCode::End => self.lines_below = 0,
             _ => {}
         }
-        self.above = self.above.min(lines.saturating_sub(1));
+        self.lines_below = self.lines_below.min(log_line_count.saturating_sub(1));
         false
     }
 
-    /// New lines do not scroll a reader who is further up.
-    pub(super) fn keep_place(&mut self, news: usize) {
-        if self.above > 0 {
-            self.above += news;
+    /// Keeps the visible lines in place when new lines arrive, if the user has scrolled up.
+    pub(super) fn keep_scroll_position(&mut self, new_line_count: usize) {
+        if self.lines_below > 0 {
+            self.lines_below += new_line_count;
         }
     }
 }

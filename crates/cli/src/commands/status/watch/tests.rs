@@ -1,18 +1,18 @@
-use super::draw::draw;
-use super::keys::Look;
-use super::scene::Scene;
+use super::draw::draw_screen;
+use super::keys::WatchViewState;
+use super::screen_content::ScreenContent;
 use crate::journal_lines::Tone;
-use crate::run_status::View;
-use plimsoll_domain::forecast::{Outlook, Span};
-use plimsoll_domain::level::{AutoCompact, AutoCompactAction, Level, Thresholds};
-use plimsoll_domain::reading::{UsedSource, Window, WindowSource};
-use plimsoll_domain::state::{AtStart, Items, Lifecycle, RunOptions, Spent};
+use crate::run_status::RunStatusView;
+use plimsoll_domain::forecast::{ForecastRange, ThresholdForecast};
+use plimsoll_domain::level::{AutoCompactAction, AutoCompactThreshold, Level, Thresholds};
+use plimsoll_domain::reading::{UsageSource, WindowSize, WindowSource};
 use plimsoll_domain::state::{Checkpoint, IterationRecord};
-use plimsoll_domain::text::one_line;
+use plimsoll_domain::state::{Lifecycle, PlanItems, ProjectAtStart, RunOptions, RunSpending};
+use plimsoll_domain::text::to_single_line;
 use plimsoll_domain::verdict::PauseKind;
-use plimsoll_domain::{Reading, RunState, Status, Verdict};
-use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, run_activity};
-use plimsoll_policy::run_figures::figures_of_sessions;
+use plimsoll_domain::{RunState, RunStatus, UsageReading, Verdict};
+use plimsoll_policy::run_activity::{ActivityEvidence, RunActivity, determine_activity};
+use plimsoll_policy::run_figures::figures_of_sequential_run;
 use plimsoll_store::clock;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -23,7 +23,7 @@ const MILLION: u64 = 1_000_000;
 const STARTED: &str = "2026-01-07T05:00:00Z";
 const UNTIL: &str = "2026-01-07T08:05:00Z";
 
-fn state() -> RunState {
+fn run_state() -> RunState {
     RunState {
         run_id: "r1".into(),
         iteration: 3,
@@ -36,94 +36,103 @@ fn state() -> RunState {
         },
         iteration_record: IterationRecord::default(),
         options: RunOptions { task_name: "Dates".into(), max_iterations: 50, ..RunOptions::default() },
-        at_start: AtStart { started_at: STARTED.into(), ..AtStart::default() },
-        items: Items {
+        project_at_start: ProjectAtStart { started_at: STARTED.into(), ..ProjectAtStart::default() },
+        plan_items: PlanItems {
             completed_items: vec!["Item one".into()],
             todo_items: vec!["Item two".into(), "Item three".into()],
-            ..Items::default()
+            ..PlanItems::default()
         },
-        spent: Spent { cost_usd: 1.5, ..Spent::default() },
+        spending: RunSpending { cost_usd: 1.5, ..RunSpending::default() },
         ..RunState::default()
     }
 }
 
-fn scene(state: RunState) -> Scene {
-    let window = Window { tokens: MILLION, source: WindowSource::Assumed };
-    Scene {
+fn screen_content(state: RunState) -> ScreenContent {
+    let window = WindowSize { tokens: MILLION, source: WindowSource::Assumed };
+    ScreenContent {
         root: "/p".into(),
-        view: Some(View {
-            figures: figures_of_sessions(&state, None),
-            activity: run_activity(&ActivityEvidence::from_state(&state, true)),
+        view: Some(RunStatusView {
+            figures: figures_of_sequential_run(&state, None),
+            activity: determine_activity(&ActivityEvidence::from_state(&state, true)),
             stop_reason: None,
             state,
             context: None,
             pending_items: Vec::new(),
-            journal: "journal.jsonl".into(),
-            recorded: None,
-            now: clock::parse("2026-01-07T07:00:00Z").unwrap(),
+            journal_path: "journal.jsonl".into(),
+            disk_usage: None,
+            now: clock::parse_rfc3339("2026-01-07T07:00:00Z").unwrap(),
             width: 80,
         }),
-        trouble: None,
-        reading: Some(Reading {
-            used: 430_000,
-            output: 0,
-            added: 0,
+        state_error: None,
+        reading: Some(UsageReading {
+            used_tokens: 430_000,
+            output_tokens: 0,
+            estimated_added_tokens: 0,
             window: Some(window),
             model: None,
-            source: UsedSource::Transcript,
+            usage_source: UsageSource::Transcript,
             message_id: None,
-            at: None,
-            behind: false,
+            responded_at: None,
+            is_one_request_behind: false,
         }),
         thresholds: Some(Thresholds {
             window: MILLION,
             l1: 700_000,
             l2: 850_000,
             l3: 947_000,
-            auto_compact: AutoCompact { tokens: 967_000, action: AutoCompactAction::Compacts },
-            clamped: false,
+            auto_compact: AutoCompactThreshold { tokens: 967_000, action: AutoCompactAction::Compacts },
+            is_clamped: false,
         }),
-        checkpoint_in: Some(Outlook { turns: Span { soonest: 9, likely: 14, latest: 22 }, minutes: None }),
+        checkpoint_forecast: Some(ThresholdForecast {
+            turns: ForecastRange { earliest: 9, median: 14, latest: 22 },
+            minutes: None,
+        }),
         log: (1..=40).map(|number| (format!("line {number} of the log"), Tone::Plain)).collect(),
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this terminal is a test's")]
-fn terminal(scene: &Scene, look: &Look, columns: u16, rows: u16) -> Terminal<TestBackend> {
+fn draw_to_terminal(
+    content: &ScreenContent,
+    view_state: &WatchViewState,
+    columns: u16,
+    rows: u16,
+) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
-    terminal.draw(|frame| draw(scene, look, frame.area(), frame.buffer_mut())).unwrap();
+    terminal.draw(|frame| draw_screen(content, view_state, frame.area(), frame.buffer_mut())).unwrap();
     terminal
 }
 
-fn shown(scene: &Scene, look: &Look, columns: u16, rows: u16) -> String {
-    let terminal = terminal(scene, look, columns, rows);
+fn render_screen(content: &ScreenContent, view_state: &WatchViewState, columns: u16, rows: u16) -> String {
+    let terminal = draw_to_terminal(content, view_state, columns, rows);
     let cells = terminal.backend().buffer().content();
-    let row =
+    let row_text =
         |cells: &[ratatui::buffer::Cell]| cells.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
-    cells.chunks(usize::from(columns)).map(|cells| row(cells).trim_end().to_owned() + "\n").collect()
+    cells.chunks(usize::from(columns)).map(|cells| row_text(cells).trim_end().to_owned() + "\n").collect()
 }
 
-/// The screen with `[STARTED]` and `[UNTIL]` in place of what a wall clock in this time zone shows.
-fn with_plain_times(screen: &str) -> String {
+/// Replaces local times, which depend on the time zone, with `[STARTED]` and `[UNTIL]`.
+fn replace_local_times(screen: &str) -> String {
     [(STARTED, "[STARTED]"), (UNTIL, "[UNTIL]")].into_iter().fold(
         screen.to_owned(),
         |screen, (moment, name)| {
-            let shown = clock::for_people(clock::parse(moment).expect("a moment"));
-            screen.replace(&one_line(&shown), name)
+            let local_time =
+                clock::format_local_time_with_seconds(clock::parse_rfc3339(moment).expect("a moment"));
+            screen.replace(&to_single_line(&local_time), name)
         },
     )
 }
 
-/// The rows of the screen above the log.
-fn above_log(screen: &str) -> String {
+/// Returns the rows of the screen above the log.
+fn rows_above_log(screen: &str) -> String {
     let lines = screen.lines().take_while(|line| !line.contains("── log ──"));
-    with_plain_times(&lines.collect::<Vec<_>>().join("\n"))
+    replace_local_times(&lines.collect::<Vec<_>>().join("\n"))
 }
 
 #[test]
-fn an_ordinary_terminal_has_all_of_it() {
-    let text = shown(&scene(state()), &Look::default(), 80, 24);
-    insta::assert_snapshot!(with_plain_times(&text), @r#"
+fn an_80_by_24_terminal_shows_everything() {
+    let text = render_screen(&screen_content(run_state()), &WatchViewState::default(), 80, 24);
+    insta::assert_snapshot!(replace_local_times(&text), @r#"
     Dates · session 3/50 · running
     Load         ▕██████████████████░░░░░░░░░░░░┆░░░░░░┆░░░┆┃░▏ 43% 430k L0 (normal)
                  L1 70% · L2 85% · L3 95% · auto-compact 97%
@@ -149,32 +158,41 @@ fn an_ordinary_terminal_has_all_of_it() {
     line 40 of the log
      q quit   ↑↓ PgUp PgDn log   ? help
     "#);
-    let bar = text.lines().find(|line| line.contains('█')).unwrap();
-    assert!(bar.find('█') < bar.find('┆') && bar.find('┆') < bar.find('┃'), "{bar}");
+    let usage_row = text.lines().find(|line| line.contains('█')).unwrap();
+    assert!(
+        usage_row.find('█') < usage_row.find('┆') && usage_row.find('┆') < usage_row.find('┃'),
+        "{usage_row}"
+    );
 }
 
 #[test]
-fn nothing_breaks_on_any_size_nor_by_hostile_names() {
+fn any_size_and_hostile_names_are_drawn_safely() {
     let hostile = "認証\u{1b}[2J\u{7}\r\n a\u{301}\u{200d}👩‍👩‍👧 \u{202e}evil | ".repeat(20);
-    let evil = RunState {
-        options: RunOptions { task_name: hostile.clone(), ..state().options },
-        items: Items {
+    let hostile_state = RunState {
+        options: RunOptions { task_name: hostile.clone(), ..run_state().options },
+        plan_items: PlanItems {
             completed_items: vec![hostile.clone(); 200],
             todo_items: vec![hostile.clone(); 3],
-            ..state().items
+            ..run_state().plan_items
         },
-        lifecycle: Lifecycle::after(&Verdict::Stop { status: Status::FatalError, reason: hostile.clone() }),
-        spent: Spent { cost_usd: f64::MAX, tokens: u64::MAX, ..state().spent },
-        ..state()
+        lifecycle: Lifecycle::from_verdict(&Verdict::Stop {
+            status: RunStatus::FatalError,
+            reason: hostile.clone(),
+        }),
+        spending: RunSpending { cost_usd: f64::MAX, tokens: u64::MAX, ..run_state().spending },
+        ..run_state()
     };
-    let mut spoiled = scene(evil);
-    spoiled.log = vec![(hostile.clone(), Tone::Bad); 3];
-    spoiled.reading.as_mut().unwrap().used = u64::MAX;
-    let nothing = Scene { view: None, trouble: Some(hostile), ..scene(state()) };
-    for scene in [&spoiled, &nothing, &scene(state())] {
+    let mut hostile_content = screen_content(hostile_state);
+    hostile_content.log = vec![(hostile.clone(), Tone::Bad); 3];
+    hostile_content.reading.as_mut().unwrap().used_tokens = u64::MAX;
+    let without_run = ScreenContent { view: None, state_error: Some(hostile), ..screen_content(run_state()) };
+    for content in [&hostile_content, &without_run, &screen_content(run_state())] {
         for (columns, rows) in [(20, 6), (1, 1), (3, 3), (40, 10), (80, 24), (200, 60)] {
-            for look in [Look::default(), Look { above: 2, help: true, colours: true }] {
-                let text = shown(scene, &look, columns, rows);
+            for view_state in [
+                WatchViewState::default(),
+                WatchViewState { lines_below: 2, shows_help: true, use_colors: true },
+            ] {
+                let text = render_screen(content, &view_state, columns, rows);
                 assert_eq!(text.lines().count(), usize::from(rows));
                 assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'), "{text:?}");
             }
@@ -183,8 +201,8 @@ fn nothing_breaks_on_any_size_nor_by_hostile_names() {
 }
 
 #[test]
-fn a_small_terminal_shows_what_matters_most() {
-    let text = shown(&scene(state()), &Look::default(), 30, 6);
+fn a_small_terminal_shows_the_most_important_rows() {
+    let text = render_screen(&screen_content(run_state()), &WatchViewState::default(), 30, 6);
     insta::assert_snapshot!(text, @"
     Dates · session 3/50 · running
     Load         ▕███░░┆┆┃▏ 43% 4…
@@ -193,9 +211,9 @@ fn a_small_terminal_shows_what_matters_most() {
     Status       running: a `plim…
      q quit   ↑↓ PgUp PgDn log   …
     ");
-    // There is room for some of the log, too.
-    let text = shown(&scene(state()), &Look::default(), 40, 12);
-    insta::assert_snapshot!(with_plain_times(&text), @r#"
+    // There is room for some lines of the log, too.
+    let text = render_screen(&screen_content(run_state()), &WatchViewState::default(), 40, 12);
+    insta::assert_snapshot!(replace_local_times(&text), @r#"
     Dates · session 3/50 · running
     Load         ▕███░░┆┆┃▏ 43% 430k L0 (no…
                  L1 70% · L2 85% · L3 95% ·…
@@ -212,18 +230,18 @@ fn a_small_terminal_shows_what_matters_most() {
 }
 
 #[test]
-fn a_pause_counts_down_and_the_end_is_told() {
+fn a_pause_counts_down_and_the_end_is_shown() {
     let kind = PauseKind::Limit;
     let paused = RunState {
-        lifecycle: Lifecycle::after(&Verdict::Pause {
+        lifecycle: Lifecycle::from_verdict(&Verdict::Pause {
             kind,
             until: Some(UNTIL.into()),
             reason: "usage limit".into(),
         }),
-        ..state()
+        ..run_state()
     };
-    let text = shown(&scene(paused), &Look::default(), 100, 24);
-    insta::assert_snapshot!(above_log(&text), @r#"
+    let text = render_screen(&screen_content(paused), &WatchViewState::default(), 100, 24);
+    insta::assert_snapshot!(rows_above_log(&text), @r#"
     Dates · session 3/50 · waiting
     Load         ▕█████████████████████████░░░░░░░░░░░░░░░░░┆░░░░░░░░┆░░░░┆░┃░▏ 43% 430k L0 (normal)
                  L1 70% · L2 85% · L3 95% · auto-compact 97%
@@ -240,13 +258,16 @@ fn a_pause_counts_down_and_the_end_is_told() {
     Time         started [STARTED], 2 h ago
     "#);
     let completed = RunState {
-        lifecycle: Lifecycle::after(&Verdict::Stop { status: Status::Completed, reason: "3 items".into() }),
-        ..state()
+        lifecycle: Lifecycle::from_verdict(&Verdict::Stop {
+            status: RunStatus::Completed,
+            reason: "3 items".into(),
+        }),
+        ..run_state()
     };
-    let mut over = scene(completed);
-    over.view.as_mut().unwrap().activity = RunActivity::Over;
-    let text = shown(&over, &Look::default(), 100, 24);
-    insta::assert_snapshot!(above_log(&text), @"
+    let mut ended_content = screen_content(completed);
+    ended_content.view.as_mut().unwrap().activity = RunActivity::Ended;
+    let text = render_screen(&ended_content, &WatchViewState::default(), 100, 24);
+    insta::assert_snapshot!(rows_above_log(&text), @"
     Dates · session 3/50 · completed
     Load         ▕█████████████████████████░░░░░░░░░░░░░░░░░┆░░░░░░░░┆░░░░┆░┃░▏ 43% 430k L0 (normal)
                  L1 70% · L2 85% · L3 95% · auto-compact 97%
@@ -264,28 +285,29 @@ fn a_pause_counts_down_and_the_end_is_told() {
 }
 
 #[test]
-fn the_log_is_scrolled_and_keeps_its_place() {
-    let scene = scene(state());
-    let mut look = Look::default();
-    let press = |look: &mut Look, code| look.press(KeyEvent::new(code, KeyModifiers::NONE), 40);
-    let last = |look: &Look| {
-        let text = shown(&scene, look, 80, 24);
+fn the_log_scrolls_and_keeps_its_position() {
+    let content = screen_content(run_state());
+    let mut view_state = WatchViewState::default();
+    let press =
+        |look: &mut WatchViewState, code| look.handle_key(KeyEvent::new(code, KeyModifiers::NONE), 40);
+    let last_log_line = |look: &WatchViewState| {
+        let text = render_screen(&content, look, 80, 24);
         text.lines().rev().find(|line| line.starts_with("line ")).unwrap_or_default().to_owned()
     };
-    assert_eq!(last(&look), "line 40 of the log");
-    press(&mut look, KeyCode::Up);
-    press(&mut look, KeyCode::PageUp);
-    assert_eq!(last(&look), "line 29 of the log");
-    look.keep_place(3);
-    assert_eq!(look.above, 14);
-    press(&mut look, KeyCode::Home);
-    assert!(shown(&scene, &look, 80, 24).contains("\nline 1 of the log\n"));
-    press(&mut look, KeyCode::End);
-    look.keep_place(3);
-    assert_eq!(look.above, 0, "who follows goes on following");
-    press(&mut look, KeyCode::Char('?'));
-    let help = shown(&scene, &look, 80, 24);
-    insta::assert_snapshot!(with_plain_times(&help), @r#"
+    assert_eq!(last_log_line(&view_state), "line 40 of the log");
+    press(&mut view_state, KeyCode::Up);
+    press(&mut view_state, KeyCode::PageUp);
+    assert_eq!(last_log_line(&view_state), "line 29 of the log");
+    view_state.keep_scroll_position(3);
+    assert_eq!(view_state.lines_below, 14);
+    press(&mut view_state, KeyCode::Home);
+    assert!(render_screen(&content, &view_state, 80, 24).contains("\nline 1 of the log\n"));
+    press(&mut view_state, KeyCode::End);
+    view_state.keep_scroll_position(3);
+    assert_eq!(view_state.lines_below, 0, "who follows goes on following");
+    press(&mut view_state, KeyCode::Char('?'));
+    let help = render_screen(&content, &view_state, 80, 24);
+    insta::assert_snapshot!(replace_local_times(&help), @r#"
     Dates · session 3/50 · running
     Load         ▕██████████████████░░░░░░░░░░░░┆░░░░░░┆░░░┆┃░▏ 43% 430k L0 (normal)
                  L1 70% · L2 85% · L3 95% · auto-compact 97%
@@ -311,23 +333,24 @@ fn the_log_is_scrolled_and_keeps_its_place() {
 
      q quit   ↑↓ PgUp PgDn log   ? help
     "#);
-    assert!(!press(&mut look, KeyCode::Esc) && !look.help);
+    assert!(!press(&mut view_state, KeyCode::Esc) && !view_state.shows_help);
     for (code, modifiers) in [
         (KeyCode::Char('q'), KeyModifiers::NONE),
         (KeyCode::Esc, KeyModifiers::NONE),
         (KeyCode::Char('c'), KeyModifiers::CONTROL),
     ] {
-        assert!(look.press(KeyEvent::new(code, modifiers), 40), "{code:?}");
+        assert!(view_state.handle_key(KeyEvent::new(code, modifiers), 40), "{code:?}");
     }
 }
 
 #[test]
-fn without_colours_there_are_none() {
-    let mut scene = scene(state());
-    scene.log.push(("bad news".into(), Tone::Bad));
-    for colours in [true, false] {
-        let terminal = terminal(&scene, &Look { colours, ..Look::default() }, 80, 24);
+fn cells_have_colors_only_if_colors_are_on() {
+    let mut content = screen_content(run_state());
+    content.log.push(("bad news".into(), Tone::Bad));
+    for use_colors in [true, false] {
+        let terminal =
+            draw_to_terminal(&content, &WatchViewState { use_colors, ..WatchViewState::default() }, 80, 24);
         let cells = terminal.backend().buffer().content();
-        assert_eq!(cells.iter().any(|cell| cell.fg != Color::Reset), colours);
+        assert_eq!(cells.iter().any(|cell| cell.fg != Color::Reset), use_colors);
     }
 }

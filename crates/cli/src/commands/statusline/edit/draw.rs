@@ -1,22 +1,23 @@
 //! The editor's screen: the line, the segments, the settings of the current one, and the keys.
 
-use super::editor::{COLOUR, Editor, FORMAT, Row};
-use super::paint::painted;
+use super::editor::{COLOR, Editor, FORMAT, SegmentRow};
+use super::paint::to_ratatui_line;
 use plimsoll_domain::statusline::SegmentKind;
-use plimsoll_policy::statusline::{View, explain, render};
+use plimsoll_policy::statusline::{StatusLineView, explain_segments, render};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Wrap};
 
-/// How to leave comes first: a terminal may be too small for all of them.
+/// Saving and quitting come first: a terminal may be too small for all keys.
 const KEYS: &str = "s save · q quit · ↑↓ choose · ←→ move · space show/hide · n new line · f format · c colour · r reset · t theme · b background";
 
-pub(super) fn draw(desk: &Editor, frame: &mut Frame<'_>) {
+pub(super) fn draw_editor(editor: &Editor, frame: &mut Frame<'_>) {
     let area = frame.area();
-    let view = View { columns: Some(usize::from(area.width.saturating_sub(2))), ..desk.view.clone() };
-    let preview: Vec<Line<'_>> = render(&view, desk.look()).lines().map(painted).collect();
+    let view =
+        StatusLineView { columns: Some(usize::from(area.width.saturating_sub(2))), ..editor.view.clone() };
+    let preview: Vec<Line<'_>> = render(&view, editor.status_line()).lines().map(to_ratatui_line).collect();
     let key_lines = KEYS.chars().count() as u16 / area.width.max(1) + 1;
     let parts = [
         Constraint::Length(preview.len() as u16 + 2),
@@ -25,53 +26,59 @@ pub(super) fn draw(desk: &Editor, frame: &mut Frame<'_>) {
         Constraint::Length(1),
         Constraint::Length(key_lines),
     ];
-    let [above, list, about, said, keys] = Layout::vertical(parts).areas(area);
-    let theme = format!("{:?}, {:?}", desk.look().theme, desk.look().background).to_lowercase();
-    let title = format!(" status line: {theme} {}", if desk.is_changed() { "* " } else { "" });
-    frame.render_widget(Paragraph::new(preview).block(Block::bordered().title(title)), above);
-    let rows = desk.rows();
-    frame.render_widget(Paragraph::new(listed(desk, &rows, list)), list);
-    let row = &rows[desk.at.min(rows.len() - 1)];
+    let [preview_area, list_area, details_area, message_area, keys_area] =
+        Layout::vertical(parts).areas(area);
+    let theme =
+        format!("{:?}, {:?}", editor.status_line().theme, editor.status_line().background).to_lowercase();
+    let title = format!(" status line: {theme} {}", if editor.is_changed() { "* " } else { "" });
+    frame.render_widget(Paragraph::new(preview).block(Block::bordered().title(title)), preview_area);
+    let rows = editor.segment_rows();
+    frame.render_widget(Paragraph::new(visible_segment_lines(editor, &rows, list_area)), list_area);
+    let row = &rows[editor.cursor.min(rows.len() - 1)];
     let block = Block::bordered().title(format!(" {} ", row.name));
-    let wrapped = |words: Vec<Line<'static>>| Paragraph::new(words).wrap(Wrap { trim: true });
-    frame.render_widget(wrapped(description(desk, &view, row)).block(block), about);
-    let typed = desk.typing.as_ref().map(|typing| {
-        format!("{}: {}▏  (Enter accepts, Esc cancels) {}", typing.what, typing.text, desk.word)
+    let wrapped = |lines: Vec<Line<'static>>| Paragraph::new(lines).wrap(Wrap { trim: true });
+    frame.render_widget(wrapped(segment_details(editor, &view, row)).block(block), details_area);
+    let input_line = editor.text_input.as_ref().map(|input| {
+        format!("{}: {}▏  (Enter accepts, Esc cancels) {}", input.setting, input.text, editor.message)
     });
-    frame.render_widget(Line::from(typed.unwrap_or_else(|| desk.word.clone())), said);
-    frame.render_widget(wrapped(vec![Line::from(KEYS)]), keys);
+    frame.render_widget(Line::from(input_line.unwrap_or_else(|| editor.message.clone())), message_area);
+    frame.render_widget(wrapped(vec![Line::from(KEYS)]), keys_area);
 }
 
-/// As many rows as fit around the cursor.
-fn listed(desk: &Editor, rows: &[Row], area: Rect) -> Vec<Line<'static>> {
+/// Returns as many rows as fit, centered on the cursor.
+fn visible_segment_lines(editor: &Editor, rows: &[SegmentRow], area: Rect) -> Vec<Line<'static>> {
     let height = usize::from(area.height).max(1);
-    let first = desk.at.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
-    let row = |(number, row): (usize, &Row)| {
-        let place = row.line.map_or("hidden".to_owned(), |line| format!("line {}", line + 1));
-        let words = SegmentKind::named(&row.name).map_or("of your own", SegmentKind::words);
+    let first_row = editor.cursor.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
+    let row = |(number, row): (usize, &SegmentRow)| {
+        let placement = row.line.map_or("hidden".to_owned(), |line| format!("line {}", line + 1));
+        let purpose = SegmentKind::from_name(&row.name).map_or("of your own", SegmentKind::description);
         let modifier = match row.line {
-            _ if number == desk.at => Modifier::REVERSED,
+            _ if number == editor.cursor => Modifier::REVERSED,
             None => Modifier::DIM,
             Some(_) => Modifier::empty(),
         };
-        Line::styled(format!(" {place:<7} {:<10} {words}", row.name), Style::default().add_modifier(modifier))
+        Line::styled(
+            format!(" {placement:<7} {:<10} {purpose}", row.name),
+            Style::default().add_modifier(modifier),
+        )
     };
-    rows.iter().enumerate().skip(first).take(height).map(row).collect()
+    rows.iter().enumerate().skip(first_row).take(height).map(row).collect()
 }
 
-fn description(desk: &Editor, view: &View, row: &Row) -> Vec<Line<'static>> {
-    let explained = explain(view, desk.look()).into_iter().find(|one| one.name == row.name);
-    let shown_and_fields = explained.map(|one| {
-        let shown = match &one.shown {
+fn segment_details(editor: &Editor, view: &StatusLineView, row: &SegmentRow) -> Vec<Line<'static>> {
+    let explanation =
+        explain_segments(view, editor.status_line()).into_iter().find(|segment| segment.name == row.name);
+    let shown_and_fields = explanation.map(|explanation| {
+        let shown = match &explanation.rendered {
             Ok(text) => format!("shown: {text}"),
-            Err(why) => format!("hidden: {why}"),
+            Err(reason) => format!("hidden: {reason}"),
         };
-        let fields = one.fields.iter().map(|(field, value)| format!("{{{field}}} {value}"));
+        let fields = explanation.fields.iter().map(|(field, value)| format!("{{{field}}} {value}"));
         (shown, fields.collect::<Vec<_>>().join("  "))
     });
     let (shown, fields) = shown_and_fields.unwrap_or_default();
-    let colour = Some(desk.setting(&row.name, COLOUR)).filter(|colour| !colour.is_empty());
-    let colour = colour.unwrap_or_else(|| "the theme's".to_owned());
-    let written = format!("format: {}   colour: {colour}", desk.setting(&row.name, FORMAT));
-    [shown, written, fields].map(Line::from).to_vec()
+    let color = Some(editor.setting_text(&row.name, COLOR)).filter(|colour| !colour.is_empty());
+    let color = color.unwrap_or_else(|| "the theme's".to_owned());
+    let settings_line = format!("format: {}   colour: {color}", editor.setting_text(&row.name, FORMAT));
+    [shown, settings_line, fields].map(Line::from).to_vec()
 }

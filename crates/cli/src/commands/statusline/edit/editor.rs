@@ -1,202 +1,217 @@
 //! The state of the status line editor: the appearance chosen so far, and what each key does.
 
 use plimsoll_domain::statusline::{Background, Segment, SegmentKind, StatusLine, Theme};
-use plimsoll_policy::statusline::View;
+use plimsoll_policy::statusline::StatusLineView;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::borrow::Cow;
 
-/// What can be typed of a segment, under its name in the settings.
+/// Settings of a segment that can be typed, by their names in the settings file.
 pub(super) const FORMAT: &str = "format";
-pub(super) const COLOUR: &str = "colour";
+pub(super) const COLOR: &str = "colour";
 
-const UNWRITTEN: &str = "not saved: s saves, q again quits without saving";
+const UNSAVED_MESSAGE: &str = "not saved: s saves, q again quits without saving";
 
 pub(super) struct Editor {
-    look: StatusLine,
-    /// As it was when it was last written.
-    written: StatusLine,
-    pub(super) view: View,
-    /// The row of the cursor.
-    pub(super) at: usize,
-    pub(super) typing: Option<Typing>,
-    /// What the last key came to, for the user.
-    pub(super) word: String,
+    status_line: StatusLine,
+    /// The status line as it was last saved.
+    saved_status_line: StatusLine,
+    pub(super) view: StatusLineView,
+    /// Index of the selected row.
+    pub(super) cursor: usize,
+    pub(super) text_input: Option<TextInput>,
+    /// Result of the last key, for the user.
+    pub(super) message: String,
 }
 
-/// What is being typed.
+/// The text being typed for one setting of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Typing {
+pub(super) struct TextInput {
     /// [`FORMAT`] or [`COLOUR`].
-    pub(super) what: &'static str,
+    pub(super) setting: &'static str,
     pub(super) text: String,
 }
 
-/// What the user wants after a key.
+/// What the caller does after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum EditorAction {
     Stay,
     Save,
     Leave,
 }
 
-/// A row of the list: a segment, and the line it is in.
+/// A row of the list: a segment and its line; `None` if it is hidden.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct SegmentRow {
     pub(super) name: String,
     pub(super) line: Option<usize>,
 }
 
-/// A segment of the status line, or the gap between two lines.
-type Place = Option<Cow<'static, str>>;
+/// A segment of the status line; `None` is the gap between two lines.
+type SegmentOrGap = Option<Cow<'static, str>>;
 
 impl Editor {
-    pub(super) fn new(look: StatusLine, view: View) -> Editor {
-        let written = look.clone();
-        Editor { look, written, view, at: 0, typing: None, word: String::new() }
+    pub(super) fn new(status_line: StatusLine, view: StatusLineView) -> Editor {
+        let saved_status_line = status_line.clone();
+        Editor { status_line, saved_status_line, view, cursor: 0, text_input: None, message: String::new() }
     }
 
-    pub(super) fn look(&self) -> &StatusLine {
-        &self.look
+    pub(super) fn status_line(&self) -> &StatusLine {
+        &self.status_line
     }
 
     pub(super) fn is_changed(&self) -> bool {
-        self.look != self.written
+        self.status_line != self.saved_status_line
     }
 
-    pub(super) fn saved(&mut self) {
-        self.written = self.look.clone();
-        self.word = "written".to_owned();
+    pub(super) fn mark_saved(&mut self) {
+        self.saved_status_line = self.status_line.clone();
+        self.message = "written".to_owned();
     }
 
-    /// First those that are shown, line by line, then the others.
-    pub(super) fn rows(&self) -> Vec<Row> {
-        let in_line = |(line, names): (usize, &Vec<Cow<'static, str>>)| {
-            names.iter().map(|name| Row { name: name.to_string(), line: Some(line) }).collect::<Vec<_>>()
+    /// Returns the shown segments, line by line, and then the hidden ones.
+    pub(super) fn segment_rows(&self) -> Vec<SegmentRow> {
+        let rows_of_line = |(line, names): (usize, &Vec<Cow<'static, str>>)| {
+            names
+                .iter()
+                .map(|name| SegmentRow { name: name.to_string(), line: Some(line) })
+                .collect::<Vec<_>>()
         };
-        let mut rows: Vec<Row> = self.look.lines.iter().enumerate().flat_map(in_line).collect();
-        let ours = SegmentKind::ALL.iter().map(|kind| kind.name());
-        for name in ours.chain(self.look.segments.keys().map(String::as_str)) {
+        let mut rows: Vec<SegmentRow> =
+            self.status_line.lines.iter().enumerate().flat_map(rows_of_line).collect();
+        let built_in_names = SegmentKind::ALL.iter().map(|kind| kind.name());
+        for name in built_in_names.chain(self.status_line.segments.keys().map(String::as_str)) {
             if !rows.iter().any(|row| row.name == name) {
-                rows.push(Row { name: name.to_owned(), line: None });
+                rows.push(SegmentRow { name: name.to_owned(), line: None });
             }
         }
         rows
     }
 
-    /// The current setting of a segment.
-    pub(super) fn setting(&self, name: &str, what: &str) -> String {
-        let own = serde_json::to_value(self.look.of(name)).unwrap_or_default();
-        let usual = || match SegmentKind::named(name) {
-            _ if what == COLOUR => "",
-            Some(kind) => kind.writing(),
+    /// Returns the current text of a segment's setting.
+    pub(super) fn setting_text(&self, name: &str, setting: &str) -> String {
+        let fields = serde_json::to_value(self.status_line.segment_settings(name)).unwrap_or_default();
+        let default_text = || match SegmentKind::from_name(name) {
+            _ if setting == COLOR => "",
+            Some(kind) => kind.default_format(),
             None => "{value}",
         };
-        own[what].as_str().unwrap_or_else(usual).to_owned()
+        fields[setting].as_str().unwrap_or_else(default_text).to_owned()
     }
 
-    pub(super) fn press(&mut self, key: KeyEvent) -> Action {
+    pub(super) fn handle_key(&mut self, key: KeyEvent) -> EditorAction {
         if key.kind == KeyEventKind::Release {
-            return Action::Stay;
+            return EditorAction::Stay;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
-            return Action::Leave;
+            return EditorAction::Leave;
         }
-        match self.typing.take() {
-            Some(typing) => self.type_on(typing, key.code),
-            None => return self.choose(key.code),
+        match self.text_input.take() {
+            Some(input) => self.handle_input_key(input, key.code),
+            None => return self.handle_list_key(key.code),
         }
-        Action::Stay
+        EditorAction::Stay
     }
 
-    fn choose(&mut self, code: KeyCode) -> Action {
-        let word = std::mem::take(&mut self.word);
-        let rows = self.rows();
-        self.at = self.at.min(rows.len() - 1);
-        let row = &rows[self.at];
+    fn handle_list_key(&mut self, code: KeyCode) -> EditorAction {
+        let last_message = std::mem::take(&mut self.message);
+        let rows = self.segment_rows();
+        self.cursor = self.cursor.min(rows.len() - 1);
+        let row = &rows[self.cursor];
         match code {
-            KeyCode::Up | KeyCode::Char('k') => self.at = self.at.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.at = (self.at + 1).min(rows.len() - 1),
-            KeyCode::Left | KeyCode::Char('h') => self.arrange(row, |places, at| {
-                at.filter(|at| *at > 0).into_iter().for_each(|at| places.swap(at - 1, at));
+            KeyCode::Up | KeyCode::Char('k') => self.cursor = self.cursor.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.cursor = (self.cursor + 1).min(rows.len() - 1),
+            KeyCode::Left | KeyCode::Char('h') => self.rearrange_segments(row, |places, index| {
+                index.filter(|index| *index > 0).into_iter().for_each(|at| places.swap(at - 1, at));
             }),
-            KeyCode::Right | KeyCode::Char('l') => self.arrange(row, |places, at| {
-                at.filter(|at| at + 1 < places.len()).into_iter().for_each(|at| places.swap(at, at + 1));
+            KeyCode::Right | KeyCode::Char('l') => self.rearrange_segments(row, |places, index| {
+                index
+                    .filter(|index| index + 1 < places.len())
+                    .into_iter()
+                    .for_each(|at| places.swap(at, at + 1));
             }),
-            KeyCode::Char(' ') | KeyCode::Enter => self.arrange(row, |places, at| match at {
-                Some(at) => drop(places.remove(at)),
-                None => places.push(Some(Cow::Owned(row.name.clone()))),
-            }),
-            KeyCode::Char('n') => self.arrange(row, |places, at| {
-                at.into_iter().for_each(|at| places.insert(at, None));
-            }),
-            KeyCode::Char('f') => self.begin(row, FORMAT),
-            KeyCode::Char('c') => self.begin(row, COLOUR),
-            KeyCode::Char('r') => self.reset(&row.name),
-            KeyCode::Char('t') => self.look.theme = next_theme(self.look.theme),
-            KeyCode::Char('b') => self.look.background = other(self.look.background),
-            KeyCode::Char('s') => return Action::Save,
-            KeyCode::Char('q') | KeyCode::Esc if !self.is_changed() || word == UNWRITTEN => {
-                return Action::Leave;
+            KeyCode::Char(' ') | KeyCode::Enter => {
+                self.rearrange_segments(row, |places, index| match index {
+                    Some(index) => drop(places.remove(index)),
+                    None => places.push(Some(Cow::Owned(row.name.clone()))),
+                });
             }
-            KeyCode::Char('q') | KeyCode::Esc => self.word = UNWRITTEN.to_owned(),
+            KeyCode::Char('n') => self.rearrange_segments(row, |places, index| {
+                index.into_iter().for_each(|index| places.insert(index, None));
+            }),
+            KeyCode::Char('f') => self.begin_text_input(row, FORMAT),
+            KeyCode::Char('c') => self.begin_text_input(row, COLOR),
+            KeyCode::Char('r') => self.reset_segment(&row.name),
+            KeyCode::Char('t') => self.status_line.theme = next_theme(self.status_line.theme),
+            KeyCode::Char('b') => self.status_line.background = other_background(self.status_line.background),
+            KeyCode::Char('s') => return EditorAction::Save,
+            KeyCode::Char('q') | KeyCode::Esc if !self.is_changed() || last_message == UNSAVED_MESSAGE => {
+                return EditorAction::Leave;
+            }
+            KeyCode::Char('q') | KeyCode::Esc => self.message = UNSAVED_MESSAGE.to_owned(),
             _ => {}
         }
-        Action::Stay
+        EditorAction::Stay
     }
 
-    /// Changes the order of what is shown: all of it, with a gap between two lines, and where in it the row is. No empty
-    /// lines stay, and the cursor stays with its segment.
-    fn arrange(&mut self, row: &Row, change: impl FnOnce(&mut Vec<Place>, Option<usize>)) {
-        let lines = self.look.lines.iter().map(|names| names.iter().cloned().map(Some).collect());
-        let mut places: Vec<Place> = lines.collect::<Vec<Vec<Place>>>().join(&None);
-        // Rows have no gaps: there is one before each line but the first.
-        change(&mut places, row.line.map(|line| self.at + line));
+    /// Changes the order of the shown segments. `change` gets all of them, with a gap between two lines, and
+    /// the index of the row among them. Empty lines are removed, and the cursor stays on its segment.
+    fn rearrange_segments(
+        &mut self,
+        row: &SegmentRow,
+        change: impl FnOnce(&mut Vec<SegmentOrGap>, Option<usize>),
+    ) {
+        let lines = self.status_line.lines.iter().map(|names| names.iter().cloned().map(Some).collect());
+        let mut places: Vec<SegmentOrGap> = lines.collect::<Vec<Vec<SegmentOrGap>>>().join(&None);
+        // Rows have no gaps; there is one before each line but the first.
+        change(&mut places, row.line.map(|line| self.cursor + line));
         let lines = places.split(Option::is_none).map(|names| names.iter().flatten().cloned().collect());
-        self.look.lines = lines.filter(|names: &Vec<_>| !names.is_empty()).collect();
-        self.at = self.rows().iter().position(|other| other.name == row.name).unwrap_or(0);
+        self.status_line.lines = lines.filter(|names: &Vec<_>| !names.is_empty()).collect();
+        self.cursor = self.segment_rows().iter().position(|other| other.name == row.name).unwrap_or(0);
     }
 
-    fn reset(&mut self, name: &str) {
-        if SegmentKind::named(name).is_some() {
-            self.look.segments.remove(name);
-        } else if let Some(own) = self.look.segments.get_mut(name) {
-            (own.format, own.colour) = (None, None);
+    fn reset_segment(&mut self, name: &str) {
+        if SegmentKind::from_name(name).is_some() {
+            self.status_line.segments.remove(name);
+        } else if let Some(segment) = self.status_line.segments.get_mut(name) {
+            (segment.format, segment.color) = (None, None);
         }
     }
 
-    fn begin(&mut self, row: &Row, what: &'static str) {
-        self.typing = Some(Typing { what, text: self.setting(&row.name, what) });
+    fn begin_text_input(&mut self, row: &SegmentRow, setting: &'static str) {
+        self.text_input = Some(TextInput { setting, text: self.setting_text(&row.name, setting) });
     }
 
-    fn type_on(&mut self, mut typing: Typing, code: KeyCode) {
+    fn handle_input_key(&mut self, mut input: TextInput, code: KeyCode) {
         match code {
-            KeyCode::Esc => return self.word.clear(),
-            KeyCode::Enter => match self.take(&typing) {
-                None => return self.word = "taken".to_owned(),
-                Some(why_not) => self.word = why_not,
+            KeyCode::Esc => return self.message.clear(),
+            KeyCode::Enter => match self.apply_text_input(&input) {
+                None => return self.message = "taken".to_owned(),
+                Some(problem) => self.message = problem,
             },
-            KeyCode::Backspace => drop(typing.text.pop()),
-            KeyCode::Char(letter) => typing.text.push(letter),
+            KeyCode::Backspace => drop(input.text.pop()),
+            KeyCode::Char(letter) => input.text.push(letter),
             _ => {}
         }
-        self.typing = Some(typing);
+        self.text_input = Some(input);
     }
 
-    /// Takes what was typed as if it stood in the settings; nothing typed is the usual. Says why it makes no sense there, and
-    /// takes nothing then.
-    fn take(&mut self, typing: &Typing) -> Option<String> {
-        let name = self.rows()[self.at].name.clone();
-        let mut segment = serde_json::to_value(self.look.of(&name)).unwrap_or_default();
-        segment[typing.what] = Some(typing.text.trim()).filter(|text| !text.is_empty()).into();
-        let mut look = self.look.clone();
+    /// Applies the typed text as if it came from the settings file; an empty text resets the setting. Returns
+    /// the problem, and changes nothing, if it is invalid.
+    fn apply_text_input(&mut self, input: &TextInput) -> Option<String> {
+        let name = self.segment_rows()[self.cursor].name.clone();
+        let mut segment = serde_json::to_value(self.status_line.segment_settings(&name)).unwrap_or_default();
+        segment[input.setting] = Some(input.text.trim()).filter(|text| !text.is_empty()).into();
+        let mut status_line = self.status_line.clone();
         match serde_json::from_value::<Segment>(segment) {
-            Ok(usual) if usual == Segment::default() => drop(look.segments.remove(&name)),
-            Ok(segment) => drop(look.segments.insert(name, segment)),
-            Err(why) => return Some(why.to_string()),
+            Ok(default_segment) if default_segment == Segment::default() => {
+                drop(status_line.segments.remove(&name));
+            }
+            Ok(segment) => drop(status_line.segments.insert(name, segment)),
+            Err(error) => return Some(error.to_string()),
         }
-        let problem = look.problem();
+        let problem = status_line.validation_error();
         if problem.is_none() {
-            self.look = look;
+            self.status_line = status_line;
         }
         problem
     }
@@ -210,7 +225,7 @@ fn next_theme(theme: Theme) -> Theme {
     }
 }
 
-fn other(background: Background) -> Background {
+fn other_background(background: Background) -> Background {
     match background {
         Background::Dark => Background::Light,
         Background::Light => Background::Dark,

@@ -1,16 +1,16 @@
-//! Our own colours as ratatui has them: the few escape sequences that a status line is painted with.
+//! Converts our status line colors to ratatui's: the few escape sequences that a status line uses.
 
-use plimsoll_terminal::console::Painted;
+use plimsoll_terminal::console::PaintedLine;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// A painted line.
-pub(super) fn painted(line: &str) -> Line<'static> {
-    let painted = Painted::status_line(line);
-    painted.pieces().map(|(code, words)| Span::styled(words.to_owned(), style(code))).collect()
+/// Converts a painted line.
+pub(super) fn to_ratatui_line(line: &str) -> Line<'static> {
+    let painted_line = PaintedLine::from_status_line(line);
+    painted_line.pieces().map(|(code, text)| Span::styled(text.to_owned(), style_of_sgr_code(code))).collect()
 }
 
-fn style(code: &str) -> Style {
+fn style_of_sgr_code(code: &str) -> Style {
     let mut numbers = code.split(';').map(|number| number.parse::<u8>().unwrap_or(0));
     let mut style = Style::default();
     while let Some(number) = numbers.next() {
@@ -21,19 +21,19 @@ fn style(code: &str) -> Style {
             90..=97 => style.fg(Color::Indexed(number - 82)),
             40..=47 => style.bg(Color::Indexed(number - 40)),
             100..=107 => style.bg(Color::Indexed(number - 92)),
-            38 => style.fg(extended(&mut numbers)),
-            48 => style.bg(extended(&mut numbers)),
+            38 => style.fg(extended_color(&mut numbers)),
+            48 => style.bg(extended_color(&mut numbers)),
             _ => style,
         };
     }
     style
 }
 
-fn extended(numbers: &mut impl Iterator<Item = u8>) -> Color {
+fn extended_color(numbers: &mut impl Iterator<Item = u8>) -> Color {
     let kind = numbers.next();
-    let mut number = || numbers.next().unwrap_or(0);
+    let mut next_number = || numbers.next().unwrap_or(0);
     match kind {
-        Some(5) => Color::Indexed(number()),
-        _ => Color::Rgb(number(), number(), number()),
+        Some(5) => Color::Indexed(next_number()),
+        _ => Color::Rgb(next_number(), next_number(), next_number()),
     }
 }

@@ -1,156 +1,175 @@
-//! `plimsoll turns erase --secrets`: finds the records that hold what looks like a secret, says where and of which kind,
-//! and erases them. What was found is never printed.
+//! `plimsoll turns erase --secrets`: finds the records that contain what looks like a secret, prints their
+//! place and kind, and erases them. Never prints the secret.
 
-use super::{NOTHING_ERASED, TIMEOUT, TRANSCRIPT};
+use super::{DRY_RUN_NOTICE, LOCK_TIMEOUT, TRANSCRIPT_NOTICE};
 use crate::commands::turns::export::Redactor;
 use plimsoll_domain::log_line::{LogLine, RecordKind};
-use plimsoll_domain::text::counted;
-use plimsoll_domain::turn::record::blobs_of;
-use plimsoll_flows::turns::{self, Body, TurnsError};
+use plimsoll_domain::text::count_with_noun;
+use plimsoll_domain::turn::record::referenced_blob_hashes;
+use plimsoll_flows::turns::{self, RecordBody, TurnsError};
 use plimsoll_store::turn_log::{ErasureRequest, RawLine};
 use plimsoll_store::{Project, StoreError, TurnLog, disk};
-use plimsoll_terminal::console::{say, say_error};
+use plimsoll_terminal::console::{print_error, print_text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What was found in the logs of a project.
+/// Counts of what was found in the logs of a project.
 #[derive(Default)]
-struct Tally {
+struct SecretTally {
     turns: usize,
-    others: usize,
-    files: usize,
+    other_records: usize,
+    loose_files: usize,
     sessions: usize,
-    kinds: BTreeMap<&'static str, usize>,
-    /// Lines that are no record and hold something all the same: they are evidence, and stay.
-    unreadable: usize,
+    kind_counts: BTreeMap<&'static str, usize>,
+    /// Lines that are not records but look like they contain a secret. They are evidence, and are kept.
+    unreadable_lines: usize,
 }
 
-/// What one log holds.
+/// The secrets of one log.
 #[derive(Default)]
-struct Holding {
+struct LogSecrets {
     seqs: BTreeSet<u64>,
-    files: Vec<PathBuf>,
+    loose_files: Vec<PathBuf>,
 }
 
-pub(super) fn erase(project: &Project, session: Option<&str>, is_dry: bool) -> Result<ExitCode, TurnsError> {
-    let mut logs = TurnLog::all_with_waiting(project);
-    if let Some(beginning) = session {
-        logs.retain(|log| log.session_id().starts_with(beginning));
+pub(super) fn erase_secrets(
+    project: &Project,
+    session: Option<&str>,
+    is_dry_run: bool,
+) -> Result<ExitCode, TurnsError> {
+    let mut logs = TurnLog::all_with_pending_records(project);
+    if let Some(id_prefix) = session {
+        logs.retain(|log| log.session_id().starts_with(id_prefix));
         if logs.is_empty() {
-            return Err(TurnsError::NoSession(beginning.to_owned()));
+            return Err(TurnsError::NoSession(id_prefix.to_owned()));
         }
     }
-    // A project without logs gets no folder for this.
-    let request =
-        ErasureRequest { secrets: true, session: session.map(str::to_owned), ..ErasureRequest::default() };
-    let request = Some(request).filter(|_| !is_dry && !logs.is_empty());
+    // Only with logs: a project without any gets no folder for the request.
+    let request = ErasureRequest {
+        removes_secrets: true,
+        session_prefix: session.map(str::to_owned),
+        ..ErasureRequest::default()
+    };
+    let request = Some(request).filter(|_| !is_dry_run && !logs.is_empty());
     if let Some(request) = &request {
-        request.begin(project)?;
+        request.record_start(project)?;
     }
-    let mut tally = Tally::default();
+    let mut tally = SecretTally::default();
     for log in &logs {
-        // What waits has no number yet, and would come into the log after it had been searched.
-        log.settle(TIMEOUT)?;
-        let holding = tally.search(log)?;
-        if !is_dry {
-            log.erase(&holding.seqs, TIMEOUT)?;
-            holding.files.iter().try_for_each(|path| log.drop_loose(path, TIMEOUT))?;
+        // Waiting records have no number yet; they would be added to the log after the search.
+        log.merge_pending_records(LOCK_TIMEOUT)?;
+        let secrets = tally.search_log(log)?;
+        if !is_dry_run {
+            log.erase_records(&secrets.seqs, LOCK_TIMEOUT)?;
+            secrets
+                .loose_files
+                .iter()
+                .try_for_each(|path| log.remove_unreferenced_file(path, LOCK_TIMEOUT))?;
         }
     }
     if let Some(request) = &request {
-        request.finish(project)?;
+        request.record_completion(project)?;
     }
-    say(tally.words(is_dry));
-    if tally.unreadable > 0 {
-        let lines = counted(tally.unreadable, "line");
-        say_error(&format!(
+    print_text(tally.render_summary(is_dry_run));
+    if tally.unreadable_lines > 0 {
+        let lines = count_with_noun(tally.unreadable_lines, "line");
+        print_error(&format!(
             "{lines} of a log cannot be read and hold what looks like a secret; nothing was changed there\nhint: `plimsoll turns verify` names them"
         ));
     }
-    Ok(if tally.unreadable > 0 && !is_dry { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if tally.unreadable_lines > 0 && !is_dry_run { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-impl Tally {
-    fn search(&mut self, log: &TurnLog) -> Result<Holding, StoreError> {
-        let mut holding = Holding::default();
+impl SecretTally {
+    fn search_log(&mut self, log: &TurnLog) -> Result<LogSecrets, StoreError> {
+        let mut secrets = LogSecrets::default();
         if log.exists() {
-            for line in log.forwards()? {
-                self.line(log, &line?, &mut holding);
+            for line in log.forward_lines()? {
+                self.search_line(log, &line?, &mut secrets);
             }
         }
-        for path in log.loose()? {
-            let found = disk::read(&path)?.and_then(|bytes| plimsoll_secrets::kind_in(&bytes));
-            if let Some(kind) = found {
+        for path in log.unreferenced_files()? {
+            let kind = disk::read(&path)?.and_then(|bytes| plimsoll_secrets::first_secret_kind(&bytes));
+            if let Some(kind) = kind {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                say(format!("{}, {name}: looks like {kind}", log.session_id()));
-                *self.kinds.entry(kind).or_default() += 1;
-                self.files += 1;
-                holding.files.push(path);
+                print_text(format!("{}, {name}: looks like {kind}", log.session_id()));
+                *self.kind_counts.entry(kind).or_default() += 1;
+                self.loose_files += 1;
+                secrets.loose_files.push(path);
             }
         }
-        self.sessions += usize::from(!holding.seqs.is_empty() || !holding.files.is_empty());
-        Ok(holding)
+        self.sessions += usize::from(!secrets.seqs.is_empty() || !secrets.loose_files.is_empty());
+        Ok(secrets)
     }
 
-    fn line(&mut self, log: &TurnLog, line: &RawLine, holding: &mut Holding) {
-        let Some(record) = turns::recorded(log, line) else {
-            self.unreadable += usize::from(plimsoll_secrets::kind_in(&line.bytes).is_some());
+    fn search_line(&mut self, log: &TurnLog, line: &RawLine, secrets: &mut LogSecrets) {
+        let Some(record) = turns::decode_record(log, line) else {
+            self.unreadable_lines += usize::from(plimsoll_secrets::first_secret_kind(&line.bytes).is_some());
             return;
         };
-        // What says that others went holds numbers, and stays.
-        if record.header.kind == RecordKind::Erase || matches!(record.body, Body::Erased) {
+        // Erase records contain only numbers, and are kept.
+        if record.header.kind == RecordKind::Erasure || matches!(record.body, RecordBody::Erased) {
             return;
         }
         let mut redactor = Redactor::default();
-        redactor.record(&record);
-        let mut places: Vec<(String, &'static str)> =
-            redactor.places().iter().map(|place| (format!(", {}", place.field), place.kind)).collect();
-        if matches!(record.body, Body::DecodeError(_)) {
-            places.extend(as_it_is_written(log, line).map(|kind| (String::new(), kind)));
+        redactor.redact_record(&record);
+        let mut locations: Vec<(String, &'static str)> = redactor
+            .secret_locations()
+            .iter()
+            .map(|location| (format!(", {}", location.field), location.kind))
+            .collect();
+        if matches!(record.body, RecordBody::DecodeError(_)) {
+            locations.extend(secret_kind_in_raw_record(log, line).map(|kind| (String::new(), kind)));
         }
-        if places.is_empty() {
+        if locations.is_empty() {
             return;
         }
-        for (field, kind) in places {
-            say(format!("{}{field}: looks like {kind}", record.name()));
-            *self.kinds.entry(kind).or_default() += 1;
+        for (field, kind) in locations {
+            print_text(format!("{}{field}: looks like {kind}", record.display_name()));
+            *self.kind_counts.entry(kind).or_default() += 1;
         }
-        holding.seqs.insert(record.header.seq);
-        *(if record.is_turn() { &mut self.turns } else { &mut self.others }) += 1;
+        secrets.seqs.insert(record.header.sequence_number);
+        *(if record.is_turn_record() { &mut self.turns } else { &mut self.other_records }) += 1;
     }
 
-    /// Turns, kinds and what is left to do.
-    fn words(&self, is_dry: bool) -> String {
+    /// Summarizes the records, the kinds and what is left to do.
+    fn render_summary(&self, is_dry_run: bool) -> String {
         if self.sessions == 0 {
             return "Nothing in the turn log looks like a secret.".to_owned();
         }
-        let parts = [(self.turns, "turn"), (self.others, "other record"), (self.files, "loose file")];
+        let parts =
+            [(self.turns, "turn"), (self.other_records, "other record"), (self.loose_files, "loose file")];
         let parts: Vec<String> = parts
             .into_iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| counted(count, what))
+            .map(|(count, noun)| count_with_noun(count, noun))
             .collect();
-        let kinds: Vec<String> = self.kinds.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-        let end =
-            if is_dry { NOTHING_ERASED.to_owned() } else { format!("Erased here permanently. {TRANSCRIPT}") };
-        let sessions = counted(self.sessions, "session");
+        let kinds: Vec<String> =
+            self.kind_counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+        let closing = if is_dry_run {
+            DRY_RUN_NOTICE.to_owned()
+        } else {
+            format!("Erased here permanently. {TRANSCRIPT_NOTICE}")
+        };
+        let sessions = count_with_noun(self.sessions, "session");
         format!(
-            "{} of {sessions} held what looks like a secret: {}. {end}",
+            "{} of {sessions} held what looks like a secret: {}. {closing}",
             parts.join(", "),
             kinds.join(", ")
         )
     }
 }
 
-/// What a record holds that cannot be put together: its line, and the large pieces that are there.
-fn as_it_is_written(log: &TurnLog, line: &RawLine) -> Option<&'static str> {
+/// Returns the kind of secret in a record that cannot be decoded: in its line, or in the blobs that still
+/// exist.
+fn secret_kind_in_raw_record(log: &TurnLog, line: &RawLine) -> Option<&'static str> {
     let content = LogLine::parse(&line.bytes)?.content;
-    let pieces = || {
-        blobs_of(content)
+    let secret_kind_in_blobs = || {
+        referenced_blob_hashes(content)
             .iter()
-            .filter_map(|hash| log.blob(hash))
-            .find_map(|it| plimsoll_secrets::kind_in(&it))
+            .filter_map(|hash| log.read_blob(hash))
+            .find_map(|blob| plimsoll_secrets::first_secret_kind(&blob))
     };
-    plimsoll_secrets::kind_in(content.as_bytes()).or_else(pieces)
+    plimsoll_secrets::first_secret_kind(content.as_bytes()).or_else(secret_kind_in_blobs)
 }

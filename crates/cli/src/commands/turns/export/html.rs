@@ -1,25 +1,25 @@
-//! One self-contained page: no network, no script to read it. Every word of the session is escaped, and
-//! the page's own policy lets nothing in but its own style and its one script, by its digest.
+//! One self-contained page that needs no network, and no script for reading. Every text of the session is
+//! escaped, and the page's content policy allows only its own style and its one script, by digest.
 
 mod turn;
 
-use super::exported::{Checkpoint, Exported, Stream};
-use crate::render::visible::{event, time, visible};
-use crate::render::web_page::document;
+use super::exported_session::{AgentStream, ExportedCheckpoint, ExportedSession};
+use crate::render::visible::{clock_time, event_headline_and_text, show_hidden_characters};
+use crate::render::web_page::render_page;
 use maud::{Markup, html};
 use plimsoll_domain::log_line::RecordKind;
-use plimsoll_domain::reading::{Window, percent};
-use plimsoll_domain::text::{counted, tokens};
-use plimsoll_flows::turns::Recorded;
+use plimsoll_domain::reading::{WindowSize, rounded_percent};
+use plimsoll_domain::text::{count_with_noun, format_tokens};
+use plimsoll_flows::turns::LoggedRecord;
 
 const STYLE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
 
-pub(crate) fn render(exported: &Exported) -> String {
-    let title = visible(&exported.id);
+pub(crate) fn render_session_page(session: &ExportedSession) -> String {
+    let title = show_hidden_characters(&session.id);
     let main = html! {
         h1 { "Session " span.id { (title) } }
-        (facts(exported))
+        (render_facts(session))
         div #search hidden {
             label { "Search " input #words type="search" autocomplete="off"; }
             output #found {}
@@ -27,125 +27,133 @@ pub(crate) fn render(exported: &Exported) -> String {
             button #close type="button" { "Close all" }
         }
         section.timeline aria-label="Timeline" {
-            @for (place, stream) in exported.streams().iter().enumerate() {
+            @for (place, stream) in session.stream_tree().iter().enumerate() {
                 @if place > 0 {
-                    (agent(stream, "who started it is not in the log"))
+                    (render_subagent(stream, "who started it is not in the log"))
                 } @else {
-                    (entries(stream))
+                    (render_stream(stream))
                 }
             }
         }
         footer { "Exported by Plimsoll from its own turn log." }
     };
-    document(&format!("Session {title}"), STYLE, Some(SCRIPT), &main)
+    render_page(&format!("Session {title}"), STYLE, Some(SCRIPT), &main)
 }
 
-fn facts(exported: &Exported) -> Markup {
-    let turns = || exported.records.iter().filter(|record| record.is_turn());
-    let failed = turns().filter(|record| record.header.success == Some(false)).count();
-    let usages = || exported.records.iter().filter_map(|record| record.header.usage);
+fn render_facts(session: &ExportedSession) -> Markup {
+    let turns = || session.records.iter().filter(|record| record.is_turn_record());
+    let failed_count = turns().filter(|record| record.header.succeeded == Some(false)).count();
+    let usages = || session.records.iter().filter_map(|record| record.header.usage);
     let mut facts = vec![
         ("turns", turns().count().to_string()),
-        ("failed", failed.to_string()),
-        ("sent", tokens(usages().map(plimsoll_domain::log_line::Tokens::sent).sum())),
-        ("answered", tokens(usages().map(|usage| usage.output).sum())),
+        ("failed", failed_count.to_string()),
+        ("sent", format_tokens(usages().map(plimsoll_domain::log_line::TokenUsage::total_input).sum())),
+        ("answered", format_tokens(usages().map(|usage| usage.output).sum())),
     ];
-    facts.extend(peak(exported).map(|peak| ("peak", peak)));
-    if !exported.checkpoints.is_empty() {
+    facts.extend(render_peak(session).map(|peak| ("peak", peak)));
+    if !session.checkpoints.is_empty() {
         facts.push((
             "checkpoints",
-            exported.checkpoints.iter().map(checkpoint).collect::<Vec<_>>().join(", "),
+            session.checkpoints.iter().map(render_checkpoint).collect::<Vec<_>>().join(", "),
         ));
     }
-    facts.extend(exported.model().map(|model| ("model", visible(model))));
-    facts.extend(exported.cost().map(|cost| ("cost", format!("${cost:.4}"))));
-    let began =
-        exported.records.first().map(|record| record.header.at.as_str().get(..16).unwrap_or_default());
-    facts.extend(began.map(|at| ("began", visible(&at.replace('T', " ")))));
+    facts.extend(session.last_model().map(|model| ("model", show_hidden_characters(model))));
+    facts.extend(session.reported_cost_usd().map(|cost| ("cost", format!("${cost:.4}"))));
+    let started_at = session
+        .records
+        .first()
+        .map(|record| record.header.recorded_at.as_str().get(..16).unwrap_or_default());
+    facts.extend(started_at.map(|at| ("began", show_hidden_characters(&at.replace('T', " ")))));
     html! { dl.facts { @for (name, value) in facts { div { dt { (name) } dd { (value) } } } } }
 }
 
-/// The largest request of the session's own stream, and its share of the window.
-fn peak(exported: &Exported) -> Option<String> {
-    let peak = exported.main_turns().filter_map(|record| Some(record.header.usage?.sent())).max()?;
-    let of = |window: &Window| {
-        let percent = percent(peak, window.tokens)?;
-        Some(format!(", {percent} % of {}", tokens(window.tokens)))
+/// Returns the largest request of the main stream, and its share of the window.
+fn render_peak(session: &ExportedSession) -> Option<String> {
+    let peak = session.main_turns().filter_map(|record| Some(record.header.usage?.total_input())).max()?;
+    let share_of_window = |window: &WindowSize| {
+        let percent = rounded_percent(peak, window.tokens)?;
+        Some(format!(", {percent} % of {}", format_tokens(window.tokens)))
     };
-    let of_window = exported.window.as_ref().and_then(of).unwrap_or_default();
-    Some(format!("{}{of_window}", tokens(peak)))
+    let window_share = session.window.as_ref().and_then(share_of_window).unwrap_or_default();
+    Some(format!("{}{window_share}", format_tokens(peak)))
 }
 
-fn checkpoint(checkpoint: &Checkpoint) -> String {
+fn render_checkpoint(checkpoint: &ExportedCheckpoint) -> String {
     let percent = checkpoint.percent.map(|percent| format!(" {percent} %")).unwrap_or_default();
     format!("{}{percent}", checkpoint.level)
 }
 
-fn entries(stream: &Stream<'_>) -> Markup {
-    let is_context = |record: &Recorded| record.header.kind == RecordKind::Context;
+fn render_stream(stream: &AgentStream<'_>) -> Markup {
+    let is_context = |record: &LoggedRecord| record.header.kind == RecordKind::Context;
     html! {
         @for run in stream.records.chunk_by(|one, next| is_context(one) && is_context(next)) {
             @if run.len() > 1 {
-                (contexts(run))
+                (render_context_group(run))
             } @else {
                 @for record in run {
-                    @if record.is_turn() { (turn::render(record, stream)) } @else { (other(record)) }
+                    @if record.is_turn_record() { (turn::render_turn(record, stream)) } @else { (render_event(record)) }
                 }
             }
         }
     }
 }
 
-/// What the client adds for the model comes in heaps.
-fn contexts(run: &[&Recorded]) -> Markup {
-    let at = run.first().map_or("", |record| record.header.at.as_str());
-    let names: Vec<String> = run.iter().map(|record| event(record).0.replace("context: ", "")).collect();
+/// Renders several context records in a row as one group; the client adds them in large numbers.
+fn render_context_group(records: &[&LoggedRecord]) -> Markup {
+    let at = records.first().map_or("", |record| record.header.recorded_at.as_str());
+    let names: Vec<String> =
+        records.iter().map(|record| event_headline_and_text(record).0.replace("context: ", "")).collect();
     html! {
         details.event.group {
             summary {
-                time { (time(at)) } " "
-                span.what { (counted(run.len(), "context")) ": " (names.join(", ")) }
+                time { (clock_time(at)) } " "
+                span.what { (count_with_noun(records.len(), "context")) ": " (names.join(", ")) }
             }
-            @for record in run { (other(record)) }
+            @for record in records { (render_event(record)) }
         }
     }
 }
 
-/// A subagent, folded.
-fn agent(stream: &Stream<'_>, note: &str) -> Markup {
-    let count = stream.records.iter().filter(|record| record.is_turn()).count();
-    let notes = [stream.kind.map(visible), Some(counted(count, "turn")), Some(note.to_owned())];
+/// Renders a subagent's stream, collapsed.
+fn render_subagent(stream: &AgentStream<'_>, note: &str) -> Markup {
+    let count = stream.records.iter().filter(|record| record.is_turn_record()).count();
+    let notes = [
+        stream.agent_type.map(show_hidden_characters),
+        Some(count_with_noun(count, "turn")),
+        Some(note.to_owned()),
+    ];
     let notes: Vec<String> = notes.into_iter().flatten().filter(|note| !note.is_empty()).collect();
     html! {
         details.agent {
             summary {
-                span.name { "Subagent " (visible(stream.name)) } " "
+                span.name { "Subagent " (show_hidden_characters(stream.name)) } " "
                 span.note { (notes.join(" · ")) }
             }
-            (entries(stream))
+            (render_stream(stream))
         }
     }
 }
 
-/// What is no turn.
-fn other(record: &Recorded) -> Markup {
-    let (line, words) = event(record);
+/// Renders a record that is not a turn.
+fn render_event(record: &LoggedRecord) -> Markup {
+    let (line, body) = event_headline_and_text(record);
     let kind = serde_json::to_value(record.header.kind).unwrap_or_default();
     let kind = kind.as_str().unwrap_or("other");
-    let id = format!("s{}", record.header.seq);
-    let headline = html! { time { (time(record.header.at.as_str())) } " " span.what { (line) } };
-    match words {
+    let id = format!("s{}", record.header.sequence_number);
+    let headline =
+        html! { time { (clock_time(record.header.recorded_at.as_str())) } " " span.what { (line) } };
+    match body {
         None => html! { p.event.(kind) id=(id) { (headline) } },
-        Some(words) => html! {
+        Some(body) => html! {
             details.event.(kind) id=(id) open[record.header.kind == RecordKind::Prompt] {
                 summary { (headline) }
-                (pre("words", &words))
+                (render_preformatted("words", &body))
             }
         },
     }
 }
 
-fn pre(class: &str, text: &str) -> Markup {
-    // The parser takes a first line break for its own.
+fn render_preformatted(class: &str, text: &str) -> Markup {
+    // An HTML parser drops the first line break of `pre`.
     html! { pre class=(class) { @if text.starts_with('\n') { "\n" } (text) } }
 }

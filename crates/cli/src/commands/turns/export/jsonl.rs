@@ -1,43 +1,44 @@
-//! One record a line: everything the log has, put together again.
+//! One record a line: everything in the log, decoded.
 
-use super::exported::Exported;
-use plimsoll_flows::turns::{Body, Recorded};
+use super::exported_session::ExportedSession;
+use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use serde_json::{Map, Value, json};
 
-pub(crate) fn render(exported: &Exported) -> String {
-    exported.records.iter().map(|record| line(record) + "\n").collect()
+pub(crate) fn render_json_lines(session: &ExportedSession) -> String {
+    session.records.iter().map(|record| render_record(record) + "\n").collect()
 }
 
-fn line(record: &Recorded) -> String {
+fn render_record(record: &LoggedRecord) -> String {
     let header = &record.header;
     let mut fields = Map::new();
-    let mut put = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
-    put("session", json!(record.session_id));
-    put("seq", json!(header.seq));
-    put("kind", json!(header.kind));
-    put("stream", json!(header.stream));
-    put("at", json!(header.at));
+    let mut insert = |name: &str, value: Value| drop(fields.insert(name.to_owned(), value));
+    insert("session", json!(record.session_id));
+    insert("seq", json!(header.sequence_number));
+    insert("kind", json!(header.kind));
+    insert("stream", json!(header.stream));
+    insert("at", json!(header.recorded_at));
     if let Some(usage) = header.usage {
-        put("tokens", json!(usage));
+        insert("tokens", json!(usage));
     }
     match &record.body {
-        Body::Turn(turn) => {
-            // The turn's own JSON, so that its response stays byte for byte; it begins with its number.
-            let head = Value::Object(fields).to_string();
-            let turn = serde_json::to_string(turn).unwrap_or_default();
-            return match (head.strip_suffix('}'), turn.strip_prefix('{')) {
+        RecordBody::Turn(turn) => {
+            // Uses the turn's own JSON, which begins with its number, so that its response stays byte for
+            // byte.
+            let header_json = Value::Object(fields).to_string();
+            let turn_json = serde_json::to_string(turn).unwrap_or_default();
+            return match (header_json.strip_suffix('}'), turn_json.strip_prefix('{')) {
                 (Some(head), Some(turn)) => format!("{head},{turn}"),
-                _ => head,
+                _ => header_json,
             };
         }
-        Body::Event(content) => put("content", json!(content)),
-        Body::Erased => put("erased", json!(true)),
-        Body::DecodeError(why) => put("unsound", json!(why)),
+        RecordBody::Event(content) => insert("content", json!(content)),
+        RecordBody::Erased => insert("erased", json!(true)),
+        RecordBody::DecodeError(why) => insert("unsound", json!(why)),
     }
-    if let Some(number) = header.number {
-        put("number", json!(number));
-        put("success", json!(header.success));
-        put("reason", json!(header.reason));
+    if let Some(number) = header.turn_number {
+        insert("number", json!(number));
+        insert("success", json!(header.succeeded));
+        insert("reason", json!(header.failure_reason));
     }
     Value::Object(fields).to_string()
 }

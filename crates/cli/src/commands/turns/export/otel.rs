@@ -1,198 +1,228 @@
-//! OpenTelemetry spans as OTLP/JSON, with the names of the GenAI conventions (v0.1.0, their first release in a repository of
-//! their own): an agent's invocation, in it each response (`chat`) and each call (`execute_tool`), in a call the subagent that it
-//! started. Ids are digests of the session and the record, so that the same session is always the same trace.
+//! OpenTelemetry spans as OTLP/JSON, with the names of the GenAI conventions (v0.1.0, their first release in
+//! a repository of their own). An agent's invocation contains each response (`chat`) and each call
+//! (`execute_tool`); a call contains the subagent that it started. Ids are digests of the session and the
+//! record, so the same session always gives the same trace.
 //!
-//! The log knows when a response's first line was written, when its last result came, and how long each call took:
-//! a call's span ends when its turn ended, and began so much earlier; a response was asked for when the record
-//! before it was written.
+//! The log has the time of a response's first line and of its last result, and the duration of each call. A
+//! call's span ends when its turn ended, and its duration gives the start; a response's request starts when
+//! the previous record was written.
 
 mod attributes;
 
-use super::exported::{Exported, SYNTHETIC, Stream, model_of};
-use crate::render::visible::event;
-use attributes::Attributes;
-use plimsoll_domain::digest::sha256;
+use super::exported_session::{AgentStream, ExportedSession, SYNTHETIC_MODEL, turn_model};
+use crate::render::visible::event_headline_and_text;
+use attributes::SpanAttributes;
+use plimsoll_domain::digest::sha256_hex;
 use plimsoll_domain::turn::ToolCall;
-use plimsoll_flows::turns::{Body, Recorded};
+use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use plimsoll_store::clock;
 use serde_json::{Value, json};
 
-/// Names the version of the conventions, so that who receives the spans need not guess.
-const SCHEMA: &str = "https://opentelemetry.io/schemas/gen-ai/0.1.0";
+/// Names the version of the conventions, so that receivers need not guess it.
+const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai/0.1.0";
 
-pub(crate) fn render(exported: &Exported) -> String {
-    let mut trace = Trace { exported, id: digest(&exported.id, "", 32), spans: Vec::new() };
-    for stream in exported.streams() {
-        trace.agent(&stream, "");
+pub(crate) fn render_otlp_json(session: &ExportedSession) -> String {
+    let mut collector =
+        SpanCollector { session, trace_id: id_digest(&session.id, "", 32), spans: Vec::new() };
+    for stream in session.stream_tree() {
+        collector.add_stream_spans(&stream, "");
     }
-    let resource = Attributes::default().text("service.name", "claude-code").text("session.id", &exported.id);
+    let resource = SpanAttributes::default()
+        .with_text("service.name", "claude-code")
+        .with_text("session.id", &session.id);
     let scope = json!({"name": "plimsoll", "version": env!("CARGO_PKG_VERSION")});
     let document = json!({"resourceSpans": [{
-        "resource": {"attributes": resource.list()},
-        "scopeSpans": [{"scope": scope, "spans": trace.spans, "schemaUrl": SCHEMA}],
+        "resource": {"attributes": resource.into_values()},
+        "scopeSpans": [{"scope": scope, "spans": collector.spans, "schemaUrl": SCHEMA_URL}],
     }]});
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
     text
 }
 
-struct Trace<'a> {
-    exported: &'a Exported,
-    id: String,
+struct SpanCollector<'a> {
+    session: &'a ExportedSession,
+    trace_id: String,
     spans: Vec<Value>,
 }
 
-/// From when to when, nanoseconds since 1970.
+/// Start and end, in nanoseconds since 1970.
 #[derive(Clone, Copy)]
-struct Span {
-    from: u64,
-    to: u64,
+struct TimeSpan {
+    start_nanos: u64,
+    end_nanos: u64,
 }
 
-impl Trace<'_> {
-    /// A stream: the agent, and everything in it. Answers nothing; the spans are added, the agent's first.
-    fn agent(&mut self, stream: &Stream<'_>, parent: &str) {
-        let moments = || {
+impl SpanCollector<'_> {
+    /// Adds the span of a stream's agent, and then the spans of everything in it.
+    fn add_stream_spans(&mut self, stream: &AgentStream<'_>, parent_span_id: &str) {
+        let record_times = || {
             stream
                 .records
                 .iter()
-                .flat_map(|record| [began(record), moment(record.header.at.as_str())])
+                .flat_map(|record| [turn_started_at(record), unix_nanos(record.header.recorded_at.as_str())])
                 .flatten()
         };
-        let whole = Span { from: moments().min().unwrap_or(0), to: moments().max().unwrap_or(0) };
+        let time_span = TimeSpan {
+            start_nanos: record_times().min().unwrap_or(0),
+            end_nanos: record_times().max().unwrap_or(0),
+        };
         let id = self.span_id(&format!("stream/{}", stream.name));
-        let name = stream.kind.unwrap_or("claude-code");
-        let attributes = Attributes::default()
-            .text("gen_ai.operation.name", "invoke_agent")
-            .text("gen_ai.provider.name", "anthropic")
-            .text("gen_ai.agent.name", name)
-            .text("plimsoll.stream", stream.name)
-            .text("gen_ai.conversation.id", &self.exported.id);
-        let attributes = match self.exported.cost() {
-            Some(cost) if parent.is_empty() => attributes.number("plimsoll.cost_usd", cost),
+        let name = stream.agent_type.unwrap_or("claude-code");
+        let attributes = SpanAttributes::default()
+            .with_text("gen_ai.operation.name", "invoke_agent")
+            .with_text("gen_ai.provider.name", "anthropic")
+            .with_text("gen_ai.agent.name", name)
+            .with_text("plimsoll.stream", stream.name)
+            .with_text("gen_ai.conversation.id", &self.session.id);
+        let attributes = match self.session.reported_cost_usd() {
+            Some(cost) if parent_span_id.is_empty() => attributes.with_number("plimsoll.cost_usd", cost),
             _ => attributes,
         };
-        let mut span = self.span(&id, parent, &format!("invoke_agent {name}"), 1, whole, attributes);
-        span["events"] =
-            stream.records.iter().filter(|record| !record.is_turn()).map(|record| noted(record)).collect();
+        let mut span =
+            self.span_json(&id, parent_span_id, &format!("invoke_agent {name}"), 1, time_span, attributes);
+        span["events"] = stream
+            .records
+            .iter()
+            .filter(|record| !record.is_turn_record())
+            .map(|record| record_as_event(record))
+            .collect();
         self.spans.push(span);
-        let mut before = None;
+        let mut previous_record_at = None;
         for record in &stream.records {
-            if record.is_turn() {
-                self.turn(record, stream, &id, before);
+            if record.is_turn_record() {
+                self.add_turn_spans(record, stream, &id, previous_record_at);
             }
-            before = moment(record.header.at.as_str()).or(before);
+            previous_record_at = unix_nanos(record.header.recorded_at.as_str()).or(previous_record_at);
         }
     }
 
-    fn turn(&mut self, record: &Recorded, stream: &Stream<'_>, agent: &str, before: Option<u64>) {
+    fn add_turn_spans(
+        &mut self,
+        record: &LoggedRecord,
+        stream: &AgentStream<'_>,
+        agent_span_id: &str,
+        previous_record_at: Option<u64>,
+    ) {
         let header = &record.header;
-        let end = moment(header.at.as_str()).unwrap_or(0);
-        let first = began(record).unwrap_or(end).min(end);
+        let ended_at = unix_nanos(header.recorded_at.as_str()).unwrap_or(0);
+        let first_line_at = turn_started_at(record).unwrap_or(ended_at).min(ended_at);
         let calls = record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default();
-        let asked =
-            Span { from: before.unwrap_or(first).min(first), to: if calls.is_empty() { end } else { first } };
-        let id = self.span_id(&format!("{}/chat", header.seq));
-        let attributes = attributes::chat(record, &self.exported.id);
-        // Where the client spoke for itself, or the record is erased, no model can be named.
-        let model = model_of(record).filter(|model| *model != SYNTHETIC);
+        let chat_span = TimeSpan {
+            start_nanos: previous_record_at.unwrap_or(first_line_at).min(first_line_at),
+            end_nanos: if calls.is_empty() { ended_at } else { first_line_at },
+        };
+        let id = self.span_id(&format!("{}/chat", header.sequence_number));
+        let attributes = attributes::chat_attributes(record, &self.session.id);
+        // No model can be named if the client generated the response itself, or the record is erased.
+        let model = turn_model(record).filter(|model| *model != SYNTHETIC_MODEL);
         let name = model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
-        let mut span = self.span(&id, agent, &name, 3, asked, attributes);
-        let reason = header.reason.map(plimsoll_domain::turn::Reason::word);
-        // What a call did wrong is said at the call.
+        let mut span = self.span_json(&id, agent_span_id, &name, 3, chat_span, attributes);
+        let reason = header.failure_reason.map(plimsoll_domain::turn::FailureReason::as_str);
+        // A failed call is reported at its own span.
         if let Some(reason) = reason
             && calls.iter().all(ToolCall::is_ok)
         {
             let message =
-                record.turn().and_then(plimsoll_domain::Turn::failure_of).map(|failure| failure.message);
-            fail(&mut span, reason, &message.unwrap_or_default());
+                record.turn().and_then(plimsoll_domain::Turn::parsed_failure).map(|failure| failure.message);
+            mark_span_failed(&mut span, reason, &message.unwrap_or_default());
         }
         self.spans.push(span);
         for (place, call) in calls.iter().enumerate() {
-            let id = self.span_id(&format!("{}/call/{place}", header.seq));
-            let took =
+            let id = self.span_id(&format!("{}/call/{place}", header.sequence_number));
+            let duration_nanos =
                 call.ext.get("duration_ms").and_then(Value::as_u64).unwrap_or(0).saturating_mul(1_000_000);
-            let span = Span { from: end.saturating_sub(took).max(first), to: end };
-            let attributes = attributes::call(call, header.number, &self.exported.id);
-            let mut span = self.span(&id, agent, &format!("execute_tool {}", call.name), 1, span, attributes);
+            let time_span = TimeSpan {
+                start_nanos: ended_at.saturating_sub(duration_nanos).max(first_line_at),
+                end_nanos: ended_at,
+            };
+            let attributes = attributes::tool_call_attributes(call, header.turn_number, &self.session.id);
+            let mut span = self.span_json(
+                &id,
+                agent_span_id,
+                &format!("execute_tool {}", call.name),
+                1,
+                time_span,
+                attributes,
+            );
             if !call.is_ok() {
                 let error = call.ext.get("error").and_then(Value::as_str).unwrap_or_default();
                 let is_denied = call.ext.contains_key("denied");
-                fail(
+                mark_span_failed(
                     &mut span,
                     reason.unwrap_or(if is_denied { "tool_denied" } else { "tool_error" }),
                     error,
                 );
             }
             self.spans.push(span);
-            if let Some(started) = stream.agents.get(&(header.seq, place)) {
-                self.agent(started, &id);
+            if let Some(started) = stream.subagents.get(&(header.sequence_number, place)) {
+                self.add_stream_spans(started, &id);
             }
         }
     }
 
-    fn span(
+    fn span_json(
         &self,
         id: &str,
-        parent: &str,
+        parent_span_id: &str,
         name: &str,
         kind: u8,
-        span: Span,
-        attributes: Attributes,
+        time_span: TimeSpan,
+        attributes: SpanAttributes,
     ) -> Value {
-        let mut made = json!({
-            "traceId": self.id,
+        let mut span = json!({
+            "traceId": self.trace_id,
             "spanId": id,
             "name": name,
             "kind": kind,
-            "startTimeUnixNano": span.from.to_string(),
-            "endTimeUnixNano": span.to.to_string(),
-            "attributes": attributes.list(),
+            "startTimeUnixNano": time_span.start_nanos.to_string(),
+            "endTimeUnixNano": time_span.end_nanos.to_string(),
+            "attributes": attributes.into_values(),
         });
-        if !parent.is_empty() {
-            made["parentSpanId"] = json!(parent);
+        if !parent_span_id.is_empty() {
+            span["parentSpanId"] = json!(parent_span_id);
         }
-        made
+        span
     }
 
-    fn span_id(&self, what: &str) -> String {
-        digest(&self.exported.id, what, 16)
+    fn span_id(&self, record_path: &str) -> String {
+        id_digest(&self.session.id, record_path, 16)
     }
 }
 
-fn fail(span: &mut Value, reason: &str, message: &str) {
+fn mark_span_failed(span: &mut Value, reason: &str, message: &str) {
     span["status"] = json!({"code": 2, "message": message});
     if let Some(attributes) = span["attributes"].as_array_mut() {
-        attributes.extend(Attributes::default().text("error.type", reason).list());
+        attributes.extend(SpanAttributes::default().with_text("error.type", reason).into_values());
     }
 }
 
-/// A record that is no turn, as an event of its agent's span.
-fn noted(record: &Recorded) -> Value {
+/// Returns a record that is not a turn as an event of its agent's span.
+fn record_as_event(record: &LoggedRecord) -> Value {
     let kind = json!(record.header.kind);
     let kind = kind.as_str().unwrap_or("other");
-    let (line, words) = event(record);
-    let attributes = Attributes::default().integer("plimsoll.seq", record.header.seq);
-    let attributes = match (&record.body, words) {
-        (Body::Event(fields), _) => {
-            attributes.text("plimsoll.content", &Value::Object(fields.clone()).to_string())
+    let (line, text) = event_headline_and_text(record);
+    let attributes = SpanAttributes::default().with_integer("plimsoll.seq", record.header.sequence_number);
+    let attributes = match (&record.body, text) {
+        (RecordBody::Event(fields), _) => {
+            attributes.with_text("plimsoll.content", &Value::Object(fields.clone()).to_string())
         }
-        _ => attributes.text("plimsoll.content", &line),
+        _ => attributes.with_text("plimsoll.content", &line),
     };
-    let at = moment(record.header.at.as_str()).unwrap_or(0);
-    json!({"timeUnixNano": at.to_string(), "name": format!("plimsoll.{kind}"), "attributes": attributes.list()})
+    let at_nanos = unix_nanos(record.header.recorded_at.as_str()).unwrap_or(0);
+    json!({"timeUnixNano": at_nanos.to_string(), "name": format!("plimsoll.{kind}"), "attributes": attributes.into_values()})
 }
 
-fn began(record: &Recorded) -> Option<u64> {
-    moment(record.turn()?.ext().get("began_at")?.as_str()?)
+fn turn_started_at(record: &LoggedRecord) -> Option<u64> {
+    unix_nanos(record.turn()?.ext().get("began_at")?.as_str()?)
 }
 
-fn moment(at: &str) -> Option<u64> {
-    u64::try_from(clock::parse(at)?.timestamp_nanos_opt()?).ok()
+fn unix_nanos(at: &str) -> Option<u64> {
+    u64::try_from(clock::parse_rfc3339(at)?.timestamp_nanos_opt()?).ok()
 }
 
-fn digest(session: &str, what: &str, length: usize) -> String {
-    let mut digest = sha256(&[b"plimsoll/", session.as_bytes(), b"/", what.as_bytes()]);
+fn id_digest(session: &str, record_path: &str, length: usize) -> String {
+    let mut digest = sha256_hex(&[b"plimsoll/", session.as_bytes(), b"/", record_path.as_bytes()]);
     digest.truncate(length);
     digest
 }

@@ -1,131 +1,152 @@
-//! Taking secrets out of records: on decoded text, before anything is rendered, so that every format gives out the
-//! same. What holds no secret stays byte for byte.
+//! Removes secrets from decoded records before they are rendered, so that all formats are redacted in the
+//! same way. Records without secrets stay byte for byte.
 
 use plimsoll_domain::Turn;
-use plimsoll_domain::log_line::MAIN;
-use plimsoll_domain::turn::{Block, Failure, ToolCall, outline};
-use plimsoll_flows::turns::{Body, Recorded};
-use plimsoll_secrets::{Found, mark};
+use plimsoll_domain::log_line::MAIN_STREAM;
+use plimsoll_domain::turn::{Block, ToolCall, TurnFailure, outline_response};
+use plimsoll_flows::turns::{LoggedRecord, RecordBody};
+use plimsoll_secrets::{SecretMatch, redaction_marker};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 /// The place of a secret; never its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SecretPlace {
+pub(crate) struct SecretLocation {
     /// The record: `session:number`.
     pub(crate) record: String,
-    /// The field, with the way to it.
+    /// Path of the field.
     pub(crate) field: String,
-    /// What it looks like.
+    /// The kind of secret that it looks like.
     pub(crate) kind: &'static str,
 }
 
-/// Takes secrets out, and notes where they stood.
+/// Removes secrets, and records where they were.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
-    record: String,
-    path: Vec<String>,
-    places: Vec<SecretPlace>,
+    record_name: String,
+    field_path: Vec<String>,
+    locations: Vec<SecretLocation>,
 }
 
 impl Redactor {
-    /// The places of secrets so far.
-    pub(crate) fn places(&self) -> &[SecretPlace] {
-        &self.places
+    /// Returns the places of the secrets found so far.
+    pub(crate) fn secret_locations(&self) -> &[SecretLocation] {
+        &self.locations
     }
 
-    /// The record without its secrets.
-    pub(crate) fn record(&mut self, record: &Recorded) -> Recorded {
-        self.record = record.name();
-        if record.header.stream != MAIN {
-            self.record = format!("{} of agent {}", self.record, record.header.stream);
+    /// Returns the record without its secrets.
+    pub(crate) fn redact_record(&mut self, record: &LoggedRecord) -> LoggedRecord {
+        self.record_name = record.display_name();
+        if record.header.stream != MAIN_STREAM {
+            self.record_name = format!("{} of agent {}", self.record_name, record.header.stream);
         }
         let body = match &record.body {
-            Body::Turn(turn) => Body::Turn(Box::new(self.turn(turn))),
-            Body::Event(fields) => Body::Event(self.map(fields)),
-            Body::Erased => Body::Erased,
-            Body::DecodeError(why) => Body::DecodeError(why.clone()),
+            RecordBody::Turn(turn) => RecordBody::Turn(Box::new(self.redact_turn(turn))),
+            RecordBody::Event(fields) => RecordBody::Event(self.redact_map(fields)),
+            RecordBody::Erased => RecordBody::Erased,
+            RecordBody::DecodeError(why) => RecordBody::DecodeError(why.clone()),
         };
-        Recorded { body, header: record.header.clone(), session_id: record.session_id.clone() }
+        LoggedRecord { body, header: record.header.clone(), session_id: record.session_id.clone() }
     }
 
-    fn turn(&mut self, turn: &Turn) -> Turn {
-        let raw = self.at("raw_response", |it| it.each(turn.raw_response(), Redactor::block));
-        let program = self.program(turn, &raw);
-        let wholes: Vec<String> =
+    fn redact_turn(&mut self, turn: &Turn) -> Turn {
+        let raw = self.with_path_segment("raw_response", |redactor| {
+            redactor.redact_each(turn.raw_response(), Redactor::redact_block)
+        });
+        let program = self.redact_program(turn, &raw);
+        let full_results: Vec<String> =
             turn.tool_calls().iter().map(|call| call.result_text().into_owned()).collect();
-        let calls = self.at("tool_calls", |it| it.each(turn.tool_calls(), Redactor::call));
-        let prints = self.at("prints", |it| it.each(turn.prints(), |it, text| it.text(text)));
-        let memory = self.at("memory", |it| it.map(turn.memory()));
-        let ext = self.at("ext", |it| it.map(turn.ext()));
-        match turn.failure_of() {
+        let calls = self.with_path_segment("tool_calls", |redactor| {
+            redactor.redact_each(turn.tool_calls(), Redactor::redact_call)
+        });
+        let prints = self.with_path_segment("prints", |redactor| {
+            redactor.redact_each(turn.prints(), |it, text| it.redact_text(text))
+        });
+        let memory = self.with_path_segment("memory", |redactor| redactor.redact_map(turn.memory()));
+        let ext = self.with_path_segment("ext", |redactor| redactor.redact_map(turn.ext()));
+        match turn.parsed_failure() {
             Some(failure) => {
-                let failure = self.at("result", |it| it.failure(&failure, &wholes));
-                Turn::failure(turn.number(), raw, program, &failure, prints, calls, memory, ext)
+                let failure = self
+                    .with_path_segment("result", |redactor| redactor.redact_failure(&failure, &full_results));
+                Turn::new_failure(turn.number(), raw, program, &failure, prints, calls, memory, ext)
             }
             None => {
-                let result = self.at("result", |it| it.result(turn.result(), &wholes));
-                Turn::success(turn.number(), raw, program, result, prints, calls, memory, ext)
+                let result = self.with_path_segment("result", |redactor| {
+                    redactor.redact_result(turn.result(), &full_results)
+                });
+                Turn::new_success(turn.number(), raw, program, result, prints, calls, memory, ext)
             }
         }
     }
 
-    fn block(&mut self, block: &Block) -> Block {
-        let before = block.value();
-        let after = self.value(&before);
+    fn redact_block(&mut self, block: &Block) -> Block {
+        let before = block.parse_value();
+        let after = self.redact_value(&before);
         if after == before {
             return block.clone();
         }
         RawValue::from_string(after.to_string()).map_or_else(|_| block.clone(), Block::new)
     }
 
-    /// The program is derived from the calls: if there is one, it is derived again from the cleaned calls.
-    fn program(&mut self, turn: &Turn, raw: &[Block]) -> Option<String> {
-        let cleaned = self.at("program", |it| turn.program().map(|program| it.text(program)));
-        let is_of_calls = outline(turn.raw_response()).program.as_deref() == turn.program();
-        if is_of_calls { outline(raw).program } else { cleaned }
+    /// Redacts the program. A program that is derived from the calls is derived again from the redacted
+    /// response.
+    fn redact_program(&mut self, turn: &Turn, raw: &[Block]) -> Option<String> {
+        let cleaned = self.with_path_segment("program", |redactor| {
+            turn.program().map(|program| redactor.redact_text(program))
+        });
+        let is_derived_from_calls =
+            outline_response(turn.raw_response()).program.as_deref() == turn.program();
+        if is_derived_from_calls { outline_response(raw).program } else { cleaned }
     }
 
-    fn call(&mut self, call: &ToolCall) -> ToolCall {
-        let name = self.at("name", |it| it.text(&call.name));
-        let args = self.at("args", |it| it.value(&call.args));
-        let result = self.at("result", |it| it.value(&call.result));
+    fn redact_call(&mut self, call: &ToolCall) -> ToolCall {
+        let name = self.with_path_segment("name", |redactor| redactor.redact_text(&call.name));
+        let args = self.with_path_segment("args", |redactor| redactor.redact_value(&call.args));
+        let result = self.with_path_segment("result", |redactor| redactor.redact_value(&call.result));
         let mut ext = call.ext.clone();
         let error = ext.remove("error");
-        let mut ext = self.at("ext", |it| it.map(&ext));
+        let mut ext = self.with_path_segment("ext", |redactor| redactor.redact_map(&ext));
         if let Some(error) = error {
-            let whole = call.result_text().into_owned();
+            let full_result = call.result_text().into_owned();
             let cleaned = match error.as_str() {
-                Some(text) => self.at("error", |it| json!(it.part(text, std::slice::from_ref(&whole)))),
-                None => self.at("error", |it| it.value(&error)),
+                Some(text) => self.with_path_segment("error", |redactor| {
+                    json!(redactor.redact_truncated_text(text, std::slice::from_ref(&full_result)))
+                }),
+                None => self.with_path_segment("error", |redactor| redactor.redact_value(&error)),
             };
             ext.insert("error".to_owned(), cleaned);
         }
         ToolCall { name, args, result, ext }
     }
 
-    fn failure(&mut self, failure: &Failure, wholes: &[String]) -> Failure {
-        let message = self.at("message", |it| it.part(&failure.message, wholes));
-        let mut cleaned = Failure { message, ..failure.clone() };
-        for (place, outcome) in cleaned.calls.iter_mut().enumerate() {
-            let preview = self.at(&format!("calls[{place}].preview"), |it| it.part(&outcome.preview, wholes));
+    fn redact_failure(&mut self, failure: &TurnFailure, full_results: &[String]) -> TurnFailure {
+        let message = self.with_path_segment("message", |redactor| {
+            redactor.redact_truncated_text(&failure.message, full_results)
+        });
+        let mut cleaned = TurnFailure { message, ..failure.clone() };
+        for (index, outcome) in cleaned.calls.iter_mut().enumerate() {
+            let preview = self.with_path_segment(&format!("calls[{index}].preview"), |redactor| {
+                redactor.redact_truncated_text(&outcome.preview, full_results)
+            });
             if preview != outcome.preview {
-                // A short secret could be found again by its digest.
-                outcome.blob = None;
+                // A short secret could be guessed from its digest.
+                outcome.full_result_sha256 = None;
             }
             outcome.preview = preview;
         }
         cleaned
     }
 
-    /// A text, or what came of the calls.
-    fn result(&mut self, result: &Value, wholes: &[String]) -> Value {
-        let Value::Array(outcomes) = result else { return self.value(result) };
-        let outcome = |it: &mut Self, outcome: &Value| {
+    /// Redacts a turn's result: a text, or the outcomes of its calls.
+    fn redact_result(&mut self, result: &Value, full_results: &[String]) -> Value {
+        let Value::Array(outcomes) = result else { return self.redact_value(result) };
+        let outcome = |redactor: &mut Self, outcome: &Value| {
             let (Some(fields), Some(preview)) = (outcome.as_object(), outcome["preview"].as_str()) else {
-                return it.value(outcome);
+                return redactor.redact_value(outcome);
             };
-            let cleaned = it.at("preview", |it| it.part(preview, wholes));
+            let cleaned = redactor.with_path_segment("preview", |redactor| {
+                redactor.redact_truncated_text(preview, full_results)
+            });
             let mut fields = fields.clone();
             if cleaned != preview {
                 fields.remove("blob");
@@ -133,98 +154,103 @@ impl Redactor {
             }
             Value::Object(fields)
         };
-        Value::Array(self.each(outcomes, outcome))
+        Value::Array(self.redact_each(outcomes, outcome))
     }
 
-    fn map(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
-        let is_picture = fields.get("type").is_some_and(|kind| kind == "base64");
+    fn redact_map(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
+        let is_image = fields.get("type").is_some_and(|kind| kind == "base64");
         let mut cleaned = Map::new();
         for (key, value) in fields {
-            let key_after = self.text(key);
-            let after = self.at(&key_after, |it| match value {
-                Value::String(_) if is_picture && key == "data" => value.clone(),
-                Value::String(text) => json!(it.keyed(key, text)),
-                other => it.value(other),
+            let redacted_key = self.redact_text(key);
+            let redacted_value = self.with_path_segment(&redacted_key, |redactor| match value {
+                Value::String(_) if is_image && key == "data" => value.clone(),
+                Value::String(text) => json!(redactor.redact_keyed_text(key, text)),
+                other => redactor.redact_value(other),
             });
-            cleaned.insert(key_after, after);
+            cleaned.insert(redacted_key, redacted_value);
         }
         cleaned
     }
 
-    fn value(&mut self, value: &Value) -> Value {
+    fn redact_value(&mut self, value: &Value) -> Value {
         match value {
-            Value::String(text) => json!(self.text(text)),
-            Value::Array(elements) => Value::Array(self.each(elements, Redactor::value)),
-            Value::Object(fields) => Value::Object(self.map(fields)),
+            Value::String(text) => json!(self.redact_text(text)),
+            Value::Array(elements) => Value::Array(self.redact_each(elements, Redactor::redact_value)),
+            Value::Object(fields) => Value::Object(self.redact_map(fields)),
             plain => plain.clone(),
         }
     }
 
-    fn keyed(&mut self, key: &str, text: &str) -> String {
-        let whole = || plimsoll_secrets::keyed(key, text).into_iter().collect();
-        let found = plimsoll_secrets::find(text);
-        let found = if found.is_empty() { whole() } else { found };
-        if found.is_empty() { self.nested(text) } else { self.replace(text, &found, text.len()) }
+    fn redact_keyed_text(&mut self, key: &str, text: &str) -> String {
+        let keyed_secret = || plimsoll_secrets::find_secret_in_key_value(key, text).into_iter().collect();
+        let secrets = plimsoll_secrets::find_secrets(text);
+        let secrets = if secrets.is_empty() { keyed_secret() } else { secrets };
+        if secrets.is_empty() {
+            self.redact_nested_json(text)
+        } else {
+            self.replace_secrets(text, &secrets, text.len())
+        }
     }
 
-    fn text(&mut self, text: &str) -> String {
-        let found = plimsoll_secrets::find(text);
-        let cleaned = self.replace(text, &found, text.len());
-        self.nested(&cleaned)
+    fn redact_text(&mut self, text: &str) -> String {
+        let secrets = plimsoll_secrets::find_secrets(text);
+        let cleaned = self.replace_secrets(text, &secrets, text.len());
+        self.redact_nested_json(&cleaned)
     }
 
-    /// A text may itself be JSON, or lines of it, and hide a secret behind its escapes.
-    fn nested(&mut self, text: &str) -> String {
+    /// Redacts a text that may itself be JSON, or lines of it: escapes could hide a secret there.
+    fn redact_nested_json(&mut self, text: &str) -> String {
         let is_json = |text: &str| text.starts_with(['{', '[']) && text.contains('\\');
         let trimmed = text.trim();
         if is_json(trimmed)
             && let Ok(before) = serde_json::from_str::<Value>(trimmed)
         {
-            let after = self.value(&before);
+            let after = self.redact_value(&before);
             return if after == before { text.to_owned() } else { after.to_string() };
         }
         if !text.contains('\n') || !text.lines().any(|line| is_json(line.trim())) {
             return text.to_owned();
         }
-        text.split('\n').map(|line| self.nested(line)).collect::<Vec<_>>().join("\n")
+        text.split('\n').map(|line| self.redact_nested_json(line)).collect::<Vec<_>>().join("\n")
     }
 
-    /// A beginning of something longer: a secret that was cut in two is known by the whole.
-    fn part(&mut self, part: &str, wholes: &[String]) -> String {
-        let beginning = part.strip_suffix('…');
-        let of = |beginning: &str| wholes.iter().find(|whole| whole.starts_with(beginning)).cloned();
-        match beginning.and_then(|beginning| Some((beginning.len(), of(beginning)?))) {
-            Some((length, whole)) => {
-                let found = plimsoll_secrets::find(&whole);
-                self.replace(&whole, &found, length) + "…"
+    /// Redacts a truncated text. A secret that was cut in two can only be recognized in the full text.
+    fn redact_truncated_text(&mut self, truncated: &str, full_results: &[String]) -> String {
+        let prefix = truncated.strip_suffix('…');
+        let full_result_with_prefix =
+            |beginning: &str| full_results.iter().find(|whole| whole.starts_with(beginning)).cloned();
+        match prefix.and_then(|beginning| Some((beginning.len(), full_result_with_prefix(beginning)?))) {
+            Some((length, full_result)) => {
+                let secrets = plimsoll_secrets::find_secrets(&full_result);
+                self.replace_secrets(&full_result, &secrets, length) + "…"
             }
-            None => self.text(part),
+            None => self.redact_text(truncated),
         }
     }
 
-    /// The beginning of a text, up to a byte, without what was found.
-    fn replace(&mut self, text: &str, found: &[Found], length: usize) -> String {
+    /// Returns a text up to the byte `end`, with the secrets replaced.
+    fn replace_secrets(&mut self, text: &str, secrets: &[SecretMatch], end: usize) -> String {
         let mut cleaned = String::new();
-        let mut from = 0;
-        for found in found.iter().filter(|found| found.range.start < length) {
-            cleaned.push_str(&text[from..found.range.start]);
-            cleaned.push_str(&mark(found.kind));
-            from = found.range.end;
-            self.places.push(SecretPlace {
-                record: self.record.clone(),
-                field: self.field(),
-                kind: found.kind,
+        let mut copied_until = 0;
+        for secret in secrets.iter().filter(|found| found.range.start < end) {
+            cleaned.push_str(&text[copied_until..secret.range.start]);
+            cleaned.push_str(&redaction_marker(secret.kind));
+            copied_until = secret.range.end;
+            self.locations.push(SecretLocation {
+                record: self.record_name.clone(),
+                field: self.joined_field_path(),
+                kind: secret.kind,
             });
         }
-        if from < length {
-            cleaned.push_str(&text[from..length]);
+        if copied_until < end {
+            cleaned.push_str(&text[copied_until..end]);
         }
         cleaned
     }
 
-    fn field(&self) -> String {
+    fn joined_field_path(&self) -> String {
         let mut field = String::new();
-        for part in &self.path {
+        for part in &self.field_path {
             if !field.is_empty() && !part.starts_with('[') {
                 field.push('.');
             }
@@ -233,15 +259,17 @@ impl Redactor {
         field
     }
 
-    fn at<T>(&mut self, part: &str, what: impl FnOnce(&mut Self) -> T) -> T {
-        self.path.push(part.to_owned());
-        let made = what(self);
-        self.path.pop();
-        made
+    fn with_path_segment<T>(&mut self, segment: &str, redact: impl FnOnce(&mut Self) -> T) -> T {
+        self.field_path.push(segment.to_owned());
+        let result = redact(self);
+        self.field_path.pop();
+        result
     }
 
-    fn each<T, U>(&mut self, elements: &[T], mut what: impl FnMut(&mut Self, &T) -> U) -> Vec<U> {
-        let one = |(place, element)| self.at(&format!("[{place}]"), |it| what(it, element));
-        elements.iter().enumerate().map(one).collect()
+    fn redact_each<T, U>(&mut self, elements: &[T], mut redact: impl FnMut(&mut Self, &T) -> U) -> Vec<U> {
+        let redact_element = |(index, element)| {
+            self.with_path_segment(&format!("[{index}]"), |redactor| redact(redactor, element))
+        };
+        elements.iter().enumerate().map(redact_element).collect()
     }
 }

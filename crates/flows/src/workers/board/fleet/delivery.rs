@@ -1,5 +1,5 @@
-//! Tells the shared board what the record has for it: first the branch is pushed, then the result is said. By a thread of its own,
-//! for pushes take long and the board may be away.
+//! Delivers queued results to the shared board: first the branch is pushed, then the result is reported. This
+//! happens in its own thread, because pushes take long and the board may be unreachable.
 
 use super::FleetBoard;
 use crate::workers::error::BoardError;
@@ -9,87 +9,107 @@ use plimsoll_store::StoreError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often what was not heard is said again.
+/// How often to retry a delivery.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Until it is told to end. `notes` has what the sessions of an item noted below it.
-pub(super) fn deliver_outbox(
+/// Delivers results until `should_stop` is true. `item_notes` returns what the sessions of an item noted
+/// below it.
+pub(super) fn run_delivery_loop(
     board: &FleetBoard,
-    ends: &AtomicBool,
+    should_stop: &AtomicBool,
     give_up: &dyn Fn() -> bool,
-    notes: &dyn Fn(usize) -> Vec<String>,
+    item_notes: &dyn Fn(usize) -> Vec<String>,
 ) {
-    while !ends.load(Ordering::Relaxed) {
-        let first = board.table.now().member.and_then(|member| member.outbox.into_iter().next());
-        let Some(result) = first else {
-            board.table.wait_for_change(RETRY_INTERVAL);
-            // Nobody else asks whether it is back.
-            if board.target.away().is_some() {
-                let answer = board.target.fetch(give_up);
-                board.target.note_away(answer.err().map(|error| error.to_string()));
+    while !should_stop.load(Ordering::Relaxed) {
+        let next_result = board
+            .workers_file
+            .workers_state()
+            .fleet_member
+            .and_then(|member| member.outbox.into_iter().next());
+        let Some(result) = next_result else {
+            board.workers_file.wait_for_change(RETRY_INTERVAL);
+            // Nothing else checks whether the remote is reachable again.
+            if board.target.outage().is_some() {
+                let fetch_result = board.target.fetch_target(give_up);
+                board.target.record_outage(fetch_result.err().map(|error| error.to_string()));
                 std::thread::sleep(RETRY_INTERVAL);
             }
             continue;
         };
-        match deliver(board, &result, give_up, notes) {
+        match push_and_report_result(board, &result, give_up, item_notes) {
             Ok(true) => {}
             Ok(false) => std::thread::sleep(RETRY_INTERVAL),
-            Err(error) => board.note_fault(error.to_string()),
+            Err(error) => board.record_permanent_error(error.to_string()),
         }
     }
 }
 
-/// True once it is heard, or need not be any more.
-fn deliver(
+/// Pushes the work and reports the result. Returns true once the result is delivered or is no longer needed.
+fn push_and_report_result(
     board: &FleetBoard,
     result: &ItemResult,
     give_up: &dyn Fn() -> bool,
-    notes: &dyn Fn(usize) -> Vec<String>,
+    item_notes: &dyn Fn(usize) -> Vec<String>,
 ) -> Result<bool, StoreError> {
-    let Ok(branch) = board.table.now().attempt_branch(result.item, result.epoch) else { return Ok(true) };
-    let mut news = result.clone();
-    // Also of an item that is not done: another machine may go on with it.
-    let told = notes(result.item);
-    // What the target has need not be pushed.
-    if result.start != result.beyond {
-        match board.target.push_work(result, &branch, &told, give_up) {
-            Ok(()) => board.target.note_away(None),
-            // Its objects are not what their ids say: no machine may build on them.
-            Err(RemoteError::Own(error)) => {
+    let Ok(branch) = board.workers_file.workers_state().parse_attempt_branch(result.item, result.epoch)
+    else {
+        return Ok(true);
+    };
+    let mut reported_result = result.clone();
+    // Notes are sent for an item that is not done, too, because another machine may continue with it.
+    let notes_of_item = item_notes(result.item);
+    // Without commits of its own there is nothing to push.
+    if result.start_commit_id != result.base_commit_id {
+        match board.target.push_work_and_notes(result, &branch, &notes_of_item, give_up) {
+            Ok(()) => board.target.record_outage(None),
+            // The objects do not match their ids, so no machine may build on them.
+            Err(RemoteError::OwnRepository(error)) => {
                 let outcome = ItemOutcome::Failed(error.to_string());
-                news = ItemResult { start: String::new(), beyond: String::new(), outcome, ..news };
+                reported_result = ItemResult {
+                    start_commit_id: String::new(),
+                    base_commit_id: String::new(),
+                    outcome,
+                    ..reported_result
+                };
             }
-            Err(RemoteError::GivenUp) => return Ok(false),
-            Err(RemoteError::Rejected(why)) => {
-                board.note_fault(format!("the remote rejects the branch {branch}: {why}"));
+            Err(RemoteError::Canceled) => return Ok(false),
+            Err(RemoteError::Rejected(error)) => {
+                board.record_permanent_error(format!("the remote rejects the branch {branch}: {error}"));
                 return Ok(false);
             }
             Err(error) => {
-                board.target.note_away(Some(error.to_string()));
+                board.target.record_outage(Some(error.to_string()));
                 return Ok(false);
             }
         }
     }
-    tell(board, result, &news)
+    report_and_dequeue_result(board, result, &reported_result)
 }
 
-/// Tells the board, and forgets the result once it is heard. True if it is.
-pub(super) fn tell(board: &FleetBoard, result: &ItemResult, news: &ItemResult) -> Result<bool, StoreError> {
-    let said = match news.outcome {
-        ItemOutcome::Kept => Ok(()),
-        ItemOutcome::Offered | ItemOutcome::Failed(_) | ItemOutcome::Asked(_) | ItemOutcome::GivenBack => {
-            board.ask(|connection| connection.tell(news))
+/// Reports a result to the board and removes it from the queue once it is delivered. Returns true if it was.
+pub(super) fn report_and_dequeue_result(
+    board: &FleetBoard,
+    result: &ItemResult,
+    reported_result: &ItemResult,
+) -> Result<bool, StoreError> {
+    let response = match reported_result.outcome {
+        ItemOutcome::TakenByOther => Ok(()),
+        ItemOutcome::Offered
+        | ItemOutcome::Failed(_)
+        | ItemOutcome::WaitsForAnswer(_)
+        | ItemOutcome::Released => {
+            board.call_board(|connection| connection.report_item_result(reported_result))
         }
     };
-    match said {
-        Ok(()) | Err(BoardError::Fenced) => {
-            board.table.change(|workers| {
-                if let Some(member) = &mut workers.member {
-                    member.outbox.retain(|known| known != result);
+    match response {
+        Ok(()) | Err(BoardError::StaleEpoch) => {
+            board.workers_file.update(|workers| {
+                if let Some(member) = &mut workers.fleet_member {
+                    member.outbox.retain(|queued| queued != result);
                 }
             })?;
             Ok(true)
         }
-        Err(BoardError::Away(_) | BoardError::Refused(_)) => Ok(false),
+        Err(BoardError::Unreachable(_) | BoardError::Permanent(_)) => Ok(false),
     }
 }

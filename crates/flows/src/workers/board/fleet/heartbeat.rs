@@ -1,131 +1,162 @@
-//! Keeps this machine's leases, and its picture of the board. By a thread of its own, which waits for nothing else.
+//! Renews this machine's leases and refreshes its copy of the board. This happens in its own thread, which
+//! never waits for other work.
 
-use super::{FleetBoard, Known, is_leased_by, local_moment};
-use crate::workers::connection::Look;
+use super::{CachedState, FleetBoard, epoch_if_leased_here, local_now};
+use crate::workers::connection::BoardSnapshot;
 use crate::workers::error::BoardError;
-use plimsoll_domain::board::{Aside, Stage};
-use plimsoll_domain::workers::{ItemOutcome, ItemResult, Workers};
-use plimsoll_policy::workers::{Claim, fail, give_back, offer, set_aside};
+use plimsoll_domain::board::{ItemStage, SetAsideReason};
+use plimsoll_domain::workers::{ItemOutcome, ItemResult, WorkersState};
+use plimsoll_policy::workers::{
+    Claim, offer_for_merge, record_failed_try, reopen_claimed_item, set_claimed_item_aside,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A sixth of a lease: it takes several lost ones.
+/// A sixth of the lease duration, so that a lease survives several failed renewals.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(15);
-/// How often the board is looked at; a long one more rarely, for its rows are many.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-const ITEMS_PER_SECOND: usize = 1_000;
+/// How often the board is read. A long board is read less often, because it has many rows.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+const ITEMS_PER_EXTRA_SECOND: usize = 1_000;
 
-/// Until it is told to end.
-pub(super) fn beat(board: &FleetBoard, ends: &AtomicBool) {
-    let mut renewed: Option<Instant> = None;
-    let mut looked: Option<Instant> = None;
-    let (mut told, mut is_stale) = (Vec::new(), true);
-    while !ends.load(Ordering::Relaxed) {
-        let is_due = renewed.is_none_or(|at| at.elapsed() >= RENEWAL_INTERVAL);
-        if is_due {
-            renewed = Some(Instant::now());
-            renew(board);
-            is_stale = true;
+/// Renews leases, reports workers and refreshes the board until `should_stop` is true.
+pub(super) fn run_heartbeat_loop(board: &FleetBoard, should_stop: &AtomicBool) {
+    let mut last_renewal: Option<Instant> = None;
+    let mut last_refresh: Option<Instant> = None;
+    let (mut reported_items, mut is_report_due) = (Vec::new(), true);
+    while !should_stop.load(Ordering::Relaxed) {
+        let is_renewal_due = last_renewal.is_none_or(|renewed_at| renewed_at.elapsed() >= RENEWAL_INTERVAL);
+        if is_renewal_due {
+            last_renewal = Some(Instant::now());
+            renew_leases(board);
+            is_report_due = true;
         }
-        let pace =
-            LOOK_INTERVAL * u32::try_from(1 + board.table.count() / ITEMS_PER_SECOND).unwrap_or(u32::MAX);
-        if looked.is_none_or(|at| at.elapsed() >= pace) {
-            // What went wrong is noted where it is asked.
-            is_stale = !report(board, &mut told, is_stale);
-            let _ = look(board);
-            looked = Some(Instant::now());
+        let refresh_interval = REFRESH_INTERVAL
+            * u32::try_from(1 + board.workers_file.item_count() / ITEMS_PER_EXTRA_SECOND).unwrap_or(u32::MAX);
+        if last_refresh.is_none_or(|refreshed_at| refreshed_at.elapsed() >= refresh_interval) {
+            // Errors are recorded by the call itself.
+            is_report_due = !report_workers_if_due(board, &mut reported_items, is_report_due);
+            let _ = refresh_from_board(board);
+            last_refresh = Some(Instant::now());
         }
-        std::thread::sleep(LOOK_INTERVAL / 4);
+        std::thread::sleep(REFRESH_INTERVAL / 4);
     }
 }
 
-/// Renews the leases of what is at work here.
-pub(super) fn renew(board: &FleetBoard) {
-    let (held, merger) = {
-        let known = board.known();
-        (known.held.clone(), known.merger)
+/// Renews the leases of the items that are worked on here, and the merger's lease.
+pub(super) fn renew_leases(board: &FleetBoard) {
+    let (leased_claims, merger_epoch) = {
+        let cached_state = board.lock_cached_state();
+        (cached_state.leased_claims.clone(), cached_state.merger_epoch)
     };
-    for claim in held {
-        match board.ask_beside(|connection| connection.renew(claim)) {
-            Err(BoardError::Fenced) => _ = board.known().fenced.insert((claim.item, claim.epoch)),
-            Err(BoardError::Away(_) | BoardError::Refused(_)) => return,
+    for claim in leased_claims {
+        match board.call_board_over_heartbeat(|connection| connection.renew_claim(claim)) {
+            Err(BoardError::StaleEpoch) => {
+                _ = board.lock_cached_state().stale_claims.insert((claim.item, claim.epoch));
+            }
+            Err(BoardError::Unreachable(_) | BoardError::Permanent(_)) => return,
             Ok(()) => {}
         }
     }
-    // A merger that is fenced hears it where it says something.
-    if let Some(merger) = merger {
-        let _ = board.ask_beside(|connection| connection.renew_merger(merger));
+    // A merger with a stale epoch notices it at its next write.
+    if let Some(merger_epoch) = merger_epoch {
+        let _ = board.call_board_over_heartbeat(|connection| connection.renew_merger_lease(merger_epoch));
     }
 }
 
-/// Reports what workers do, as soon as they do something else, and how full they are, now and then. False if it has to be done again:
-/// money is being set aside for a worker, and leases wait for nothing.
-pub(super) fn report(board: &FleetBoard, told: &mut Vec<(usize, Option<usize>)>, is_due: bool) -> bool {
-    let Ok(_reporting) = board.reporting.try_lock() else { return false };
-    let news = board.known().news.clone();
-    let now: Vec<(usize, Option<usize>)> = news.iter().map(|news| (news.worker, news.item)).collect();
-    if !is_due && *told == now {
+/// Sends the reports about all workers if a worker has changed its item or if `is_due` is true. Returns false
+/// if the report has to be repeated: money is being reserved for a worker, and the lease thread must not wait
+/// for that.
+pub(super) fn report_workers_if_due(
+    board: &FleetBoard,
+    reported_items: &mut Vec<(usize, Option<usize>)>,
+    is_due: bool,
+) -> bool {
+    let Ok(_reporting_guard) = board.reporting_lock.try_lock() else { return false };
+    let worker_reports = board.lock_cached_state().worker_reports.clone();
+    let current_items: Vec<(usize, Option<usize>)> = worker_reports
+        .iter()
+        .map(|worker_report| (worker_report.worker_number, worker_report.item))
+        .collect();
+    if !is_due && *reported_items == current_items {
         return true;
     }
-    let said = news.iter().try_for_each(|news| board.ask_beside(|connection| connection.report(news)));
-    if said.is_ok() {
-        *told = now;
+    let result = worker_reports.iter().try_for_each(|worker_report| {
+        board.call_board_over_heartbeat(|connection| connection.report_worker(worker_report))
+    });
+    if result.is_ok() {
+        *reported_items = current_items;
     }
     true
 }
 
-/// Looks at the board, and takes what is there into the record.
-pub(super) fn look(board: &FleetBoard) -> Result<(), BoardError> {
-    let before = board.table.changes();
-    let asked = local_moment();
-    let look = board.ask_beside(|connection| connection.look())?;
-    let mut known = board.known();
-    known.ahead = i64::try_from(look.now).unwrap_or(i64::MAX).saturating_sub_unsigned(asked);
-    (known.is_draining, known.ended, known.used_up) = (look.is_draining, look.ended, look.used_up);
-    board.table.touch_unless_changed(before, |workers| mirror(workers, look, &known));
+/// Reads the board and copies its state into the record.
+pub(super) fn refresh_from_board(board: &FleetBoard) -> Result<(), BoardError> {
+    let change_count = board.workers_file.change_count();
+    let asked_at = local_now();
+    let snapshot = board.call_board_over_heartbeat(|connection| connection.read_board())?;
+    let mut cached_state = board.lock_cached_state();
+    cached_state.clock_offset_ms =
+        i64::try_from(snapshot.board_time).unwrap_or(i64::MAX).saturating_sub_unsigned(asked_at);
+    (cached_state.is_draining, cached_state.fleet_end, cached_state.exhausted_limit) =
+        (snapshot.is_draining, snapshot.fleet_end, snapshot.exhausted_limit);
+    board.workers_file.update_in_memory_if_unchanged(change_count, |workers| {
+        apply_board_snapshot(workers, snapshot, &cached_state);
+    });
     Ok(())
 }
 
-/// The record with what was seen, and with what is still to be told.
-fn mirror(workers: &mut Workers, look: Look, known: &Known) {
-    let Look { whole, items, passed, .. } = look;
-    (workers.board.paused_until, workers.board.merger, workers.board.merger_epoch) =
-        (whole.paused_until, whole.merger, whole.merger_epoch);
-    workers.passed = passed;
-    // What is not named is merged.
-    workers.board.items.iter_mut().for_each(|row| row.stage = Stage::Merged);
-    for (place, item) in items {
-        let Some(row) = workers.board.items.get_mut(place) else { continue };
-        let text = std::mem::take(&mut row.text);
-        *row = item.row;
-        row.text = text;
-        let epoch = row.epoch;
-        let is_ours = is_leased_by(workers, place) == Some(epoch) && !known.fenced.contains(&(place, epoch));
-        let work = &mut workers.works[place];
-        work.answered = item.answered;
-        // Of an item that is at work here, this machine knows where it began.
-        if !is_ours || work.start.is_empty() {
-            (work.start, work.beyond) = (item.start, item.beyond);
+/// Copies the snapshot into the record, and applies the results that are still to be delivered.
+fn apply_board_snapshot(
+    workers_state: &mut WorkersState,
+    snapshot: BoardSnapshot,
+    cached_state: &CachedState,
+) {
+    let BoardSnapshot { board_state, open_items: items, passed_commands, .. } = snapshot;
+    (workers_state.board.paused_until, workers_state.board.merger_lease, workers_state.board.merger_epoch) =
+        (board_state.paused_until, board_state.merger_lease, board_state.merger_epoch);
+    workers_state.passed_verify_commands = passed_commands;
+    // The board lists only items that are not merged.
+    workers_state.board.items.iter_mut().for_each(|board_item| board_item.stage = ItemStage::Merged);
+    for (index, item) in items {
+        let Some(board_item) = workers_state.board.items.get_mut(index) else { continue };
+        let text = std::mem::take(&mut board_item.text);
+        *board_item = item.board_item;
+        board_item.text = text;
+        let epoch = board_item.epoch;
+        let is_at_work_here = epoch_if_leased_here(workers_state, index) == Some(epoch)
+            && !cached_state.stale_claims.contains(&(index, epoch));
+        let item_progress = &mut workers_state.item_progress[index];
+        item_progress.answered_question = item.answered_question;
+        // For an item that is worked on here, this machine knows the start commit better than the board.
+        if !is_at_work_here || item_progress.start_commit_id.is_empty() {
+            (item_progress.start_commit_id, item_progress.base_commit_id) =
+                (item.start_commit_id, item.base_commit_id);
         }
     }
-    let results = workers.member.as_ref().map(|member| member.outbox.clone()).unwrap_or_default();
-    results.iter().for_each(|result| overlay(workers, result));
+    let queued_results =
+        workers_state.fleet_member.as_ref().map(|member| member.outbox.clone()).unwrap_or_default();
+    queued_results.iter().for_each(|result| apply_queued_result(workers_state, result));
 }
 
-/// What a result will do once it is heard.
-fn overlay(workers: &mut Workers, result: &ItemResult) {
+/// Applies the effect that a queued result will have on the board.
+fn apply_queued_result(workers_state: &mut WorkersState, result: &ItemResult) {
     let claim = Claim { item: result.item, epoch: result.epoch };
-    let board = &mut workers.board;
-    // Fenced: it is somebody else's by now.
+    let board = &mut workers_state.board;
+    // A stale epoch means that another machine has the item by now.
     let _ = match &result.outcome {
-        ItemOutcome::Offered => offer(board, claim, &result.start),
-        ItemOutcome::Failed(reason) => fail(board, claim, reason),
-        ItemOutcome::Asked(question) => set_aside(board, claim, Aside::Question(question.clone())),
-        ItemOutcome::GivenBack => give_back(board, claim),
-        ItemOutcome::Kept => Ok(()),
+        ItemOutcome::Offered => offer_for_merge(board, claim, &result.start_commit_id),
+        ItemOutcome::Failed(reason) => record_failed_try(board, claim, reason),
+        ItemOutcome::WaitsForAnswer(question) => {
+            set_claimed_item_aside(board, claim, SetAsideReason::Question(question.clone()))
+        }
+        ItemOutcome::Released => reopen_claimed_item(board, claim),
+        ItemOutcome::TakenByOther => Ok(()),
     };
-    if result.outcome != ItemOutcome::Kept && workers.board.items[result.item].epoch == result.epoch {
-        let work = &mut workers.works[result.item];
-        (work.start, work.beyond) = (result.start.clone(), result.beyond.clone());
+    if result.outcome != ItemOutcome::TakenByOther
+        && workers_state.board.items[result.item].epoch == result.epoch
+    {
+        let item_progress = &mut workers_state.item_progress[result.item];
+        (item_progress.start_commit_id, item_progress.base_commit_id) =
+            (result.start_commit_id.clone(), result.base_commit_id.clone());
     }
 }

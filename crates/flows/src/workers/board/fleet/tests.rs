@@ -1,7 +1,7 @@
-//! What a fleet's board does over its two connections.
+//! Tests what a fleet's board does over its two connections.
 
 use super::*;
-use crate::workers::connection::{Look, SharedItem};
+use crate::workers::connection::{BoardSnapshot, SharedItem};
 use plimsoll_domain::git_names::BranchName;
 use plimsoll_domain::workers::ItemResult;
 use plimsoll_launcher::remote_repository::Remote;
@@ -14,133 +14,142 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(status.expect("git").success(), "{arguments:?}");
 }
 
-/// A repository whose one commit a branch of this name has; returns the commit.
+/// Creates a repository with one commit on a branch of this name. Returns the commit.
 pub(in super::super) fn repository_with_branch(folder: &Path, branch: &str) -> String {
     git(folder, &["init", "-q", "-b", branch]);
     git(
         folder,
         &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "first"],
     );
-    plimsoll_launcher::git::head(folder).expect("a commit").into()
+    plimsoll_launcher::git::head_commit(folder).expect("a commit").into()
 }
 
-/// A target on a remote that nobody reaches.
-pub(in super::super) fn remote_of(folder: &Path) -> RemoteTarget {
+/// Returns a target on a remote that cannot be reached.
+pub(in super::super) fn unreachable_remote_target(folder: &Path) -> RemoteTarget {
     git(folder, &["init", "-q"]);
     git(folder, &["remote", "add", "origin", "nowhere"]);
     let remote = Remote::open(folder, "origin", &folder.join("own")).unwrap();
     RemoteTarget::new(remote, "night", "1", &BranchName::parse("main").unwrap())
 }
 
-/// Tells the board what has become of items, as if every branch were on the remote; what it does not hear is kept.
-pub(in super::super) fn tell_results(board: &FleetBoard) {
-    let results = board.table.now().member.map(|member| member.outbox).unwrap_or_default();
-    for result in results {
-        delivery::tell(board, &result, &result).unwrap();
+/// Reports the queued results to the board, as if every branch were on the remote. Results that cannot be
+/// reported stay queued.
+pub(in super::super) fn report_queued_results(board: &FleetBoard) {
+    let queued_results =
+        board.workers_file.workers_state().fleet_member.map(|member| member.outbox).unwrap_or_default();
+    for result in queued_results {
+        delivery::report_and_dequeue_result(board, &result, &result).unwrap();
     }
 }
 
-/// Renews what the board keeps leases for.
+/// Renews the leases of the board's claims.
 pub(in super::super) fn renew_leases(board: &FleetBoard) {
-    heartbeat::renew(board);
+    heartbeat::renew_leases(board);
 }
 
-/// What was told about workers, and the item in it.
-type Told = Arc<Mutex<Vec<(&'static str, Option<usize>)>>>;
+/// The recorded calls about workers, each with its item.
+type RecordedCalls = Arc<Mutex<Vec<(&'static str, Option<usize>)>>>;
 
-/// Writes down what it is told about workers.
-struct WrittenBoard {
-    told: Told,
-    /// Of the first report, once it is on its way: it arrives when an answer comes.
-    first: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
+/// A connection that records the calls about workers.
+struct RecordingConnection {
+    recorded_calls: RecordedCalls,
+    /// Channels for the first report: it sends a signal when it begins, and ends when a signal arrives.
+    first_report_channel: Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
-impl BoardConnection for WrittenBoard {
-    fn report(&mut self, news: &WorkerNews) -> Result<(), BoardError> {
-        if let Some((on_its_way, arrives)) = self.first.take() {
-            on_its_way.send(()).expect("the test waits for it");
-            let _ = arrives.recv_timeout(Duration::from_millis(500));
+impl BoardConnection for RecordingConnection {
+    fn report_worker(&mut self, worker_report: &LocalWorkerReport) -> Result<(), BoardError> {
+        if let Some((sent_signal, release_signal)) = self.first_report_channel.take() {
+            sent_signal.send(()).expect("the test waits for it");
+            let _ = release_signal.recv_timeout(Duration::from_millis(500));
         }
-        self.told.lock().expect("no panic").push(("report", news.item));
+        self.recorded_calls.lock().expect("no panic").push(("report", worker_report.item));
         Ok(())
     }
 
-    fn reserve(&mut self, news: &WorkerNews, _: u32, _: f64) -> Result<Reserved, BoardError> {
-        self.told.lock().expect("no panic").push(("reserve", news.item));
-        Ok(Reserved::Later)
+    fn reserve_money(
+        &mut self,
+        worker_report: &LocalWorkerReport,
+        _: u32,
+        _: f64,
+    ) -> Result<Reservation, BoardError> {
+        self.recorded_calls.lock().expect("no panic").push(("reserve", worker_report.item));
+        Ok(Reservation::WaitForOthers)
     }
 
-    fn look(&mut self) -> Result<Look, BoardError> {
+    fn read_board(&mut self) -> Result<BoardSnapshot, BoardError> {
         unreachable!()
     }
-    fn claim(&mut self, _: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
+    fn claim_item(&mut self, _: &str) -> Result<Option<(Claim, SharedItem)>, BoardError> {
         unreachable!()
     }
-    fn renew(&mut self, _: Claim) -> Result<(), BoardError> {
+    fn renew_claim(&mut self, _: Claim) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn tell(&mut self, _: &ItemResult) -> Result<(), BoardError> {
+    fn report_item_result(&mut self, _: &ItemResult) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn pause(&mut self, _: Duration) -> Result<(), BoardError> {
+    fn pause_all_workers(&mut self, _: Duration) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn become_merger(&mut self, _: &str) -> Result<Option<u64>, BoardError> {
+    fn acquire_merger_lease(&mut self, _: &str) -> Result<Option<u64>, BoardError> {
         unreachable!()
     }
-    fn renew_merger(&mut self, _: u64) -> Result<(), BoardError> {
+    fn renew_merger_lease(&mut self, _: u64) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn step_down(&mut self, _: u64) -> Result<(), BoardError> {
+    fn release_merger_lease(&mut self, _: u64) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn land(&mut self, _: u64, _: usize, _: &str) -> Result<(), BoardError> {
+    fn record_landing_commit(&mut self, _: u64, _: usize, _: &str) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn found(&mut self, _: usize, _: &str) -> Result<(), BoardError> {
+    fn restore_landing_commit(&mut self, _: usize, _: &str) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn refuse(&mut self, _: &Refused) -> Result<(), BoardError> {
+    fn reject_item(&mut self, _: &RejectedItem) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn settle(&mut self, _: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
+    fn mark_landed_items_merged(&mut self, _: &dyn Fn(&str) -> bool) -> Result<Vec<usize>, BoardError> {
         unreachable!()
     }
-    fn note_passed(&mut self, _: &[String]) -> Result<(), BoardError> {
+    fn record_passed_commands(&mut self, _: &[String]) -> Result<(), BoardError> {
         unreachable!()
     }
-    fn end(&mut self) -> Result<(), BoardError> {
+    fn mark_fleet_done(&mut self) -> Result<(), BoardError> {
         unreachable!()
     }
 }
 
 #[test]
-fn no_earlier_report_comes_after_money_was_set_aside() {
+fn an_earlier_report_is_not_written_after_a_reservation() {
     let folder = tempfile::tempdir().unwrap();
-    let told = Told::default();
-    let (on_its_way, began) = mpsc::channel();
-    let (answer, arrives) = mpsc::channel();
-    let board = |first| Box::new(WrittenBoard { told: Arc::clone(&told), first });
-    let table = Table::at(folder.path().join("workers.json"), Workers::default());
-    let (first, heartbeat) = (board(None), board(Some((on_its_way, arrives))));
-    let target = remote_of(folder.path());
-    let board = FleetBoard::new(table, first, heartbeat, target, Duration::from_secs(1));
-    let idle = WorkerNews { worker: 1, ..WorkerNews::default() };
-    board.known().news = vec![idle];
-    let at_work = WorkerNews { worker: 1, item: Some(4), ..WorkerNews::default() };
+    let recorded_calls = RecordedCalls::default();
+    let (sent_signal, report_began) = mpsc::channel();
+    let (release, release_signal) = mpsc::channel();
+    let new_connection = |first_report_channel| {
+        Box::new(RecordingConnection { recorded_calls: Arc::clone(&recorded_calls), first_report_channel })
+    };
+    let workers_file = WorkersFile::with_state(folder.path().join("workers.json"), WorkersState::default());
+    let (connection, heartbeat) = (new_connection(None), new_connection(Some((sent_signal, release_signal))));
+    let target = unreachable_remote_target(folder.path());
+    let board = FleetBoard::new(workers_file, connection, heartbeat, target, Duration::from_secs(1));
+    let idle_report = LocalWorkerReport { worker_number: 1, ..LocalWorkerReport::default() };
+    board.lock_cached_state().worker_reports = vec![idle_report];
+    let busy_report = LocalWorkerReport { worker_number: 1, item: Some(4), ..LocalWorkerReport::default() };
     std::thread::scope(|scope| {
-        let report = scope.spawn(|| heartbeat::report(&board, &mut Vec::new(), true));
-        began.recv().expect("the report is on its way");
-        let reserve = scope.spawn(|| board.set_money_aside(&at_work, 0));
-        // Without order, it would be written first.
+        let report = scope.spawn(|| heartbeat::report_workers_if_due(&board, &mut Vec::new(), true));
+        report_began.recv().expect("the report is on its way");
+        let reserve = scope.spawn(|| board.reserve_money_and_replace_report(&busy_report, 0));
+        // Without the lock, the reservation would be written first.
         std::thread::sleep(Duration::from_millis(50));
-        let _ = answer.send(());
+        let _ = release.send(());
         assert!(report.join().expect("no panic"));
-        assert_eq!(reserve.join().expect("no panic"), Ok(Reserved::Later));
+        assert_eq!(reserve.join().expect("no panic"), Ok(Reservation::WaitForOthers));
     });
-    assert!(heartbeat::report(&board, &mut Vec::new(), true));
+    assert!(heartbeat::report_workers_if_due(&board, &mut Vec::new(), true));
     let expected = [("report", None), ("reserve", Some(4)), ("report", Some(4))];
-    assert_eq!(*told.lock().expect("no panic"), expected);
-    let _reserving = board.reporting.lock().expect("no panic");
-    assert!(!heartbeat::report(&board, &mut Vec::new(), true), "it is done again");
+    assert_eq!(*recorded_calls.lock().expect("no panic"), expected);
+    let _reporting_guard = board.reporting_lock.lock().expect("no panic");
+    assert!(!heartbeat::report_workers_if_due(&board, &mut Vec::new(), true), "it is done again");
 }

@@ -1,0 +1,92 @@
+//! The marks on the load line, from the journal.
+
+use super::contents::{LoadLineMark, MarkKind, RunSession, ThresholdPercents};
+use super::entry::{MAX_FACT_CHARS, RunEntry};
+use crate::render::redact::RedactedText;
+use plimsoll_domain::Marker;
+use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
+use plimsoll_domain::level::Thresholds;
+use plimsoll_domain::state::CheckpointCause;
+use plimsoll_domain::verdict::ContinueKind;
+
+/// Returns the marks of the journal: checkpoints, refused promises, the circuit breaker. Compactions come from the turn log.
+pub(super) fn load_line_marks(entries: &[RunEntry<'_>]) -> Vec<LoadLineMark> {
+    entries.iter().filter_map(mark_for_entry).collect()
+}
+
+fn mark_for_entry(entry: &RunEntry<'_>) -> Option<LoadLineMark> {
+    let prefix = entry.iteration().map(|number| format!("session {number}: ")).unwrap_or_default();
+    let (kind, percent, text) = match entry.event() {
+        JournalEvent::Checkpoint(checkpoint) => {
+            let percent_text =
+                checkpoint.percent.map(|percent| format!(" at {percent} %")).unwrap_or_default();
+            (
+                MarkKind::Checkpoint,
+                checkpoint.percent,
+                format!("{prefix}checkpoint {}{percent_text}", checkpoint_cause(checkpoint)),
+            )
+        }
+        JournalEvent::BreakerOpened(breaker) => {
+            let cause = breaker.cause.as_str().replace('_', " ");
+            (MarkKind::Breaker, None, format!("{prefix}circuit breaker opened: {cause}"))
+        }
+        JournalEvent::Verdict(verdict) => match &verdict.marker {
+            Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
+                (MarkKind::Refused, None, format!("{prefix}promise refused: {reason}"))
+            }
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let percent = percent.map(|percent| percent as f64);
+    Some(LoadLineMark { at: entry.at, kind, percent, description: entry.redact(&text) })
+}
+
+/// Returns the cause of a checkpoint in a word: its level, or another cause.
+pub(super) fn checkpoint_cause(checkpoint: &CheckpointWritten) -> String {
+    match checkpoint.cause {
+        None | Some(CheckpointCause::Level) => checkpoint.level.to_string(),
+        Some(cause) => cause.display_text().to_owned(),
+    }
+}
+
+/// Returns the mark at the end of a session, or `None` if its ending or end time is unknown.
+pub(super) fn session_end_mark(session: &RunSession) -> Option<LoadLineMark> {
+    let ending = session.ending.as_ref()?;
+    let text = format!("session {} ended ({})", session.iteration, ending.as_str().replace('_', " "));
+    Some(LoadLineMark {
+        at: session.ended_at.or(session.judged_at)?,
+        kind: if ending.is_broken_off() { MarkKind::BrokenEnd } else { MarkKind::End },
+        percent: None,
+        description: RedactedText::single_line(&text, MAX_FACT_CHARS),
+    })
+}
+
+/// Returns the last recorded thresholds, or `None` if no decision recorded them.
+pub(super) fn last_thresholds(entries: &[RunEntry<'_>]) -> Option<ThresholdPercents> {
+    let thresholds_of_entry = |entry: &RunEntry<'_>| match entry.event() {
+        JournalEvent::Checkpoint(written) => written.thresholds,
+        JournalEvent::Warning(reached) | JournalEvent::SessionEndRequested(reached) => reached.thresholds,
+        _ => None,
+    };
+    let recorded: Vec<Thresholds> = entries.iter().filter_map(thresholds_of_entry).collect();
+    let newest = recorded.last()?;
+    Some(ThresholdPercents {
+        changed_during_run: recorded.iter().any(|thresholds| thresholds != newest),
+        ..to_percents(newest)
+    })
+}
+
+/// Converts thresholds from tokens to percent of the window.
+pub(super) fn to_percents(thresholds: &Thresholds) -> ThresholdPercents {
+    let to_percent = |tokens: u64| tokens as f64 * 100.0 / thresholds.window.max(1) as f64;
+    ThresholdPercents {
+        l1: to_percent(thresholds.l1),
+        l2: to_percent(thresholds.l2),
+        l3: to_percent(thresholds.l3),
+        auto_compact: to_percent(thresholds.auto_compact.tokens),
+        auto_compact_action: thresholds.auto_compact.action.describe(),
+        window_tokens: thresholds.window,
+        changed_during_run: false,
+    }
+}

@@ -1,0 +1,189 @@
+//! A session to export: its streams, which one started which, and its window.
+
+use plimsoll_domain::journal::{CheckpointWritten, JournalEvent};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
+use plimsoll_domain::reading::{WindowSize, WindowSource};
+use plimsoll_domain::{Level, SessionId};
+use plimsoll_flows::turns::{self, LoggedRecord, RecordBody};
+use plimsoll_policy::window::{WindowEvidence, resolve_window};
+use plimsoll_store::{Project, StoreError, TurnLog, config, context_windows, journal, sessions};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A session's records, and related facts from other files.
+pub(crate) struct ExportedSession {
+    pub(crate) id: String,
+    pub(crate) records: Vec<LoggedRecord>,
+    /// Number of lines of the log that are not records.
+    pub(crate) unreadable_lines: usize,
+    /// The window of the main stream; `None` if no model is known.
+    pub(crate) window: Option<WindowSize>,
+    pub(crate) checkpoints: Vec<ExportedCheckpoint>,
+}
+
+/// A checkpoint of the session, from the journal.
+pub(crate) struct ExportedCheckpoint {
+    pub(crate) level: Level,
+    pub(crate) percent: Option<u64>,
+}
+
+/// A stream, and the streams of the subagents that it started.
+pub(crate) struct AgentStream<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) records: Vec<&'a LoggedRecord>,
+    /// The streams started here, by record number and index of the call.
+    pub(crate) subagents: BTreeMap<(u64, usize), AgentStream<'a>>,
+    /// The agent type, if the call that started it names one.
+    pub(crate) agent_type: Option<&'a str>,
+}
+
+impl ExportedSession {
+    /// Reads a whole log, and the facts from other files.
+    pub(crate) fn read(project: &Project, log: &TurnLog) -> Result<ExportedSession, StoreError> {
+        let (mut records, mut unreadable_lines) = (Vec::new(), 0);
+        for line in log.forward_lines()? {
+            match turns::decode_record(log, &line?) {
+                Some(record) => records.push(record),
+                None => unreadable_lines += 1,
+            }
+        }
+        let id = log.session_id().to_owned();
+        let window = session_window(project, &id, &records);
+        let checkpoints = journal::read_entries(project)?
+            .into_iter()
+            .filter(|entry| entry.session_id.as_ref() == Some(&id))
+            .filter_map(|entry| match entry.event {
+                JournalEvent::Checkpoint(CheckpointWritten { level, percent, .. }) => {
+                    Some(ExportedCheckpoint { level, percent })
+                }
+                _ => None,
+            })
+            .collect();
+        Ok(ExportedSession { id: id.to_string(), records, unreadable_lines, window, checkpoints })
+    }
+
+    /// Returns the streams as a tree: first the main stream with its subagents, then those whose starter is
+    /// unknown.
+    pub(crate) fn stream_tree(&self) -> Vec<AgentStream<'_>> {
+        let mut records_by_stream: BTreeMap<&str, Vec<&LoggedRecord>> = BTreeMap::new();
+        let mut stream_names = vec![MAIN_STREAM];
+        for record in &self.records {
+            let name = record.header.stream.as_str();
+            let records = records_by_stream.entry(name).or_default();
+            if records.is_empty() && name != MAIN_STREAM {
+                stream_names.push(name);
+            }
+            records.push(record);
+        }
+        let started_subagents: BTreeSet<&str> = self
+            .records
+            .iter()
+            .flat_map(|record| subagent_calls(record).map(move |(_, agent, _)| (record, agent)))
+            .filter(|(record, agent)| record.header.stream != *agent)
+            .map(|(_, agent)| agent)
+            .collect();
+        // Streams without a known starter come first; the remaining ones started each other.
+        let (roots, others): (Vec<&str>, Vec<&str>) = stream_names
+            .into_iter()
+            .partition(|name| *name == MAIN_STREAM || !started_subagents.contains(name));
+        let mut tree = StreamTree { records_by_stream };
+        roots.into_iter().chain(others).filter_map(|name| tree.take_stream(name, None)).collect()
+    }
+
+    /// Returns the turns of the main stream.
+    pub(crate) fn main_turns(&self) -> impl Iterator<Item = &LoggedRecord> {
+        self.records.iter().filter(|record| record.header.stream == MAIN_STREAM && record.is_turn_record())
+    }
+
+    /// Returns the cost in USD that the client reported last.
+    pub(crate) fn reported_cost_usd(&self) -> Option<f64> {
+        let usd_of_record = |record: &LoggedRecord| match &record.body {
+            RecordBody::Event(fields) => fields.get("usd")?.as_f64(),
+            _ => None,
+        };
+        self.records
+            .iter()
+            .rev()
+            .filter(|record| record.header.kind == RecordKind::Cost)
+            .find_map(usd_of_record)
+    }
+
+    /// Returns the model of the last response of the main stream.
+    pub(crate) fn last_model(&self) -> Option<&str> {
+        let main_records = self.records.iter().rev().filter(|record| record.header.stream == MAIN_STREAM);
+        main_records.filter_map(turn_model).find(|model| *model != SYNTHETIC_MODEL)
+    }
+}
+
+/// Model name in responses that the client generates itself.
+pub(crate) const SYNTHETIC_MODEL: &str = "<synthetic>";
+
+/// Returns the model of a turn.
+pub(crate) fn turn_model(record: &LoggedRecord) -> Option<&str> {
+    record.turn()?.ext().get("model")?.as_str()
+}
+
+/// Returns the calls of a turn that started a subagent: index, stream and agent type.
+pub(crate) fn subagent_calls(record: &LoggedRecord) -> impl Iterator<Item = (usize, &str, Option<&str>)> {
+    let calls = record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default();
+    let has_text = |call: &'_ plimsoll_domain::turn::ToolCall, name: &str| {
+        call.ext.get(name).is_some_and(serde_json::Value::is_string)
+    };
+    calls.iter().enumerate().filter(move |(_, call)| has_text(call, "agent_id")).map(|(index, call)| {
+        let text = |name: &str| call.ext.get(name).and_then(serde_json::Value::as_str);
+        (index, text("agent_id").unwrap_or_default(), text("agent_type"))
+    })
+}
+
+/// The streams that have not been placed in the tree yet.
+struct StreamTree<'a> {
+    records_by_stream: BTreeMap<&'a str, Vec<&'a LoggedRecord>>,
+}
+
+impl<'a> StreamTree<'a> {
+    fn take_stream(&mut self, name: &'a str, agent_type: Option<&'a str>) -> Option<AgentStream<'a>> {
+        let (name, records) = self.records_by_stream.remove_entry(name)?;
+        let mut subagents = BTreeMap::new();
+        for record in &records {
+            let record: &'a LoggedRecord = record;
+            for (index, agent, agent_type) in subagent_calls(record) {
+                if let Some(stream) = self.take_stream(agent, agent_type) {
+                    subagents.insert((record.header.sequence_number, index), stream);
+                }
+            }
+        }
+        Some(AgentStream { name, records, subagents, agent_type })
+    }
+}
+
+fn session_window(project: &Project, id: &str, records: &[LoggedRecord]) -> Option<WindowSize> {
+    let main_records = || records.iter().filter(|record| record.header.stream == MAIN_STREAM);
+    let max_used_tokens = main_records()
+        .filter_map(|record| record.header.usage)
+        .map(plimsoll_domain::log_line::TokenUsage::total_input)
+        .max()
+        .unwrap_or(0);
+    // The monitor's measurement is the best source, unless its window was only assumed.
+    let measured = sessions::load_session_record(project, &SessionId::from(id))
+        .usage
+        .last_reading
+        .and_then(|reading| reading.window);
+    if let Some(window) = measured.filter(|window| window.tokens >= max_used_tokens) {
+        return Some(window);
+    }
+    let requested_model = main_records().rev().find_map(|record| {
+        let ext = record.turn()?.ext();
+        let model = ext.get("requested_model").or_else(|| ext.get("model"))?.as_str()?;
+        (model != SYNTHETIC_MODEL).then(|| model.to_owned())
+    });
+    let (settings, _) = config::load_settings(project);
+    let evidence = WindowEvidence {
+        model: requested_model.as_deref(),
+        user_windows: Some(&settings.windows),
+        learned_window: requested_model
+            .as_ref()
+            .and_then(|model| context_windows::load_context_windows(project).get(model).copied()),
+        max_used_tokens,
+        ..WindowEvidence::default()
+    };
+    resolve_window(&evidence).filter(|window| window.source != WindowSource::Assumed)
+}

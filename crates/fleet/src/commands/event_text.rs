@@ -1,0 +1,109 @@
+//! Descriptions of the fleet's journal events.
+
+use super::fleet_text::redact_and_clip_reason;
+use crate::fleet::journal::FleetEvent;
+use plimsoll_domain::text::{to_single_line, truncate_end};
+
+/// Returns the color of an event's line.
+pub(super) fn event_color_code(event: &FleetEvent) -> Option<&'static str> {
+    match event.kind.as_str() {
+        "merged" | "done" => Some("1;32"),
+        "failed" | "refused" | "set_aside" | "stopped" | "lost" => Some("1;31"),
+        "created" | "claimed" | "draining" | "resumed" => Some("1"),
+        _ => None,
+    }
+}
+
+/// Describes an event in one sentence. `text` is the item's text, if the event is about an item.
+pub(super) fn render_event(event: &FleetEvent, item_text: Option<&str>) -> String {
+    let item_number = event.item_index.map(|index| index + 1);
+    let item = match (item_number, item_text) {
+        (Some(number), Some(text)) => {
+            format!("item {number} \"{}\"", truncate_end(&to_single_line(text), 60))
+        }
+        (Some(number), None) => format!("item {number}"),
+        (None, _) => String::new(),
+    };
+    let worker = event.worker.as_ref().map(|worker| to_single_line(worker));
+    let worker_suffix = worker.as_ref().map(|worker| format!(" (worker {worker})")).unwrap_or_default();
+    let detail = redact_and_clip_reason(&event.detail);
+    let detail_suffix = if detail.is_empty() { String::new() } else { format!(": {detail}") };
+    let attempt_suffix = match event.epoch {
+        Some(epoch @ 2..) => format!(", attempt {epoch}"),
+        _ => String::new(),
+    };
+    match event.kind.as_str() {
+        "created" => format!("the fleet was created{detail_suffix}"),
+        "claimed" => {
+            format!("{} began {item}{attempt_suffix}", worker.unwrap_or_else(|| "a worker".to_owned()))
+        }
+        "offered" => {
+            format!("{item} is done and waits to be merged{worker_suffix}: {}", short_commit(&event.detail))
+        }
+        "given_back" => format!("{item} was given back{worker_suffix}{detail_suffix}"),
+        "failed" => format!("{item} was given back after a failure{worker_suffix}{detail_suffix}"),
+        "set_aside" => format!("{item} was set aside{worker_suffix}{detail_suffix}"),
+        "reopened" => format!("{item} is open again"),
+        "answered" => format!("the question of {item} was answered{detail_suffix}"),
+        "merger" => format!("{detail} merges from here on"),
+        "landing" => format!("{item} is about to be merged as {}", short_commit(&event.detail)),
+        "merged" => format!("{item} is merged{detail_suffix}"),
+        "refused" => format!("{item} could not be merged{detail_suffix}"),
+        "paused" => format!("the fleet pauses{detail_suffix}"),
+        "draining" => "the fleet drains: nothing new is begun".to_owned(),
+        "resumed" => "the fleet goes on".to_owned(),
+        "stopped" => "the fleet was stopped".to_owned(),
+        "done" => "every item is merged".to_owned(),
+        unknown_kind => {
+            render_unknown_event(&to_single_line(unknown_kind), &item, worker.as_deref(), &detail_suffix)
+        }
+    }
+}
+
+/// Describes an event of a newer version by its kind, worker, item and detail.
+fn render_unknown_event(kind: &str, item: &str, worker: Option<&str>, detail_suffix: &str) -> String {
+    let parts = [worker.unwrap_or_default(), &kind.replace('_', " "), item];
+    let non_empty_parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    format!("{}{detail_suffix}", non_empty_parts.join(" "))
+}
+
+fn short_commit(commit: &str) -> String {
+    to_single_line(commit).chars().take(12).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_event_is_a_sentence_and_unknown_events_are_still_described() {
+        let event = |kind: &str, item: Option<usize>, epoch, worker: &str, detail: &str| FleetEvent {
+            sequence_number: 1,
+            occurred_at: 0,
+            item_index: item,
+            epoch,
+            worker: Some(worker.to_owned()).filter(|worker| !worker.is_empty()),
+            kind: kind.to_owned(),
+            detail: detail.to_owned(),
+        };
+        for (event, expected) in [
+            (event("created", None, None, "", "3 items"), "the fleet was created: 3 items"),
+            (event("claimed", Some(0), Some(1), "a/1", ""), "a/1 began item 1 \"Parse\""),
+            (event("claimed", Some(0), Some(3), "a/1", ""), "a/1 began item 1 \"Parse\", attempt 3"),
+            (
+                event("offered", Some(0), Some(1), "a/1", "0123456789abcdef"),
+                "item 1 \"Parse\" is done and waits to be merged (worker a/1): 0123456789ab",
+            ),
+            (event("merged", Some(0), Some(1), "", ""), "item 1 \"Parse\" is merged"),
+            (
+                event("refused", Some(0), Some(1), "", "a\\nb"),
+                "item 1 \"Parse\" could not be merged: a\\\\nb",
+            ),
+            (event("left_port", None, None, "a/1", "x"), "a/1 left port: x"),
+            (event("stopped", None, None, "", ""), "the fleet was stopped"),
+        ] {
+            let expected = expected.replace("\\\\", "\\");
+            assert_eq!(render_event(&event, event.item_index.map(|_| "Parse")), expected);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Text that several commands print.
+
+use crate::fleet::fleet_status::{FleetStatus, ItemStatus};
+use plimsoll_domain::board::BoardMillis;
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+use plimsoll_terminal::duration::format_seconds;
+
+/// Maximum length of an item and of a reason in a line.
+const MAX_ITEM_CHARS: usize = 60;
+const MAX_REASON_CHARS: usize = 300;
+
+/// Renders a count from the database: `2 items`.
+pub(super) fn count_u64_with_noun(count: u64, noun: &str) -> String {
+    count_with_noun(usize::try_from(count).unwrap_or(usize::MAX), noun)
+}
+
+/// Renders an item's number and text: `12 "Add a parser"`.
+pub(super) fn render_item(item: &ItemStatus) -> String {
+    format!("{} \"{}\"", item.item_number, truncate_end(&to_single_line(&item.text), MAX_ITEM_CHARS))
+}
+
+/// Removes secrets from a reason from elsewhere, and shortens it to one line.
+pub(super) fn redact_and_clip_reason(text: &str) -> String {
+    truncate_end(&to_single_line(&plimsoll_secrets::redact(text)), MAX_REASON_CHARS)
+}
+
+/// Describes why an item is set aside. For an item with a question, use its question instead.
+pub(super) fn render_aside_reason(item: &ItemStatus) -> String {
+    let text = item
+        .set_aside_reason
+        .as_deref()
+        .filter(|words| !words.is_empty())
+        .unwrap_or(&item.merge_failure_note);
+    let tries_prefix =
+        if item.set_aside_kind.as_deref() == Some("tries") { "not merged after all its tries: " } else { "" };
+    format!("{tries_prefix}{}", redact_and_clip_reason(text))
+}
+
+/// Describes what a fleet is doing.
+pub(super) fn render_state(fleet: &FleetStatus) -> String {
+    let pause_text = fleet.paused_until.map(|until| {
+        let seconds_left = i64::try_from(until.saturating_sub(fleet.read_at) / 1_000).unwrap_or(i64::MAX);
+        format!("paused for {} more: a usage limit", format_seconds(seconds_left))
+    });
+    match (fleet.end_reason.as_deref(), pause_text) {
+        (Some("done"), _) => "done".to_owned(),
+        (Some(end_reason), _) => to_single_line(end_reason),
+        (None, _) if fleet.item_counts.merged == fleet.item_counts.total => "every item is merged".to_owned(),
+        (None, _) if fleet.is_draining => "draining: nothing new is begun".to_owned(),
+        (None, Some(pause_text)) => pause_text,
+        (None, None) if is_cost_limit_reached(fleet) => "its money is spent: nothing new is begun".to_owned(),
+        (None, None) if fleet.active_workers == 0 => "no worker is there".to_owned(),
+        (None, None) => "at work".to_owned(),
+    }
+}
+
+fn is_cost_limit_reached(fleet: &FleetStatus) -> bool {
+    fleet.max_cost_usd.is_some_and(|max_cost_usd| fleet.cost_usd >= max_cost_usd)
+}
+
+/// Describes how many items are at each stage.
+pub(super) fn render_item_counts(fleet: &FleetStatus) -> String {
+    let counts = &fleet.item_counts;
+    let labeled_counts = [
+        (counts.in_progress, "at work"),
+        (counts.offered, "to be merged"),
+        (counts.open, "open"),
+        (counts.set_aside, "set aside"),
+    ];
+    let other_counts = labeled_counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, label)| format!(", {count} {label}"));
+    format!(
+        "{} of {} merged{}",
+        counts.merged,
+        count_u64_with_noun(counts.total, "item"),
+        other_counts.collect::<String>()
+    )
+}
+
+/// Renders the cost and its limit: `$3.20 of $40.00`.
+pub(super) fn render_cost(fleet: &FleetStatus) -> String {
+    let limit_suffix = fleet.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
+    format!("${:.2}{limit_suffix}", fleet.cost_usd)
+}
+
+/// Returns the command that merges the fleet's branch. `None` if nothing was merged, or work is pushed to the user's branch.
+pub(super) fn merge_command(fleet: &FleetStatus) -> Option<String> {
+    let is_apart = fleet.delivery_mode == "branch" && fleet.item_counts.merged > 0;
+    is_apart.then(|| format!("git fetch origin && git merge origin/{}", fleet.target_branch))
+}
+
+/// Returns the branch that may be on the remote for an item that is not merged.
+pub(super) fn remote_branch_of_unmerged_item(fleet_name: &str, item: &ItemStatus) -> Option<String> {
+    (item.epoch > 0 && item.stage != "merged")
+        .then(|| format!("plimsoll-items/{fleet_name}/{}/{}", item.item_number, item.epoch))
+}
+
+/// Renders the time since `then`.
+pub(super) fn render_age(now: BoardMillis, past: BoardMillis) -> String {
+    let seconds = i64::try_from(now.saturating_sub(past) / 1_000).unwrap_or(i64::MAX);
+    format!("{} ago", format_seconds(seconds))
+}

@@ -1,0 +1,321 @@
+//! The status of a fleet, its items and its workers, read from the views for dashboards.
+
+use super::Fleet;
+use crate::database::Database;
+use crate::database_fault::FleetError;
+use crate::rows::{from_i64_or_zero, read_commits};
+use crate::schema;
+use chrono::{DateTime, Duration, Utc};
+use plimsoll_domain::board::BoardMillis;
+use plimsoll_store::clock;
+use postgres::types::Type;
+use postgres::{Error, Row};
+use serde::{Serialize, Serializer};
+
+/// Reads all fleets, or the one with a given name.
+const READ_FLEET_STATUSES: &str = "
+    select fleet, repo, target, deliver, began_at, ended, draining, items, open, at_work, offered, merged, aside, questions, workers,
+      machines, cost, max_cost, tokens, sessions, (extract(epoch from created) * 1000)::bigint as created,
+      (extract(epoch from paused_until) * 1000)::bigint as paused_until, plimsoll.moment() as now
+    from plimsoll.fleet_status where $1::text is null or fleet = $1 order by created, fleet";
+
+/// The status of a fleet.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FleetStatus {
+    pub name: String,
+    /// Address of the git remote by which the work travels.
+    #[serde(rename = "repo")]
+    pub remote_address: String,
+    /// The branch into which items are merged.
+    #[serde(rename = "target")]
+    pub target_branch: String,
+    /// `branch` or `merge`.
+    #[serde(rename = "deliver")]
+    pub delivery_mode: String,
+    /// The commit at which the fleet started.
+    #[serde(rename = "began_at")]
+    pub start_commit: String,
+    #[serde(rename = "created", serialize_with = "serialize_timestamp")]
+    pub created_at: BoardMillis,
+    /// Why it has ended: `done` or `stopped`.
+    #[serde(rename = "ended")]
+    pub end_reason: Option<String>,
+    /// True if no new item is claimed.
+    #[serde(rename = "draining")]
+    pub is_draining: bool,
+    /// No item is claimed before this time.
+    #[serde(serialize_with = "serialize_optional_timestamp")]
+    pub paused_until: Option<BoardMillis>,
+    /// Number of items by stage.
+    #[serde(rename = "items")]
+    pub item_counts: ItemCounts,
+    /// Number of workers whose last report is no older than a lease.
+    #[serde(rename = "workers")]
+    pub active_workers: u64,
+    /// Number of machines of these workers.
+    #[serde(rename = "machines")]
+    pub active_machines: u64,
+    /// Cost of all workers so far, in dollars.
+    #[serde(rename = "cost_usd")]
+    pub cost_usd: f64,
+    /// Cost limit in dollars.
+    #[serde(rename = "max_cost_usd")]
+    pub max_cost_usd: Option<f64>,
+    /// Tokens of the sessions that have ended.
+    #[serde(rename = "tokens")]
+    pub token_count: u64,
+    /// Number of sessions that have ended.
+    #[serde(rename = "sessions")]
+    pub session_count: u64,
+    /// When this was read, by the database's clock.
+    #[serde(skip)]
+    pub read_at: BoardMillis,
+}
+
+/// Number of items by stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct ItemCounts {
+    #[serde(rename = "all")]
+    pub total: u64,
+    /// Not claimed.
+    pub open: u64,
+    /// Leased by a worker.
+    #[serde(rename = "at_work")]
+    pub in_progress: u64,
+    /// Waiting to be merged.
+    pub offered: u64,
+    pub merged: u64,
+    #[serde(rename = "aside")]
+    pub set_aside: u64,
+    /// Items set aside that wait for an answer.
+    #[serde(rename = "questions")]
+    pub waiting_for_answer: u64,
+}
+
+/// The status of an item.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ItemStatus {
+    /// Number in the plan, counted from 1.
+    #[serde(rename = "number")]
+    pub item_number: u32,
+    /// The item's text in the plan.
+    pub text: String,
+    /// `open`, `leased`, `offered`, `merged` or `aside`.
+    pub stage: String,
+    /// How often its work could not be merged.
+    #[serde(rename = "tries")]
+    pub failed_merge_count: u32,
+    /// Epoch of its current attempt.
+    pub epoch: u64,
+    /// The worker that has the item.
+    #[serde(rename = "worker")]
+    pub worker_name: Option<String>,
+    /// `tries`, `question` or `ended`.
+    #[serde(rename = "aside")]
+    pub set_aside_kind: Option<String>,
+    /// The question, or why its run ended.
+    #[serde(rename = "reason")]
+    pub set_aside_reason: Option<String>,
+    /// Why its work was not merged.
+    #[serde(rename = "note")]
+    pub merge_failure_note: String,
+    /// The commits by which it was about to land.
+    #[serde(rename = "landings")]
+    pub attempted_merge_commits: Vec<String>,
+    /// The last question that was answered, and the answer.
+    #[serde(rename = "answered")]
+    pub answered_question: Option<AnsweredQuestion>,
+    /// Cost of its sessions that have ended, in dollars.
+    #[serde(rename = "cost_usd")]
+    pub cost_usd: f64,
+    /// Tokens of these sessions.
+    #[serde(rename = "tokens")]
+    pub token_count: u64,
+    /// Number of these sessions.
+    #[serde(rename = "sessions")]
+    pub session_count: u32,
+}
+
+/// A question with the user's answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AnsweredQuestion {
+    pub question: String,
+    pub answer: String,
+}
+
+/// The status of a worker.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkerStatus {
+    pub name: String,
+    /// The computer's name.
+    #[serde(rename = "machine")]
+    pub machine_name: String,
+    /// The member's process on that machine.
+    pub pid: u32,
+    /// Version of Plimsoll.
+    #[serde(rename = "version")]
+    pub plimsoll_version: String,
+    /// When its first report arrived.
+    #[serde(rename = "started", serialize_with = "serialize_timestamp")]
+    pub first_seen_at: BoardMillis,
+    /// When its last report arrived.
+    #[serde(rename = "seen", serialize_with = "serialize_timestamp")]
+    pub last_seen_at: BoardMillis,
+    /// True if its last report is no older than a lease.
+    #[serde(rename = "is_there")]
+    pub is_active: bool,
+    /// Number of its item.
+    #[serde(rename = "item")]
+    pub item_number: Option<u32>,
+    /// Its current session.
+    #[serde(rename = "session")]
+    pub session_id: String,
+    /// Used percent of its context window.
+    #[serde(rename = "percent")]
+    pub context_percent: Option<f64>,
+    /// Cost in dollars.
+    #[serde(rename = "cost_usd")]
+    pub cost_usd: f64,
+}
+
+const READ_ITEM_STATUSES: &str = "
+    select item, text, stage, tries, epoch, worker, aside, reason, note, landings, question, answer, cost, tokens, sessions
+    from plimsoll.fleet_items where fleet = $1 order by item";
+const READ_WORKER_STATUSES: &str = "
+    select worker, machine, pid, version, is_there, item, session, percent, cost,
+      (extract(epoch from started) * 1000)::bigint as started, (extract(epoch from seen) * 1000)::bigint as seen
+    from plimsoll.fleet_workers where fleet = $1 order by worker";
+
+/// Converts a timestamp of the database.
+pub(crate) fn to_utc(millis: BoardMillis) -> DateTime<Utc> {
+    let milliseconds = i64::try_from(millis % 1_000).unwrap_or_default();
+    clock::from_unix_seconds(millis / 1_000).unwrap_or_default() + Duration::milliseconds(milliseconds)
+}
+
+fn serialize_timestamp<S: Serializer>(millis: &BoardMillis, serializer: S) -> Result<S::Ok, S::Error> {
+    clock::to_millis_timestamp(to_utc(*millis)).serialize(serializer)
+}
+
+fn serialize_optional_timestamp<S: Serializer>(
+    millis: &Option<BoardMillis>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    millis.map(|moment| clock::to_millis_timestamp(to_utc(moment))).serialize(serializer)
+}
+
+impl Fleet {
+    /// Reads the status of the fleet.
+    pub fn read_status(&mut self) -> Result<FleetStatus, FleetError> {
+        let status = read_statuses(&mut self.database, Some(&self.name))?.pop();
+        status.ok_or_else(|| FleetError::FleetNotFound(self.name.clone()))
+    }
+
+    /// Reads the items, in the plan's order.
+    pub fn read_items(&mut self) -> Result<Vec<ItemStatus>, FleetError> {
+        self.database.query_and_map(
+            "read the items",
+            READ_ITEM_STATUSES,
+            &[(&self.name, Type::TEXT)],
+            item_status_from_row,
+        )
+    }
+
+    /// Reads all workers, including those of members that have left.
+    pub fn read_workers(&mut self) -> Result<Vec<WorkerStatus>, FleetError> {
+        self.database.query_and_map(
+            "read the workers",
+            READ_WORKER_STATUSES,
+            &[(&self.name, Type::TEXT)],
+            worker_status_from_row,
+        )
+    }
+}
+
+fn item_status_from_row(row: &Row) -> Result<ItemStatus, Error> {
+    let (question, answer): (Option<String>, Option<String>) =
+        (row.try_get("question")?, row.try_get("answer")?);
+    Ok(ItemStatus {
+        item_number: to_u32_or_zero(row.try_get("item")?),
+        text: row.try_get("text")?,
+        stage: row.try_get("stage")?,
+        failed_merge_count: to_u32_or_zero(row.try_get("tries")?),
+        epoch: from_i64_or_zero(row.try_get("epoch")?),
+        worker_name: row.try_get("worker")?,
+        set_aside_kind: row.try_get("aside")?,
+        set_aside_reason: row.try_get("reason")?,
+        merge_failure_note: row.try_get("note")?,
+        attempted_merge_commits: read_commits(row, "landings")?,
+        answered_question: question
+            .zip(answer)
+            .map(|(question, answer)| AnsweredQuestion { question, answer }),
+        cost_usd: row.try_get("cost")?,
+        token_count: from_i64_or_zero(row.try_get("tokens")?),
+        session_count: to_u32_or_zero(row.try_get("sessions")?),
+    })
+}
+
+fn worker_status_from_row(row: &Row) -> Result<WorkerStatus, Error> {
+    Ok(WorkerStatus {
+        name: row.try_get("worker")?,
+        machine_name: row.try_get("machine")?,
+        pid: u32::try_from(row.try_get::<_, i64>("pid")?).unwrap_or_default(),
+        plimsoll_version: row.try_get("version")?,
+        first_seen_at: from_i64_or_zero(row.try_get("started")?),
+        last_seen_at: from_i64_or_zero(row.try_get("seen")?),
+        is_active: row.try_get("is_there")?,
+        item_number: row.try_get::<_, Option<i32>>("item")?.map(to_u32_or_zero),
+        session_id: row.try_get("session")?,
+        context_percent: row.try_get("percent")?,
+        cost_usd: row.try_get("cost")?,
+    })
+}
+
+fn to_u32_or_zero(number: i32) -> u32 {
+    u32::try_from(number).unwrap_or_default()
+}
+
+/// Reads the status of every fleet in the database, oldest first.
+pub fn read_all_statuses(database: &mut Database) -> Result<Vec<FleetStatus>, FleetError> {
+    schema::check_schema_version(database)?;
+    read_statuses(database, None)
+}
+
+fn read_statuses(database: &mut Database, name: Option<&str>) -> Result<Vec<FleetStatus>, FleetError> {
+    database.query_and_map(
+        "look at the fleets",
+        READ_FLEET_STATUSES,
+        &[(&name, Type::TEXT)],
+        fleet_status_from_row,
+    )
+}
+
+fn fleet_status_from_row(row: &Row) -> Result<FleetStatus, Error> {
+    let read_count = |name: &str| row.try_get(name).map(from_i64_or_zero);
+    Ok(FleetStatus {
+        name: row.try_get("fleet")?,
+        remote_address: row.try_get("repo")?,
+        target_branch: row.try_get("target")?,
+        delivery_mode: row.try_get("deliver")?,
+        start_commit: row.try_get("began_at")?,
+        created_at: read_count("created")?,
+        end_reason: row.try_get("ended")?,
+        is_draining: row.try_get("draining")?,
+        paused_until: row.try_get::<_, Option<i64>>("paused_until")?.map(from_i64_or_zero),
+        item_counts: ItemCounts {
+            total: read_count("items")?,
+            open: read_count("open")?,
+            in_progress: read_count("at_work")?,
+            offered: read_count("offered")?,
+            merged: read_count("merged")?,
+            set_aside: read_count("aside")?,
+            waiting_for_answer: read_count("questions")?,
+        },
+        active_workers: read_count("workers")?,
+        active_machines: read_count("machines")?,
+        cost_usd: row.try_get("cost")?,
+        max_cost_usd: row.try_get("max_cost")?,
+        token_count: read_count("tokens")?,
+        session_count: read_count("sessions")?,
+        read_at: read_count("now")?,
+    })
+}

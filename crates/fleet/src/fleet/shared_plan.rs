@@ -1,0 +1,112 @@
+//! The plan of a fleet as a machine that joins needs it.
+
+use super::Fleet;
+use crate::database::Parameter;
+use crate::database_fault::FleetError;
+use crate::rows::{ParsedColumn, from_i64_or_zero, to_i64_saturating};
+use plimsoll_domain::board::BoardMillis;
+use plimsoll_domain::git_names::{BranchName, CommitId, InvalidRepoPath, RepoPath};
+use plimsoll_policy::workers::LEASE_DURATION_MS;
+use postgres::types::Type;
+use postgres::{Error, Row};
+
+const READ_PLAN: &str = "
+    select created, repo, target, verify, objective_hash, began_at, plan_file, plan_is_tracked, below, promise, ended,
+      array(select text from plimsoll.item where plan = $1 order by place) as items
+    from plimsoll.plan where id = $1";
+const INSERT_MACHINE_EVENT: &str = "
+    insert into plimsoll.event (at, plan, worker, kind, detail) values (plimsoll.moment(), $1, $2, $3, $4)";
+const READ_OTHER_VERSIONS: &str = "
+    select distinct machine, version from plimsoll.worker
+    where plan = $1 and version <> $2 and seen > plimsoll.moment() - $3 order by machine, version limit 10";
+
+/// The plan of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SharedPlan {
+    /// Creation time by the database's clock. It differs from that of an earlier fleet with the same name.
+    pub(crate) created_at: BoardMillis,
+    /// Address of the git remote, without credentials.
+    pub(crate) remote_address: String,
+    pub(crate) target_branch: BranchName,
+    pub(crate) verify_commands: Vec<String>,
+    pub(crate) objective_hash: String,
+    pub(crate) start_commit: CommitId,
+    /// Relative to the repository's root.
+    pub(crate) plan_file: String,
+    pub(crate) is_plan_tracked: bool,
+    /// The project's folder, relative to the repository's root.
+    pub(crate) project_folder: String,
+    pub(crate) promise_word: String,
+    pub(crate) end_reason: Option<String>,
+    pub(crate) item_texts: Vec<String>,
+}
+
+impl Fleet {
+    /// Reads the fleet's plan.
+    pub(crate) fn read_shared_plan(&mut self) -> Result<SharedPlan, FleetError> {
+        let plan = self
+            .database
+            .query_and_map("read the plan", READ_PLAN, &[(&self.plan_id, Type::INT8)], shared_plan_from_row)?
+            .pop();
+        plan.ok_or_else(|| FleetError::FleetNotFound(self.name.clone()))
+    }
+
+    /// Writes an event about a machine to the journal.
+    pub(crate) fn record_machine_event(
+        &mut self,
+        machine: &str,
+        kind: &str,
+        detail: &str,
+    ) -> Result<(), FleetError> {
+        let parameters: [Parameter<'_>; 4] =
+            [(&self.plan_id, Type::INT8), (&machine, Type::TEXT), (&kind, Type::TEXT), (&detail, Type::TEXT)];
+        self.database.query("write the journal", INSERT_MACHINE_EVENT, &parameters).map(drop)
+    }
+
+    /// Returns the active machines that run another version of Plimsoll, each with its version.
+    pub(crate) fn machines_with_other_version(&mut self) -> Result<Vec<String>, FleetError> {
+        let (version, lease_ms) = (env!("CARGO_PKG_VERSION"), to_i64_saturating(LEASE_DURATION_MS));
+        let parameters: [Parameter<'_>; 3] =
+            [(&self.plan_id, Type::INT8), (&version, Type::TEXT), (&lease_ms, Type::INT8)];
+        let machine_and_version = |row: &Row| {
+            Ok(format!("{} ({})", row.try_get::<_, &str>("machine")?, row.try_get::<_, &str>("version")?))
+        };
+        self.database.query_and_map(
+            "look at the other machines",
+            READ_OTHER_VERSIONS,
+            &parameters,
+            machine_and_version,
+        )
+    }
+}
+
+/// A folder of the repository; empty for the root.
+struct PathOrRoot(String);
+
+impl TryFrom<String> for PathOrRoot {
+    type Error = InvalidRepoPath;
+
+    fn try_from(text: String) -> Result<PathOrRoot, InvalidRepoPath> {
+        if !text.is_empty() {
+            RepoPath::parse(&text)?;
+        }
+        Ok(PathOrRoot(text))
+    }
+}
+
+fn shared_plan_from_row(row: &Row) -> Result<SharedPlan, Error> {
+    Ok(SharedPlan {
+        created_at: from_i64_or_zero(row.try_get("created")?),
+        remote_address: row.try_get("repo")?,
+        target_branch: row.try_get::<_, ParsedColumn<BranchName>>("target")?.0,
+        verify_commands: row.try_get("verify")?,
+        objective_hash: row.try_get("objective_hash")?,
+        start_commit: row.try_get::<_, ParsedColumn<CommitId>>("began_at")?.0,
+        plan_file: row.try_get::<_, ParsedColumn<RepoPath>>("plan_file")?.0.into(),
+        is_plan_tracked: row.try_get("plan_is_tracked")?,
+        project_folder: row.try_get::<_, ParsedColumn<PathOrRoot>>("below")?.0.0,
+        promise_word: row.try_get("promise")?,
+        end_reason: row.try_get("ended")?,
+        item_texts: row.try_get("items")?,
+    })
+}

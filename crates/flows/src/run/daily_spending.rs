@@ -1,0 +1,49 @@
+//! The spending of all of the user's runs on one day, added up from their ledgers.
+
+use crate::run_context::RunContext;
+use crate::session_result::SessionResult;
+use plimsoll_domain::cost::{Cost, CostBasis};
+use plimsoll_domain::limits::TodaysSpending;
+use plimsoll_domain::{RunState, Verdict};
+use plimsoll_policy::bounds;
+use plimsoll_store::{Project, clock, ledger};
+
+/// Adds what a session used to the run's spending and to that of the day. Returns its cost; a session of
+/// unknown cost makes the sum uncertain.
+pub(super) fn add_session_cost(
+    context: &RunContext<'_>,
+    state: &mut RunState,
+    result: &SessionResult,
+) -> f64 {
+    let cost = result.cost.unwrap_or(Cost { usd: 0.0, basis: CostBasis::Estimated });
+    bounds::add_session_cost(state, cost, result.tokens, &clock::format_local_date(clock::now()));
+    if state.options.limits.max_cost_per_day_usd.is_some() {
+        state.spending.spent_today = Some(total_spent_today(context.project, state));
+    }
+    cost.usd
+}
+
+/// Returns what all runs have spent today, including this one.
+pub(crate) fn total_spent_today(project: &Project, state: &RunState) -> TodaysSpending {
+    let now = clock::now();
+    let day = clock::format_local_date(now);
+    let other_runs_cost = ledger::cost_of_other_runs_on_day(project, &day, &state.run_id);
+    let Cost { usd, basis } = other_runs_cost + state.spending.cost_of_last_day.cost_on_day(&day);
+    TodaysSpending { usd, basis, day_ends_at: clock::to_timestamp(clock::end_of_local_day(now)) }
+}
+
+/// Returns how much may still be spent today, in USD; `None` without a daily limit.
+pub(crate) fn remaining_today(project: &Project, state: &RunState) -> Option<f64> {
+    let daily_limit = state.options.limits.max_cost_per_day_usd?;
+    Some(daily_limit - total_spent_today(project, state).usd)
+}
+
+/// Returns the pause of a run that may spend nothing more today, according to the ledgers. The deadline is
+/// ignored: a run whose deadline comes first ends at it.
+pub(crate) fn daily_limit_pause(project: &Project, run: &RunState) -> Option<Verdict> {
+    run.options.limits.max_cost_per_day_usd?;
+    let mut state = run.clone();
+    state.spending.spent_today = Some(total_spent_today(project, run));
+    state.options.limits.deadline = None;
+    bounds::daily_budget_verdict(&state, &clock::to_timestamp(clock::now()))
+}

@@ -1,0 +1,34 @@
+//! Determines which run the project has: the one in its state, or in the copy of the state.
+
+use plimsoll_domain::{RunId, RunState};
+use plimsoll_policy::shell_loop;
+use plimsoll_store::{Project, StoreError, disk, state_file};
+
+/// Returns the id of the run in the state, or in its copy if an agent has deleted the state.
+pub(super) fn newest_run_id(project: &Project) -> Result<Option<RunId>, StoreError> {
+    // A foreign state must not be overwritten by the copy of an older run.
+    if state_file::load_foreign_document(project)?.is_some() {
+        return Ok(None);
+    }
+    let copy_run_id = || load_state_copy(project).map(|state| state.run_id);
+    let run_id = match state_file::load_state(project, None) {
+        Ok(Some(state)) => Some(state.run_id),
+        // An agent's `git clean` deletes the state. The copy is in `.git/plimsoll`, which it does not reach.
+        Ok(None) => copy_run_id(),
+        Err(error) => Some(copy_run_id().ok_or(error)?),
+    };
+    Ok(run_id.filter(|run_id| !run_id.is_empty()))
+}
+
+/// Loads the copy of our newest run.
+pub(super) fn load_state_copy(project: &Project) -> Option<RunState> {
+    let bytes = disk::read(&state_file::state_copy_path(project)).ok().flatten()?;
+    RunState::from_text(&bytes).ok()
+}
+
+/// Returns a state that has the id of a run but lacks other fields that our runs always write.
+pub(super) fn incomplete_state_document(project: &Project) -> Result<Option<serde_json::Value>, StoreError> {
+    let text = state_file::read_state_text(project).ok().flatten();
+    let document = text.and_then(|text| serde_json::from_str(&text).ok());
+    Ok(document.filter(|document| !shell_loop::missing_run_markers(document).is_empty()))
+}

@@ -1,0 +1,49 @@
+//! Finds one turn by the name that commands show.
+
+use super::{LoggedRecord, TurnsError};
+use plimsoll_domain::log_line::{MAIN_STREAM, RecordKind};
+use plimsoll_store::{Project, TurnLog};
+
+/// Finds the turn with this name: `SESSION:NUMBER`, `SESSION/AGENT:NUMBER`, or only the number, which refers
+/// to `session` or to the newest session. The number is always that of a turn, as `plimsoll turns list` shows
+/// it. `record:NUMBER` names a record, which need not be a turn.
+pub fn find_turn_by_name(
+    project: &Project,
+    name: &str,
+    session: Option<&str>,
+) -> Result<(TurnLog, LoggedRecord), TurnsError> {
+    let no_turn_error = || TurnsError::NoTurn(name.to_owned());
+    let default_session = session.unwrap_or_default();
+    let (session_and_stream, number_text) = name.rsplit_once(':').unwrap_or((default_session, name));
+    let is_record_number = session_and_stream == "record";
+    let session_and_stream = if is_record_number { default_session } else { session_and_stream };
+    let (session_prefix, stream) =
+        session_and_stream.split_once('/').unwrap_or((session_and_stream, MAIN_STREAM));
+    let number: u64 = number_text.parse().map_err(|_| no_turn_error())?;
+    let turn_log = turn_log_of_session(project, session_prefix)?;
+    for line in turn_log.backward_lines()? {
+        let line = line?;
+        let is_match = super::record_header(&line).is_some_and(|header| {
+            if is_record_number {
+                return header.sequence_number == number;
+            }
+            header.kind == RecordKind::Turn
+                && header.turn_number == Some(number)
+                && (header.stream == stream || stream != MAIN_STREAM && header.stream.starts_with(stream))
+        });
+        if is_match {
+            let recorded_turn = super::decode_record(&turn_log, &line).ok_or_else(no_turn_error)?;
+            return Ok((turn_log, recorded_turn));
+        }
+    }
+    Err(no_turn_error())
+}
+
+fn turn_log_of_session(project: &Project, id_prefix: &str) -> Result<TurnLog, TurnsError> {
+    let turn_logs = TurnLog::all_sessions(project);
+    if turn_logs.is_empty() {
+        return Err(TurnsError::NoLog(project.root().to_owned()));
+    }
+    super::find_log_by_id_prefix(project, id_prefix)
+        .ok_or_else(|| TurnsError::NoSession(id_prefix.to_owned()))
+}

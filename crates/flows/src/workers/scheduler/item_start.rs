@@ -1,0 +1,401 @@
+//! Prepares a parallel run before its first item, and starts items: claims an item, prepares its worktree and
+//! starts its run, or records that this failed.
+
+use super::live_run::{self, live_item_process};
+use super::{ClosingReason, FILES_INTERVAL, Scheduler};
+use crate::run::{RunEvent, baseline, daily_spending};
+use crate::workers::error::MergeError;
+use crate::workers::item_budget::{ItemBudget, compute_item_budget};
+use crate::workers::item_run::{self, ItemRunLaunch};
+use crate::workers::merger::Merger;
+use crate::workers::retry::{START_TIMEOUT, retry_while_transient};
+use crate::workers::returned_work_store;
+use crate::workers::shown_plan::plan_item_with_answers;
+use crate::workers::slot::{Slot, SlotStage};
+use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec};
+use crate::workers::{WorkersError, task_file_path};
+use plimsoll_domain::item_brief::{ItemBrief, ReturnReason, ReturnedWork};
+use plimsoll_domain::journal::{ItemReturned, JournalEvent, WorkerStarted};
+use plimsoll_domain::workers::WorkersState;
+use plimsoll_launcher::process::ProcessIdentity;
+use plimsoll_policy::workers::Claim;
+use std::time::Instant;
+
+impl<'scope> Scheduler<'scope, '_> {
+    /// Prepares the worktree in which results are merged, and records which verify commands pass there.
+    pub(super) fn prepare_merge_worktree_and_baseline(&mut self) -> Result<(), WorkersError> {
+        let give_up = self.give_up_flag.first_interrupt_check();
+        let mut merger = Merger::new(
+            self.parallel_run,
+            &give_up,
+            self.reporter.event_sender(),
+            self.should_merge_waiting_items(),
+        );
+        let verify_error = |error: MergeError| WorkersError::CannotRunVerifyCommands(error.to_string());
+        let target_tip = retry_while_transient(START_TIMEOUT, &give_up, MergeError::is_transient, || {
+            merger.mark_landed_items_merged()
+        })
+        .map_err(verify_error)?;
+        let prepared = self.parallel_run.worktrees.prepare_merge_worktree(&target_tip, &give_up);
+        if give_up() {
+            self.closing_reason = Some(ClosingReason::Interrupted);
+            return Ok(());
+        }
+        prepared.map_err(|error| WorkersError::CannotPrepareMergeWorktree(error.to_string()))?;
+        let verify_commands = &self.parallel_run.initial_state.options.verify_commands;
+        if !verify_commands.is_empty() && self.parallel_run.workers_state().passed_verify_commands.is_empty()
+        {
+            self.reporter.notify_observer(&RunEvent::Notice(baseline::render_notice(
+                self.parallel_run.initial_state,
+                verify_commands,
+            )));
+            match retry_while_transient(START_TIMEOUT, &give_up, MergeError::is_transient, || {
+                merger.record_commands_passing_now()
+            }) {
+                Err(MergeError::GivenUp) => self.closing_reason = Some(ClosingReason::Interrupted),
+                baseline_result => baseline_result.map_err(verify_error)?,
+            }
+        }
+        self.remove_merged_worktrees()?;
+        Ok(self.parallel_run.show_in_plan_and_state()?)
+    }
+
+    /// Recovers the items that an earlier process has left: live runs are followed, ended runs are evaluated,
+    /// and the others are prepared again.
+    pub(super) fn recover_items_of_earlier_process(&mut self) -> Result<(), WorkersError> {
+        let workers_state = self.parallel_run.workers_state();
+        self.slots.resize_with(self.parallel_run.worker_count(), || None);
+        for claim in self.parallel_run.board.claims_to_recover() {
+            let mut slot_index = workers_state.item_progress[claim.item].worker_number.saturating_sub(1);
+            if self.slots.get(slot_index).is_some_and(Option::is_some) {
+                slot_index = self.slots.len();
+            }
+            if self.slots.len() <= slot_index {
+                self.slots.resize_with(slot_index + 1, || None);
+            }
+            let slot = Slot {
+                worker_number: slot_index + 1,
+                claim,
+                stage: SlotStage::Waiting,
+                requested_interrupt: None,
+            };
+            let recovered_slot = self.recover_claimed_item(slot, &workers_state)?;
+            self.slots[slot_index] = recovered_slot;
+        }
+        Ok(())
+    }
+
+    fn recover_claimed_item(
+        &mut self,
+        mut slot: Slot<'scope>,
+        workers_state: &WorkersState,
+    ) -> Result<Option<Slot<'scope>>, WorkersError> {
+        let item = slot.claim.item;
+        let project = self.parallel_run.item_project(item);
+        if let Some(client) = live_item_process(&project, &workers_state.item_progress[item]) {
+            if let Some(process_identity) = client.identity() {
+                self.parallel_run.update_workers_state(|workers| {
+                    let item_progress = &mut workers.item_progress[item];
+                    (item_progress.pid, item_progress.process_start_ticks) =
+                        (Some(process_identity.pid), process_identity.start_time);
+                })?;
+            }
+            slot.stage = SlotStage::Running(client);
+            return Ok(Some(slot));
+        }
+        if !self.parallel_run.board.is_claim_held(slot.claim) {
+            self.parallel_run.update_workers_state(|workers| workers.item_progress[item].pid = None)?;
+            return Ok(None);
+        }
+        let item_progress = &workers_state.item_progress[item];
+        if item_run::has_current_run_ended(&project, &item_progress.earlier_run_id)
+            && item_progress.pid.is_some()
+        {
+            return self.handle_item_run_end(slot, &plimsoll_domain::ProcessExit::default());
+        }
+        self.parallel_run.update_workers_state(|workers| workers.item_progress[item].pid = None)?;
+        self.start_worktree_preparation(slot).map(Some)
+    }
+
+    /// Claims the next item if a worker is free.
+    pub(super) fn claim_next_item(&mut self) -> Result<(), WorkersError> {
+        let free_slot =
+            (0..self.parallel_run.worker_count()).find(|slot_index| self.slots[*slot_index].is_none());
+        let (Some(slot_index), None) = (free_slot, &self.closing_reason) else { return Ok(()) };
+        let (board, worker, held_claims) = (self.parallel_run.board, slot_index + 1, self.held_claims());
+        if board.is_paused() || !board.can_claim_item(&held_claims) || !self.start_stagger.try_begin(worker) {
+            return Ok(());
+        }
+        let continues_run = |item| item_run::has_run_to_continue(&self.parallel_run.item_project(item));
+        let Some(claim) = board.claim_next_item(worker, &held_claims, &continues_run)? else { return Ok(()) };
+        let slot =
+            Slot { worker_number: worker, claim, stage: SlotStage::Waiting, requested_interrupt: None };
+        self.slots[slot_index] = Some(self.start_worktree_preparation(slot)?);
+        Ok(())
+    }
+
+    /// Starts a thread that prepares the worktree of an item.
+    fn start_worktree_preparation(&mut self, mut slot: Slot<'scope>) -> Result<Slot<'scope>, WorkersError> {
+        let Claim { item, epoch } = slot.claim;
+        let (workers_state, parallel_run) = (self.parallel_run.workers_state(), self.parallel_run);
+        parallel_run.target.carry_over_session_notes(item)?;
+        let worktree_spec = WorktreeSpec {
+            item_index: item,
+            worker_number: slot.worker_number,
+            branch: workers_state
+                .parse_attempt_branch(item, epoch)
+                .map_err(|error| WorkersError::CannotCreateTarget(error.0))?,
+            start_commit: workers_state.item_progress[item].parse_start_commit().and_then(Result::ok),
+            plan_item: plan_item_with_answers(parallel_run.context.project, &workers_state, item)?,
+            keeps_existing_plan: item_run::keeps_existing_plan(&parallel_run.item_project(item)),
+            returned_work: parallel_run.target.load_returned_work(item),
+        };
+        let give_up = self.give_up_flag.first_interrupt_check();
+        let handle = self.scope.spawn(move || {
+            parallel_run.worktrees.prepare_item_worktree(
+                &parallel_run.target.add_earlier_work(worktree_spec, &give_up)?,
+                &give_up,
+            )
+        });
+        slot.stage = SlotStage::Preparing(handle);
+        Ok(slot)
+    }
+
+    /// Handles a change of a worker's stage. Returns the worker's slot, or `None` if the worker is free.
+    pub(super) fn advance_worker(
+        &mut self,
+        mut slot: Slot<'scope>,
+    ) -> Result<Option<Slot<'scope>>, WorkersError> {
+        if let Some(exit) = slot.take_exit_if_ended() {
+            return self.handle_item_run_end(slot, &exit);
+        }
+        let (board, claim) = (self.parallel_run.board, slot.claim);
+        let is_held = || board.is_claim_held(claim);
+        match slot.stage {
+            SlotStage::Running(_) => Ok(Some(slot)),
+            SlotStage::Preparing(handle) if !handle.is_finished() => {
+                Ok(Some(Slot { stage: SlotStage::Preparing(handle), ..slot }))
+            }
+            // The claim is released; on one machine the item stays with its worker, and the next `--resume`
+            // continues it.
+            SlotStage::Preparing(handle) if self.closing_reason.is_some() => {
+                drop(handle.join());
+                self.release_claim(&Slot { stage: SlotStage::Waiting, ..slot }).map(|()| None)
+            }
+            SlotStage::Preparing(handle) => {
+                let slot = Slot { stage: SlotStage::Waiting, ..slot };
+                match handle.join() {
+                    _ if !is_held() => Ok(None),
+                    Ok(Ok(())) => self.start_item_run_if_affordable(slot),
+                    // An unreachable remote costs no try: the item is released and claimed again once the
+                    // remote is reachable.
+                    Ok(Err(WorktreeSetupError::Remote(error))) => {
+                        self.parallel_run.target.record_outage(&error);
+                        self.release_claim(&slot).map(|()| None)
+                    }
+                    Ok(Err(error)) => self.record_failed_attempt(&slot, &error.to_string()).map(|()| None),
+                    Err(_) => {
+                        self.record_failed_attempt(&slot, "its worktree could not be prepared").map(|()| None)
+                    }
+                }
+            }
+            SlotStage::Waiting if !is_held() => self.keep_branch_of_lost_claim(&slot).map(|()| None),
+            SlotStage::Waiting if self.closing_reason.is_some() => self.release_claim(&slot).map(|()| None),
+            SlotStage::Waiting if self.parallel_run.board.is_paused() => Ok(Some(slot)),
+            // The rest of the daily limit is computed from the ledgers of all runs, so it is not read in each
+            // round.
+            SlotStage::Waiting
+                if self.out_of_money_since.is_some_and(|since| since.elapsed() < FILES_INTERVAL) =>
+            {
+                Ok(Some(slot))
+            }
+            SlotStage::Waiting if !self.start_stagger.try_begin(slot.worker_number) => Ok(Some(slot)),
+            SlotStage::Waiting => self.start_item_run_if_affordable(slot),
+        }
+    }
+
+    /// Records in the state that the pause is over, once a worker begins.
+    fn clear_recorded_pause(&mut self) -> Result<(), WorkersError> {
+        if std::mem::take(&mut self.is_pause_recorded) {
+            self.parallel_run.context.update_state(|state| state.lifecycle.mark_running_if_open())?;
+        }
+        Ok(())
+    }
+
+    /// Returns the budget that an item's run gets now.
+    fn item_budget(&self, slot: &Slot<'_>, workers_state: &WorkersState) -> ItemBudget {
+        // Workers that wait for money reserve none. Otherwise two of them would wait for each other forever.
+        let slots_at_work =
+            self.slots.iter().flatten().filter(|slot| matches!(slot.stage, SlotStage::Running(_)));
+        let other_items: Vec<usize> = slots_at_work.map(|slot| slot.claim.item).collect();
+        let left_today_usd = daily_spending::remaining_today(
+            self.parallel_run.context.project,
+            self.parallel_run.initial_state,
+        );
+        let item = slot.claim.item;
+        let local_budget = compute_item_budget(
+            self.parallel_run.initial_state,
+            workers_state,
+            item,
+            &other_items,
+            self.parallel_run.worker_count(),
+            left_today_usd,
+        );
+        self.parallel_run.board.reserve_item_budget(slot.worker_number, item, local_budget)
+    }
+
+    /// Starts the item's run if there is money for it. Otherwise the slot is returned unchanged, and this is
+    /// called again later.
+    fn start_item_run_if_affordable(
+        &mut self,
+        slot: Slot<'scope>,
+    ) -> Result<Option<Slot<'scope>>, WorkersError> {
+        let workers_state = self.parallel_run.workers_state();
+        let Claim { item, epoch } = slot.claim;
+        let (max_cost_usd, max_tokens, max_sessions) = match self.item_budget(&slot, &workers_state) {
+            ItemBudget::Enough { cost_usd: max_cost_usd, tokens: max_tokens, sessions: max_sessions } => {
+                (max_cost_usd, max_tokens, max_sessions)
+            }
+            ItemBudget::WaitForOthers => {
+                self.out_of_money_since = Some(Instant::now());
+                return Ok(Some(slot));
+            }
+            ItemBudget::WaitForNextDay(reason) => return self.pause_until_next_day(slot, &reason).map(Some),
+            ItemBudget::Exhausted(status, reason) => {
+                self.closing_reason.get_or_insert(ClosingReason::Stop(status, reason));
+                return Ok(Some(slot));
+            }
+        };
+        self.clear_recorded_pause()?;
+        let project = self.parallel_run.item_project(item);
+        let item_run_files = item_run::item_run_files(
+            self.parallel_run.context.project,
+            self.parallel_run.initial_state,
+            item,
+            epoch,
+        );
+        let task_path = task_file_path(self.parallel_run.context.project, self.parallel_run.initial_state)
+            .unwrap_or_default();
+        let item_run_launch = ItemRunLaunch {
+            run_state: self.parallel_run.initial_state,
+            client_program: &self.parallel_run.launch_options.client,
+            project: &project,
+            merge_repository: self.parallel_run.worktrees.merge_repository.own_repository().git_folder(),
+            worker_number: slot.worker_number,
+            item_text: &workers_state.board.items[item].text,
+            item_number: item + 1,
+            attempt_number: epoch,
+            exports_spans: self.parallel_run.launch_options.has_spans,
+            verify_commands: &workers_state.passed_verify_commands,
+            brief: &self.build_item_brief(&workers_state, item),
+            brief_path: &item_run_files.brief,
+            task_path: &task_path,
+            // The limits apply to the whole current run, including what it used in an earlier attempt.
+            max_sessions: max_sessions
+                .saturating_add(workers_state.item_progress[item].counted_usage.sessions),
+            max_cost_usd: max_cost_usd
+                .map(|max| max + workers_state.item_progress[item].counted_usage.cost_usd),
+            max_tokens: max_tokens
+                .map(|max| max.saturating_add(workers_state.item_progress[item].counted_usage.tokens)),
+            output_path: &item_run_files.output,
+            errors_path: &item_run_files.errors,
+        };
+        // Recorded before the process starts. If both were killed later, the state would otherwise look like
+        // the result of another attempt.
+        let ended_run_id = item_run::load_ended_run_id(&project)?;
+        self.parallel_run
+            .update_workers_state(|workers| workers.item_progress[item].earlier_run_id = ended_run_id)?;
+        // After a kill before the process is recorded, the process is found by the lock of its worktree.
+        let (client, continues_run) = match item_run_launch.start_process() {
+            Ok(started) => started,
+            Err(error) => return self.record_failed_attempt(&slot, &error.to_string()).map(|()| None),
+        };
+        self.record_item_process(&slot, client.identity(), max_cost_usd, continues_run)?;
+        Ok(Some(Slot { stage: SlotStage::Running(client), requested_interrupt: None, ..slot }))
+    }
+
+    /// Returns the facts about the whole plan that an item's run is given.
+    fn build_item_brief(&self, workers_state: &WorkersState, item: usize) -> ItemBrief {
+        let verify_commands = &self.parallel_run.initial_state.options.verify_commands;
+        let failing_commands =
+            verify_commands.iter().filter(|command| !workers_state.passed_verify_commands.contains(command));
+        ItemBrief {
+            plan_path: workers_state.plan_path.clone(),
+            worker_count: self.parallel_run.worker_count(),
+            verify_commands: verify_commands.clone(),
+            failing_commands: failing_commands.cloned().collect(),
+            returned_work: self
+                .parallel_run
+                .target
+                .load_returned_work(item)
+                .map(|returned_work| returned_work.clip_for_prompt()),
+        }
+    }
+
+    /// Records the process of an item's run, so that a later scheduler finds it.
+    fn record_item_process(
+        &mut self,
+        slot: &Slot<'_>,
+        process_identity: Option<ProcessIdentity>,
+        max_cost_usd: Option<f64>,
+        continues_run: bool,
+    ) -> Result<(), WorkersError> {
+        let Claim { item, epoch } = slot.claim;
+        let item_text = self.parallel_run.update_workers_state(|workers| {
+            let item_progress = &mut workers.item_progress[item];
+            item_progress.pid = process_identity.map(|process_identity| process_identity.pid);
+            item_progress.process_start_ticks =
+                process_identity.map_or(0, |process_identity| process_identity.start_time);
+            item_progress.allowed_cost_usd = max_cost_usd;
+            workers.board.items[item].text.clone()
+        })?;
+        self.reporter.notify_and_record_event(JournalEvent::WorkerBegan(WorkerStarted {
+            worker_number: slot.worker_number,
+            item: item_text,
+            item_number: item + 1,
+            attempt_number: epoch,
+            worktree_path: self.parallel_run.worktrees.item_worktree(item).display().to_string(),
+            is_continued_attempt: continues_run,
+        }))
+    }
+
+    /// Records that an item's run has failed. The item is tried again or set aside.
+    pub(super) fn record_failed_attempt(
+        &mut self,
+        slot: &Slot<'_>,
+        reason: &str,
+    ) -> Result<(), WorkersError> {
+        let item = slot.claim.item;
+        let worktree = self.parallel_run.worktrees.item_worktree(item);
+        let workers_state = self.parallel_run.workers_state();
+        let is_own_worktree = self.parallel_run.worktrees.is_own_worktree(&worktree);
+        let commit_leftover_work = || {
+            live_run::commit_work_of_failed_run(
+                &self.parallel_run.worktrees.project_in(&worktree),
+                &workers_state.item_progress[item].earlier_run_id,
+            )
+        };
+        let end_commit = is_own_worktree.then(commit_leftover_work).flatten();
+        let returned_work = ReturnedWork {
+            return_reason: ReturnReason::Unfinished,
+            base_commit: workers_state.item_progress[item].base_commit_id.clone(),
+            end_revision: end_commit.clone().unwrap_or_default(),
+            output: reason.to_owned(),
+            ..ReturnedWork::default()
+        };
+        // Saved before the record, because the next attempt reads it.
+        returned_work_store::save(
+            self.parallel_run.context.project,
+            self.parallel_run.initial_state,
+            item,
+            &returned_work,
+        )?;
+        let is_set_aside = self.parallel_run.board.record_failed_attempt(slot.claim, reason, end_commit)?;
+        let (item, reason) = (workers_state.board.items[item].text.clone(), reason.to_owned());
+        self.reporter.notify_and_record_event(JournalEvent::ItemReturned(ItemReturned {
+            item,
+            reason,
+            is_set_aside,
+        }))
+    }
+}

@@ -1,0 +1,415 @@
+//! Rewrites commits so that they do not change certain files. A session may commit its copy of the plan with
+//! its work: the work is merged, but only the merger writes the plan.
+
+use super::{OwnRepository, OwnRepositoryError, error_message};
+use crate::CommandOutcome;
+use plimsoll_domain::git_names::{CommitId, RepoPath};
+use std::collections::HashMap;
+
+/// The entry of a tree at a path: mode, type and id, as `git ls-tree` prints them. `None` if there is no
+/// entry.
+type TreeEntry = Option<Vec<u8>>;
+
+/// The commit that replaces a session's commit.
+#[derive(Debug, Clone)]
+struct RewrittenCommit {
+    id: CommitId,
+    /// The tree of the original commit, and that of the rewritten one.
+    original_tree: String,
+    rewritten_tree: String,
+}
+
+impl OwnRepository {
+    /// Copies the commits after `base` up to `tip` so that each of them has these files as they are in
+    /// `base`, and returns the new tip. Author, dates and message stay. A commit that changes only these
+    /// files is dropped. If no commit changes them, nothing is copied and `tip` is returned.
+    ///
+    /// A merge driver that ignores these files during a rebase would not be enough: it is run only for files
+    /// that both sides changed, and not for a file that one side removed.
+    pub fn rewrite_without_changes_to(
+        &self,
+        base: &CommitId,
+        tip: &CommitId,
+        files: &[RepoPath],
+    ) -> Result<CommitId, OwnRepositoryError> {
+        let mut base_entries: Vec<(&RepoPath, TreeEntry)> = Vec::new();
+        for file in files {
+            base_entries.push((file, self.tree_entry_of_file(base, file)?));
+        }
+        if !self.range_changes_files(base, tip, &base_entries)? {
+            return Ok(tip.clone());
+        }
+        let mut rewritten: HashMap<String, RewrittenCommit> = HashMap::new();
+        let commit_range = format!("{base}..{tip}");
+        let output = self.run_or_bad_commit(
+            tip,
+            &["rev-list", "--reverse", "--topo-order", &commit_range, "--"],
+            None,
+        )?;
+        for id in String::from_utf8_lossy(&output).lines() {
+            let rewritten_commit = self.rewrite_commit(id, &base_entries, &rewritten, tip)?;
+            rewritten.insert(id.to_owned(), rewritten_commit);
+        }
+        Ok(rewritten
+            .remove(tip.as_str())
+            .map_or_else(|| base.clone(), |rewritten_commit| rewritten_commit.id))
+    }
+
+    fn range_changes_files(
+        &self,
+        base: &CommitId,
+        tip: &CommitId,
+        base_entries: &[(&RepoPath, TreeEntry)],
+    ) -> Result<bool, OwnRepositoryError> {
+        let commit_range = format!("{base}..{tip}");
+        let pathspecs: Vec<String> =
+            base_entries.iter().map(|(file, _)| file.to_literal_pathspec()).collect();
+        let arguments = ["rev-list", "-n1", "--full-history", &commit_range, "--"];
+        let arguments: Vec<&str> =
+            arguments.into_iter().chain(pathspecs.iter().map(String::as_str)).collect();
+        if !self.run_or_bad_commit(tip, &arguments, None)?.is_empty() {
+            return Ok(true);
+        }
+        for (file, entry) in base_entries {
+            if self.tree_entry_of_file(tip, file)? != *entry {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn rewrite_commit(
+        &self,
+        id: &str,
+        base_entries: &[(&RepoPath, TreeEntry)],
+        rewritten: &HashMap<String, RewrittenCommit>,
+        tip: &CommitId,
+    ) -> Result<RewrittenCommit, OwnRepositoryError> {
+        let commit_object = self.run_or_bad_commit(tip, &["cat-file", "commit", id], None)?;
+        let header = ParsedCommit::parse(&commit_object);
+        let parents: Vec<RewrittenCommit> = header
+            .parents
+            .iter()
+            .map(|parent| self.rewritten_parent(parent, rewritten, tip))
+            .collect::<Result<_, _>>()?;
+        let mut tree = header.tree.clone();
+        for (file, entry) in base_entries {
+            let path_parts: Vec<&str> = file.as_str().split('/').collect();
+            tree = self.tree_with_entry(&tree, &path_parts, entry.as_deref(), tip)?;
+        }
+        if let [parent] = &parents[..]
+            && tree == parent.rewritten_tree
+            && header.tree != parent.original_tree
+        {
+            return Ok(RewrittenCommit { original_tree: header.tree, ..parent.clone() });
+        }
+        let has_same_parents = parents.iter().map(|parent| parent.id.as_str()).eq(header.parents.iter());
+        let commit = if tree == header.tree && has_same_parents {
+            self.parse_commit_id(id, tip)?
+        } else {
+            let commit_text = header.to_commit_object(&tree, parents.iter().map(|parent| parent.id.as_str()));
+            let output = self.run_or_bad_commit(
+                tip,
+                &["hash-object", "-t", "commit", "-w", "--stdin"],
+                Some(commit_text),
+            )?;
+            self.parse_commit_id(String::from_utf8_lossy(&output).trim(), tip)?
+        };
+        Ok(RewrittenCommit { id: commit, original_tree: header.tree, rewritten_tree: tree })
+    }
+
+    /// Returns the rewritten commit of a parent. A parent outside of the range is unchanged.
+    fn rewritten_parent(
+        &self,
+        id: &str,
+        rewritten: &HashMap<String, RewrittenCommit>,
+        tip: &CommitId,
+    ) -> Result<RewrittenCommit, OwnRepositoryError> {
+        if let Some(rewritten_commit) = rewritten.get(id) {
+            return Ok(rewritten_commit.clone());
+        }
+        let commit = self.parse_commit_id(id, tip)?;
+        let output = self.run_or_bad_commit(
+            tip,
+            &["rev-parse", "--verify", "--quiet", &format!("{id}^{{tree}}")],
+            None,
+        )?;
+        let tree = String::from_utf8_lossy(&output).trim().to_owned();
+        Ok(RewrittenCommit { id: commit, original_tree: tree.clone(), rewritten_tree: tree })
+    }
+
+    fn tree_entry_of_file(
+        &self,
+        commit: &CommitId,
+        file: &RepoPath,
+    ) -> Result<TreeEntry, OwnRepositoryError> {
+        let output = self.run_or_bad_commit(
+            commit,
+            &["ls-tree", "-z", commit.as_str(), "--", &file.to_literal_pathspec()],
+            None,
+        )?;
+        Ok(TreeLine::parse_lines(&output).next().map(|line| line.entry.to_vec()))
+    }
+
+    /// Returns a tree in which `path` has this entry. If a part of the path is not a folder, the tree is
+    /// returned unchanged; the rebase handles that case.
+    fn tree_with_entry(
+        &self,
+        tree: &str,
+        path: &[&str],
+        entry: Option<&[u8]>,
+        tip: &CommitId,
+    ) -> Result<String, OwnRepositoryError> {
+        let output = self.run_or_bad_commit(tip, &["ls-tree", "-z", tree], None)?;
+        let Some((name, rest)) = path.split_first() else { return Ok(tree.to_owned()) };
+        let existing = TreeLine::parse_lines(&output).find(|line| line.name == name.as_bytes());
+        let new_entry: TreeEntry = if rest.is_empty() {
+            entry.map(<[u8]>::to_vec)
+        } else {
+            let subtree = match existing.as_ref().map(TreeLine::subtree_id) {
+                Some(None) => return Ok(tree.to_owned()),
+                Some(Some(subtree)) => subtree,
+                None if entry.is_none() => return Ok(tree.to_owned()),
+                None => self.write_tree(Vec::new(), tip)?,
+            };
+            let new_subtree = self.tree_with_entry(&subtree, rest, entry, tip)?;
+            let is_empty = new_subtree == self.write_tree(Vec::new(), tip)?;
+            (!is_empty).then(|| format!("040000 tree {new_subtree}").into_bytes())
+        };
+        if existing.map(|line| line.entry.to_vec()) == new_entry {
+            return Ok(tree.to_owned());
+        }
+        let other_lines = TreeLine::parse_lines(&output).filter(|line| line.name != name.as_bytes());
+        let other_entries = other_lines.map(|line| (line.entry, line.name));
+        let new_entry = new_entry.as_deref().map(|entry| (entry, name.as_bytes()));
+        let lines =
+            other_entries.chain(new_entry).flat_map(|(entry, name)| [entry, b"\t", name, b"\0"].concat());
+        self.write_tree(lines.collect(), tip)
+    }
+
+    fn write_tree(&self, lines: Vec<u8>, tip: &CommitId) -> Result<String, OwnRepositoryError> {
+        let output = self.run_or_bad_commit(tip, &["mktree", "-z"], Some(lines))?;
+        Ok(String::from_utf8_lossy(&output).trim().to_owned())
+    }
+
+    fn parse_commit_id(&self, id: &str, tip: &CommitId) -> Result<CommitId, OwnRepositoryError> {
+        CommitId::parse(id)
+            .map_err(|error| OwnRepositoryError::BadCommit { commit: tip.clone(), reason: error.to_string() })
+    }
+
+    /// Runs git and returns its output; an error names the commit that is to be rewritten.
+    fn run_or_bad_commit(
+        &self,
+        commit: &CommitId,
+        arguments: &[&str],
+        input: Option<Vec<u8>>,
+    ) -> Result<Vec<u8>, OwnRepositoryError> {
+        let outcome: CommandOutcome = self.run_query_with_input(arguments, input);
+        if outcome.succeeded() {
+            return Ok(outcome.stdout);
+        }
+        Err(OwnRepositoryError::BadCommit { commit: commit.clone(), reason: error_message(&outcome) })
+    }
+}
+
+/// A line of `git ls-tree -z`.
+struct TreeLine<'a> {
+    entry: &'a [u8],
+    name: &'a [u8],
+}
+
+impl TreeLine<'_> {
+    fn parse_lines(output: &[u8]) -> impl Iterator<Item = TreeLine<'_>> {
+        output.split(|byte| *byte == 0).filter_map(|line| {
+            let tab = line.iter().position(|byte| *byte == b'\t')?;
+            Some(TreeLine { entry: &line[..tab], name: &line[tab + 1..] })
+        })
+    }
+
+    /// Returns the tree id of a folder; `None` for other entries.
+    fn subtree_id(&self) -> Option<String> {
+        let entry = String::from_utf8_lossy(self.entry).into_owned();
+        entry.strip_prefix("040000 tree ").map(str::to_owned)
+    }
+}
+
+/// The header lines of a commit, and its message.
+struct ParsedCommit<'a> {
+    tree: String,
+    parents: Vec<String>,
+    /// Author, committer and encoding, then an empty line and the message.
+    other_lines: Vec<&'a [u8]>,
+}
+
+impl ParsedCommit<'_> {
+    fn parse(commit_object: &[u8]) -> ParsedCommit<'_> {
+        let mut parsed_commit =
+            ParsedCommit { tree: String::new(), parents: Vec::new(), other_lines: Vec::new() };
+        let mut is_in_message = false;
+        let mut is_dropped = false;
+        for line in commit_object.split_inclusive(|byte| *byte == b'\n') {
+            let text = String::from_utf8_lossy(line);
+            let text = text.trim_end_matches('\n');
+            if is_in_message {
+                parsed_commit.other_lines.push(line);
+            } else if text.is_empty() {
+                is_in_message = true;
+                parsed_commit.other_lines.push(line);
+            } else if let Some(tree) = text.strip_prefix("tree ") {
+                parsed_commit.tree = tree.to_owned();
+            } else if let Some(parent) = text.strip_prefix("parent ") {
+                parsed_commit.parents.push(parent.to_owned());
+            } else {
+                // A signature is valid only for the original commit. A line that begins with a space
+                // continues the one above it.
+                let is_continuation = text.starts_with(' ');
+                is_dropped = (is_continuation && is_dropped)
+                    || text.starts_with("gpgsig")
+                    || text.starts_with("mergetag ");
+                if !is_dropped {
+                    parsed_commit.other_lines.push(line);
+                }
+            }
+        }
+        parsed_commit
+    }
+
+    /// Returns the commit object with another tree and other parents.
+    fn to_commit_object<'p>(&self, tree: &str, parents: impl Iterator<Item = &'p str>) -> Vec<u8> {
+        let mut text = format!("tree {tree}\n").into_bytes();
+        parents.for_each(|parent| text.extend(format!("parent {parent}\n").into_bytes()));
+        self.other_lines.iter().for_each(|line| text.extend_from_slice(line));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git;
+    use crate::worktree::tests::{commit_change, create_repository, run_shell};
+    use std::path::PathBuf;
+
+    fn open_own_repository(folder: &tempfile::TempDir, repository: &std::path::Path) -> OwnRepository {
+        OwnRepository::open_or_copy(repository, &folder.path().join("own.git")).unwrap()
+    }
+
+    fn repo_paths(names: &[&str]) -> Vec<RepoPath> {
+        names.iter().map(|name| RepoPath::parse(name).unwrap()).collect()
+    }
+
+    fn create_repository_with_plan() -> (tempfile::TempDir, PathBuf, CommitId) {
+        let (folder, repository) = create_repository();
+        let base = commit_change(
+            &repository,
+            "mkdir -p docs/old; echo plan > 'docs/old/[plan].md'; echo p > docs/old/p.md",
+        );
+        (folder, repository, base)
+    }
+
+    const PLAN_FILES: [&str; 2] = ["docs/old/[plan].md", "item.md"];
+
+    #[test]
+    fn rewritten_commits_keep_their_work_and_message_but_not_the_plan() {
+        let (folder, repository, base) = create_repository_with_plan();
+        commit_change(&repository, "echo tick >> 'docs/old/[plan].md'; echo own > item.md");
+        run_shell(&repository, "git commit -q --allow-empty -m Nothing");
+        run_shell(
+            &repository,
+            "echo one >> a.txt; git rm -q 'docs/old/[plan].md'; git add -A; \
+             GIT_AUTHOR_NAME='Ünï' GIT_AUTHOR_DATE='2001-02-03T04:05:06+0700' git commit -qm 'Subject\n\nBody: \"x\"\n'",
+        );
+        commit_change(&repository, "git rm -qr docs; echo docs > docs; echo two >> a.txt");
+        let tip = commit_change(&repository, "git rm -q docs; mkdir new; git mv a.txt new/a.txt");
+        let own_repository = open_own_repository(&folder, &repository);
+        own_repository.fetch_commit_from_clone(&tip).unwrap();
+        let rewritten_tip =
+            own_repository.rewrite_without_changes_to(&base, &tip, &repo_paths(&PLAN_FILES)).unwrap();
+        let run_query = |arguments: &[&str]| {
+            String::from_utf8_lossy(&own_repository.run_query(arguments).stdout).into_owned()
+        };
+        let plan_entries =
+            |commit: &CommitId| run_query(&["ls-tree", "-r", commit.as_str(), "--", "docs/old"]);
+        let plan = run_query(&["ls-tree", base.as_str(), "--", ":(literal)docs/old/[plan].md"]);
+        assert_eq!(plan_entries(&rewritten_tip), plan, "what the session removed beside it stays removed");
+        assert_eq!(run_query(&["show", &format!("{rewritten_tip}:new/a.txt")]), "1\n2\n3\n4\n5\none\ntwo\n");
+        let format_log =
+            |from: &CommitId| run_query(&["log", "--format=%an|%aI|%cn|%cI|%B", &format!("{base}..{from}")]);
+        let relevant_lines = |log: String| {
+            let is_kept = |line: &&str| !line.is_empty() && !line.contains("echo tick");
+            log.lines().filter(is_kept).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert!(
+            format_log(&tip).contains("echo tick") && !format_log(&rewritten_tip).contains("echo tick"),
+            "{}",
+            format_log(&rewritten_tip)
+        );
+        assert_eq!(relevant_lines(format_log(&rewritten_tip)), relevant_lines(format_log(&tip)));
+        assert!(
+            format_log(&rewritten_tip).contains("Ünï|2001-02-03T04:05:06+07:00"),
+            "{}",
+            format_log(&rewritten_tip)
+        );
+        // Rewriting again gives the same commits, and commits without such a change are unchanged.
+        assert_eq!(
+            own_repository.rewrite_without_changes_to(&base, &tip, &repo_paths(&PLAN_FILES)).unwrap(),
+            rewritten_tip
+        );
+        assert_eq!(
+            own_repository
+                .rewrite_without_changes_to(&base, &rewritten_tip, &repo_paths(&PLAN_FILES))
+                .unwrap(),
+            rewritten_tip
+        );
+    }
+
+    #[test]
+    fn changes_to_the_plan_do_not_count_as_missing_on_the_target() {
+        let (folder, repository, _) = create_repository_with_plan();
+        run_shell(&repository, "git switch -qc work");
+        let work_commit = commit_change(&repository, "echo x > x.txt; echo mine >> 'docs/old/[plan].md'");
+        let later_commit = commit_change(&repository, "echo y > y.txt");
+        run_shell(&repository, "git switch -q main");
+        // The target's commit contains the same work and a tick in the plan.
+        let target = commit_change(&repository, "echo x > x.txt; echo tick >> 'docs/old/[plan].md'");
+        let own_repository = open_own_repository(&folder, &repository);
+        for fetched_commit in [&later_commit, &target] {
+            own_repository.fetch_commit_from_clone(fetched_commit).unwrap();
+        }
+        assert!(own_repository.has_all_changes_of(&target, &work_commit, &repo_paths(&PLAN_FILES)[..1]));
+        assert!(!own_repository.has_all_changes_of(&target, &later_commit, &repo_paths(&PLAN_FILES)[..1]));
+        assert!(!own_repository.has_all_changes_of(&target, &work_commit, &repo_paths(&PLAN_FILES)[1..]));
+    }
+
+    #[test]
+    fn merges_are_kept_and_a_range_that_changes_only_the_plan_is_empty() {
+        let (folder, repository, base) = create_repository_with_plan();
+        let plan_commit = commit_change(&repository, "echo tick >> 'docs/old/[plan].md'");
+        run_shell(
+            &repository,
+            "git switch -qc side; echo side > side.txt; echo side >> 'docs/old/[plan].md'; git add -A; \
+             git commit -qm Side; git switch -q main",
+        );
+        commit_change(&repository, "echo main > main.txt");
+        run_shell(&repository, "git merge -q --no-ff -m Merged side");
+        let tip = git::head_commit(&repository).unwrap();
+        let own_repository = open_own_repository(&folder, &repository);
+        own_repository.fetch_commit_from_clone(&tip).unwrap();
+        assert_eq!(
+            own_repository.rewrite_without_changes_to(&base, &plan_commit, &repo_paths(&PLAN_FILES)).unwrap(),
+            base
+        );
+        let rewritten_tip =
+            own_repository.rewrite_without_changes_to(&base, &tip, &repo_paths(&PLAN_FILES)).unwrap();
+        let merge_count = own_repository.run_query(&[
+            "rev-list",
+            "--count",
+            "--min-parents=2",
+            &format!("{base}..{rewritten_tip}"),
+        ]);
+        assert_eq!(git::trimmed_stdout(&merge_count), "1");
+        let differing_files =
+            own_repository.run_query(&["diff", "--name-only", base.as_str(), rewritten_tip.as_str()]);
+        assert_eq!(git::trimmed_stdout(&differing_files), "main.txt\nside.txt");
+    }
+}

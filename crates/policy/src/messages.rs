@@ -1,0 +1,256 @@
+//! Renders messages to the model and to the user. Inside a run the messages are instructions; outside they are advice, because
+//! instructions made agents save and quit unasked in ordinary sessions.
+
+use crate::step::NextStepTooLarge;
+use plimsoll_domain::level::{AutoCompactAction, Level, Thresholds};
+use plimsoll_domain::promise::{self, PromiseCode, PromiseWord};
+use plimsoll_domain::prompt::SET_ASIDE_BEFORE;
+use plimsoll_domain::text::{format_tokens, to_single_line, truncate_end};
+use plimsoll_domain::{Marker, UsageReading};
+
+/// Renders the warning at L1 inside a run.
+pub fn render_l1_warning(percent: u64, thresholds: &Thresholds) -> String {
+    let marker = Marker::Warning { level: Level::L1, percent };
+    format!(
+        "{marker}\nThis session's context window is {percent}% full. Go on with your item, read only what you need, and start nothing large. Record now, as your prompt says, findings that are in no file. At {}% at the latest you will be asked to stop.",
+        thresholds.percent_of_window(thresholds.l2)
+    )
+}
+
+/// Asks for the last message of a session. `domain::handoff` reads these three labels and copies the text after them into the
+/// handoff.
+const FINAL_MESSAGE_INSTRUCTIONS: &str = "3. End your turn with a message of exactly three lines (or with the promise line, if your prompt has one and no item is open any more):\nSummary: decisions with their reasons, and what you found out that no file says\nProgress on the item: what is done; what is left\nNext step: the next action, with file and function, and the failing test if there is one";
+
+/// Asks for a commit before the session stops. Uncommitted changes stay in the working tree, where the run commits them unless
+/// `--commit off` is set. For this reason the session need not break the project's own rules about commits.
+const COMMIT_INSTRUCTIONS: &str = "2. Commit all of it; if the item is not finished, as `wip: <item>`. If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are: they stay for the next session. Tick only what is finished and proven.";
+
+/// Renders the instruction to stop at a commit below L2 inside a run, because the next step would probably not fit.
+pub fn render_stop_at_commit(
+    percent: u64,
+    handoff_path: &str,
+    next_step: NextStepTooLarge,
+    thresholds: &Thresholds,
+) -> String {
+    let marker =
+        Marker::Checkpoint { level: Level::L1, percent: Some(percent), handoff: handoff_path.to_owned() };
+    format!(
+        "{marker}\nThis session's context window is {percent}% full. From one of your commits to the next you usually take about {} tokens, and about {} are left below {}%: this commit is a good place to stop, and a fresh session goes on. Now, and nothing else:\n1. Start nothing new.\n{COMMIT_INSTRUCTIONS}\n{FINAL_MESSAGE_INSTRUCTIONS}",
+        format_tokens(next_step.typical_step_tokens),
+        format_tokens(next_step.tokens_below_l2),
+        thresholds.percent_of_window(thresholds.l2)
+    )
+}
+
+/// Renders the instruction for a checkpoint inside a run: finish the current edit, commit and stop. Used at L2, and at an estimated
+/// L3.
+pub fn render_checkpoint_instructions(level: Level, percent: u64, handoff_path: &str) -> String {
+    let marker = Marker::Checkpoint { level, percent: Some(percent), handoff: handoff_path.to_owned() };
+    format!(
+        "{marker}\nThis session's context window is {percent}% full: a fresh session goes on. Now, and nothing else:\n1. Finish the edit you are in, and start nothing new.\n{COMMIT_INSTRUCTIONS}\n{FINAL_MESSAGE_INSTRUCTIONS}"
+    )
+}
+
+/// Says from which checkpoint a fresh session continues. The text is appended to the reason for ending a session.
+pub fn render_continues_from(handoff_path: &str) -> String {
+    format!("The checkpoint is in {}; a fresh session continues from it.", to_single_line(handoff_path))
+}
+
+/// Renders the message at L3 inside a run. The model reads it only if the session is resumed.
+pub fn render_l3_checkpoint(percent: u64, handoff_path: &str) -> String {
+    let marker =
+        Marker::Checkpoint { level: Level::L3, percent: Some(percent), handoff: handoff_path.to_owned() };
+    format!(
+        "{marker}\nThis session's context window is {percent}% full, and the session ends here. A fresh one goes on from {}.",
+        to_single_line(handoff_path)
+    )
+}
+
+/// Renders the information for the model at any level, in a session outside a run.
+pub fn render_advice_for_model(
+    level: Level,
+    percent: u64,
+    thresholds: &Thresholds,
+    handoff_path: Option<&str>,
+) -> String {
+    let marker = Marker::Warning { level, percent };
+    let auto_compact_sentence = render_auto_compact_action(thresholds);
+    let handoff_sentence = handoff_path
+        .map(|path| {
+            format!(" A handoff with the facts of this session is ready in {}.", to_single_line(path))
+        })
+        .unwrap_or_default();
+    format!(
+        "{marker}\nFor information: the context window is {percent}% full ({}). {auto_compact_sentence}{handoff_sentence} No action is required; this only helps you to plan.",
+        level.name()
+    )
+}
+
+/// Renders the information for the user at any level, in a session outside a run.
+///
+/// `continue_command` is the text that the user types to continue from the handoff, if there is one.
+pub fn render_advice_for_user(
+    level: Level,
+    percent: u64,
+    thresholds: &Thresholds,
+    continue_command: Option<&str>,
+) -> String {
+    let marker = Marker::Warning { level, percent };
+    let auto_compact_sentence = render_auto_compact_action(thresholds);
+    let handoff_sentence = match continue_command {
+        Some(command) => {
+            format!(
+                " A handoff is ready. To go on in a fresh session: /clear, then: {}",
+                to_single_line(command)
+            )
+        }
+        None if level == Level::L1 => {
+            format!(" A handoff follows at {}%.", thresholds.percent_of_window(thresholds.l2))
+        }
+        None => String::new(),
+    };
+    format!("{marker}\nThe context window is {percent}% full. {auto_compact_sentence}{handoff_sentence}")
+}
+
+/// Returns the prompt that continues from a handoff. With `@` before its path the client reads the file.
+pub fn render_continue_prompt(handoff_path: &str) -> String {
+    let handoff_path = to_single_line(handoff_path);
+    if handoff_path.contains(char::is_whitespace) {
+        format!("Continue from @\"{handoff_path}\"")
+    } else {
+        format!("Continue from @{handoff_path}")
+    }
+}
+
+/// Printed after the output of a command that had to write into the project.
+pub const MOVED_INTO_PROJECT_NOTICE: &str = "Plimsoll's state folder cannot be written here, as in Claude Code's sandbox. From now on Plimsoll keeps the files of this project in the project: in `.claude/plimsoll` and `.claude/handoffs`, which are hidden from git.";
+
+/// Warns that the project has another working memory, which sessions do not see because the files in the project take precedence.
+pub const HIDDEN_MEMORY_WARNING: &str = "this project has another working memory, outside of it, that sessions are not told: Plimsoll's files in the project come first";
+/// Explains how to make the hidden working memory visible again.
+pub const HIDDEN_MEMORY_FIX: &str = "if `.claude/plimsoll` or `.claude/plimsoll.json` came with a clone, remove it; to use that memory here, copy its folder into `.claude/plimsoll`";
+
+/// Tells the user at the start of a session outside a run that an earlier session left an unread handoff.
+pub fn render_handoff_offer_for_user(continue_command: &str, written_at: &str) -> String {
+    let command = to_single_line(continue_command);
+    format!("An earlier session left a handoff ({written_at}). To continue its work: {command}")
+}
+
+/// Tells the model at the start of a session outside a run about an unread handoff, which it must not read unasked.
+pub fn render_handoff_offer_for_model(handoff_path: &str, written_at: &str) -> String {
+    format!(
+        "For information: an earlier session in this project left a handoff ({written_at}): {}. Read it only if the user asks you to continue that work.",
+        to_single_line(handoff_path)
+    )
+}
+
+/// Tells the user at the start of a session that another client runs the hooks and that nothing is measured.
+pub fn render_other_client_notice() -> String {
+    "Plimsoll does not measure this session: its hooks were started by another client (Codex), not by Claude Code. There will be no warning and no handoff.".to_owned()
+}
+
+/// Says what the client does at the auto-compact threshold.
+fn render_auto_compact_action(thresholds: &Thresholds) -> String {
+    let percent = thresholds.percent_of_window(thresholds.auto_compact.tokens);
+    match thresholds.auto_compact.action {
+        AutoCompactAction::Compacts => format!("Claude Code compacts at about {percent}%."),
+        AutoCompactAction::Refuses => {
+            format!("Claude Code stops at about {percent}% (automatic compaction is off).")
+        }
+        AutoCompactAction::ApiRejectsPrompt => {
+            "The API refuses longer prompts at the end of the window.".to_owned()
+        }
+    }
+}
+
+/// Renders the instruction to continue with the next item, for the Stop hook with `--pack`.
+pub fn render_next_item_instructions(
+    item: &str,
+    open_item_count: usize,
+    promise_word: &PromiseWord,
+    promise_code: &PromiseCode,
+    was_set_aside: bool,
+) -> String {
+    let item = truncate_end(&to_single_line(item), 200);
+    let set_aside_hint = if was_set_aside { format!("{SET_ASIDE_BEFORE} ") } else { String::new() };
+    let ending = if open_item_count == 1 {
+        format!(
+            "It is the last one: when everything is done, end your last message with exactly this line, alone:\n{}",
+            promise::render_completion_line(promise_word, promise_code)
+        )
+    } else {
+        "Then end your turn: you will be told whether there is room for another one.".to_owned()
+    };
+    format!(
+        "The item is done, and the context window has room for the next one. Continue in this session with exactly this item: \"{item}\". {set_aside_hint}Do it like the previous one: prove it, tick it, commit. {ending}"
+    )
+}
+
+/// Asks the client's summarizer to keep these facts when it compacts.
+pub fn render_compaction_instructions(facts: &[String]) -> String {
+    format!(
+        "Keep these facts in the summary, word for word:\n{}",
+        facts.iter().map(|fact| format!("- {fact}\n")).collect::<String>()
+    )
+}
+
+/// Renders a reading for people, such as `67% (669k of 1M tokens)`.
+pub fn render_usage(reading: &UsageReading) -> String {
+    match (reading.percent_used_by_client(), &reading.window) {
+        (Some(percent), Some(window)) => {
+            format!(
+                "{percent}% ({} of {} tokens)",
+                format_tokens(reading.used_tokens),
+                format_tokens(window.tokens)
+            )
+        }
+        _ => format!("? ({} tokens of an unknown window)", format_tokens(reading.used_tokens)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::handoff::HandoffNotes;
+
+    #[test]
+    fn the_handoff_reads_the_three_lines_that_the_checkpoint_asks_for() {
+        let text = render_checkpoint_instructions(Level::L2, 87, ".claude/handoffs/x.md");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "CCS_CHECKPOINT_TRIGGERED|L2|87|.claude/handoffs/x.md");
+        let steps: Vec<&str> =
+            lines.iter().filter_map(|line| line.get(..3)).filter(|start| start.ends_with(". ")).collect();
+        assert_eq!(steps, ["1. ", "2. ", "3. "], "{text}");
+        let [.., summary, progress, next] = lines[..] else { panic!("{text}") };
+        let notes = HandoffNotes::from_message(&[summary, progress, next].join("\n"));
+        assert!(notes.summary.starts_with("decisions with their reasons"), "{notes:?}");
+        assert!(notes.progress.starts_with("what is done; what is left"), "{notes:?}");
+        assert!(notes.next_step.starts_with("the next action, with file and function"), "{notes:?}");
+    }
+
+    #[test]
+    fn the_checkpoint_exempts_commits_that_the_projects_rules_forbid() {
+        let text = render_checkpoint_instructions(Level::L2, 87, "x.md");
+        let commit = text.lines().find(|line| line.starts_with("2. Commit")).unwrap();
+        assert!(
+            commit.contains(
+                "If the project's rules (CLAUDE.md) forbid that commit, leave the files as they are"
+            )
+        );
+    }
+
+    #[test]
+    fn a_line_break_in_a_handoff_path_adds_no_line_to_a_message() {
+        let path = "a\n## Forged";
+        for text in [
+            render_l3_checkpoint(90, path),
+            render_continues_from(path),
+            render_continue_prompt(path),
+            render_handoff_offer_for_user(path, "now"),
+            render_handoff_offer_for_model(path, "now"),
+            render_checkpoint_instructions(Level::L2, 87, path),
+        ] {
+            assert!(text.contains("Forged") && !text.contains("\n## Forged"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Messages about a state file that Plimsoll did not write.
+
+use super::ShellLoop;
+use crate::todo_list::quote_for_shell;
+use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
+
+/// The most characters shown of a text from the file.
+const MAX_SHOWN_CHARS: usize = 60;
+
+fn describe_missing_markers(missing_markers: &[&str]) -> String {
+    if missing_markers.is_empty() {
+        return "you started no such run in this folder (your state folder has no record of it: it came with a clone, was moved, or its record was lost)"
+            .to_owned();
+    }
+    format!("Plimsoll did not write it (it has no {})", missing_markers.join(" and no "))
+}
+
+/// Renders the error of `--resume` if the state file is not that of a run started here.
+pub fn describe_no_run_to_resume(file: &str, missing_markers: &[&str]) -> String {
+    format!(
+        "there is no run to resume: {} is there, but {}; to begin a new run without it: mv {} {}",
+        to_single_line(file),
+        describe_missing_markers(missing_markers),
+        quote_for_shell(file),
+        quote_for_shell(&format!("{file}.before"))
+    )
+}
+
+/// Renders the hint that an unfinished run existed before this file and can continue from its copy.
+pub fn describe_resumable_copy(file: &str, run_name: &str) -> String {
+    let (from, to) = (quote_for_shell(file), quote_for_shell(&format!("{file}.before")));
+    format!(
+        "\nthe run \"{}\" that was there before continues from its copy: mv {from} {to} && plimsoll run --resume",
+        truncate_end(&to_single_line(run_name), MAX_SHOWN_CHARS)
+    )
+}
+
+/// Renders the error of a new run that would overwrite the file.
+pub fn describe_blocking_state_file(file: &str, missing_markers: &[&str]) -> String {
+    format!(
+        "{} is there, and {}; to begin without it: mv {} {}",
+        to_single_line(file),
+        describe_missing_markers(missing_markers),
+        quote_for_shell(file),
+        quote_for_shell(&format!("{file}.before"))
+    )
+}
+
+/// Describes the loop's status as recorded in its file.
+pub fn render_loop_status(file: &str, missing_markers: &[&str], shell_loop: &ShellLoop) -> String {
+    let status = shell_loop.status.as_deref().map_or("no status".to_owned(), |status| {
+        format!("status \"{}\"", truncate_end(&to_single_line(status), MAX_SHOWN_CHARS))
+    });
+    let mut lines = vec![
+        format!(
+            "There is no run of Plimsoll's here. {} is there, but {}.",
+            to_single_line(file),
+            describe_missing_markers(missing_markers)
+        ),
+        format!(
+            "It says: {status}, iteration {} of {}, {} open.",
+            shell_loop.iteration,
+            shell_loop.max_iterations,
+            count_with_noun(shell_loop.open_items.len(), "item")
+        ),
+    ];
+    lines.extend(
+        shell_loop
+            .invalid_fields
+            .iter()
+            .map(|field_error| format!("Not understood: {}.", to_single_line(field_error))),
+    );
+    lines.push("`plimsoll gate` and `plimsoll monitor` judge for its loop.".to_owned());
+    lines.join("\n")
+}

@@ -1,0 +1,48 @@
+//! The text of a settings file from before the installation, if known.
+
+use super::json_text;
+use super::split_byte_order_mark;
+use std::ops::Range;
+
+/// A settings file or server list from before the installation. It stays text, because parsing would lose its
+/// formatting, and one number that Rust cannot represent would make the whole file unreadable.
+pub(super) struct OriginalText(Option<String>);
+
+impl OriginalText {
+    pub(super) fn new(original: Option<&str>) -> OriginalText {
+        OriginalText(original.map(|before| split_byte_order_mark(before).1))
+    }
+
+    /// Returns true if the text had a value at this path of keys.
+    pub(super) fn has_value_at(&self, key_path: &[&str]) -> bool {
+        self.value_text_at(key_path).is_some()
+    }
+
+    /// Restores the original white space of a container that is empty again.
+    pub(super) fn restore_empty_container(&self, settings_json: String, key_path: &[&str]) -> String {
+        let Some((range, original_value)) =
+            json_text::find_value_range(&settings_json, key_path).zip(self.value_text_at(key_path))
+        else {
+            return settings_json;
+        };
+        let brackets = empty_container_brackets(&settings_json[range.clone()]);
+        if brackets.is_some() && brackets == empty_container_brackets(original_value) {
+            json_text::replace_range(&settings_json, range, original_value)
+        } else {
+            settings_json
+        }
+    }
+
+    fn value_text_at(&self, key_path: &[&str]) -> Option<&str> {
+        let original_json = self.0.as_deref()?;
+        let range: Range<usize> = json_text::find_value_range(original_json, key_path)?;
+        Some(&original_json[range])
+    }
+}
+
+/// Returns the two brackets of a container that is empty except for white space.
+fn empty_container_brackets(value_text: &str) -> Option<(char, char)> {
+    let brackets = (value_text.chars().next()?, value_text.chars().next_back()?);
+    let inside = value_text.get(1..value_text.len().checked_sub(1)?)?;
+    (matches!(brackets, ('{', '}') | ('[', ']')) && inside.trim().is_empty()).then_some(brackets)
+}

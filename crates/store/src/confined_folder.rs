@@ -1,0 +1,239 @@
+//! Reads, writes and lists files of a project for a caller that may name any path; nothing outside the
+//! project's folder is accessible.
+//!
+//! Guarantees: no `..`, no absolute path and no link leads outside, not even a link that is created during
+//! the access. Each part of a path is opened by its name in the folder before it, and links are followed by
+//! this code, never by the system. Only plain files are opened: no device, pipe or socket. Not guaranteed: a
+//! second name (hard link) of a file outside looks like any other file.
+#![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
+
+use crate::safe_open::errno_from_io_error;
+use crate::safe_open::path_walk::{Destination, PathWalk, SymlinkPolicy, WalkError};
+use crate::size_limited_write;
+use plimsoll_system::files::SEARCH_FOLDER_FLAGS;
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
+use rustix::io::Errno;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Why a path was refused, or the system's error.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfinedError {
+    /// The path leads outside the project.
+    #[error("{0} leads out of the project: only paths below {1} are allowed, without `..`")]
+    Outside(String, PathBuf),
+    #[error("{0} does not exist: list_files shows what does")]
+    Missing(String),
+    /// The path is a device, a pipe, a folder or something else that is not a plain file.
+    #[error("{0} is {1}, and only plain files are read and written")]
+    NotAFile(String, &'static str),
+    /// A file is where a folder should be.
+    #[error("{0} is no folder")]
+    NotAFolder(String),
+    /// The system returned an error.
+    #[error("{0}: {1}")]
+    System(String, Errno),
+}
+
+/// One entry of a folder listing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListedEntry {
+    pub name: String,
+    /// `/` for a folder, `@` for a link, empty for a file, `|` for anything else.
+    pub kind_mark: &'static str,
+    /// The size of a file in bytes.
+    pub size: Option<u64>,
+}
+
+/// A folder with access limited to what is inside.
+#[derive(Debug)]
+pub struct ConfinedFolder {
+    root: PathBuf,
+    folder: OwnedFd,
+}
+
+impl ConfinedFolder {
+    /// Opens a folder. Later calls use this open folder, whatever its path becomes.
+    pub fn open(root: &Path) -> Result<ConfinedFolder, ConfinedError> {
+        let root = crate::disk::canonicalize_or_keep(root);
+        let folder = rustix::fs::open(&root, SEARCH_FOLDER_FLAGS, Mode::empty())
+            .map_err(|error| ConfinedError::System(root.display().to_string(), error))?;
+        Ok(ConfinedFolder { root, folder })
+    }
+
+    /// Resolves a path below the folder. If `create_folders` is true, missing folders are created.
+    fn resolve<'p>(&self, path: &'p str, create_folders: bool) -> Result<Destination<'p>, ConfinedError> {
+        let walk = PathWalk {
+            root_folder: self.folder.as_fd(),
+            root_paths: &[&self.root],
+            symlink_policy: SymlinkPolicy::InsideRoot,
+            create_mode: create_folders.then_some(0o777),
+            follow_last_link: true,
+        };
+        walk.resolve(Path::new(path)).map_err(|error| match error {
+            WalkError::OutsideRoot | WalkError::LinkNotFollowed { .. } => {
+                ConfinedError::Outside(path.to_owned(), self.root.clone())
+            }
+            WalkError::Missing => ConfinedError::Missing(path.to_owned()),
+            WalkError::NotAFolder => ConfinedError::NotAFolder(path.to_owned()),
+            WalkError::System(error) => ConfinedError::System(path.to_owned(), error),
+        })
+    }
+
+    /// Reads the first `max_bytes` bytes of a file; returns them and the file's full size.
+    pub fn read(&self, path: &str, max_bytes: u64) -> Result<(Vec<u8>, u64), ConfinedError> {
+        let destination = self.resolve(path, false)?;
+        let system_error = |error| ConfinedError::System(path.to_owned(), error);
+        let Some(file) =
+            open_plain_file(&destination, OFlags::RDONLY).map_err(|error| error.into_confined_error(path))?
+        else {
+            return Err(ConfinedError::Missing(path.to_owned()));
+        };
+        let size = file.metadata().map_err(|error| system_error(errno_from_io_error(&error)))?.len();
+        let mut bytes = Vec::new();
+        file.take(max_bytes)
+            .read_to_end(&mut bytes)
+            .map_err(|error| system_error(errno_from_io_error(&error)))?;
+        Ok((bytes, size))
+    }
+
+    /// Replaces or creates a file atomically, and creates missing folders. Returns true if the file is new.
+    /// An existing file keeps its mode.
+    pub fn write(&self, path: &str, bytes: &[u8]) -> Result<bool, ConfinedError> {
+        let destination = self.resolve(path, true)?;
+        // Permission to write the file is required: replacing it would need permission for the folder only.
+        let existing_file =
+            open_plain_file(&destination, OFlags::WRONLY).map_err(|error| error.into_confined_error(path))?;
+        let mode =
+            existing_file.as_ref().and_then(|file| rustix::fs::fstat(file).ok()).map(|stat| stat.st_mode);
+        replace_file(&destination, bytes, mode)
+            .map_err(|error| ConfinedError::System(path.to_owned(), error))?;
+        Ok(existing_file.is_none())
+    }
+
+    /// Lists a folder, sorted by name.
+    pub fn list(&self, path: &str) -> Result<Vec<ListedEntry>, ConfinedError> {
+        let destination = self.resolve(path, false)?;
+        if destination.name.is_some() {
+            return Err(match destination.file_type() {
+                None => ConfinedError::Missing(path.to_owned()),
+                Some(_) => ConfinedError::NotAFolder(path.to_owned()),
+            });
+        }
+        let system_error = |error| ConfinedError::System(path.to_owned(), error);
+        let mut entries = Vec::new();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::openat(destination.containing_folder(), ".", flags, Mode::empty())
+            .map_err(system_error)?;
+        for entry in Dir::new(folder).map_err(system_error)? {
+            let entry = entry.map_err(system_error)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name == "." || name == ".." {
+                continue;
+            }
+            let stat = rustix::fs::statat(
+                destination.containing_folder(),
+                entry.file_name(),
+                AtFlags::SYMLINK_NOFOLLOW,
+            );
+            let file_type = stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode));
+            let size = match stat {
+                Ok(stat) if file_type.is_file() => u64::try_from(stat.st_size).ok(),
+                _ => None,
+            };
+            entries.push(ListedEntry { name, kind_mark: mark_of_file_type(file_type), size });
+        }
+        entries.sort();
+        Ok(entries)
+    }
+}
+
+fn mark_of_file_type(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::RegularFile => "",
+        FileType::Directory => "/",
+        FileType::Symlink => "@",
+        _ => "|",
+    }
+}
+
+/// Writes a draft next to the file and renames it: readers see the old or the new content, and a hard link of
+/// the old file keeps its content.
+fn replace_file(destination: &Destination<'_>, bytes: &[u8], mode: Option<RawMode>) -> Result<(), Errno> {
+    let random_number = RandomState::new().hash_one(0);
+    let draft_name = format!(".{}.{random_number:016x}{}", std::process::id(), crate::disk::DRAFT_SUFFIX);
+    let name = destination.name.as_deref().unwrap_or_default();
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Files of the project are not private like our own (0600): the user's umask decides, as with an editor.
+    let file =
+        rustix::fs::openat(destination.containing_folder(), &draft_name, flags, Mode::from_raw_mode(0o666))?;
+    // `fchmod`, because the umask removes bits from a mode that is passed to `openat`.
+    let mode_kept = mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777)));
+    let result = mode_kept
+        .and_then(|()| {
+            size_limited_write::write_all(&File::from(file), bytes)
+                .map_err(|error| errno_from_io_error(&error))
+        })
+        .and_then(|()| {
+            rustix::fs::renameat(
+                destination.containing_folder(),
+                &draft_name,
+                destination.containing_folder(),
+                name,
+            )
+        });
+    if result.is_err() {
+        let _ = rustix::fs::unlinkat(destination.containing_folder(), &draft_name, AtFlags::empty());
+    }
+    result
+}
+
+/// Why a file was not opened, without its path, which the caller adds.
+enum PlainFileError {
+    NotAFile(&'static str),
+    System(Errno),
+}
+
+impl PlainFileError {
+    fn into_confined_error(self, path: &str) -> ConfinedError {
+        match self {
+            PlainFileError::NotAFile(kind) => ConfinedError::NotAFile(path.to_owned(), kind),
+            PlainFileError::System(error) => ConfinedError::System(path.to_owned(), error),
+        }
+    }
+}
+
+/// Opens a plain file; `None` if there is none. The type is checked before opening, because opening a device
+/// can have side effects, and again afterwards, because the name can be taken by another file in between.
+fn open_plain_file(
+    destination: &Destination<'_>,
+    access_flags: OFlags,
+) -> Result<Option<File>, PlainFileError> {
+    let (Some(name), Some(file_type)) = (&destination.name, destination.file_type()) else {
+        return if destination.name.is_none() { Err(PlainFileError::NotAFile("a folder")) } else { Ok(None) };
+    };
+    require_plain_file(file_type)?;
+    let flags = access_flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(destination.containing_folder(), &**name, flags, Mode::empty())
+        .map_err(PlainFileError::System)?;
+    let stat = rustix::fs::fstat(&file).map_err(PlainFileError::System)?;
+    require_plain_file(FileType::from_raw_mode(stat.st_mode))?;
+    Ok(Some(File::from(file)))
+}
+
+fn require_plain_file(file_type: FileType) -> Result<(), PlainFileError> {
+    Err(PlainFileError::NotAFile(match file_type {
+        FileType::RegularFile => return Ok(()),
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        _ => "no plain file",
+    }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! Searches the parent folders for the project of a command: not above the repository's root, and not in
+//! folders of another owner. A state there may be a stranger's, and `--resume` would start the programs that
+//! it names.
+
+use super::resolve_git_folder;
+use crate::{disk, environment};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where the search ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SearchEnd {
+    Repository(PathBuf),
+    /// Below this folder or file, which belongs to another user.
+    ForeignOwner(PathBuf),
+    /// At the root of the file system.
+    FileSystemRoot,
+}
+
+/// The folders from the current one upwards that may be the project, and where the search ended.
+pub(super) struct AncestorSearch<'a> {
+    pub(super) folders: Vec<&'a Path>,
+    pub(super) end: SearchEnd,
+}
+
+impl<'a> AncestorSearch<'a> {
+    pub(super) fn from_folder(start: &'a Path) -> AncestorSearch<'a> {
+        AncestorSearch::search_with(start, &is_trusted_owner, &|folder| {
+            resolve_git_folder(&folder.join(".git")).is_some()
+        })
+    }
+
+    fn search_with(
+        start: &'a Path,
+        is_trusted: &dyn Fn(&Path) -> bool,
+        is_repository_root: &dyn Fn(&Path) -> bool,
+    ) -> AncestorSearch<'a> {
+        let mut folders = Vec::new();
+        for folder in start.ancestors() {
+            if !is_trusted(folder) {
+                return AncestorSearch { folders, end: SearchEnd::ForeignOwner(folder.to_owned()) };
+            }
+            // In a folder that anybody may write to, these may belong to another user (`/tmp`, for root).
+            for client_path in [".claude", ".claude/ralph-state.json"].map(|name| folder.join(name)) {
+                if !is_trusted(&client_path) {
+                    return AncestorSearch { folders, end: SearchEnd::ForeignOwner(client_path) };
+                }
+            }
+            folders.push(folder);
+            if is_repository_root(folder) {
+                return AncestorSearch { folders, end: SearchEnd::Repository(folder.to_owned()) };
+            }
+        }
+        AncestorSearch { folders, end: SearchEnd::FileSystemRoot }
+    }
+
+    /// Returns a state in a folder above the end of the search, and why it is ignored.
+    pub(super) fn state_beyond_end(&self, start: &Path) -> Option<IgnoredState> {
+        let folders_beyond = start.ancestors().skip(self.folders.len());
+        let state = folders_beyond
+            .map(|folder| folder.join(".claude/ralph-state.json"))
+            .find(|path| disk::exists(path))?;
+        let is_here = self.folders.is_empty() && state.starts_with(start.join(".claude"));
+        Some(IgnoredState { state, end: self.end.clone(), is_current_project: is_here })
+    }
+}
+
+/// A state that is not used as the project's, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredState {
+    state: PathBuf,
+    end: SearchEnd,
+    is_current_project: bool,
+}
+
+impl IgnoredState {
+    /// Returns true if the current folder itself is the project that belongs to another user: nothing may be
+    /// done with it.
+    pub fn is_current_project(&self) -> bool {
+        self.is_current_project
+    }
+}
+
+impl fmt::Display for IgnoredState {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.display();
+        match &self.end {
+            SearchEnd::ForeignOwner(path) => {
+                let path = path.display();
+                write!(
+                    formatter,
+                    "{state} is not used: {path} belongs to another user (to share it, list the project's "
+                )?;
+                write!(formatter, "folder in git's safe.directory)")
+            }
+            SearchEnd::Repository(root) => {
+                write!(formatter, "{state} is not used: it is above the repository {}", root.display())
+            }
+            SearchEnd::FileSystemRoot => write!(formatter, "{state} is not used"),
+        }
+    }
+}
+
+/// Returns true if the path and its link's target belong to this user, if git's settings list it as safe, or
+/// if it does not exist.
+fn is_trusted_owner(path: &Path) -> bool {
+    let (Ok(link_stat), Ok(target_stat)) = (rustix::fs::lstat(path), rustix::fs::stat(path)) else {
+        return true;
+    };
+    let is_trusted_uid = |owner: u32| owner == rustix::process::geteuid().as_raw() || is_sudo_caller(owner);
+    (is_trusted_uid(link_stat.st_uid) && is_trusted_uid(target_stat.st_uid)) || is_in_git_safe_directory(path)
+}
+
+/// Returns true for the user who called `sudo`. As in git, root may then work on that user's files.
+fn is_sudo_caller(owner: u32) -> bool {
+    rustix::process::geteuid().is_root()
+        && environment::variable("SUDO_UID").is_some_and(|uid| uid.parse() == Ok(owner))
+}
+
+/// Returns true if git's `safe.directory` lists the repository that contains the path, or its folder.
+fn is_in_git_safe_directory(path: &Path) -> bool {
+    let is_repository_root = |folder: &&Path| resolve_git_folder(&folder.join(".git")).is_some();
+    let is_client_name = |name: &std::ffi::OsStr| name == ".claude" || name == "ralph-state.json";
+    let folder = path.ancestors().find(|path| !path.file_name().is_some_and(is_client_name)).unwrap_or(path);
+    let repository = folder.ancestors().find(is_repository_root).unwrap_or(folder);
+    matches_safe_directory(
+        &read_safe_directories(),
+        &disk::canonicalize_or_keep(repository),
+        environment::home_folder(),
+    )
+}
+
+fn matches_safe_directory(safe_directories: &[String], folder: &Path, home: Option<&Path>) -> bool {
+    safe_directories.iter().any(|line| {
+        let path = match (line.strip_prefix("~/"), home) {
+            (Some(relative), Some(home)) => home.join(relative),
+            _ => PathBuf::from(line),
+        };
+        // `/shared/*` matches every folder below `/shared`.
+        let parent = path.to_str().and_then(|path| path.strip_suffix("/*"));
+        line == "*"
+            || parent.map_or_else(
+                || path == folder,
+                |parent| folder != Path::new(parent) && folder.starts_with(parent),
+            )
+    })
+}
+
+/// Reads `safe.directory` from the user's and the system's git configuration. As in git, a repository's own
+/// configuration does not count. Included files are not read.
+fn read_safe_directories() -> Vec<String> {
+    let home = environment::home_folder();
+    let config = environment::variable("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.or_else(|| Some(home.as_ref()?.join(".config")));
+    let global = environment::variable("GIT_CONFIG_GLOBAL").map(PathBuf::from);
+    let user_files = match global {
+        Some(file) => [Some(file), None],
+        None => [config.map(|folder| folder.join("git/config")), home.map(|home| home.join(".gitconfig"))],
+    };
+    let system_file = (!environment::is_variable_on("GIT_CONFIG_NOSYSTEM")).then(|| {
+        environment::variable("GIT_CONFIG_SYSTEM")
+            .map_or_else(|| PathBuf::from("/etc/gitconfig"), PathBuf::from)
+    });
+    let mut directories = Vec::new();
+    for path in [system_file].into_iter().chain(user_files).flatten().filter(|path| disk::is_file(path)) {
+        collect_safe_directories(
+            &disk::read_text(&path).ok().flatten().unwrap_or_default(),
+            &mut directories,
+        );
+    }
+    directories
+}
+
+/// Collects the `directory` lines of the section `[safe]`; an empty value clears all before it.
+fn collect_safe_directories(text: &str, directories: &mut Vec<String>) {
+    let mut is_in_safe_section = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_in_safe_section = line.to_ascii_lowercase().starts_with("[safe]");
+        }
+        if !is_in_safe_section {
+            continue;
+        }
+        let line = line.rsplit(']').next().unwrap_or(line);
+        let Some((key, value)) = line.split_once('=') else { continue };
+        if key.trim().eq_ignore_ascii_case("directory") {
+            match value.trim().trim_matches('"') {
+                "" => directories.clear(),
+                value => directories.push(value.to_owned()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search_from(start: &str, foreign: &[&str], roots: &[&str]) -> (Vec<String>, SearchEnd) {
+        let is_in = |list: &[&str], path: &Path| list.iter().any(|entry| Path::new(entry) == path);
+        let search =
+            AncestorSearch::search_with(Path::new(start), &|path| !is_in(foreign, path), &|folder| {
+                is_in(roots, folder)
+            });
+        (search.folders.iter().map(|folder| folder.display().to_string()).collect(), search.end)
+    }
+
+    #[test]
+    fn the_search_ends_at_the_repository_and_below_foreign_folders() {
+        let foreign_owner = |path: &str| SearchEnd::ForeignOwner(path.into());
+        for (here, foreign, roots, folders, end) in [
+            ("/h/r/a", &[][..], &["/h/r"][..], &["/h/r/a", "/h/r"][..], SearchEnd::Repository("/h/r".into())),
+            ("/h/r", &[], &["/h/r", "/h"], &["/h/r"], SearchEnd::Repository("/h/r".into())),
+            ("/h/p", &["/h", "/"], &[], &["/h/p"], foreign_owner("/h")),
+            ("/h/p", &["/h/p"], &["/h/p"], &[], foreign_owner("/h/p")),
+            ("/t/p", &["/t/.claude"], &[], &["/t/p"], foreign_owner("/t/.claude")),
+            (
+                "/t/p",
+                &["/t/.claude/ralph-state.json"],
+                &[],
+                &["/t/p"],
+                foreign_owner("/t/.claude/ralph-state.json"),
+            ),
+            ("/h/p", &[], &[], &["/h/p", "/h", "/"], SearchEnd::FileSystemRoot),
+        ] {
+            let (found_folders, found_end) = search_from(here, foreign, roots);
+            assert_eq!(
+                (found_folders.as_slice(), found_end),
+                (folders.iter().map(|folder| (*folder).to_owned()).collect::<Vec<_>>().as_slice(), end),
+                "{here}"
+            );
+        }
+    }
+
+    #[test]
+    fn safe_directories_are_matched_as_in_git() {
+        let listed = |text: &str| {
+            let mut listed = vec!["/before".to_owned()];
+            collect_safe_directories(text, &mut listed);
+            listed
+        };
+        assert_eq!(listed("[user]\n\tdirectory = /x\n[safe]\n\tbareRepository = explicit\n"), ["/before"]);
+        assert_eq!(listed("[SAFE]\n\tDirectory = \"/a b\"\n[core]\ndirectory=/c"), ["/before", "/a b"]);
+        assert_eq!(listed("[safe] directory =\n directory = *"), ["*"]);
+        let home = Some(Path::new("/home/me"));
+        for (line, place, is_safe) in [
+            ("*", "/srv/p", true),
+            ("/srv/p", "/srv/p", true),
+            ("/srv/p", "/srv/p/inner", false),
+            ("/srv/p", "/srv/pp", false),
+            ("/srv/*", "/srv/p", true),
+            ("/srv/*", "/srv", false),
+            ("~/p", "/home/me/p", true),
+            ("", "/srv/p", false),
+        ] {
+            assert_eq!(
+                matches_safe_directory(&[line.to_owned()], Path::new(place), home),
+                is_safe,
+                "{line} {place}"
+            );
+        }
+    }
+}

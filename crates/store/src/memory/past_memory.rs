@@ -1,0 +1,238 @@
+//! The memory at earlier times: the record of a turn contains the memory as it was when the turn ended.
+
+use super::snapshot::{self, Replay};
+use super::{MAX_FOLDED_BYTES, MemoryHead, answer_marks, exists, load_at_head, memory_log, newest_change};
+use crate::turn_log::{LogHead, RecordedMemory};
+use crate::{Project, StoreError, clock};
+use chrono::{DateTime, Utc};
+use plimsoll_domain::Timestamp;
+use plimsoll_domain::memory::Memory;
+use plimsoll_domain::turn::record::PackedMemory;
+use std::cell::OnceCell;
+
+/// The maximum size in bytes of the log that is folded for an earlier time. This happens once and leaves a
+/// snapshot from which later turns start. A turn that would need more is recorded without the memory.
+const MAX_PAST_FOLDED_BYTES: u64 = 4 * MAX_FOLDED_BYTES;
+
+/// The memory at any time, loaded on demand.
+#[derive(Debug, Default)]
+pub struct PastMemory {
+    project: Option<Project>,
+    head: Option<LogHead>,
+    newest_at: Timestamp,
+    /// The number of counted model responses.
+    answer_count: u64,
+    current: OnceCell<Option<Memory>>,
+}
+
+impl PastMemory {
+    /// Prepares access to the past of a project's memory; empty if there is no memory.
+    pub fn from_head(MemoryHead { project, head }: MemoryHead) -> PastMemory {
+        // A head is valid only with its log.
+        if head.is_none() && !exists(&project) {
+            return PastMemory::default();
+        }
+        // The head has the time of the newest change; without a head it is read from the end of the log.
+        let newest_at = head
+            .as_ref()
+            .map(|head| head.recorded_at.clone())
+            .or_else(|| Some(newest_change(&project).ok()??.at));
+        let newest_at = newest_at.unwrap_or_default();
+        PastMemory {
+            answer_count: answer_marks::answer_count(&project),
+            project: Some(project),
+            head,
+            newest_at,
+            ..PastMemory::default()
+        }
+    }
+
+    fn current_memory(&self) -> Option<&Memory> {
+        let load = || {
+            load_at_head(self.project.as_ref()?, self.head.as_ref(), self.answer_count, MAX_FOLDED_BYTES).ok()
+        };
+        self.current.get_or_init(load).as_ref()
+    }
+
+    /// Returns the memory at a time by reusing what the previous turn recorded, if nothing was written since.
+    /// Then the memory itself need not be loaded.
+    pub fn reuse_if_unchanged(&self, moment: &Timestamp, previous: &RecordedMemory) -> Option<String> {
+        let is_same = self.head.as_ref().is_some_and(|head| head.link == previous.log_link);
+        let is_now = is_same && is_not_after(&self.newest_at, clock::parse_timestamp(moment)?);
+        let new_answers = self.answer_count.checked_sub(previous.answer_count)?;
+        is_now.then(|| previous.packed.json_at_step(previous.packed.step + new_answers))
+    }
+
+    /// Returns what the next turn may reuse of this turn's memory; `None` if this is the memory of an earlier
+    /// time.
+    pub fn for_next_turn(&self, packed: PackedMemory) -> Option<RecordedMemory> {
+        let link = self.head.as_ref()?.link.clone();
+        let is_now = self
+            .current_memory()
+            .is_some_and(|current| (current.revision, current.step_number) == (packed.rev, packed.step));
+        is_now.then_some(RecordedMemory {
+            log_link: link,
+            answer_count: self.answer_count,
+            packed,
+            blob_folder_stamp: None,
+        })
+    }
+
+    /// Returns the memory at a time (RFC 3339); `None` if there was no memory at that time.
+    pub fn memory_at(&self, moment: &Timestamp) -> Option<Memory> {
+        let current = self.current_memory()?;
+        let asked_time = clock::parse_timestamp(moment)?;
+        if is_not_after(&self.newest_at, asked_time) {
+            return Some(current.clone());
+        }
+        fold_up_to(self.project.as_ref()?, |at| is_not_after(at, asked_time)).ok()?
+    }
+}
+
+/// Returns true if a timestamp is not after a time.
+fn is_not_after(timestamp: &Timestamp, moment: DateTime<Utc>) -> bool {
+    clock::parse_timestamp(timestamp).is_some_and(|time| time <= moment)
+}
+
+/// Folds the log up to the last change that is in time, from the latest suitable snapshot or from the
+/// beginning. Returns `None` if no change is in time.
+fn fold_up_to(
+    project: &Project,
+    is_in_time: impl Fn(&Timestamp) -> bool,
+) -> Result<Option<Memory>, StoreError> {
+    let log = memory_log(project);
+    let mut replay = match Replay::from_snapshot(
+        &log,
+        snapshot::latest_earlier_snapshot(project, &is_in_time),
+        MAX_PAST_FOLDED_BYTES,
+    )? {
+        Some(replay) => replay,
+        None => Replay::from_start(&log, MAX_PAST_FOLDED_BYTES)?,
+    };
+    let starts_at_beginning = replay.snapshot.position.seq == 0;
+    let mut has_changed = false;
+    while replay.apply_next_if(&is_in_time)?.is_some() {
+        has_changed = true;
+    }
+    if starts_at_beginning && has_changed {
+        // There was no snapshot from which a later turn could start.
+        snapshot::save_as_earlier(project, &replay.snapshot);
+    }
+    Ok((has_changed || !starts_at_beginning).then_some(replay.snapshot.memory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::snapshot::{LogPosition, Snapshot};
+    use crate::memory::{apply_changes, load_memory};
+    use crate::{Durability, disk};
+    use plimsoll_domain::memory::{MemoryOp, Register};
+    use std::time::Duration;
+
+    #[test]
+    fn each_time_has_its_own_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::with_local_files(folder.path());
+        assert!(
+            PastMemory::from_head(MemoryHead::load(&project))
+                .memory_at(&"2026-01-01T00:00:00Z".into())
+                .is_none()
+        );
+        let mut moments = vec![clock::to_millis_timestamp(clock::now())];
+        for text in ["one", "two", "three"] {
+            std::thread::sleep(Duration::from_millis(5));
+            let values = [(Register::Next, text.to_owned())].into();
+            apply_changes(
+                &project,
+                "mcp",
+                &[MemoryOp::UpdateRegisters { values, strict: false, in_all_frames: false }],
+            )
+            .unwrap();
+            std::thread::sleep(Duration::from_millis(5));
+            moments.push(clock::to_millis_timestamp(clock::now()));
+        }
+        let past = PastMemory::from_head(MemoryHead::load(&project));
+        let next_register_at = |moment: &Timestamp| {
+            past.memory_at(moment)
+                .map(|memory| memory.register_text(Register::Next).to_owned())
+                .unwrap_or_default()
+        };
+        let forwards: Vec<String> = moments.iter().map(next_register_at).collect();
+        assert_eq!(forwards, ["", "one", "two", "three"]);
+        let backwards: Vec<String> = moments.iter().rev().map(next_register_at).collect();
+        assert_eq!(backwards, ["three", "two", "one", ""]);
+    }
+
+    fn set_next(project: &Project, text: &str) {
+        let values = [(Register::Next, text.to_owned())].into();
+        let op = MemoryOp::UpdateRegisters { values, strict: false, in_all_frames: false };
+        apply_changes(project, "mcp", &[op]).unwrap();
+    }
+
+    /// Returns the time of each revision.
+    fn moments(project: &Project) -> Vec<Timestamp> {
+        super::super::read_changes(project).unwrap().into_iter().map(|change| change.at).collect()
+    }
+
+    #[test]
+    fn the_past_is_the_same_with_and_without_snapshots() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::with_local_files(folder.path());
+        for number in 1..=200 {
+            set_next(&project, &number.to_string());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let moments = moments(&project);
+        let memory_at_revision = |project: &Project, revision: usize| {
+            let memory =
+                PastMemory::from_head(MemoryHead::load(project)).memory_at(&moments[revision - 1]).unwrap();
+            (memory.revision, memory.register_text(Register::Next).to_owned())
+        };
+        let expected = |revision: usize| (revision as u64, revision.to_string());
+        let snapshots = ["past-0.json", "past-1.json"].map(|name| project.memory_folder().join(name));
+        let read_snapshot = |path: &std::path::PathBuf| {
+            serde_json::from_slice::<Snapshot>(&disk::read(path).unwrap().unwrap())
+        };
+        assert_eq!(snapshots.each_ref().map(|path| read_snapshot(path).unwrap().position.seq), [128, 192]);
+        for revision in [1, 127, 128, 129, 150, 191, 192, 193, 199] {
+            assert_eq!(memory_at_revision(&project, revision), expected(revision), "from snapshots");
+        }
+        // A snapshot of another log is not used for this one.
+        let mut foreign = read_snapshot(&snapshots[1]).unwrap();
+        foreign.position.link = "0".repeat(64);
+        foreign.memory.revision = 7;
+        disk::replace(&snapshots[1], &serde_json::to_vec(&foreign).unwrap(), Durability::Lazy).unwrap();
+        assert_eq!(memory_at_revision(&project, 195), expected(195), "its line is not in the chain");
+        for path in &snapshots {
+            disk::remove_if_exists(path).unwrap();
+        }
+        assert_eq!(memory_at_revision(&project, 150), expected(150), "without snapshots");
+        assert_eq!(read_snapshot(&snapshots[0]).unwrap().position.seq, 150, "and one was made");
+        assert_eq!(memory_at_revision(&project, 160), expected(160));
+    }
+
+    #[test]
+    fn an_outdated_snapshot_is_continued_and_a_foreign_one_is_ignored() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = Project::with_local_files(folder.path());
+        let path = project.memory_folder().join("state.json");
+        set_next(&project, "one");
+        let behind = disk::read(&path).unwrap().unwrap();
+        set_next(&project, "two");
+        let expected = load_memory(&project).unwrap();
+        disk::replace(&path, &behind, Durability::Lazy).unwrap();
+        assert_eq!(load_memory(&project).unwrap(), expected, "folded on");
+        let text = String::from_utf8(behind).unwrap();
+        let mut foreign: Snapshot = serde_json::from_str(&text).unwrap();
+        for link in ["", "another"] {
+            foreign.position.link = link.to_owned();
+            foreign.memory.revision = 40;
+            disk::replace(&path, &serde_json::to_vec(&foreign).unwrap(), Durability::Lazy).unwrap();
+            assert_eq!(load_memory(&project).unwrap(), expected, "{link:?}");
+        }
+        foreign.position = LogPosition { seq: 2, link: "another".to_owned(), ..foreign.position };
+        disk::replace(&path, &serde_json::to_vec(&foreign).unwrap(), Durability::Lazy).unwrap();
+        assert_eq!(load_memory(&project).unwrap(), expected, "the number of a line is not enough");
+    }
+}

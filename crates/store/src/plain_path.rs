@@ -1,0 +1,96 @@
+//! Operations on paths that lie below no registered root, used by the disk module itself.
+#![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
+
+use plimsoll_system::files::{exists_and_has_no_link, to_std_mode};
+use rustix::fs::RawMode;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// How much it matters that a write survives a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// A power cut may bring the old content back.
+    Lazy,
+    /// Synced to the disk before the call returns; for checkpoints and verdicts.
+    Durable,
+}
+
+/// The suffix of a file that is not in its final place yet. A killed process may leave such a file behind.
+pub const DRAFT_SUFFIX: &str = ".plimsoll-draft";
+
+/// Creates a folder and its missing parents, by path alone.
+pub(crate) fn create_folder_with_mode(folder: &Path, mode: RawMode) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(to_std_mode(mode)).create(folder)
+}
+
+/// Returns the fully resolved target if the path itself is a symbolic link, else the path unchanged.
+pub fn resolve_if_link(path: &Path) -> PathBuf {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.file_type().is_symlink() => {
+            fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// Returns the stored target of a symbolic link, without resolving it. Returns `None` if the path is not a
+/// link.
+pub fn read_link_target(path: &Path) -> Option<PathBuf> {
+    fs::read_link(path).ok()
+}
+
+/// Returns the path with every link resolved, or the path unchanged if it cannot be resolved.
+pub fn canonicalize_or_keep(path: &Path) -> PathBuf {
+    // Usually the path is canonical already. `fs::canonicalize` would call libc, which inspects each
+    // component and allocates memory of its own.
+    if is_absolute_and_normalized(path) && exists_and_has_no_link(path) {
+        return path.to_owned();
+    }
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns true for an absolute path without empty, `.` or `..` components.
+fn is_absolute_and_normalized(path: &Path) -> bool {
+    let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+    let relative = path.as_os_str().as_bytes().strip_prefix(b"/");
+    relative.is_some_and(|relative| relative.split(|byte| *byte == b'/').all(is_name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_resolved_like_the_standard_library_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join("a/file"), "").unwrap();
+        std::os::unix::fs::symlink("a", root.join("link")).unwrap();
+        std::os::unix::fs::symlink("nowhere", root.join("broken")).unwrap();
+        for path in [
+            "",
+            "a",
+            "a/",
+            "a/b",
+            "a//b",
+            "a/./b",
+            "a/..",
+            "a/../a/b",
+            "a/file",
+            "link",
+            "link/b",
+            "link/../a",
+        ] {
+            let path = root.join(path);
+            assert_eq!(canonicalize_or_keep(&path), fs::canonicalize(&path).unwrap(), "{}", path.display());
+        }
+        for path in ["missing", "broken", "a/file/b", "link/missing"] {
+            assert_eq!(canonicalize_or_keep(&root.join(path)), root.join(path));
+        }
+        assert_eq!(canonicalize_or_keep(Path::new("/")), Path::new("/"));
+        assert_eq!(canonicalize_or_keep(Path::new(".")), fs::canonicalize(".").unwrap());
+    }
+}

@@ -1,0 +1,287 @@
+//! Resolves a path below a root, one part at a time.
+//!
+//! Each part is opened by its name in the folder before it, and links are followed by this code, never by the
+//! system: no link leads outside, not even one that is created during the walk.
+
+use plimsoll_system::files::SEARCH_FOLDER_FLAGS;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
+use rustix::io::Errno;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// The same limit as Linux.
+const MAX_LINKS: usize = 40;
+
+/// Which links are followed. Links that lead out of the root never are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SymlinkPolicy {
+    /// Every link that stays inside the root.
+    InsideRoot,
+    /// Every link that stays inside the root, except those to files whose text is executed: git's folder, and
+    /// files that the client runs.
+    InsideExceptCommandFiles,
+    /// Only the first part of the path may be a link (a linked `.claude`).
+    FirstPartOnly,
+    /// No link.
+    None,
+}
+
+/// The settings of a walk from a root.
+#[derive(Debug)]
+pub(crate) struct PathWalk<'a> {
+    pub(crate) root_folder: BorrowedFd<'a>,
+    /// The path of the root, in every form that the target of an absolute link may have.
+    pub(crate) root_paths: &'a [&'a Path],
+    pub(crate) symlink_policy: SymlinkPolicy,
+    /// The mode of missing folders that are created on the way; `None` if a missing folder is an error.
+    pub(crate) create_mode: Option<RawMode>,
+    /// False if a link in the last part is itself the destination.
+    pub(crate) follow_last_link: bool,
+}
+
+/// Why a walk failed.
+#[derive(Debug)]
+pub(crate) enum WalkError {
+    /// The path itself is not below the root.
+    OutsideRoot,
+    /// A link that is not followed.
+    LinkNotFollowed {
+        /// The name of the link.
+        link: OsString,
+        /// The target of the link.
+        target: PathBuf,
+        /// True if the target is outside the root.
+        leads_out: bool,
+    },
+    /// Nothing is at the path.
+    Missing,
+    /// A file is where a folder should be.
+    NotAFolder,
+    /// The system returned an error.
+    System(Errno),
+}
+
+impl From<Errno> for WalkError {
+    fn from(error: Errno) -> WalkError {
+        WalkError::System(error)
+    }
+}
+
+/// A part of a path: borrowed from the given path, or owned if it is from a link's target.
+pub(crate) type PathPart<'p> = Cow<'p, OsStr>;
+
+/// The end of a walk.
+#[derive(Debug)]
+pub(crate) struct Destination<'p> {
+    /// Handles of the folders on the way; the last one contains the destination.
+    folders: Vec<OwnedFd>,
+    /// The names of these folders, without the root.
+    folder_names: Vec<PathPart<'p>>,
+    /// The name in the last folder; `None` if the destination is that folder itself.
+    pub(crate) name: Option<PathPart<'p>>,
+    /// The metadata of the destination; `None` if nothing is there.
+    pub(crate) stat: Option<Stat>,
+}
+
+impl<'p> Destination<'p> {
+    pub(crate) fn containing_folder(&self) -> BorrowedFd<'_> {
+        self.folders[self.folders.len() - 1].as_fd()
+    }
+
+    /// Returns the handle of the destination folder. Returns an error if the destination is a name in it.
+    pub(crate) fn into_folder(mut self) -> Result<OwnedFd, WalkError> {
+        match self.name {
+            None => self.folders.pop().ok_or(WalkError::Missing),
+            Some(_) if self.stat.is_some() => Err(WalkError::NotAFolder),
+            Some(_) => Err(WalkError::Missing),
+        }
+    }
+
+    /// Opens a subfolder and continues from there.
+    fn enter_folder(&mut self, name: PathPart<'p>) -> Result<(), WalkError> {
+        // `NOFOLLOW`: the folder may have been replaced by a link since it was checked.
+        let flags = SEARCH_FOLDER_FLAGS | OFlags::NOFOLLOW;
+        self.folders.push(rustix::fs::openat(self.containing_folder(), &*name, flags, Mode::empty())?);
+        self.folder_names.push(name);
+        Ok(())
+    }
+
+    /// Returns the file type of the destination; `None` if nothing is there.
+    pub(crate) fn file_type(&self) -> Option<FileType> {
+        self.stat.map(|stat| FileType::from_raw_mode(stat.st_mode))
+    }
+}
+
+impl PathWalk<'_> {
+    /// Resolves a path.
+    pub(crate) fn resolve<'p>(&self, path: &'p Path) -> Result<Destination<'p>, WalkError> {
+        let mut pending_parts: VecDeque<PathPart<'p>> =
+            self.split_path_below_root(path).ok_or(WalkError::OutsideRoot)?;
+        if pending_parts.iter().any(|part| **part == *"..") {
+            return Err(WalkError::OutsideRoot);
+        }
+        let root = rustix::io::fcntl_dupfd_cloexec(self.root_folder, 0)?;
+        let mut destination =
+            Destination { folders: vec![root], folder_names: Vec::new(), name: None, stat: None };
+        let mut last_link: Option<(OsString, PathBuf)> = None;
+        let mut link_count = 0;
+        let mut step_count = 0;
+        while let Some(part) = pending_parts.pop_front() {
+            step_count += 1;
+            if *part == *".." {
+                // Only the target of a link can contain `..`; it must not lead above the root.
+                destination.folders.pop();
+                if destination.folder_names.pop().is_none() {
+                    return Err(link_leads_out_error(last_link));
+                }
+                continue;
+            }
+            let is_last = pending_parts.is_empty();
+            let stat = stat_without_following(&destination, &part)?;
+            match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
+                None if !is_last => {
+                    self.create_missing_folder(&destination, &part, last_link.as_ref())?;
+                    pending_parts.push_front(part);
+                }
+                Some(FileType::Symlink) if !is_last || self.follow_last_link => {
+                    link_count += 1;
+                    if link_count > MAX_LINKS {
+                        return Err(WalkError::System(Errno::LOOP));
+                    }
+                    let target = read_link_target(&destination, &part)?;
+                    let (is_absolute, target_parts) =
+                        (target.is_absolute(), self.split_path_below_root(&target).map(into_owned_parts));
+                    last_link = Some((part.into_owned(), target));
+                    let target_parts = target_parts.ok_or_else(|| link_leads_out_error(last_link.clone()))?;
+                    if !self.follows_link(step_count == 1 && !is_last) {
+                        return Err(link_not_followed_error(last_link));
+                    }
+                    if is_absolute {
+                        destination.folders.truncate(1);
+                        destination.folder_names.clear();
+                    }
+                    target_parts.into_iter().rev().for_each(|part| pending_parts.push_front(part));
+                }
+                Some(FileType::Directory) => {
+                    self.refuse_command_file_behind_link(&destination, &part, last_link.as_ref())?;
+                    destination.enter_folder(part)?;
+                }
+                Some(_) if !is_last => return Err(WalkError::NotAFolder),
+                _ => {
+                    self.refuse_command_file_behind_link(&destination, &part, last_link.as_ref())?;
+                    destination.name = Some(part);
+                    destination.stat = stat;
+                }
+            }
+        }
+        Ok(destination)
+    }
+
+    /// Creates a missing folder on the way, if this walk may.
+    fn create_missing_folder(
+        &self,
+        destination: &Destination<'_>,
+        part: &OsStr,
+        last_link: Option<&(OsString, PathBuf)>,
+    ) -> Result<(), WalkError> {
+        let mode = Mode::from_raw_mode(self.create_mode.ok_or(WalkError::Missing)?);
+        self.refuse_command_file_behind_link(destination, part, last_link)?;
+        match rustix::fs::mkdirat(destination.containing_folder(), part, mode) {
+            // Another program may have created it in the meantime.
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns true if a link may be followed. `is_first_part` tells whether it is the first part of the
+    /// path.
+    fn follows_link(&self, is_first_part: bool) -> bool {
+        match self.symlink_policy {
+            SymlinkPolicy::InsideRoot | SymlinkPolicy::InsideExceptCommandFiles => true,
+            SymlinkPolicy::FirstPartOnly => is_first_part,
+            SymlinkPolicy::None => false,
+        }
+    }
+
+    /// Splits a path into its parts below the root; `None` if it is an absolute path outside the root.
+    fn split_path_below_root<'p>(&self, path: &'p Path) -> Option<VecDeque<PathPart<'p>>> {
+        let below = if path.is_absolute() {
+            self.root_paths.iter().find_map(|root| path.strip_prefix(root).ok())?
+        } else {
+            path
+        };
+        // Split by hand: `Path::components` would be a large part of the cost of a walk.
+        let is_named_part = |part: &&[u8]| !matches!(*part, b"" | b".");
+        let parts = below.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(is_named_part);
+        let mut pending_parts = VecDeque::with_capacity(8);
+        pending_parts.extend(parts.map(|part| Cow::Borrowed(OsStr::from_bytes(part))));
+        Some(pending_parts)
+    }
+
+    /// Returns an error if a file whose text is executed would be reached through a link.
+    fn refuse_command_file_behind_link(
+        &self,
+        destination: &Destination<'_>,
+        part: &OsStr,
+        last_link: Option<&(OsString, PathBuf)>,
+    ) -> Result<(), WalkError> {
+        let is_behind_link = matches!(
+            self.symlink_policy,
+            SymlinkPolicy::InsideExceptCommandFiles | SymlinkPolicy::FirstPartOnly
+        ) && last_link.is_some();
+        if is_behind_link && is_command_file(&destination.folder_names, part) {
+            Err(link_not_followed_error(last_link.cloned()))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Returns true for files whose text somebody executes: everything of git's, and in the client's folder its
+/// settings, hooks, commands, agents and skills.
+fn is_command_file(folder_names: &[PathPart<'_>], name: &OsStr) -> bool {
+    const CLIENT_COMMAND_FILES: [&str; 7] =
+        ["settings.json", "settings.local.json", "plimsoll.json", "hooks", "commands", "agents", "skills"];
+    let is_in_client_folder = folder_names.last().is_some_and(|folder| **folder == *".claude");
+    name == ".git" || is_in_client_folder && CLIENT_COMMAND_FILES.iter().any(|file| name == *file)
+}
+
+/// Reads the target of a link as it is stored.
+fn read_link_target(destination: &Destination<'_>, link: &OsStr) -> Result<PathBuf, Errno> {
+    let target = rustix::fs::readlinkat(destination.containing_folder(), link, Vec::new())?;
+    Ok(PathBuf::from(OsString::from_vec(target.into_bytes())))
+}
+
+fn into_owned_parts(parts: VecDeque<PathPart<'_>>) -> VecDeque<PathPart<'static>> {
+    parts.into_iter().map(|part| Cow::Owned(part.into_owned())).collect()
+}
+
+fn link_leads_out_error(last_link: Option<(OsString, PathBuf)>) -> WalkError {
+    last_link.map_or(WalkError::OutsideRoot, |(link, target)| WalkError::LinkNotFollowed {
+        link,
+        target,
+        leads_out: true,
+    })
+}
+
+fn link_not_followed_error(last_link: Option<(OsString, PathBuf)>) -> WalkError {
+    last_link.map_or(WalkError::OutsideRoot, |(link, target)| WalkError::LinkNotFollowed {
+        link,
+        target,
+        leads_out: false,
+    })
+}
+
+/// Returns the metadata of a name in the destination's folder, without following a link; `None` if it does
+/// not exist.
+fn stat_without_following(destination: &Destination<'_>, name: &OsStr) -> Result<Option<Stat>, Errno> {
+    match rustix::fs::statat(destination.containing_folder(), name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

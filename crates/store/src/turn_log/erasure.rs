@@ -1,0 +1,189 @@
+//! Erases contents of records permanently. The log first records the erasure; then the lines are written
+//! again without the contents, each as long as before, so that neither the chain nor the head changes.
+
+use super::compression::{compressed_path, without_compressed_suffix};
+use super::{NewRecord, TurnLog, draft};
+use crate::size_limited_write::SizeLimitedFile;
+use crate::{StoreError, disk, io_error};
+use plimsoll_domain::log_line::{LogLine, RecordHeader, RecordKind, render_erased_line};
+use plimsoll_domain::turn::record::referenced_blob_hashes;
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The records whose contents an erasure removes.
+struct ErasableRecords {
+    requested: BTreeSet<u64>,
+    /// Named by an earlier erasure, but still with their contents.
+    unfinished: BTreeSet<u64>,
+}
+
+/// Returns the sequence numbers that an erasure record names. Only earlier records count, whatever the record
+/// says.
+pub(super) fn sequence_numbers_in_erasure(erasure: &LogLine<'_>) -> Vec<u64> {
+    let fields: serde_json::Value = serde_json::from_str(erasure.content).unwrap_or_default();
+    let sequence_numbers =
+        fields["seqs"].as_array().into_iter().flatten().filter_map(serde_json::Value::as_u64);
+    sequence_numbers.filter(|number| *number < erasure.header.sequence_number).collect()
+}
+
+impl TurnLog {
+    /// Erases the contents of these records, and of those named by an interrupted erasure. Returns how many
+    /// were erased. Their numbers, times and links stay.
+    pub fn erase_records(
+        &self,
+        sequence_numbers: &BTreeSet<u64>,
+        timeout: Duration,
+    ) -> Result<usize, StoreError> {
+        let mut writer = self.open_writer(timeout)?;
+        let ErasableRecords { requested, unfinished } = self.find_erasable(sequence_numbers)?;
+        let sequence_numbers = &requested.union(&unfinished).copied().collect::<BTreeSet<u64>>();
+        if sequence_numbers.is_empty() {
+            return Ok(0);
+        }
+        if !requested.is_subset(&unfinished) {
+            writer
+                .append_records(&[NewRecord::event_now(RecordKind::Erasure, &json!({"seqs": requested}))])?;
+        }
+        // The head contains the memory of the last turn.
+        writer.set_memory(None);
+        // From here on the log names what is to be erased, even after a kill. The lock is kept until the end.
+        writer.sync_and_save_head()?;
+        // Safe, because no other process has the lock.
+        self.leftover_drafts().iter().try_for_each(|path| disk::remove_if_exists(path))?;
+        let (erased_count, erased_blobs) = self.rewrite_without_contents(sequence_numbers)?;
+        // Lines are rewritten before blobs are removed, because no record may name a missing blob. A kill in
+        // between leaves blobs that no record names, which the next erasure removes.
+        self.remove_unreferenced_blobs(&erased_blobs)?;
+        // A torn end may contain what was erased, and so may a compressed form that a kill has left beside
+        // this one.
+        disk::remove_if_exists(&compressed_path(&self.path()))?;
+        disk::remove_if_exists(&self.torn_path())?;
+        drop(writer);
+        Ok(erased_count)
+    }
+
+    /// Finds the records equal to these records of another log: turns of the same response, and any record
+    /// with the same content. Erased records are found too, because their lines keep the hash of the content.
+    pub fn find_equal_records(
+        &self,
+        other_log: &TurnLog,
+        sequence_numbers: &BTreeSet<u64>,
+    ) -> Result<BTreeSet<u64>, StoreError> {
+        let mut wanted_headers = Vec::new();
+        for line in other_log.forward_lines()? {
+            let line = line?;
+            let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
+            wanted_headers.extend(header.filter(|header| sequence_numbers.contains(&header.sequence_number)));
+        }
+        let is_equal_to_wanted = |header: &RecordHeader| {
+            wanted_headers.iter().any(|wanted| {
+                let is_same_response = wanted.message_id.is_some() && wanted.message_id == header.message_id;
+                wanted.kind == header.kind
+                    && wanted.stream == header.stream
+                    && (is_same_response || wanted.content_hash == header.content_hash)
+            })
+        };
+        let mut matches = BTreeSet::new();
+        for line in self.forward_lines()? {
+            let line = line?;
+            let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
+            matches.extend(header.filter(is_equal_to_wanted).map(|header| header.sequence_number));
+        }
+        Ok(matches)
+    }
+
+    /// Finds which records can be erased. Only existing ones count, so that no later record is born erased,
+    /// and erasure records themselves stay.
+    fn find_erasable(&self, sequence_numbers: &BTreeSet<u64>) -> Result<ErasableRecords, StoreError> {
+        let (mut existing, mut not_erased, mut named_in_erasures) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for line in self.forward_lines()? {
+            let line = line?;
+            let Some(parsed) = LogLine::parse(&line.bytes) else { continue };
+            let sequence_number = parsed.header.sequence_number;
+            if parsed.header.kind == RecordKind::Erasure {
+                named_in_erasures.extend(sequence_numbers_in_erasure(&parsed));
+                continue;
+            }
+            existing.insert(sequence_number);
+            if !parsed.is_erased() {
+                not_erased.insert(sequence_number);
+            }
+        }
+        Ok(ErasableRecords {
+            requested: existing.intersection(sequence_numbers).copied().collect(),
+            unfinished: not_erased.intersection(&named_in_erasures).copied().collect(),
+        })
+    }
+
+    /// Returns the drafts that a killed erasure or compression left behind. They contain what other erasures
+    /// have removed.
+    pub(crate) fn leftover_drafts(&self) -> Vec<PathBuf> {
+        let prefix = format!("{}.jsonl.", self.session_id);
+        let is_draft = |name: &String| {
+            name.trim_start_matches('.').starts_with(&prefix) && name.ends_with(disk::DRAFT_SUFFIX)
+        };
+        disk::list_names(&self.folder)
+            .into_iter()
+            .filter(is_draft)
+            .map(|name| self.folder.join(name))
+            .collect()
+    }
+
+    fn rewrite_without_contents(
+        &self,
+        sequence_numbers: &BTreeSet<u64>,
+    ) -> Result<(usize, BTreeSet<String>), StoreError> {
+        let path = self.path();
+        let draft = disk::new_draft_path(&path);
+        let mut erased_count = 0;
+        let mut erased_blobs = BTreeSet::new();
+        let mut writer = BufWriter::new(SizeLimitedFile(disk::open_for_append(&draft)?));
+        for line in self.forward_lines()? {
+            let line = line?;
+            let target = LogLine::parse(&line.bytes).filter(|parsed| {
+                sequence_numbers.contains(&parsed.header.sequence_number)
+                    && parsed.header.kind != RecordKind::Erasure
+            });
+            let result = match target {
+                Some(parsed) if !parsed.is_erased() => {
+                    erased_count += 1;
+                    erased_blobs.extend(referenced_blob_hashes(parsed.content));
+                    writer.write_all(render_erased_line(&parsed, line.bytes.len()).as_bytes())
+                }
+                _ => writer.write_all(&line.bytes),
+            };
+            let line_end: &[u8] = if line.has_newline { b"\n" } else { b"" };
+            result.and_then(|()| writer.write_all(line_end)).map_err(io_error("write", &draft))?;
+        }
+        // Only now are the contents gone for good: before the sync, a power cut could bring the old log back.
+        draft::sync_and_rename_draft(writer, &draft, &path, None)?;
+        Ok((erased_count, erased_blobs))
+    }
+
+    /// Removes blobs. A blob that another record still names stays. If every record is readable, all blobs
+    /// that no record names are removed, including those that a killed erasure left behind.
+    fn remove_unreferenced_blobs(&self, erased_blobs: &BTreeSet<String>) -> Result<(), StoreError> {
+        let (mut referenced, mut is_readable) = (BTreeSet::new(), true);
+        for line in self.forward_lines()? {
+            match LogLine::parse(&line?.bytes) {
+                Some(parsed) if parsed.has_intact_content() => {
+                    referenced.extend(referenced_blob_hashes(parsed.content));
+                }
+                _ => is_readable = false,
+            }
+        }
+        let folder = self.blob_folder();
+        let is_removable = |name: &String| {
+            let hash = without_compressed_suffix(name);
+            (is_readable || erased_blobs.contains(hash)) && !referenced.contains(hash)
+        };
+        disk::list_names(&folder)
+            .into_iter()
+            .filter(is_removable)
+            .try_for_each(|name| disk::remove_if_exists(&folder.join(name)))
+    }
+}

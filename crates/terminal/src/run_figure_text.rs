@@ -1,0 +1,142 @@
+//! The figures of a run as text, the same in every view.
+
+use plimsoll_domain::Timestamp;
+use plimsoll_domain::run_figures::{RunFigures, WorkerActivity, WorkerFigures};
+use plimsoll_domain::text::{count_with_noun, format_tokens};
+use plimsoll_flows::workers::pending_items::quote_item_with_number;
+use plimsoll_store::clock;
+
+/// Renders a worker in three parts: its name, its item and its activity.
+pub fn render_worker_parts(worker: &WorkerFigures) -> [String; 3] {
+    let session = (worker.session_number > 0).then(|| {
+        let percent = worker.context_percent.map_or(String::new(), |percent| format!(", {percent}%"));
+        let cost = worker.cost_basis.format_usd(worker.cost_usd);
+        format!("session {}{percent}, {cost}, {} tokens", worker.session_number, format_tokens(worker.tokens))
+    });
+    let activity = match worker.activity {
+        WorkerActivity::Working if session.is_some() => None,
+        WorkerActivity::Working => Some("starting"),
+        WorkerActivity::Preparing => Some("preparing its worktree"),
+        WorkerActivity::Waiting => Some("waiting"),
+        WorkerActivity::Stopped => Some("not at work"),
+    };
+    let parts: Vec<String> = activity.map(str::to_owned).into_iter().chain(session).collect();
+    let api_trouble = worker.api_trouble.as_ref();
+    let trouble_text = api_trouble
+        .map(|trouble| format!("; {}", render_api_trouble(trouble.http_status, &trouble.failing_since)));
+    let activity_text = parts.join(", ") + &trouble_text.unwrap_or_default();
+    [
+        format!("worker {}", worker.worker_number),
+        quote_item_with_number(worker.item_number, &worker.item_text),
+        activity_text,
+    ]
+}
+
+/// Renders the lines below the log of a parallel run: one for each worker and one for the total.
+pub fn render_terminal_lines(figures: &RunFigures) -> Vec<String> {
+    let workers = figures.workers.iter().map(|worker| render_worker_parts(worker).join("  "));
+    workers.chain([render_total_line(figures)]).collect()
+}
+
+fn render_total_line(figures: &RunFigures) -> String {
+    let items = &figures.items;
+    let labeled_counts = [
+        (items.waiting_to_merge, "to merge"),
+        (items.set_aside, "set aside"),
+        (items.parked, "waiting for an answer"),
+    ];
+    let other_counts: String = labeled_counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, label)| format!(", {count} {label}"))
+        .collect();
+    format!(
+        "{}/{} items merged{other_counts}  {}{}  {}, {} tokens",
+        items.done,
+        items.total,
+        count_with_noun(figures.sessions_started as usize, "session"),
+        render_running_count(figures),
+        figures.cost_basis.format_usd(figures.cost_usd),
+        format_tokens(figures.tokens)
+    )
+}
+
+/// Describes an error of the API, since when it occurs, and that the client retries.
+pub fn render_api_trouble(status: u64, since: &Timestamp) -> String {
+    let status_text = match status {
+        0 => "cannot be reached".to_owned(),
+        status => format!("has answered with {status}"),
+    };
+    let since_text = clock::parse_timestamp(since)
+        .map_or_else(|| since.to_string(), clock::format_local_time_with_seconds);
+    format!("the API {status_text} since {since_text}; the client retries by itself")
+}
+
+/// Renders `, 2 running`, or an empty text if nothing is running.
+pub fn render_running_count(figures: &RunFigures) -> String {
+    match figures.sessions_running {
+        0 => String::new(),
+        count => format!(", {count} running"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_domain::cost::CostBasis;
+    use plimsoll_domain::run_figures::ItemCounts;
+    use plimsoll_domain::state::ApiRetryState;
+
+    #[test]
+    fn a_terminal_has_a_line_for_each_worker_and_one_for_the_total() {
+        let worker = WorkerFigures {
+            worker_number: 2,
+            item_number: 3,
+            item_text: "Item\nthree".into(),
+            activity: WorkerActivity::Working,
+            session_number: 2,
+            context_percent: Some(4),
+            api_trouble: None,
+            cost_usd: 0.12,
+            cost_basis: CostBasis::Estimated,
+            tokens: 31_000,
+        };
+        let worker_with = |activity, session| WorkerFigures {
+            activity,
+            session_number: session,
+            context_percent: None,
+            ..worker.clone()
+        };
+        let figures = RunFigures {
+            sessions_started: 4,
+            sessions_running: 1,
+            cost_usd: 1.0,
+            tokens: 99_000,
+            items: ItemCounts { total: 5, done: 1, waiting_to_merge: 2, parked: 1, ..ItemCounts::default() },
+            workers: vec![
+                worker.clone(),
+                worker_with(WorkerActivity::Preparing, 0),
+                worker_with(WorkerActivity::Waiting, 1),
+                worker_with(WorkerActivity::Working, 0),
+            ],
+            ..RunFigures::default()
+        };
+        let start = "worker 2  3 \"Item three\"  ";
+        let expected = [
+            format!("{start}session 2, 4%, about $0.12, 31k tokens"),
+            format!("{start}preparing its worktree"),
+            format!("{start}waiting, session 1, about $0.12, 31k tokens"),
+            format!("{start}starting"),
+            "1/5 items merged, 2 to merge, 1 waiting for an answer  4 sessions, 1 running  $1.00, 99k tokens"
+                .to_owned(),
+        ];
+        assert_eq!(render_terminal_lines(&figures), expected);
+        let api_trouble = ApiRetryState { failing_since: "2026-01-07T05:00:02Z".into(), http_status: 529 };
+        let [_, _, activity_text] =
+            render_worker_parts(&WorkerFigures { api_trouble: Some(api_trouble), ..worker });
+        assert!(
+            activity_text.contains("31k tokens; the API has answered with 529 since "),
+            "{activity_text}"
+        );
+    }
+}
