@@ -1,266 +1,307 @@
-//! Harder nights: what each session was told by the one before, scored.
+//! Harder nights, which score what each session is told about where the previous one stopped.
 
 pub mod simulator;
 
 use plimsoll_testkit::Dice;
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use serde::{Deserialize, Serialize};
-use simulator::{ByPerson, Folder, Handover, Morning, Resume, Style, Work};
+use simulator::{FolderKind, NightHandle, NightResults, NightStyle, NightWork, ResumeScore, UserChange};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// A window of a million tokens: the usage is scripted, and the client itself never compacts.
+/// A model with a window of a million tokens. The usage is scripted, so the client never compacts by itself.
 const MODEL: &str = "opus";
-/// A whole night ends before that.
-pub const SESSIONS: u32 = 16;
-/// Longer than any night that still moves.
-const DAWN: Duration = Duration::from_secs(900);
+/// The largest number of sessions of a night. A night ends before that.
+pub const MAX_SESSIONS: u32 = 16;
+/// Longer than any night that makes progress.
+const NIGHT_TIMEOUT: Duration = Duration::from_secs(900);
 
-/// How a night went.
+/// The outcome of a night.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Outcome {
-    /// The programs that were played with.
+pub struct NightOutcome {
+    /// The label of the programs that were tested.
     pub programs: String,
-    /// The night.
     pub seed: u64,
-    /// Its agent and folder.
-    pub style: Style,
-    /// What each session was told.
-    pub resumes: Vec<Resume>,
-    /// What it came to.
-    pub morning: Morning,
+    /// The habits of the agent and the kind of folder.
+    pub style: NightStyle,
+    /// The score of each resumed session.
+    pub resumes: Vec<ResumeScore>,
+    /// The results apart from the resumes.
+    #[serde(rename = "morning")]
+    pub results: NightResults,
     /// The exit code of the run.
-    pub code: Option<i32>,
-    /// How long it took.
+    #[serde(rename = "code")]
+    pub exit_code: Option<i32>,
+    /// The duration of the night.
     pub seconds: f64,
-    /// What the run printed last.
-    pub last_words: String,
+    /// The last line that the run printed.
+    #[serde(rename = "last_words")]
+    pub last_output_line: String,
 }
 
-/// Plays the night of a seed with the real client, of so many sessions at most; `programs` is how the outcome calls what it was
-/// played with.
-pub fn play(seed: u64, programs: &str, sessions: u32) -> Outcome {
-    play_in(seed, programs, sessions, |_| ())
+/// Plays the night of a seed with the real client and at most this many sessions. `programs` labels the
+/// tested programs in the outcome.
+pub fn play_night(seed: u64, programs: &str, max_sessions: u32) -> NightOutcome {
+    play_in_world(seed, programs, max_sessions, |_| ())
 }
 
-/// The same with the replayed client.
-pub fn replay(seed: u64, programs: &str, sessions: u32) -> Outcome {
-    play_in(seed, programs, sessions, |world| world.use_real_client_in(&[]))
+/// Plays the night of a seed with the replayed client.
+pub fn play_night_with_replayed_client(seed: u64, programs: &str, max_sessions: u32) -> NightOutcome {
+    play_in_world(seed, programs, max_sessions, |world| world.use_real_client_in_sessions(&[]))
 }
 
-fn play_in(seed: u64, programs: &str, sessions: u32, prepare: impl Fn(&mut World)) -> Outcome {
+fn play_in_world(
+    seed: u64,
+    programs: &str,
+    max_sessions: u32,
+    prepare_world: impl Fn(&mut World),
+) -> NightOutcome {
     let dice = Dice::new(seed);
-    let (style, work) = (Style::new(dice), Work::new(dice));
-    let mut world = lay_out(&style, &work);
-    let (model, handover) = Handover::start(work, style, world.project(), dice);
+    let (style, work) = (NightStyle::new(dice), NightWork::new(dice));
+    let mut world = create_world(&style, &work);
+    let (model, handle) = NightHandle::start(work, style, world.project(), dice);
     world.use_model(&model);
-    prepare(&mut world);
+    prepare_world(&mut world);
     let start = Instant::now();
-    let finished = if style.people {
-        with_people(&world, &style, sessions, &handover, dice)
+    let finished = if style.has_user_changes {
+        run_with_user_changes(&world, &style, max_sessions, &handle, dice)
     } else {
-        run(&world, &style, sessions)
+        start_run(&world, &style, max_sessions)
     };
     let seconds = start.elapsed().as_secs_f64();
-    keep_requests(seed, programs, &model, &finished);
-    Outcome {
+    write_conversation_if_requested(seed, programs, &model, &finished);
+    NightOutcome {
         programs: programs.to_owned(),
         seed,
         style,
-        resumes: handover.resumes(),
-        morning: handover.morning(),
-        code: finished.code,
+        resumes: handle.resumes(),
+        results: handle.results(),
+        exit_code: finished.code,
         seconds,
-        last_words: finished.stdout.lines().last().unwrap_or_default().to_owned(),
+        last_output_line: finished.stdout.lines().last().unwrap_or_default().to_owned(),
     }
 }
 
-fn lay_out(style: &Style, work: &Work) -> World {
+fn create_world(style: &NightStyle, work: &NightWork) -> World {
     let mut world = World::without_git();
     world.set_env("ANTHROPIC_API_KEY", "");
     world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
     for (path, text) in work.files() {
         world.write(path, text);
     }
-    world.write("fix_plan.md", &work.plan());
-    // A night lasts a minute here: three checkpoints in it are no sign of trouble.
+    world.write("fix_plan.md", &work.plan_text());
+    // A night lasts only a minute here, so three checkpoints in it do not mean that an item is too large.
     world.write_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
-    if style.folder != Folder::Plain {
+    if style.folder != FolderKind::Plain {
         world.git(&["init", "--quiet", "-b", "main"]);
         world.git(&["config", "user.name", "Test"]);
         world.git(&["config", "user.email", "test@example.invalid"]);
     }
-    if style.folder == Folder::Repository {
+    if style.folder == FolderKind::Repository {
         world.git(&["add", "-A"]);
         world.git(&["commit", "-qm", "The work"]);
     }
     world
 }
 
-fn run(world: &World, style: &Style, sessions: u32) -> Finished {
-    let sessions = sessions.to_string();
+fn start_run(world: &World, style: &NightStyle, max_sessions: u32) -> FinishedProgram {
+    let max_iterations = max_sessions.to_string();
     let mut arguments =
-        vec!["run", "--objective", "Do what fix_plan.md says.", "--max-iterations", &sessions];
-    if style.pack {
+        vec!["run", "--objective", "Do what fix_plan.md says.", "--max-iterations", &max_iterations];
+    if style.has_pack {
         arguments.push("--pack");
     }
-    if style.verify {
+    if style.has_verify {
         arguments.extend(["--verify", "test -d src"]);
     }
     arguments.extend(["--", "--model", MODEL, "--allowedTools", "Bash", "Read", "Edit", "Write"]);
-    world.plimsoll(&arguments).timeout(DAWN).run()
+    world.plimsoll(&arguments).timeout(NIGHT_TIMEOUT).run()
 }
 
-/// Session by session; between two of them somebody may have been at the files.
-fn with_people(world: &World, style: &Style, most: u32, handover: &Handover, dice: Dice) -> Finished {
-    let mut finished = run(world, style, 1);
-    for sessions in 2..=most {
-        // 3: as many sessions as were allowed.
+/// Runs session by session. Between two sessions a user may change files.
+fn run_with_user_changes(
+    world: &World,
+    style: &NightStyle,
+    max_sessions: u32,
+    handle: &NightHandle,
+    dice: Dice,
+) -> FinishedProgram {
+    let mut finished = start_run(world, style, 1);
+    for session in 2..=max_sessions {
+        // 3: the allowed number of sessions has been reached.
         if finished.code != Some(3) {
             break;
         }
-        if handover.is_open() {
-            somebody(world, handover, dice, sessions);
+        if handle.has_open_item() {
+            make_user_change(world, handle, dice, session);
         }
-        let sessions = sessions.to_string();
-        finished = world.plimsoll(&["run", "--resume", "--max-iterations", &sessions]).timeout(DAWN).run();
+        let max_iterations = session.to_string();
+        finished = world
+            .plimsoll(&["run", "--resume", "--max-iterations", &max_iterations])
+            .timeout(NIGHT_TIMEOUT)
+            .run();
     }
     finished
 }
 
-fn somebody(world: &World, handover: &Handover, dice: Dice, session: u32) {
+fn make_user_change(world: &World, handle: &NightHandle, dice: Dice, session: u32) {
     let subject = format!("By hand before session {session}");
-    let commit = |path: &str| {
+    let commit_file = |path: &str| {
         world.git(&["add", "-A", "--", path]);
         world.git(&["commit", "-qm", &subject, "--", path]);
     };
-    let throw = dice.number(&format!("somebody before {session}"), 100);
-    let deed = match (throw, handover.file_in_progress()) {
+    let roll = dice.roll(&format!("somebody before {session}"), 100);
+    let change = match (roll, handle.file_in_progress()) {
         (0..=19, Some((file, _))) => {
             let text = world.read(&file);
-            let mark = if file.ends_with(".py") { "#" } else { "//" };
-            world.write(&file, &format!("{mark} looked through\n{mark} by hand\n\n{text}"));
-            commit(&file);
-            ByPerson::Edited { file, subject }
+            let comment = if file.ends_with(".py") { "#" } else { "//" };
+            world.write(&file, &format!("{comment} looked through\n{comment} by hand\n\n{text}"));
+            commit_file(&file);
+            UserChange::Edited { file, subject }
         }
         (20..=39, Some((file, true))) if file.contains("helper") || file.contains("src/") => {
             std::fs::remove_file(world.path(&file)).expect("the file is there");
-            commit(&file);
-            ByPerson::Deleted { file, subject }
+            commit_file(&file);
+            UserChange::Deleted { file, subject }
         }
         (40..=69, _) => {
             let text = world.read("docs/guide.md");
             world.write("docs/guide.md", &format!("{text}More of it.\n"));
-            commit("docs/guide.md");
-            ByPerson::Other { subject }
+            commit_file("docs/guide.md");
+            UserChange::OtherCommit { subject }
         }
         _ => return,
     };
-    handover.note_person(deed);
+    handle.record_user_change(change);
 }
 
-/// With `PLIMSOLL_KEEP_REQUESTS=FOLDER` the conversation is kept there, to look at.
-fn keep_requests(
+/// Writes the conversation into the folder that `PLIMSOLL_KEEP_REQUESTS` names, for inspection.
+fn write_conversation_if_requested(
     seed: u64,
     programs: &str,
     model: &plimsoll_testkit::scripted_model::ScriptedModel,
-    finished: &Finished,
+    finished: &FinishedProgram,
 ) {
     let Some(folder) = std::env::var_os("PLIMSOLL_KEEP_REQUESTS").map(std::path::PathBuf::from) else {
         return;
     };
     let requests = model.main_requests();
-    let texts = requests.iter().map(|request| format!("=== {}\n{}\n", request.number, request.last_text()));
+    let texts = requests
+        .iter()
+        .map(|request| format!("=== {}\n{}\n", request.number, request.text_since_last_answer()));
     let text: String = texts.collect::<String>() + &format!("=== the run\n{finished:?}\n");
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join(format!("{programs}-{seed}.txt")), text).expect("a file");
 }
 
-const HEAD: &str = include_str!("handovers/head.md");
-const TAIL: &str = include_str!("handovers/tail.md");
-const BEGIN: &str = "<!-- harder nights: begin -->\n";
-const END: &str = "<!-- harder nights: end -->\n";
+const SECTION_HEAD: &str = include_str!("handovers/head.md");
+const SECTION_TAIL: &str = include_str!("handovers/tail.md");
+const SECTION_BEGIN: &str = "<!-- harder nights: begin -->\n";
+const SECTION_END: &str = "<!-- harder nights: end -->\n";
 
-/// The part of docs/nights.md about the harder nights, with its marks.
-pub fn section_of(page: &str) -> Option<&str> {
-    let start = page.find(BEGIN)?;
-    Some(&page[start..page.find(END)? + END.len()])
+/// Returns the section of docs/nights.md about the harder nights, including its markers.
+pub fn find_section(page: &str) -> Option<&str> {
+    let start = page.find(SECTION_BEGIN)?;
+    Some(&page[start..page.find(SECTION_END)? + SECTION_END.len()])
 }
 
-/// The page with this part in the place of the one before, or at its end.
+/// Returns the page with this section instead of the old one, or appended if there was none.
 pub fn with_section(page: &str, section: &str) -> String {
-    match section_of(page) {
+    match find_section(page) {
         Some(old) => page.replace(old, section),
         None => format!("{}\n\n{section}", page.trim_end()),
     }
 }
 
-/// The part about the harder nights: of the seeds that every one of these programs has played.
-pub fn section(outcomes: &[Outcome], programs: &[&str]) -> String {
-    let seeds_of = |name: &str| -> BTreeSet<u64> {
+/// Renders the section about the harder nights from the seeds that all of these programs have played.
+pub fn render_section(outcomes: &[NightOutcome], compared_programs: &[&str]) -> String {
+    let seeds_played_with = |name: &str| -> BTreeSet<u64> {
         outcomes.iter().filter(|one| one.programs == name).map(|one| one.seed).collect()
     };
-    let seeds = programs.iter().map(|name| seeds_of(name)).reduce(|all, one| &all & &one).unwrap_or_default();
-    let of = |name: &str| -> Vec<&Outcome> {
-        outcomes.iter().filter(|one| one.programs == name && seeds.contains(&one.seed)).collect()
+    let common_seeds = compared_programs
+        .iter()
+        .map(|name| seeds_played_with(name))
+        .reduce(|all, one| &all & &one)
+        .unwrap_or_default();
+    let outcomes_with = |name: &str| -> Vec<&NightOutcome> {
+        outcomes
+            .iter()
+            .filter(|outcome| outcome.programs == name && common_seeds.contains(&outcome.seed))
+            .collect()
     };
-    let resumes: usize = programs.iter().flat_map(|name| of(name)).map(|one| one.resumes.len()).sum();
-    let bound = |seed: Option<&u64>| seed.copied().unwrap_or_default().to_string();
-    let mut text = format!("{BEGIN}{HEAD}")
+    let resumes: usize = compared_programs
+        .iter()
+        .flat_map(|name| outcomes_with(name))
+        .map(|outcome| outcome.resumes.len())
+        .sum();
+    let seed_text = |seed: Option<&u64>| seed.copied().unwrap_or_default().to_string();
+    let mut text = format!("{SECTION_BEGIN}{SECTION_HEAD}")
         .replace("RESUMES", &resumes.to_string())
-        .replace("NIGHTS", &seeds.len().to_string())
-        .replace("FIRST", &bound(seeds.first()))
-        .replace("LAST", &bound(seeds.last()));
+        .replace("NIGHTS", &common_seeds.len().to_string())
+        .replace("FIRST", &seed_text(common_seeds.first()))
+        .replace("LAST", &seed_text(common_seeds.last()));
     text.push_str("| programs | item | file | line | next step | all four | sent twice | people |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | ---: | --- |\n");
-    for name in programs {
-        let resumes: Vec<&Resume> = of(name).into_iter().flat_map(|one| &one.resumes).collect();
-        let right = |part: &dyn Fn(&Resume) -> bool| {
-            share(resumes.iter().filter(|resume| part(resume)).count(), resumes.len())
+    for name in compared_programs {
+        let resumes: Vec<&ResumeScore> =
+            outcomes_with(name).into_iter().flat_map(|outcome| &outcome.resumes).collect();
+        let right_share = |is_right: &dyn Fn(&ResumeScore) -> bool| {
+            render_share(resumes.iter().filter(|resume| is_right(resume)).count(), resumes.len())
         };
-        let people = |part: &dyn Fn(&Resume) -> u32| resumes.iter().map(|one| part(one) as usize).sum();
+        let sum_user_changes = |count_of: &dyn Fn(&ResumeScore) -> u32| {
+            resumes.iter().map(|resume| count_of(resume) as usize).sum()
+        };
         let _ = writeln!(
             text,
             "| {name} | {} | {} | {} | {} | {} | {} | {} |",
-            right(&|one| one.item),
-            right(&|one| one.file),
-            right(&|one| one.line),
-            right(&|one| one.next),
-            right(&Resume::is_right),
+            right_share(&|resume| resume.is_item_right),
+            right_share(&|resume| resume.is_file_right),
+            right_share(&|resume| resume.are_lines_right),
+            right_share(&|resume| resume.is_next_step_right),
+            right_share(&ResumeScore::is_right),
             resumes.iter().filter(|resume| resume.is_sent_twice).count(),
-            share(people(&|one| one.stale.0), people(&|one| one.stale.1)),
+            render_share(
+                sum_user_changes(&|one| one.mentioned_user_changes.0),
+                sum_user_changes(&|one| one.mentioned_user_changes.1)
+            ),
         );
     }
     text.push_str("\n| programs | resumes of a half-done item | after a tick | before any work | ended well | right | again | begun twice | reopened | sessions |\n");
     text.push_str("| --- | --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: |\n");
-    for name in programs {
-        let nights = of(name);
-        let resumes: Vec<&Resume> = nights.iter().flat_map(|one| &one.resumes).collect();
-        let class = |class: &str| {
-            let all: Vec<&&Resume> = resumes.iter().filter(|resume| resume.class == class).collect();
-            share(all.iter().filter(|resume| resume.is_right()).count(), all.len())
+    for name in compared_programs {
+        let nights = outcomes_with(name);
+        let resumes: Vec<&ResumeScore> = nights.iter().flat_map(|outcome| &outcome.resumes).collect();
+        let right_share_of_class = |class: &str| {
+            let resumes_of_class: Vec<&&ResumeScore> =
+                resumes.iter().filter(|resume| resume.item_state == class).collect();
+            render_share(
+                resumes_of_class.iter().filter(|resume| resume.is_right()).count(),
+                resumes_of_class.len(),
+            )
         };
-        let sum = |part: &dyn Fn(&Morning) -> u32| nights.iter().map(|one| part(&one.morning) as usize).sum();
-        let well = nights.iter().filter(|one| one.code == Some(0)).count();
+        let sum_results = |count_of: &dyn Fn(&NightResults) -> u32| {
+            nights.iter().map(|one| count_of(&one.results) as usize).sum()
+        };
+        let ended_well_count = nights.iter().filter(|outcome| outcome.exit_code == Some(0)).count();
         let _ = writeln!(
             text,
             "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            class("Half"),
-            class("Ticked"),
-            class("Fresh"),
-            share(well, nights.len()),
-            share(sum(&|one| one.done), sum(&|one| one.items)),
-            sum(&|one| one.steps_twice),
-            sum(&|one| one.begun_twice),
-            sum(&|one| one.reopened),
-            sum(&|one| one.sessions),
+            right_share_of_class("Half"),
+            right_share_of_class("Ticked"),
+            right_share_of_class("Fresh"),
+            render_share(ended_well_count, nights.len()),
+            render_share(sum_results(&|one| one.done), sum_results(&|one| one.items)),
+            sum_results(&|results| results.steps_made_twice),
+            sum_results(&|results| results.items_begun_twice),
+            sum_results(&|results| results.returns_to_finished_items),
+            sum_results(&|results| results.sessions),
         );
     }
-    format!("{text}{TAIL}{END}")
+    format!("{text}{SECTION_TAIL}{SECTION_END}")
 }
 
-fn share(part: usize, all: usize) -> String {
-    let percent = (part * 100 + all / 2).checked_div(all);
-    percent.map_or("–".to_owned(), |percent| format!("{percent} % ({part} of {all})"))
+fn render_share(part: usize, total: usize) -> String {
+    let percent = (part * 100 + total / 2).checked_div(total);
+    percent.map_or("–".to_owned(), |percent| format!("{percent} % ({part} of {total})"))
 }

@@ -1,4 +1,4 @@
-//! Simulated nights in each way in which people run Claude Code unattended, all with the real client.
+//! Simulated nights in each of the ways in which people run Claude Code unattended, all with the real client.
 
 pub mod page;
 pub mod simulator;
@@ -6,172 +6,185 @@ pub mod ways;
 
 use plimsoll_domain::digest::sha256_hex;
 use plimsoll_testkit::Dice;
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use serde::{Deserialize, Serialize};
-use simulator::{Character, Night, Plan, Score, TEST, Task, Waits};
+use simulator::{Character, NightHandle, NightPlan, NightScore, TEST_COMMAND, Task, WaitMode};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use ways::{Loop, Way};
+use ways::{LoopKind, Way};
 
-/// A window of 200,000 tokens, which the client compacts at 83.5 %.
+/// A model with a window of 200,000 tokens, which the client compacts at 83.5%.
 const MODEL: &str = "claude-sonnet-4-6";
-/// The items of a night of the page.
-pub const ITEMS: u32 = 4;
-/// Every loop may start so many sessions that work; one that ends for this reason has found no end.
-const SESSIONS: &str = "20";
-/// The exit code of a loop that ends for this reason, here and with `plimsoll run`.
-const NO_END: i32 = 3;
-/// Longer than any night that still moves, on a busy machine.
-const DAWN: Duration = Duration::from_secs(1_800);
-/// A usage limit as `plimsoll run` waits for it: the seconds of the clock are whole ones.
-const LIMIT: Duration = Duration::from_secs(4);
+/// The number of items of a night on the page.
+pub const ITEMS_PER_NIGHT: u32 = 4;
+/// The largest number of sessions of a loop that do work. A loop that reaches it has found no end.
+const MAX_SESSIONS: &str = "20";
+/// The exit code of a loop that has reached the largest number of sessions, here and with `plimsoll run`.
+const EXIT_MAX_SESSIONS: i32 = 3;
+/// Longer than any night that makes progress, on a busy machine.
+const NIGHT_TIMEOUT: Duration = Duration::from_secs(1_800);
+/// How long `plimsoll run` really waits for a usage limit. Several seconds, because the reset time is given
+/// in whole seconds.
+const USAGE_LIMIT_DURATION: Duration = Duration::from_secs(4);
 
-/// How a night went: a row of the published table.
+/// The outcome of a night: a row of the published table.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
-    /// The night.
+pub struct NightRow {
     pub seed: u64,
     /// The key of the way.
     pub way: String,
-    /// The agent.
+    /// The character of the agent.
     pub character: Character,
-    /// The programs that were played with, and the measure itself: rows of several builds are not put together.
+    /// The hash of the tested programs and of the measure itself. Rows of several builds are not combined.
     pub build: String,
-    /// What was done.
-    pub score: Score,
+    /// The figures of the night.
+    pub score: NightScore,
     /// The exit code of the loop.
-    pub code: Option<i32>,
-    /// How often somebody had to start it again.
+    #[serde(rename = "code")]
+    pub exit_code: Option<i32>,
+    /// How often a person had to start it again.
     pub restarts: u32,
     /// True if the loop's output names the changed test.
     #[serde(default)]
     pub names_changed_test: bool,
-    /// Seconds that it really took.
+    /// The real duration in seconds.
     pub seconds: u64,
 }
 
-impl Row {
-    /// It ended by itself, everything that can be done is done, and no tick is false.
+impl NightRow {
+    /// Returns true if the loop ended by itself, everything that can be done is done, and no tick is false.
     pub fn ended_well(&self) -> bool {
-        self.code.is_some_and(|code| code != NO_END) && self.score.is_right()
+        self.exit_code.is_some_and(|code| code != EXIT_MAX_SESSIONS) && self.score.is_all_right()
     }
 
-    /// How often the night stood still until somebody came: each new start, and an end before everything was done.
-    pub fn waits_for_people(&self) -> u32 {
-        let is_early = self.code != Some(NO_END) && self.score.passing < self.score.items;
-        self.restarts + u32::from(is_early)
+    /// Returns how often the night stood still until a person came: at each restart, and at an end before
+    /// everything was done.
+    pub fn count_waits_for_person(&self) -> u32 {
+        let has_ended_early =
+            self.exit_code != Some(EXIT_MAX_SESSIONS) && self.score.passing < self.score.items;
+        self.restarts + u32::from(has_ended_early)
     }
 }
 
-/// Plays the night of a seed, with so many items.
-pub fn play(way: &Way, character: Character, seed: u64, items: u32) -> Row {
+/// Plays the night of a seed with this number of items.
+pub fn play_night(way: &Way, character: Character, seed: u64, item_count: u32) -> NightRow {
     let dice = Dice::new(seed);
-    let mut world = world();
-    let task = Task::new(dice, items);
-    task.lay_out(&world);
-    let waits = match way.run {
-        Loop::Shell { .. } => Waits::Written,
-        Loop::Plimsoll(_) => Waits::Real(LIMIT),
+    let mut world = create_world();
+    let task = Task::new(dice, item_count);
+    task.write_to_world(&world);
+    let wait_mode = match way.loop_kind {
+        LoopKind::Shell { .. } => WaitMode::Recorded,
+        LoopKind::Plimsoll(_) => WaitMode::Real(USAGE_LIMIT_DURATION),
     };
-    let answers = task.items.iter().map(|item| item.lines / 26 + 3).sum();
-    let (model, night) = Night::start(Plan { task, character, dice, waits, answers }, &world);
+    let answer_count = task.items.iter().map(|item| item.line_count / 26 + 3).sum();
+    let (model, handle) = NightHandle::start(
+        NightPlan { task, character, dice, wait_mode, estimated_answers: answer_count },
+        &world,
+    );
     world.use_model(&model);
-    let finished = run(&world, &way.run);
-    keep(way, character, seed, &model, &finished);
+    let finished = run_loop(&world, &way.loop_kind);
+    write_conversation_if_requested(way, character, seed, &model, &finished);
     let printed = format!("{}\n{}", finished.stdout, finished.stderr);
-    let names_test = |line: &str| line.contains("check.sh") && line.contains("changed");
+    let names_changed_test = |line: &str| line.contains("check.sh") && line.contains("changed");
     let restarts = fs::read_to_string(world.path("../restarts")).unwrap_or_default().lines().count() as u32;
-    Row {
+    NightRow {
         seed,
         way: way.key.to_owned(),
         character,
-        build: build(),
-        score: night.score(&world),
-        code: finished.code,
+        build: build_id(),
+        score: handle.score(&world),
+        exit_code: finished.code,
         restarts,
-        names_changed_test: printed.lines().any(names_test),
+        names_changed_test: printed.lines().any(names_changed_test),
         seconds: finished.elapsed.as_secs(),
     }
 }
 
-fn world() -> World {
+fn create_world() -> World {
     let mut world = World::new();
     world.set_env("ANTHROPIC_API_KEY", "");
     world.set_env("CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat01-scripted-model-only-000000");
-    // Its default is ten, with waits of up to half a minute: on the night's clock one stands for nine.
+    // The default is ten retries, with waits of up to half a minute. On the night's clock one retry stands
+    // for nine.
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "1");
-    // A night lasts minutes here: three checkpoints in it are no sign of trouble.
+    // A night lasts only minutes here, so three checkpoints in it do not mean that an item is too large.
     world.write_user_settings(&serde_json::json!({"thrash": {"checkpoints": 0}}));
     world
 }
 
-fn run(world: &World, run: &Loop) -> Finished {
+fn run_loop(world: &World, loop_kind: &LoopKind) -> FinishedProgram {
     let client = format!("claude -p --model {MODEL} --allowedTools Bash Read Edit Write");
-    let fill = |text: &str| text.replace("CLIENT", &client).replace("SESSIONS", SESSIONS);
-    match run {
-        Loop::Shell { prompt, script, stop_hook } => {
+    let fill_placeholders = |text: &str| text.replace("CLIENT", &client).replace("SESSIONS", MAX_SESSIONS);
+    match loop_kind {
+        LoopKind::Shell { prompt, script, stop_hook } => {
             world.write_program(world.home().join("tools/sleep"), include_str!("nights/peers/sleep.sh"));
             world.write_program(world.home().join("tools/claude"), include_str!("nights/peers/limited.sh"));
             world.write(".git/info/exclude", "PROMPT.md\n*.log\n.claude/\n.ralph/\n");
             world.write("PROMPT.md", prompt);
             if let Some(hook) = stop_hook {
-                let path = world.write_program(".claude/again.sh", &fill(hook));
-                let entry = serde_json::json!({"type": "command", "command": path});
-                let settings = serde_json::json!({"hooks": {"Stop": [{"hooks": [entry]}]}});
+                let hook_path = world.write_program(".claude/again.sh", &fill_placeholders(hook));
+                let hook_entry = serde_json::json!({"type": "command", "command": hook_path});
+                let settings = serde_json::json!({"hooks": {"Stop": [{"hooks": [hook_entry]}]}});
                 world.write(".claude/settings.json", &settings.to_string());
             }
-            let script = format!("PATH=$HOME/tools:$PATH\n{}", fill(script));
-            world.command("bash", &["-c", &script]).timeout(DAWN).run()
+            let script = format!("PATH=$HOME/tools:$PATH\n{}", fill_placeholders(script));
+            world.command("bash", &["-c", &script]).timeout(NIGHT_TIMEOUT).run()
         }
-        Loop::Plimsoll(arguments) => {
-            let objective = format!("Do what fix_plan.md says. Its tests are `{TEST} FILE`.");
-            let ours = ["run", "--objective", &objective, "--max-iterations", SESSIONS];
-            let client = ["--", "--model", MODEL, "--allowedTools", "Bash", "Read", "Edit", "Write"];
-            world.plimsoll(&[&ours[..], arguments, &client[..]].concat()).timeout(DAWN).run()
+        LoopKind::Plimsoll(arguments) => {
+            let objective = format!("Do what fix_plan.md says. Its tests are `{TEST_COMMAND} FILE`.");
+            let run_args = ["run", "--objective", &objective, "--max-iterations", MAX_SESSIONS];
+            let client_args = ["--", "--model", MODEL, "--allowedTools", "Bash", "Read", "Edit", "Write"];
+            world
+                .plimsoll(&[&run_args[..], arguments, &client_args[..]].concat())
+                .timeout(NIGHT_TIMEOUT)
+                .run()
         }
     }
 }
 
-/// With `PLIMSOLL_KEEP_REQUESTS=FOLDER` the conversation is kept there, to look at.
-fn keep(
+/// Writes the conversation into the folder that `PLIMSOLL_KEEP_REQUESTS` names, for inspection.
+fn write_conversation_if_requested(
     way: &Way,
     character: Character,
     seed: u64,
     model: &plimsoll_testkit::scripted_model::ScriptedModel,
-    finished: &Finished,
+    finished: &FinishedProgram,
 ) {
     let Some(folder) = std::env::var_os("PLIMSOLL_KEEP_REQUESTS").map(PathBuf::from) else { return };
     let requests = model.main_requests();
-    let texts = requests.iter().map(|request| format!("=== {}\n{}\n", request.number, request.last_text()));
+    let texts = requests
+        .iter()
+        .map(|request| format!("=== {}\n{}\n", request.number, request.text_since_last_answer()));
     let text: String = texts.collect::<String>() + &format!("=== the loop\n{finished:?}\n");
     fs::create_dir_all(&folder).expect("a folder");
     let name = format!("{}-{}-{seed}.txt", way.key, character.name());
     fs::write(folder.join(name), text).expect("a file");
 }
 
-/// The programs that are played with, and the sources of the measure, in twelve digits.
-pub fn build() -> String {
-    static BUILD: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+/// Returns the first twelve digits of a hash of the tested programs and of the sources of the measure.
+pub fn build_id() -> String {
+    static BUILD_ID: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let root = plimsoll_testkit::workspace_root();
-    let measure =
+    let measure_folders =
         ["research/src/nights/simulator", "research/src/nights/peers"].map(|folder| root.join(folder));
-    let files = || {
-        // The hook programs are one file under several names.
+    let compute_id = || {
+        // All hook programs are links to the same file, so one of them is enough.
         let programs = ["plimsoll", "plimsoll-post-tool"].map(|name| plimsoll_testkit::bin_dir().join(name));
-        let mut files: Vec<PathBuf> = measure.iter().flat_map(|folder| files_of(folder)).collect();
-        let others = ["crates/testkit/src/dice.rs", "research/src/nights.rs", "research/src/nights/ways.rs"];
-        files.extend(others.map(|file| root.join(file)));
+        let mut files: Vec<PathBuf> = measure_folders.iter().flat_map(|folder| list_files(folder)).collect();
+        let other_sources =
+            ["crates/testkit/src/dice.rs", "research/src/nights.rs", "research/src/nights/ways.rs"];
+        files.extend(other_sources.map(|file| root.join(file)));
         files.sort();
         let bytes: Vec<Vec<u8>> =
             programs.iter().chain(&files).map(|file| fs::read(file).expect("a file of the build")).collect();
         let parts: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
         sha256_hex(&parts)[..12].to_owned()
     };
-    BUILD.get_or_init(files).clone()
+    BUILD_ID.get_or_init(compute_id).clone()
 }
 
-fn files_of(folder: &Path) -> Vec<PathBuf> {
+fn list_files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("a folder of the workspace");
     entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file()).collect()
 }

@@ -1,48 +1,58 @@
-//! What the next session is told, held against what the simulator knows to have been done: a few short nights of the
-//! measure of docs/nights.md (`scripts/nights.sh --harder`).
+//! Compares what the next session is told with what the simulator knows to have been done, in a few short
+//! nights of the measure of docs/nights.md (`scripts/nights.sh --harder`).
 
-use plimsoll_research::handovers::simulator::Resume;
-use plimsoll_research::handovers::{Outcome, replay};
+use plimsoll_research::handovers::simulator::ResumeScore;
+use plimsoll_research::handovers::{NightOutcome, play_night_with_replayed_client};
 
-/// A night of so many sessions has one resume less.
-const SESSIONS: u32 = 4;
-/// With `--pack`, with sessions that only commit what another one left, and with a checkpoint that the agent asks for.
+/// A night of this many sessions has one resume less.
+const SESSIONS_PER_NIGHT: u32 = 4;
+/// Seeds with `--pack`, with sessions that only commit the work of another one, and with a checkpoint that
+/// the agent makes.
 const SEEDS: &[u64] = &[4, 7, 21];
 
-/// Plays these nights at the same time, with the replayed client: what a resume says depends on our programs, and
-/// `scripts/nights.sh` plays them with the real one. Every resume must be right in this part.
-fn played(seeds: &[u64]) -> Vec<Outcome> {
+/// Plays these nights in parallel with the replayed client. What a resume says depends only on our programs,
+/// and `scripts/nights.sh` plays the nights with the real client. Every resume must be right in the replayed
+/// nights.
+fn play_nights(seeds: &[u64]) -> Vec<NightOutcome> {
     std::thread::scope(|scope| {
-        let nights: Vec<_> =
-            seeds.iter().map(|seed| scope.spawn(|| replay(*seed, "now", SESSIONS))).collect();
+        let nights: Vec<_> = seeds
+            .iter()
+            .map(|seed| scope.spawn(|| play_night_with_replayed_client(*seed, "now", SESSIONS_PER_NIGHT)))
+            .collect();
         nights.into_iter().map(|night| night.join().expect("a night")).collect()
     })
 }
 
 #[test]
-fn item_file_line_and_next_step_of_every_resume_are_true() {
-    let outcomes = played(SEEDS);
-    let resumes: Vec<(u64, &Resume)> =
-        outcomes.iter().flat_map(|one| one.resumes.iter().map(|resume| (one.seed, resume))).collect();
-    let wrong: Vec<String> = resumes
+fn every_resume_names_the_right_item_file_line_and_next_step() {
+    let outcomes = play_nights(SEEDS);
+    let resumes: Vec<(u64, &ResumeScore)> = outcomes
+        .iter()
+        .flat_map(|outcome| outcome.resumes.iter().map(|resume| (outcome.seed, resume)))
+        .collect();
+    let wrong_resumes: Vec<String> = resumes
         .iter()
         .filter(|(_, resume)| !resume.is_right() || resume.is_sent_twice)
         .map(|(seed, resume)| {
-            format!("seed {seed}, session {}: {:?}\n{}", resume.session, resume.wrong, resume.told)
+            format!(
+                "seed {seed}, session {}: {:?}\n{}",
+                resume.session, resume.mistakes, resume.resume_section
+            )
         })
         .collect();
-    // A night that breaks off at once would score nothing, and be right.
+    // A night that ends at once would have no resumes and so no wrong ones.
     assert!(resumes.len() >= SEEDS.len() * 2, "{outcomes:#?}");
     assert!(
-        wrong.is_empty(),
+        wrong_resumes.is_empty(),
         "{} of {} resumes are wrong:\n{}",
-        wrong.len(),
+        wrong_resumes.len(),
         resumes.len(),
-        wrong.join("\n")
+        wrong_resumes.join("\n")
     );
     for outcome in &outcomes {
-        let morning = &outcome.morning;
-        let again = (morning.begun_twice, morning.reopened, morning.ticked_undone);
-        assert_eq!(again, (0, 0, 0), "{outcome:#?}");
+        let morning = &outcome.results;
+        let repeated_work =
+            (morning.items_begun_twice, morning.returns_to_finished_items, morning.ticked_but_undone);
+        assert_eq!(repeated_work, (0, 0, 0), "{outcome:#?}");
     }
 }

@@ -1,13 +1,15 @@
-//! The simulated agent of the nights reads our texts by patterns: each pattern finds what it is for in the texts as they are
-//! worded now. Without this a night would go on with an agent that overlooks what it is told.
+//! The simulated agent of the nights reads our texts by patterns. These tests check that each pattern matches
+//! the current wording; otherwise the agent would overlook what it is told without any error.
 
 use plimsoll_domain::prompt::{PromptContext, render_prompt_block};
 use plimsoll_domain::resume::Staleness;
-use plimsoll_domain::state::{ProjectAtStart, Checkpoint, FileInProgress, ItemWork, PlanItems, SessionOutcomes, RunOptions};
+use plimsoll_domain::state::{
+    Checkpoint, FileInProgress, ItemWork, PlanItems, ProjectAtStart, RunOptions, SessionOutcomes,
+};
 use plimsoll_domain::{Level, RunState, promise};
 use plimsoll_policy::messages;
-use plimsoll_research::nights::simulator::{Knowledge, Notes as NotesIn, Place, Rule};
-use plimsoll_research::nights::ways::{Loop, WAYS, Way, way};
+use plimsoll_research::nights::simulator::{FileProgress, Knowledge, NotesPlace as NotesIn, Rule};
+use plimsoll_research::nights::ways::{LoopKind, WAYS, Way, find_way};
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 
@@ -19,8 +21,8 @@ fn promise_line() -> String {
     promise::render_completion_line(&"COMPLETE".parse().expect("a word"), &NONCE.parse().expect("a code"))
 }
 
-/// A run at its third iteration, with two items to convert.
-fn run() -> RunState {
+/// Returns the state of a run at its third iteration, with two items to convert.
+fn test_run() -> RunState {
     RunState {
         run_id: "r-1".into(),
         session_id: Some(SESSION.into()),
@@ -38,12 +40,15 @@ fn run() -> RunState {
             completed_items: vec!["Convert part-1.txt".to_owned()],
             ..PlanItems::default()
         },
-        project_at_start: ProjectAtStart { started_at: "2026-01-07T11:00:00Z".into(), ..ProjectAtStart::default() },
+        project_at_start: ProjectAtStart {
+            started_at: "2026-01-07T11:00:00Z".into(),
+            ..ProjectAtStart::default()
+        },
         ..RunState::default()
     }
 }
 
-fn half_done() -> Checkpoint {
+fn half_done_checkpoint() -> Checkpoint {
     let file = |path: &str, lines: &str| FileInProgress {
         path: path.to_owned(),
         touched_lines: lines.to_owned(),
@@ -60,99 +65,140 @@ fn half_done() -> Checkpoint {
     }
 }
 
-fn prompt(state: &RunState, checkpoint: Option<Checkpoint>) -> Knowledge {
+fn knowledge_from_prompt(state: &RunState, checkpoint: Option<Checkpoint>) -> Knowledge {
     let resume = checkpoint.map(|checkpoint| (checkpoint, Staleness::default()));
-    Knowledge::read(render_prompt_block(state, &PromptContext { checkpoint_to_resume: resume, ..PromptContext::default() }).text())
+    Knowledge::parse(
+        render_prompt_block(
+            state,
+            &PromptContext { checkpoint_to_resume: resume, ..PromptContext::default() },
+        )
+        .text(),
+    )
 }
 
-fn told(known: &Knowledge) -> Option<&str> {
-    known.told.as_deref()
+fn named_item(knowledge: &Knowledge) -> Option<&str> {
+    knowledge.named_item.as_deref()
 }
 
 #[test]
 fn a_prompt_names_the_item_the_promise_and_the_file_for_notes() {
-    let known = prompt(&run(), None);
-    assert_eq!(told(&known), Some("part-3.txt"));
-    assert_eq!(known.promise, promise_line());
-    assert_eq!(known.blocked, promise::render_blocked_line(&NONCE.parse().expect("a code"), "REASON"));
-    assert_eq!(known.notes, Some(NotesIn::Under("fix_plan.md".to_owned())));
-    assert_eq!((known.handoff, known.is_begun), (None, false));
+    let knowledge = knowledge_from_prompt(&test_run(), None);
+    assert_eq!(named_item(&knowledge), Some("part-3.txt"));
+    assert_eq!(knowledge.promise_line, promise_line());
+    assert_eq!(
+        knowledge.blocked_line,
+        promise::render_blocked_line(&NONCE.parse().expect("a code"), "REASON")
+    );
+    assert_eq!(knowledge.notes_place, Some(NotesIn::UnderItem("fix_plan.md".to_owned())));
+    assert_eq!((knowledge.handoff_file, knowledge.is_begun), (None, false));
     let set_aside = RunState {
         plan_items: PlanItems {
             todo_items: vec!["Convert part-3.txt".to_owned()],
             set_aside_items: vec!["Convert part-3.txt".to_owned()],
             ..PlanItems::default()
         },
-        ..run()
+        ..test_run()
     };
-    assert!(prompt(&set_aside, None).is_begun);
+    assert!(knowledge_from_prompt(&set_aside, None).is_begun);
 }
 
 #[test]
-fn a_refusal_names_what_the_test_found() {
-    let refused = RunState {
+fn a_refusal_names_the_failures_of_the_test() {
+    let refused_run = RunState {
         outcomes: SessionOutcomes {
             refusals: vec!["`./check.sh` exited with 1; it printed:\ntesting items\nFAIL part-2.txt: line 27 is not converted".to_owned()],
             ..SessionOutcomes::default()
         },
-        plan_items: PlanItems { todo_items: Vec::new(), ..run().plan_items },
-        ..run()
+        plan_items: PlanItems { todo_items: Vec::new(), ..test_run().plan_items },
+        ..test_run()
     };
-    let known = prompt(&refused, None);
-    assert_eq!(known.failing.keys().collect::<Vec<_>>(), ["part-2.txt"]);
-    assert!(known.has(Rule::RepairAll), "{:?}", known.rules);
+    let knowledge = knowledge_from_prompt(&refused_run, None);
+    assert_eq!(knowledge.failures.keys().collect::<Vec<_>>(), ["part-2.txt"]);
+    assert!(knowledge.states_rule(Rule::RepairAll), "{:?}", knowledge.rules);
 }
 
 #[test]
-fn a_resume_names_the_place_and_the_handoff() {
-    let known = prompt(&run(), Some(half_done()));
-    let place = Place { next: Some(81), lines: None };
-    assert_eq!((known.places.get("part-3.txt"), known.handoff.as_deref()), (Some(&place), Some(HANDOFF)));
+fn a_resume_names_the_next_line_and_the_handoff() {
+    let knowledge = knowledge_from_prompt(&test_run(), Some(half_done_checkpoint()));
+    let place = FileProgress { next_line: Some(81), line_count: None };
+    assert_eq!(
+        (knowledge.progress_by_file.get("part-3.txt"), knowledge.handoff_file.as_deref()),
+        (Some(&place), Some(HANDOFF))
+    );
 }
 
 #[test]
 fn messages_name_the_next_item_and_say_when_to_stop() {
-    let run = run();
+    let run = test_run();
     let (word, code) = (&run.options.completion_promise, &run.promise_code);
-    let next = |was_set_aside| messages::render_next_item_instructions("Convert part-4.txt", 1, word, code, was_set_aside);
-    let (known, again) = (Knowledge::read(&next(false)), Knowledge::read(&next(true)));
-    assert_eq!((told(&known), known.is_begun, again.is_begun), (Some("part-4.txt"), false, true));
-    assert_eq!(known.promise, promise_line());
-    assert!(Knowledge::read(&messages::render_checkpoint_instructions(Level::L2, 87, HANDOFF)).has(Rule::Stop));
+    let next_item_message = |was_set_aside| {
+        messages::render_next_item_instructions("Convert part-4.txt", 1, word, code, was_set_aside)
+    };
+    let (knowledge, knowledge_of_retried_item) =
+        (Knowledge::parse(&next_item_message(false)), Knowledge::parse(&next_item_message(true)));
+    assert_eq!(
+        (named_item(&knowledge), knowledge.is_begun, knowledge_of_retried_item.is_begun),
+        (Some("part-4.txt"), false, true)
+    );
+    assert_eq!(knowledge.promise_line, promise_line());
+    assert!(
+        Knowledge::parse(&messages::render_checkpoint_instructions(Level::L2, 87, HANDOFF))
+            .states_rule(Rule::Stop)
+    );
 }
 
-/// The text that a session of this way is given.
+/// Returns the prompt of a session of this way.
 fn prompt_text(way: &Way) -> String {
-    match way.run {
-        Loop::Shell { prompt, .. } => prompt.to_owned(),
-        Loop::Plimsoll(arguments) => {
-            let given = |name: &str| arguments.contains(&name);
-            let verify = if given("--verify") { vec!["./check.sh".to_owned()] } else { Vec::new() };
-            let options = RunOptions { verify_commands: verify, packs_items: given("--pack"), ..run().options };
-            render_prompt_block(&RunState { options, ..run() }, &PromptContext::default()).text().to_owned()
+    match way.loop_kind {
+        LoopKind::Shell { prompt, .. } => prompt.to_owned(),
+        LoopKind::Plimsoll(arguments) => {
+            let is_argument = |name: &str| arguments.contains(&name);
+            let verify = if is_argument("--verify") { vec!["./check.sh".to_owned()] } else { Vec::new() };
+            let options = RunOptions {
+                verify_commands: verify,
+                packs_items: is_argument("--pack"),
+                ..test_run().options
+            };
+            render_prompt_block(&RunState { options, ..test_run() }, &PromptContext::default())
+                .text()
+                .to_owned()
         }
     }
 }
 
-/// Without this, a price that is lower for a sentence would be credited to the run that has it.
+/// Otherwise a lower price that is due to an additional sentence would be credited to Plimsoll's loop.
 #[test]
-fn the_fair_peers_are_told_everything_that_we_tell() {
-    let known = |key: &str| Knowledge::read(&prompt_text(way(key).expect("a way")));
-    for ours in WAYS.iter().filter(|way| matches!(way.run, Loop::Plimsoll(_))) {
-        let ours = known(ours.key);
-        assert!(!ours.blocked.is_empty() && ours.search.is_some() && ours.notes.is_some(), "{ours:?}");
+fn fair_peer_prompts_state_every_rule_of_our_prompts() {
+    let knowledge_of = |key: &str| Knowledge::parse(&prompt_text(find_way(key).expect("a way")));
+    for our_way in WAYS.iter().filter(|way| matches!(way.loop_kind, LoopKind::Plimsoll(_))) {
+        let our_knowledge = knowledge_of(our_way.key);
+        assert!(
+            !our_knowledge.blocked_line.is_empty()
+                && our_knowledge.search_command.is_some()
+                && our_knowledge.notes_place.is_some(),
+            "{our_knowledge:?}"
+        );
         for peer in ["bare-sentences", "bare-gate"] {
-            let peer = known(peer);
-            assert!(ours.rules.is_subset(&peer.rules), "{:?} in {:?}", ours.rules, peer.rules);
-            assert!(!peer.blocked.is_empty() && peer.search.is_some() && peer.notes.is_some(), "{peer:?}");
+            let peer_knowledge = knowledge_of(peer);
+            assert!(
+                our_knowledge.rules.is_subset(&peer_knowledge.rules),
+                "{:?} in {:?}",
+                our_knowledge.rules,
+                peer_knowledge.rules
+            );
+            assert!(
+                !peer_knowledge.blocked_line.is_empty()
+                    && peer_knowledge.search_command.is_some()
+                    && peer_knowledge.notes_place.is_some(),
+                "{peer_knowledge:?}"
+            );
         }
     }
 }
 
-/// What each way's prompt makes the agent notice, by the same rules. One that asks for a thing and is not understood would be
-/// played worse than it is.
+/// A prompt whose request the agent does not understand would be played worse than it is.
 #[test]
-fn each_prompt_is_noticed_for_what_it_asks() {
+fn the_agent_notices_the_rules_of_each_prompt() {
     use Rule::{Ask, KeepChecks, LookFirst, LookUp, Notes, OneItem, RepairAll, Search, Test};
     const SENTENCES: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, RepairAll, KeepChecks, Ask];
     const OURS: &[Rule] = &[Notes, LookFirst, LookUp, Search, OneItem, Test, KeepChecks, Ask];
@@ -190,23 +236,23 @@ fn each_prompt_is_noticed_for_what_it_asks() {
     ];
     let keys: Vec<&str> = WAYS.iter().map(|way| way.key).collect();
     assert_eq!(expected.map(|(key, ..)| key).as_slice(), keys);
-    for (way, (_, rules, promise, after)) in WAYS.iter().zip(expected) {
+    for (way, (_, rules, promise, notes_file)) in WAYS.iter().zip(expected) {
         let text = prompt_text(way);
-        let known = Knowledge::read(&text);
-        let words = format!("{}: {:?}\n{text}", way.key, known.rules);
-        assert_eq!(known.rules, rules.iter().copied().collect(), "{words}");
-        assert_eq!(known.promise, promise, "{words}");
-        let notes =
-            after.map_or(NotesIn::Under("fix_plan.md".to_owned()), |file| NotesIn::After(file.to_owned()));
-        assert_eq!(known.notes, Some(notes), "{words}");
+        let knowledge = Knowledge::parse(&text);
+        let words = format!("{}: {:?}\n{text}", way.key, knowledge.rules);
+        assert_eq!(knowledge.rules, rules.iter().copied().collect(), "{words}");
+        assert_eq!(knowledge.promise_line, promise, "{words}");
+        let notes = notes_file
+            .map_or(NotesIn::UnderItem("fix_plan.md".to_owned()), |file| NotesIn::EndOfFile(file.to_owned()));
+        assert_eq!(knowledge.notes_place, Some(notes), "{words}");
     }
 }
 
-/// What a hook of ours says to the model, or to the client that summarizes.
-fn said(world: &World, hook: &str, event: &str, more: &Value) -> String {
+/// Returns the text of one of our hooks for the model, or for the client that summarizes.
+fn hook_text(world: &World, hook: &str, event: &str, extra_fields: &Value) -> String {
     let mut payload = json!({"session_id": SESSION, "hook_event_name": event, "cwd": world.project(),
         "transcript_path": world.path("transcript.jsonl")});
-    plimsoll_domain::state::merge_known_fields(&mut payload, more.clone());
+    plimsoll_domain::state::merge_known_fields(&mut payload, extra_fields.clone());
     let reply = world.hook(hook, &payload).env("PLIMSOLL_RUN_ID", "r-1").run().expect_success().stdout;
     let context =
         |reply: &Value| reply["hookSpecificOutput"]["additionalContext"].as_str().map(str::to_owned);
@@ -214,20 +260,20 @@ fn said(world: &World, hook: &str, event: &str, more: &Value) -> String {
 }
 
 #[test]
-fn before_and_after_a_compaction_the_item_and_the_promise_are_named() {
+fn compaction_texts_name_the_item_and_the_promise() {
     let world = World::new();
     world.write(
         "fix_plan.md",
         "- [x] Convert part-1.txt\n- [ ] Convert part-3.txt\n- [ ] Convert part-4.txt\n",
     );
-    world.put_run(&serde_json::to_value(run()).expect("a state"));
+    world.write_run(&serde_json::to_value(test_run()).expect("a state"));
     for (hook, event, more) in [
         ("plimsoll-pre-compact", "PreCompact", json!({"trigger": "auto"})),
         ("plimsoll-session-start", "SessionStart", json!({"source": "compact"})),
     ] {
-        let text = said(&world, hook, event, &more);
-        let known = Knowledge::read(&text);
-        assert_eq!(told(&known), Some("part-3.txt"), "{event}: {text}");
-        assert_eq!(known.promise, promise_line(), "{event}: {text}");
+        let text = hook_text(&world, hook, event, &more);
+        let knowledge = Knowledge::parse(&text);
+        assert_eq!(named_item(&knowledge), Some("part-3.txt"), "{event}: {text}");
+        assert_eq!(knowledge.promise_line, promise_line(), "{event}: {text}");
     }
 }

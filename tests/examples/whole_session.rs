@@ -1,32 +1,32 @@
-//! What our hooks cost in a whole session: the processor time of the real client and of everything that it starts, for sessions
-//! of sixty batches, with our hooks and without (`scripts/bench.sh`).
+//! Measures what Plimsoll's hooks cost in a whole session: the processor time of the real client and of everything that it starts,
+//! in sessions of sixty batches, with and without the hooks (`scripts/bench.sh`).
 
 use plimsoll_testkit::client;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{ITEMS, ScriptedAgent, world};
+use plimsoll_tests::{ScriptedAgent, THREE_ITEM_PLAN, world_with_plan_and_dates};
 use serde_json::Value;
 
 const BATCHES: usize = 60;
 const ROUNDS: usize = 5;
-/// An answer of 7 KB.
+/// Prints 7 KB.
 const COMMAND: &str = "seq 1 1640";
 
-/// What the client starts at its events.
+/// The programs that the client starts on its events.
 #[derive(Clone, Copy, PartialEq)]
-enum Hooks {
+enum HookSetup {
     None,
-    /// As many programs as ours, which do nothing.
-    Empty,
-    Ours,
-    OursWithMemory,
+    /// As many programs as Plimsoll installs, which do nothing.
+    NoOp,
+    Plimsoll,
+    PlimsollWithMemory,
 }
 
-const WAYS: [(Hooks, &str); 4] = [
-    (Hooks::None, "no hooks"),
-    (Hooks::Empty, "as many hooks, each `/bin/true`"),
-    (Hooks::Ours, "Plimsoll, as `init --user` installs it"),
-    (Hooks::OursWithMemory, "Plimsoll with the working memory (8 KB)"),
+const SETUPS: [(HookSetup, &str); 4] = [
+    (HookSetup::None, "no hooks"),
+    (HookSetup::NoOp, "as many hooks, each `/bin/true`"),
+    (HookSetup::Plimsoll, "Plimsoll, as `init --user` installs it"),
+    (HookSetup::PlimsollWithMemory, "Plimsoll with the working memory (8 KB)"),
 ];
 
 fn main() {
@@ -35,65 +35,71 @@ fn main() {
         client::CLIENT_VERSION
     );
     println!("| what the client starts | processor time | more for each batch |\n| --- | ---: | ---: |");
-    let mut spent = WAYS.map(|_| Vec::new());
+    let mut cpu_seconds = SETUPS.map(|_| Vec::new());
     for _ in 0..ROUNDS {
-        for (place, (hooks, _)) in WAYS.iter().enumerate() {
-            spent[place].push(session(*hooks));
+        for (index, (hooks, _)) in SETUPS.iter().enumerate() {
+            cpu_seconds[index].push(measure_session_cpu_seconds(*hooks));
         }
     }
-    let [without, ..] = &mut spent;
-    let without = median(without);
-    for ((_, name), spent) in WAYS.iter().zip(&mut spent) {
-        let whole = median(spent);
-        println!("| {name} | {whole:.2} s | {:.1} ms |", (whole - without) * 1_000.0 / BATCHES as f64);
+    let [baseline_seconds, ..] = &mut cpu_seconds;
+    let baseline = median(baseline_seconds);
+    for ((_, name), samples) in SETUPS.iter().zip(&mut cpu_seconds) {
+        let median_seconds = median(samples);
+        println!(
+            "| {name} | {median_seconds:.2} s | {:.1} ms |",
+            (median_seconds - baseline) * 1_000.0 / BATCHES as f64
+        );
     }
 }
 
-fn median(spent: &mut [f64]) -> f64 {
-    spent.sort_by(f64::total_cmp);
-    spent[spent.len() / 2]
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
 }
 
-/// The processor time of one session, in seconds.
-fn session(hooks: Hooks) -> f64 {
-    let mut world = world(ITEMS);
+/// Plays a session and returns its processor time in seconds.
+fn measure_session_cpu_seconds(hooks: HookSetup) -> f64 {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(move |turn| {
-        let answer = if turn.step < BATCHES { Step::bash(COMMAND) } else { Step::text("Done.") };
-        answer.usage((turn.step as u64 + 1) * 10_000)
+        let step =
+            if turn.answer_count < BATCHES { Step::bash_call(COMMAND) } else { Step::from_text("Done.") };
+        step.with_input_tokens((turn.answer_count as u64 + 1) * 10_000)
     })
     .with_real_client()
     .start(&mut world);
-    install(&world, hooks);
-    let line = "claude -p 'Go on.' --model opus --allowedTools Bash >/dev/null && times";
-    let told = world.command("bash", &["-c", line]).run().expect_success().stdout;
-    let of_children = told.lines().last().expect("two lines");
-    of_children.split(' ').map(seconds).sum()
+    install_hooks(&world, hooks);
+    let script = "claude -p 'Go on.' --model opus --allowedTools Bash >/dev/null && times";
+    let times_output = world.command("bash", &["-c", script]).run().expect_success().stdout;
+    let children_times = times_output.lines().last().expect("two lines");
+    children_times.split(' ').map(parse_bash_time).sum()
 }
 
-/// `0m1.234s` as bash says it.
-fn seconds(told: &str) -> f64 {
-    let (minutes, rest) = told.split_once('m').expect("minutes");
+/// Parses a time as bash prints it: `0m1.234s`.
+fn parse_bash_time(text: &str) -> f64 {
+    let (minutes, rest) = text.split_once('m').expect("minutes");
     let parsed = minutes.parse::<f64>().ok().zip(rest.trim_end_matches('s').parse::<f64>().ok());
     let (minutes, seconds) = parsed.expect("numbers");
     minutes * 60.0 + seconds
 }
 
-fn install(world: &World, hooks: Hooks) {
+fn install_hooks(world: &World, hooks: HookSetup) {
     match hooks {
-        Hooks::None => return,
-        Hooks::Empty | Hooks::Ours => world.plimsoll(&["init", "--user"]).run().expect_success(),
-        Hooks::OursWithMemory => world.plimsoll(&["init", "--user", "--memory"]).run().expect_success(),
+        HookSetup::None => return,
+        HookSetup::NoOp | HookSetup::Plimsoll => world.plimsoll(&["init", "--user"]).run().expect_success(),
+        HookSetup::PlimsollWithMemory => {
+            world.plimsoll(&["init", "--user", "--memory"]).run().expect_success()
+        }
     };
     match hooks {
-        Hooks::Empty => empty(world),
-        Hooks::OursWithMemory => fill(world),
-        Hooks::None | Hooks::Ours => {}
+        HookSetup::NoOp => replace_hooks_with_true(world),
+        HookSetup::PlimsollWithMemory => fill_memory(world),
+        HookSetup::None | HookSetup::Plimsoll => {}
     }
 }
 
-fn empty(world: &World) {
+fn replace_hooks_with_true(world: &World) {
     let path = world.home().join(".claude/settings.json");
-    let mut settings = world.json(&path);
+    let mut settings = world.read_json(&path);
     let hooks = settings["hooks"].as_object_mut().expect("hooks").values_mut();
     for entry in hooks.flat_map(|groups| groups.as_array_mut().expect("groups")) {
         for hook in entry["hooks"].as_array_mut().expect("hooks") {
@@ -103,10 +109,10 @@ fn empty(world: &World) {
     world.write(&path, &settings.to_string());
 }
 
-fn fill(world: &World) {
+fn fill_memory(world: &World) {
     for register in ["goal", "plan", "next", "constraints", "open_questions", "status"] {
-        let words = format!("What stands in the register {register} of a session at work, in a line or two.");
-        world.plimsoll(&["memory", "set", register, &words]).run().expect_success();
+        let text = format!("What stands in the register {register} of a session at work, in a line or two.");
+        world.plimsoll(&["memory", "set", register, &text]).run().expect_success();
     }
     for chunk in 1..=7 {
         let name = format!("chunk-{chunk}");

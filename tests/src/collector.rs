@@ -1,5 +1,5 @@
-//! An OpenTelemetry collector on loopback. It takes what it can decode with `opentelemetry-proto` and nothing else, and can have
-//! the faults that a collector has.
+//! An OpenTelemetry collector on loopback. It accepts only what it can decode with `opentelemetry-proto`, and can simulate the faults
+//! of a collector.
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -19,69 +19,77 @@ use std::time::Duration;
 
 /// How a collector behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Manner {
-    /// It takes everything.
-    Good,
-    /// It answers after this time.
-    Slow(Duration),
-    /// It never answers.
-    Silent,
-    /// It answers with this status and these headers.
+pub enum CollectorBehavior {
+    /// Accepts everything.
+    Accepting,
+    /// Responds after this time.
+    SlowResponse(Duration),
+    /// Never responds.
+    NeverResponds,
+    /// Responds with this status and these headers.
     Status(u16, &'static str),
-    /// It does so this many times, and then takes everything.
-    StatusAtFirst(u16, &'static str, usize),
-    /// It answers with bytes that are no HTTP.
-    Garbage,
-    /// It takes this many requests, and then nobody listens any more.
-    Gone(usize),
+    /// Responds with this status and these headers this many times, then accepts everything.
+    StatusForFirst(u16, &'static str, usize),
+    /// Responds with bytes that are not HTTP.
+    InvalidHttp,
+    /// Accepts this many requests, then stops listening.
+    GoneAfter(usize),
 }
 
-/// What it was sent; each with the attributes of its resource.
+/// The telemetry that a collector received, each entry with the attributes of its resource.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ReceivedTelemetry {
     pub spans: Vec<(Value, Span)>,
     pub logs: Vec<(Value, LogRecord)>,
     pub metrics: Vec<(Value, Metric)>,
     /// The heads of all requests, in lower case.
-    pub heads: Vec<String>,
+    pub request_heads: Vec<String>,
 }
 
 pub struct Collector {
     address: String,
-    seen: Arc<Mutex<Seen>>,
-    is_over: Arc<AtomicBool>,
+    received: Arc<Mutex<ReceivedTelemetry>>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 #[derive(Clone)]
-struct Serving {
-    manner: Manner,
-    seen: Arc<Mutex<Seen>>,
-    asked: Arc<AtomicUsize>,
-    is_over: Arc<AtomicBool>,
+struct CollectorServer {
+    behavior: CollectorBehavior,
+    received: Arc<Mutex<ReceivedTelemetry>>,
+    request_count: Arc<AtomicUsize>,
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl Collector {
-    pub fn start(manner: Manner) -> Collector {
+    pub fn start(behavior: CollectorBehavior) -> Collector {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let local = listener.local_addr().expect("an address");
-        let serving =
-            Serving { manner, seen: Arc::default(), asked: Arc::default(), is_over: Arc::default() };
-        let ours = serving.clone();
+        let local_address = listener.local_addr().expect("an address");
+        let server = CollectorServer {
+            behavior,
+            received: Arc::default(),
+            request_count: Arc::default(),
+            is_stopped: Arc::default(),
+        };
+        let thread_server = server.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                if ours.is_over.load(Ordering::SeqCst) {
-                    // The listener goes with this thread: the next one is refused.
+                if thread_server.is_stopped.load(Ordering::SeqCst) {
+                    // The listener is dropped with this thread, so the next connection is refused.
                     break;
                 }
-                let ours = ours.clone();
-                std::thread::spawn(move || ours.serve(stream));
+                let connection_server = thread_server.clone();
+                std::thread::spawn(move || connection_server.serve_connection(stream));
             }
         });
-        Collector { address: format!("http://{local}"), seen: serving.seen, is_over: serving.is_over }
+        Collector {
+            address: format!("http://{local_address}"),
+            received: server.received,
+            is_stopped: server.is_stopped,
+        }
     }
 
-    /// Where nobody listens.
-    pub fn nowhere() -> String {
+    /// Returns an address at which nothing listens.
+    pub fn unreachable_address() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         format!("http://{}", listener.local_addr().expect("an address"))
     }
@@ -90,33 +98,33 @@ impl Collector {
         &self.address
     }
 
-    pub fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().expect("no panic")
+    pub fn received(&self) -> MutexGuard<'_, ReceivedTelemetry> {
+        self.received.lock().expect("no panic")
     }
 }
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        self.is_over.store(true, Ordering::SeqCst);
-        // Wakes the listener.
+        self.is_stopped.store(true, Ordering::SeqCst);
+        // Wakes the thread that is blocked in accept.
         let _ = TcpStream::connect(self.address.trim_start_matches("http://"));
     }
 }
 
-impl Serving {
-    /// Answers each request of a connection.
-    fn serve(&self, mut stream: TcpStream) {
+impl CollectorServer {
+    /// Responds to each request of a connection.
+    fn serve_connection(&self, mut stream: TcpStream) {
         let mut bytes = Vec::new();
         let mut buffer = [0; 16 * 1024];
         while let Ok(count @ 1..) = stream.read(&mut buffer) {
             bytes.extend(&buffer[..count]);
-            while let Some((head, length)) = request(&bytes) {
+            while let Some((head, length)) = parse_request_head(&bytes) {
                 if bytes.len() < head.len() + length {
                     break;
                 }
                 let body: Vec<u8> = bytes.drain(..head.len() + length).skip(head.len()).collect();
-                let number = self.asked.fetch_add(1, Ordering::SeqCst);
-                let Some(answer) = self.answer(&head, &body, number) else { return };
+                let number = self.request_count.fetch_add(1, Ordering::SeqCst);
+                let Some(answer) = self.response_to(&head, &body, number) else { return };
                 if stream.write_all(&answer).is_err() {
                     return;
                 }
@@ -124,64 +132,67 @@ impl Serving {
         }
     }
 
-    /// None ends the connection.
-    fn answer(&self, head: &str, body: &[u8], number: usize) -> Option<Vec<u8>> {
-        self.seen.lock().expect("no panic").heads.push(head.to_owned());
-        let of_status = |status: u16, headers: &str| {
+    /// Returns the response to a request, or `None` to close the connection.
+    fn response_to(&self, head: &str, body: &[u8], number: usize) -> Option<Vec<u8>> {
+        self.received.lock().expect("no panic").request_heads.push(head.to_owned());
+        let status_response = |status: u16, headers: &str| {
             format!("HTTP/1.1 {status} No\r\n{headers}Content-Length: 0\r\n\r\n").into_bytes()
         };
-        match self.manner {
-            Manner::Good => {}
-            Manner::Slow(time) => std::thread::sleep(time),
-            Manner::Silent => {
-                // As long as anybody would wait.
+        match self.behavior {
+            CollectorBehavior::Accepting => {}
+            CollectorBehavior::SlowResponse(time) => std::thread::sleep(time),
+            CollectorBehavior::NeverResponds => {
+                // Longer than the timeout of any client.
                 std::thread::sleep(Duration::from_secs(60));
                 return None;
             }
-            Manner::Status(status, headers) => return Some(of_status(status, headers)),
-            Manner::StatusAtFirst(status, headers, times) if number < times => {
-                return Some(of_status(status, headers));
+            CollectorBehavior::Status(status, headers) => return Some(status_response(status, headers)),
+            CollectorBehavior::StatusForFirst(status, headers, times) if number < times => {
+                return Some(status_response(status, headers));
             }
-            Manner::StatusAtFirst(..) => {}
-            Manner::Garbage => return Some(b"\x00\xffnot HTTP at all\r\n\r\n".repeat(20)),
-            Manner::Gone(times) if number >= times => {
-                self.is_over.store(true, Ordering::SeqCst);
+            CollectorBehavior::StatusForFirst(..) => {}
+            CollectorBehavior::InvalidHttp => return Some(b"\x00\xffnot HTTP at all\r\n\r\n".repeat(20)),
+            CollectorBehavior::GoneAfter(times) if number >= times => {
+                self.is_stopped.store(true, Ordering::SeqCst);
                 return None;
             }
-            Manner::Gone(_) => {}
+            CollectorBehavior::GoneAfter(_) => {}
         }
         let status = if head.contains("content-type: application/x-protobuf\r\n") {
-            if self.keep(head, body) { 200 } else { 400 }
+            if self.record_request(head, body) { 200 } else { 400 }
         } else {
             415
         };
-        Some(of_status(status, "Content-Type: application/x-protobuf\r\n"))
+        Some(status_response(status, "Content-Type: application/x-protobuf\r\n"))
     }
 
-    /// False where it cannot be decoded.
-    fn keep(&self, head: &str, body: &[u8]) -> bool {
-        let mut seen = self.seen.lock().expect("no panic");
+    /// Decodes and records a request. Returns false if it cannot be decoded.
+    fn record_request(&self, head: &str, body: &[u8]) -> bool {
+        let mut received = self.received.lock().expect("no panic");
         let path = head.split(' ').nth(1).unwrap_or_default();
         if path.ends_with("/v1/traces") {
             let Ok(request) = ExportTraceServiceRequest::decode(body) else { return false };
             for resource in request.resource_spans {
-                let about = attributes(&resource.resource.unwrap_or_default().attributes);
+                let resource_attributes =
+                    attributes_to_json(&resource.resource.unwrap_or_default().attributes);
                 let spans = resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
-                seen.spans.extend(spans.map(|span| (about.clone(), span)));
+                received.spans.extend(spans.map(|span| (resource_attributes.clone(), span)));
             }
         } else if path.ends_with("/v1/logs") {
             let Ok(request) = ExportLogsServiceRequest::decode(body) else { return false };
             for resource in request.resource_logs {
-                let about = attributes(&resource.resource.unwrap_or_default().attributes);
+                let resource_attributes =
+                    attributes_to_json(&resource.resource.unwrap_or_default().attributes);
                 let logs = resource.scope_logs.into_iter().flat_map(|scope| scope.log_records);
-                seen.logs.extend(logs.map(|log| (about.clone(), log)));
+                received.logs.extend(logs.map(|log| (resource_attributes.clone(), log)));
             }
         } else if path.ends_with("/v1/metrics") {
             let Ok(request) = ExportMetricsServiceRequest::decode(body) else { return false };
             for resource in request.resource_metrics {
-                let about = attributes(&resource.resource.unwrap_or_default().attributes);
+                let resource_attributes =
+                    attributes_to_json(&resource.resource.unwrap_or_default().attributes);
                 let metrics = resource.scope_metrics.into_iter().flat_map(|scope| scope.metrics);
-                seen.metrics.extend(metrics.map(|metric| (about.clone(), metric)));
+                received.metrics.extend(metrics.map(|metric| (resource_attributes.clone(), metric)));
             }
         } else {
             return false;
@@ -190,8 +201,8 @@ impl Serving {
     }
 }
 
-/// The head of a request in lower case, and the length of its body.
-fn request(bytes: &[u8]) -> Option<(String, usize)> {
+/// Returns the head of the first request in lower case and the length of its body, or `None` if the head is incomplete.
+fn parse_request_head(bytes: &[u8]) -> Option<(String, usize)> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
     let length =
@@ -200,24 +211,27 @@ fn request(bytes: &[u8]) -> Option<(String, usize)> {
     Some((head, length))
 }
 
-/// Attributes as an object.
-pub fn attributes(list: &[KeyValue]) -> Value {
-    list.iter().map(|one| (one.key.clone(), one.value.as_ref().map_or(Value::Null, plain))).collect()
+/// Converts attributes into a JSON object.
+pub fn attributes_to_json(attributes: &[KeyValue]) -> Value {
+    attributes
+        .iter()
+        .map(|attribute| (attribute.key.clone(), attribute.value.as_ref().map_or(Value::Null, value_to_json)))
+        .collect()
 }
 
-/// A value as JSON has it.
-pub fn plain(value: &AnyValue) -> Value {
+/// Converts an attribute value into JSON.
+pub fn value_to_json(value: &AnyValue) -> Value {
     match &value.value {
         Some(Any::StringValue(text)) => json!(text),
-        Some(Any::BoolValue(is_so)) => json!(is_so),
+        Some(Any::BoolValue(flag)) => json!(flag),
         Some(Any::IntValue(count)) => json!(count),
         Some(Any::DoubleValue(number)) => json!(number),
-        Some(Any::ArrayValue(values)) => values.values.iter().map(plain).collect(),
+        Some(Any::ArrayValue(values)) => values.values.iter().map(value_to_json).collect(),
         other => json!(format!("{other:?}")),
     }
 }
 
-/// The digits of an id.
-pub fn hex(id: &[u8]) -> String {
+/// Formats an id as hexadecimal digits.
+pub fn to_hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,35 +1,41 @@
-//! The project of the guide: dates to convert, and an agent that works as it is told.
+//! The example project of the guide: dates to convert, and an agent that follows its instructions.
 
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 
-/// An agent that works as it is told; in the second session of a list of three its window fills.
-pub fn agent(turn: &Turn<'_>) -> Step {
-    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
-    let edit = |lines: &str| format!("sed -i '{lines}s|01/07/2026|2026-01-07|' src/dates.txt");
-    let last = "echo \"open items: $(grep -c '^- \\[ \\]' fix_plan.md)\"";
-    let finish = |lines: &str| Step::bash(format!("{} && {} && {last}", edit(lines), tick(&item)));
-    let long = item.starts_with("Convert the dates in the second half");
-    match (turn.step, long, turn.saw("Do not start over")) {
-        (0, true, false) => Step::bash(edit("101,140")).usage(550_000),
-        (1, true, false) => Step::bash(edit("141,160")).usage(870_000),
+/// Plays an agent that follows its instructions; in the second session of a plan with three items its window fills up.
+pub fn date_agent(turn: &StoryTurn<'_>) -> Step {
+    let Some(item) = turn.item_text.clone() else {
+        return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
+    };
+    let edit_command = |lines: &str| format!("sed -i '{lines}s|01/07/2026|2026-01-07|' src/dates.txt");
+    let count_command = "echo \"open items: $(grep -c '^- \\[ \\]' fix_plan.md)\"";
+    let edit_and_tick = |lines: &str| {
+        Step::bash_call(format!("{} && {} && {count_command}", edit_command(lines), tick_item_command(&item)))
+    };
+    let is_second_half = item.starts_with("Convert the dates in the second half");
+    match (turn.answer_count, is_second_half, turn.request_contains("Do not start over")) {
+        (0, true, false) => Step::bash_call(edit_command("101,140")).with_input_tokens(550_000),
+        (1, true, false) => Step::bash_call(edit_command("141,160")).with_input_tokens(870_000),
         (_, true, false) => {
-            Step::text("Summary: lines 101 to 160\nProgress on the item: 60%\nNext step: line 161")
-                .usage(872_000)
+            Step::from_text("Summary: lines 101 to 160\nProgress on the item: 60%\nNext step: line 161")
+                .with_input_tokens(872_000)
         }
-        (0, true, true) => finish("161,200").usage(120_000),
-        (0, false, _) => finish("1,100").usage(210_000),
-        _ if turn.saw("open items: 0") => Step::text(format!("All done.\n\n{}", turn.promise)).usage(212_000),
-        _ => Step::text(format!("{item}: done.")).usage(212_000),
+        (0, true, true) => edit_and_tick("161,200").with_input_tokens(120_000),
+        (0, false, _) => edit_and_tick("1,100").with_input_tokens(210_000),
+        _ if turn.request_contains("open items: 0") => {
+            Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(212_000)
+        }
+        _ => Step::from_text(format!("{item}: done.")).with_input_tokens(212_000),
     }
 }
 
-/// The project, without a plan.
-pub fn project() -> World {
+/// Creates the project, without a plan.
+pub fn dates_project() -> World {
     let world = World::new();
-    let dates = |n: u32| format!("{n}: 01/07/2026\n");
-    world.write("src/dates.txt", &(1..=200).map(dates).collect::<String>());
+    let date_line = |n: u32| format!("{n}: 01/07/2026\n");
+    world.write("src/dates.txt", &(1..=200).map(date_line).collect::<String>());
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Dates"]);
     world

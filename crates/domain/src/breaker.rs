@@ -51,7 +51,7 @@ pub enum BreakerCause {
     #[serde(rename = "refused")]
     #[strum(serialize = "refused")]
     RefusedPromises,
-    /// The same error occurred again and again.
+    /// One error occurred again and again.
     SameError,
     /// No session made progress.
     NoProgress,

@@ -1,7 +1,8 @@
-//! `plimsoll linear check`: each part of the way, in the order in which a note takes it, with what to do where it ends.
+//! `plimsoll linear check`: checks each part of the setup in the order in which a delivery uses it, with advice at the first
+//! failure.
 
-use crate::client::{Linear, LinearError, RetryLimits, Viewer};
-use crate::way;
+use crate::client::{LinearClient, LinearError, RetryLimits, Viewer};
+use crate::client_setup;
 use plimsoll_domain::Settings;
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_domain::text::{count_with_noun, to_single_line};
@@ -10,178 +11,200 @@ use plimsoll_terminal::console::print_text;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The user waits this long for all of it.
-const TIMEOUT: Duration = Duration::from_secs(30);
-const TRIES: u32 = 2;
+/// Timeout of the whole check, for which the user waits.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_TRIES: u32 = 2;
 
-/// Looks: exit code 0 where notes reach Linear, 1 where they do not.
-pub(crate) fn check(project: &Project, settings: &Settings) -> ExitCode {
+/// Checks the setup and prints the result. The exit code is 0 if notes can be delivered, otherwise 1.
+pub(crate) fn check_setup_and_print(project: &Project, settings: &Settings) -> ExitCode {
     let mut page = CheckPage::default();
-    page.is_sound &= parts(project, settings, &mut page).is_some();
-    outbox_of(project, &mut page);
+    page.has_no_problems &= check_each_part(project, settings, &mut page).is_some();
+    check_outbox(project, &mut page);
     print_text(page.lines.join("\n"));
-    ExitStatus::failure_if(!page.is_sound).into()
+    ExitStatus::failure_if(!page.has_no_problems).into()
 }
 
-/// What was found, a line each.
+/// The output of the check, one line per part.
 struct CheckPage {
     lines: Vec<String>,
-    is_sound: bool,
+    has_no_problems: bool,
 }
 
 impl Default for CheckPage {
     fn default() -> CheckPage {
-        CheckPage { lines: Vec::new(), is_sound: true }
+        CheckPage { lines: Vec::new(), has_no_problems: true }
     }
 }
 
 impl CheckPage {
-    fn good(&mut self, part: &str, words: impl std::fmt::Display) {
-        self.line("ok", part, &words.to_string());
+    fn add_ok(&mut self, part: &str, text: impl std::fmt::Display) {
+        self.add_line("ok", part, &text.to_string());
     }
 
-    fn unsure(&mut self, part: &str, words: &str, todo: Option<&str>) {
-        self.line("warning", part, words);
-        self.lines.extend(todo.map(|todo| format!("    → {todo}")));
+    fn add_warning(&mut self, part: &str, text: &str, advice: Option<&str>) {
+        self.add_line("warning", part, text);
+        self.lines.extend(advice.map(|advice| format!("    → {advice}")));
     }
 
-    /// The way ends here.
-    fn bad<T>(&mut self, part: &str, words: impl std::fmt::Display, todo: &str) -> Option<T> {
-        self.is_sound = false;
-        self.line("PROBLEM", part, &words.to_string());
-        self.lines.push(format!("    → {todo}"));
+    /// Adds a problem after which the check cannot continue. Always returns `None`.
+    fn add_problem<T>(&mut self, part: &str, text: impl std::fmt::Display, advice: &str) -> Option<T> {
+        self.has_no_problems = false;
+        self.add_line("PROBLEM", part, &text.to_string());
+        self.lines.push(format!("    → {advice}"));
         None
     }
 
-    fn line(&mut self, mark: &str, part: &str, words: &str) {
-        self.lines.push(format!("{mark:8} {part:8} {}", to_single_line(words)));
+    fn add_line(&mut self, status: &str, part: &str, text: &str) {
+        self.lines.push(format!("{status:8} {part:8} {}", to_single_line(text)));
     }
 
-    fn failed<T>(&mut self, part: &str, error: &LinearError) -> Option<T> {
-        let todo = match error {
-            // The error's hint is to call this very command.
-            LinearError::Refused { .. } => {
+    fn add_linear_error<T>(&mut self, part: &str, error: &LinearError) -> Option<T> {
+        let advice = match error {
+            // The error's own hint would be to run this command.
+            LinearError::Rejected { .. } => {
                 "its message is above: check linear.issue and LINEAR_API_URL, try again later, or use a new key"
             }
             error => error.hint(),
         };
-        self.bad(part, error, todo)
+        self.add_problem(part, error, advice)
     }
 }
 
-fn parts(project: &Project, settings: &Settings, page: &mut CheckPage) -> Option<()> {
-    let Some(issue) = settings.linear.issue.as_deref() else {
-        return no_issue(project, page);
+fn check_each_part(project: &Project, settings: &Settings, page: &mut CheckPage) -> Option<()> {
+    let Some(issue_name) = settings.linear.issue.as_deref() else {
+        return report_missing_issue(project, page);
     };
-    page.good("Setting", format!("notes go to {issue}"));
-    let key = match way::find_key(project, settings) {
+    page.add_ok("Setting", format!("notes go to {issue_name}"));
+    let key = match client_setup::find_key(project, settings) {
         Ok((key, source)) => {
-            let kind = key.kind().unwrap_or("which does not look like a Linear key");
-            page.good("Key", format!("from {}: {kind}", source.name()));
+            let kind_text = key.describe_kind().unwrap_or("which does not look like a Linear key");
+            page.add_ok("Key", format!("from {}: {kind_text}", source.name()));
             key
         }
-        Err(error) => return page.bad("Key", &error, error.hint()),
+        Err(error) => return page.add_problem("Key", &error, error.hint()),
     };
-    let linear = match way::endpoint().and_then(|endpoint| Linear::new(endpoint, key)) {
-        Ok(linear) => linear,
-        Err(error) => return page.failed("Network", &error),
+    let client = match client_setup::endpoint_from_environment()
+        .and_then(|endpoint| LinearClient::new(endpoint, key))
+    {
+        Ok(client) => client,
+        Err(error) => return page.add_linear_error("Network", &error),
     };
-    let limits = RetryLimits::of(TIMEOUT, TRIES);
-    account(&linear, limits, page)?;
-    issue_of(&linear, issue, limits, page)?;
-    rights(&linear, limits, page)
+    let limits = RetryLimits::from_now(CHECK_TIMEOUT, MAX_TRIES);
+    check_account(&client, limits, page)?;
+    check_issue(&client, issue_name, limits, page)?;
+    check_write_permission(&client, limits, page)
 }
 
-/// A project's file may not name one: who wrote it would choose where words of the session are sent.
-fn no_issue(project: &Project, page: &mut CheckPage) -> Option<()> {
-    let user = config::user_settings_path()
+/// Reports that no issue is set. A project's settings file may not set one, because its author would then choose where
+/// text of the session is sent; such an ignored setting is named.
+fn report_missing_issue(project: &Project, page: &mut CheckPage) -> Option<()> {
+    let user_settings_path = config::user_settings_path()
         .map_or("your own settings file".to_owned(), |file| file.display().to_string());
-    let todo = format!("put {{\"linear\": {{\"issue\": \"ENG-123\"}}}} into {user}");
-    let ignored = config::load_with_ignored_keys(project).ignored;
-    match ignored.iter().find(|(_, one)| one.key == "linear.issue") {
-        Some((file, one)) => {
-            let words = format!("{}: {}", project.relative_to_root(file), one.describe());
-            page.bad("Setting", words, &format!("if that is intended, {todo}"))
+    let advice = format!("put {{\"linear\": {{\"issue\": \"ENG-123\"}}}} into {user_settings_path}");
+    let ignored_keys = config::load_with_ignored_keys(project).ignored;
+    match ignored_keys.iter().find(|(_, ignored_key)| ignored_key.key == "linear.issue") {
+        Some((file, ignored_key)) => {
+            let text = format!("{}: {}", project.relative_to_root(file), ignored_key.describe());
+            page.add_problem("Setting", text, &format!("if that is intended, {advice}"))
         }
-        None => page.bad("Setting", "no issue is set: nothing is queued, nothing is sent", &todo),
+        None => page.add_problem("Setting", "no issue is set: nothing is queued, nothing is sent", &advice),
     }
 }
 
-/// An answer that the key is wrong still shows that Linear was reached.
-fn account(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
-    let answer = match linear.viewer(limits) {
-        Ok(answer) => answer,
+/// Checks the network and the account. A response that rejects the key still shows that Linear was reached.
+fn check_account(client: &LinearClient, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
+    let response = match client.fetch_viewer(limits) {
+        Ok(response) => response,
         Err(error) => {
-            use LinearError::{Forbidden, Limited, Refused, Unauthorized};
-            let is_reached =
-                matches!(error, Forbidden { .. } | Limited { .. } | Refused { .. } | Unauthorized { .. });
-            if is_reached {
-                page.good("Network", "Linear answers");
+            use LinearError::{Forbidden, RateLimited, Rejected, Unauthorized};
+            let is_linear_reached = matches!(
+                error,
+                Forbidden { .. } | RateLimited { .. } | Rejected { .. } | Unauthorized { .. }
+            );
+            if is_linear_reached {
+                page.add_ok("Network", "Linear answers");
             }
-            return page.failed(if is_reached { "Account" } else { "Network" }, &error);
+            return page.add_linear_error(if is_linear_reached { "Account" } else { "Network" }, &error);
         }
     };
-    page.good("Network", "Linear answers");
-    let Viewer { name, organization } = answer.what;
-    page.good("Account", format!("{name}, in the workspace {organization}"));
+    page.add_ok("Network", "Linear answers");
+    let Viewer { name, organization } = response.data;
+    page.add_ok("Account", format!("{name}, in the workspace {organization}"));
     Some(())
 }
 
-fn issue_of(linear: &Linear, id: &str, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
-    let issue = match linear.issue(id, limits) {
-        Ok(answer) => answer.what,
+fn check_issue(
+    client: &LinearClient,
+    issue_id: &str,
+    limits: RetryLimits,
+    page: &mut CheckPage,
+) -> Option<()> {
+    let issue = match client.fetch_issue(issue_id, limits) {
+        Ok(response) => response.data,
         Err(error) if error.is_not_found() => {
-            let todo = "check the identifier, and whether the owner of the key has access to its team";
-            return page.bad("Issue", format!("there is no issue {id} for this key ({error})"), todo);
+            let advice = "check the identifier, and whether the owner of the key has access to its team";
+            return page.add_problem(
+                "Issue",
+                format!("there is no issue {issue_id} for this key ({error})"),
+                advice,
+            );
         }
-        Err(error) => return page.failed("Issue", &error),
+        Err(error) => return page.add_linear_error("Issue", &error),
     };
-    let words = format!("{} “{}”, team {}", issue.identifier, issue.title, issue.team);
+    let text = format!("{} “{}”, team {}", issue.identifier, issue.title, issue.team_name);
     if issue.is_archived {
-        page.unsure("Issue", &format!("{words}: it is archived"), Some("name an issue that is in use"));
+        page.add_warning("Issue", &format!("{text}: it is archived"), Some("name an issue that is in use"));
     } else {
-        page.good("Issue", words);
+        page.add_ok("Issue", text);
     }
     Some(())
 }
 
-/// What a key may do can only be tried: a change of a comment that cannot be there is refused, either because
-/// it is not there or because the key may not write.
-fn rights(linear: &Linear, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
-    let nobody = uuid_of_nobody();
-    match linear.update(&nobody, "", limits) {
-        Err(error) if error.is_not_found() => page.good("Rights", "the key may write comments"),
-        Ok(_) => page.good("Rights", "the key may write comments"),
-        Err(LinearError::Refused { errors }) => {
+/// Checks whether the key may write by updating a comment that does not exist, because the API does not list
+/// permissions: the error is either "not found" or a missing permission.
+fn check_write_permission(client: &LinearClient, limits: RetryLimits, page: &mut CheckPage) -> Option<()> {
+    let unused_id = unused_comment_id();
+    match client.update_comment(&unused_id, "", limits) {
+        Err(error) if error.is_not_found() => page.add_ok("Rights", "the key may write comments"),
+        Ok(_) => page.add_ok("Rights", "the key may write comments"),
+        Err(LinearError::Rejected { errors }) => {
             let error = errors.first().map(ToString::to_string).unwrap_or_default();
-            let todo = "if notes do not arrive, use a key that may read and write";
-            page.unsure("Rights", &format!("whether the key may write is not known: {error}"), Some(todo));
+            let advice = "if notes do not arrive, use a key that may read and write";
+            page.add_warning(
+                "Rights",
+                &format!("whether the key may write is not known: {error}"),
+                Some(advice),
+            );
         }
-        Err(error) => return page.failed("Rights", &error),
+        Err(error) => return page.add_linear_error("Rights", &error),
     }
     Some(())
 }
 
-/// An id that no comment has.
-fn uuid_of_nobody() -> String {
+/// Returns an id that no comment has.
+fn unused_comment_id() -> String {
     plimsoll_domain::linear::LinearComment::for_run(&"nobody".into(), "nothing", 0).id
 }
 
-fn outbox_of(project: &Project, page: &mut CheckPage) {
-    let notes = outbox::undelivered_note_count_of_all_runs(project);
-    let wait = outbox::load_backoff(project);
-    let tried = wait.map(|wait| {
-        let until = clock::parse_timestamp(&wait.retry_at)
-            .map_or_else(|| wait.retry_at.clone().to_string(), clock::format_local_time_with_seconds);
-        format!(" (last time: {}; not before {until})", wait.last_error)
+fn check_outbox(project: &Project, page: &mut CheckPage) {
+    let undelivered_count = outbox::undelivered_note_count_of_all_runs(project);
+    let backoff = outbox::load_backoff(project);
+    let last_attempt = backoff.map(|backoff| {
+        let retry_time = clock::parse_timestamp(&backoff.retry_at)
+            .map_or_else(|| backoff.retry_at.clone().to_string(), clock::format_local_time_with_seconds);
+        format!(" (last time: {}; not before {retry_time})", backoff.last_error)
     });
-    match notes {
-        0 => page.good("Outbox", "no notes to deliver"),
-        notes => page.unsure(
+    match undelivered_count {
+        0 => page.add_ok("Outbox", "no notes to deliver"),
+        undelivered_count => page.add_warning(
             "Outbox",
-            &format!("{} to be delivered{}", count_with_noun(notes, "note"), tried.unwrap_or_default()),
-            // Not before what is wrong above is repaired.
-            page.is_sound.then_some("`plimsoll linear sync` delivers"),
+            &format!(
+                "{} to be delivered{}",
+                count_with_noun(undelivered_count, "note"),
+                last_attempt.unwrap_or_default()
+            ),
+            // Delivery is suggested only if the checks above found no problem.
+            page.has_no_problems.then_some("`plimsoll linear sync` delivers"),
         ),
     }
 }

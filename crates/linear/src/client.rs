@@ -1,24 +1,24 @@
 //! The client for Linear's API.
 //!
-//! It knows five operations: who the key belongs to, an issue, a comment, and writing a comment for the first time or again. An
-//! [`Endpoint`] is checked before anything is sent, a [`Key`] shows itself in no message, and [`Linear`] sends one request after
-//! another within [`RetryLimits`]. It knows nothing of runs: what it carries is given to it.
+//! It has five operations: fetch the owner of the key, an issue or a comment, and create or update a comment. An [`Endpoint`] is
+//! checked before anything is sent, a [`Key`] appears in no message, and [`Linear`] sends one request after another within
+//! [`RetryLimits`]. It knows nothing of runs.
 //!
-//! It promises: the key goes to the endpoint alone, never in the clear to another computer, and never into an error's words;
-//! every call ends by its deadline; a redirect is not followed.
+//! Guarantees: the key is sent only to the endpoint, never unencrypted to another computer, and never appears in an error
+//! message. Every call ends by its deadline. Redirects are not followed.
 //!
-//! Limits: it does not promise that a call which failed was not done. The caller chooses the comment's id, and writes the
-//! whole text each time, so that writing twice is writing once.
+//! Limits: a call that failed may still have taken effect. The caller therefore chooses the comment's id and writes the full
+//! text each time, so that a repeated write changes nothing.
 
-mod answer;
 mod endpoint;
 mod error;
 mod key;
 mod linear;
 mod operations;
+mod response;
 
 pub(crate) use endpoint::Endpoint;
-pub(crate) use error::{LinearError, Wait};
-pub(crate) use key::{Key, KeyProblem};
-pub(crate) use linear::{Linear, RetryLimits};
-pub(crate) use operations::{Posted, Viewer, WithWarnings};
+pub(crate) use error::{LinearError, RequestedWait};
+pub(crate) use key::{ApiKey, KeyProblem};
+pub(crate) use linear::{LinearClient, RetryLimits};
+pub(crate) use operations::{PostedComment, Viewer, WithWarnings};

@@ -1,7 +1,9 @@
-//! Delivering: one comment a run, written whole each time, so that twice is once. Its id is known and on the disk before
-//! anything is sent: after a crash between sending and hearing the answer, the next try finds the comment there.
+//! Delivers notes as one comment per run. Each delivery writes the full text, so a repeated delivery changes nothing. The comment's
+//! id is saved before anything is sent: after a crash between request and response, the next attempt finds the comment.
 
-use crate::client::{Linear, LinearError, Posted, RetryLimits, Wait as Asks, WithWarnings};
+use crate::client::{
+    LinearClient, LinearError, PostedComment, RequestedWait as Asks, RetryLimits, WithWarnings,
+};
 use plimsoll_domain::RunId;
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, LinearDelivered};
 use plimsoll_domain::linear::{LinearBackoff, LinearComment, LinearNote};
@@ -9,218 +11,238 @@ use plimsoll_flows::linear::failure;
 use plimsoll_store::{Project, StoreError, clock, journal, outbox};
 use std::time::Duration;
 
-/// Who wants it: the user waits for the answer, and is refused only what Linear itself has asked for.
+/// The initiator of a delivery. A user's request ignores the backoff after failures, except a rate limit set by Linear.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    ByRun,
-    ByUser,
+pub(crate) enum Requester {
+    Run,
+    User,
 }
 
-/// What has been delivered of one run.
+/// The delivered notes of one run.
 #[derive(Debug)]
-pub(crate) struct Delivered {
-    pub(crate) task: String,
-    pub(crate) issue: String,
-    pub(crate) notes: usize,
-    pub(crate) url: String,
-    /// What Linear complained of beside it.
+pub(crate) struct RunDelivery {
+    pub(crate) task_name: String,
+    pub(crate) issue_name: String,
+    pub(crate) note_count: usize,
+    pub(crate) comment_url: String,
+    /// Errors that Linear returned together with the comment.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What came of it.
+/// The result of a delivery over all runs.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
-    pub(crate) delivered: Vec<Delivered>,
-    /// Why the rest was not; nothing is tried after it.
-    pub(crate) trouble: Option<LinearError>,
-    /// True when it was not the same trouble before.
-    pub(crate) is_new_trouble: bool,
-    /// Nothing was tried, because it is not the time.
-    pub(crate) wait: Option<LinearBackoff>,
-    /// Runs whose notes are for an issue that the user's settings do not name, and that issue.
-    pub(crate) elsewhere: Vec<(String, String)>,
-    /// Another program is delivering.
-    pub(crate) is_busy: bool,
+pub(crate) struct DeliveryReport {
+    pub(crate) delivered_runs: Vec<RunDelivery>,
+    /// The error that stopped the delivery; the remaining runs were not attempted.
+    pub(crate) error: Option<LinearError>,
+    /// False if the previous attempt failed with the same error.
+    pub(crate) is_new_error: bool,
+    /// The active backoff because of which nothing was attempted.
+    pub(crate) backoff: Option<LinearBackoff>,
+    /// Each run whose notes name an issue other than the configured one, with that issue.
+    pub(crate) runs_for_other_issues: Vec<(String, String)>,
+    /// Another process holds the delivery lock.
+    pub(crate) is_other_delivery_running: bool,
 }
 
-/// The user may wait for another delivery to end; a run has better things to do.
-const USERS_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a user's delivery waits for another one to end. A run does not wait at all.
+const USER_LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Delivers what waits for an issue, run by run, oldest first. An agent can write the notes: what they name
-/// as their issue must be what the user's settings name.
-pub(crate) fn deliver(
+/// Delivers the waiting notes of each run, oldest run first. Runs whose notes name another issue are skipped,
+/// because an agent can write the notes and only the user's settings may choose the issue.
+pub(crate) fn deliver_waiting_notes(
     project: &Project,
-    linear: &Linear,
-    issue: &str,
+    client: &LinearClient,
+    configured_issue: &str,
     limits: RetryLimits,
-    asked: Asked,
-) -> Result<Report, StoreError> {
-    let mut report = Report::default();
-    let others = if asked == Asked::ByUser { USERS_TIMEOUT } else { Duration::ZERO };
-    let _lock = match outbox::lock_delivery(project, others) {
+    requester: Requester,
+) -> Result<DeliveryReport, StoreError> {
+    let mut report = DeliveryReport::default();
+    let lock_timeout = if requester == Requester::User { USER_LOCK_TIMEOUT } else { Duration::ZERO };
+    let _lock = match outbox::lock_delivery(project, lock_timeout) {
         Ok(lock) => lock,
-        Err(StoreError::Locked { .. }) => return Ok(Report { is_busy: true, ..report }),
+        Err(StoreError::Locked { .. }) => {
+            return Ok(DeliveryReport { is_other_delivery_running: true, ..report });
+        }
         Err(error) => return Err(error),
     };
-    let before = outbox::load_backoff(project);
-    let lasts = before.as_ref().filter(|wait| failure::is_backoff_active(wait));
-    if let Some(wait) = lasts.filter(|wait| wait.is_rate_limited || asked == Asked::ByRun) {
-        return Ok(Report { wait: Some(wait.clone()), ..report });
+    let previous_backoff = outbox::load_backoff(project);
+    let active_backoff = previous_backoff.as_ref().filter(|backoff| failure::is_backoff_active(backoff));
+    if let Some(backoff) = active_backoff.filter(|wait| wait.is_rate_limited || requester == Requester::Run) {
+        return Ok(DeliveryReport { backoff: Some(backoff.clone()), ..report });
     }
     for run_id in outbox::runs_with_notes(project) {
         if outbox::undelivered_note_count(project, &run_id) == 0 {
             continue;
         }
-        if let Some(other) = issue_of(project, &run_id)?.filter(|other| !other.eq_ignore_ascii_case(issue)) {
-            report.elsewhere.push((run_id.to_string(), other));
+        if let Some(run_issue) = issue_name_of_run(project, &run_id)?
+            .filter(|run_issue| !run_issue.eq_ignore_ascii_case(configured_issue))
+        {
+            report.runs_for_other_issues.push((run_id.to_string(), run_issue));
             continue;
         }
-        match deliver_run(project, linear, limits, &run_id)? {
-            Ok(delivered) => report.delivered.extend(delivered),
-            Err(trouble) => {
-                report.is_new_trouble = note_trouble(project, &run_id, before.as_ref(), &trouble)?;
-                report.trouble = Some(trouble);
+        match deliver_notes_of_run(project, client, limits, &run_id)? {
+            Ok(delivery) => report.delivered_runs.extend(delivery),
+            Err(error) => {
+                report.is_new_error =
+                    record_failed_delivery(project, &run_id, previous_backoff.as_ref(), &error)?;
+                report.error = Some(error);
                 return Ok(report);
             }
         }
     }
-    if before.is_some() {
+    if previous_backoff.is_some() {
         outbox::save_backoff(project, None)?;
     }
     Ok(report)
 }
 
-/// The issue of a run's comment, or of the one that it will have.
-fn issue_of(project: &Project, run_id: &RunId) -> Result<Option<String>, StoreError> {
+/// Returns the issue of a run's comment, or of its first note if it has no comment yet.
+fn issue_name_of_run(project: &Project, run_id: &RunId) -> Result<Option<String>, StoreError> {
     if let Some(comment) = outbox::load_comment(project, run_id) {
         return Ok(Some(comment.issue_name));
     }
     Ok(outbox::read_notes(project, run_id)?.into_iter().next().map(|note| note.issue_name))
 }
 
-/// One run: its comment is made, or gets its new text.
-fn deliver_run(
+/// Creates or updates the comment of one run. Returns `Ok(None)` if it has no new notes.
+fn deliver_notes_of_run(
     project: &Project,
-    linear: &Linear,
+    client: &LinearClient,
     limits: RetryLimits,
     run_id: &RunId,
-) -> Result<Result<Option<Delivered>, LinearError>, StoreError> {
+) -> Result<Result<Option<RunDelivery>, LinearError>, StoreError> {
     let notes = outbox::read_notes(project, run_id)?;
-    let Some((first, last)) = notes.first().zip(notes.last()) else { return Ok(Ok(None)) };
-    let known = outbox::load_comment(project, run_id);
-    let mut comment = known.unwrap_or_else(|| LinearComment::for_run(run_id, &first.issue_name, 0));
-    // The id follows from the run. What the record says in its place could be anybody's comment.
+    let Some((first_note, last_note)) = notes.first().zip(notes.last()) else { return Ok(Ok(None)) };
+    let saved_comment = outbox::load_comment(project, run_id);
+    let mut comment =
+        saved_comment.unwrap_or_else(|| LinearComment::for_run(run_id, &first_note.issue_name, 0));
+    // The id is derived again: an agent can edit the saved record and name somebody else's comment.
     comment.id = LinearComment::for_run(run_id, &comment.issue_name, comment.generation).id;
-    let new = notes.len().saturating_sub(comment.delivered_note_count);
-    if new == 0 {
+    let new_note_count = notes.len().saturating_sub(comment.delivered_note_count);
+    if new_note_count == 0 {
         return Ok(Ok(None));
     }
-    let body = linear.key().taken_out_of(&body_of(&notes));
-    let mut posted = post(project, linear, limits, run_id, &comment, &body)?;
-    if comment.is_created && posted.as_ref().is_err_and(LinearError::is_not_found) {
-        // It was deleted; the run is reported all the same.
+    let body = client.key().redact_from(&render_comment_body(&notes));
+    let mut post_result = create_or_update_comment(project, client, limits, run_id, &comment, &body)?;
+    if comment.is_created && post_result.as_ref().is_err_and(LinearError::is_not_found) {
+        // The comment was deleted in Linear, so a new one is created under the next generation's id.
         comment = LinearComment::for_run(run_id, &comment.issue_name, comment.generation + 1);
-        posted = post(project, linear, limits, run_id, &comment, &body)?;
+        post_result = create_or_update_comment(project, client, limits, run_id, &comment, &body)?;
     }
-    let answer = match posted {
-        Ok(answer) => answer,
-        Err(trouble) => return Ok(Err(trouble)),
+    let posted_comment = match post_result {
+        Ok(posted_comment) => posted_comment,
+        Err(error) => return Ok(Err(error)),
     };
     comment.is_created = true;
     comment.delivered_note_count = notes.len();
-    comment.url = Some(answer.what.url.clone()).filter(|url| !url.is_empty());
-    // A kill before this sends the same text once more, to the same comment.
+    comment.url = Some(posted_comment.data.url.clone()).filter(|url| !url.is_empty());
+    // If the process is killed before this, the next delivery sends the same text to the same comment.
     outbox::save_comment(project, run_id, &comment)?;
-    let delivered = Delivered {
-        task: last.task_name.clone(),
-        issue: comment.issue_name.clone(),
-        notes: new,
-        url: answer.what.url,
-        warnings: answer.warnings.iter().map(ToString::to_string).collect(),
+    let delivery = RunDelivery {
+        task_name: last_note.task_name.clone(),
+        issue_name: comment.issue_name.clone(),
+        note_count: new_note_count,
+        comment_url: posted_comment.data.url,
+        warnings: posted_comment.warnings.iter().map(ToString::to_string).collect(),
     };
-    // The journal last: a kill before it loses the line, and nothing is sent again.
-    note_delivery(project, last, &delivered)?;
-    Ok(Ok(Some(delivered)))
+    // The journal comes last: a kill before it loses only this line, and nothing is sent again.
+    record_delivery_in_journal(project, last_note, &delivery)?;
+    Ok(Ok(Some(delivery)))
 }
 
-type Answered = Result<WithWarnings<Posted>, LinearError>;
+type PostResult = Result<WithWarnings<PostedComment>, LinearError>;
 
-fn post(
+fn create_or_update_comment(
     project: &Project,
-    linear: &Linear,
+    client: &LinearClient,
     limits: RetryLimits,
     run_id: &RunId,
     comment: &LinearComment,
     body: &str,
-) -> Result<Answered, StoreError> {
+) -> Result<PostResult, StoreError> {
     if comment.is_created {
-        return Ok(linear.update(&comment.id, body, limits));
+        return Ok(client.update_comment(&comment.id, body, limits));
     }
-    // Before it is sent: after a crash the next process must know what to look for.
+    // Saved before sending: after a crash the next process must know the comment's id.
     outbox::save_comment(project, run_id, comment)?;
-    Ok(match linear.create(&comment.id, &comment.issue_name, body, limits) {
-        // It may have been refused because an earlier try came through, whose answer did not.
-        Err(refusal @ LinearError::Refused { .. }) => match linear.comment(&comment.id, limits) {
-            Ok(_) => linear.update(&comment.id, body, limits),
-            Err(LinearError::Refused { .. } | LinearError::Strange { .. }) => Err(refusal),
-            Err(trouble) => Err(trouble),
+    Ok(match client.create_comment(&comment.id, &comment.issue_name, body, limits) {
+        // Linear may reject it because an earlier attempt created the comment and its response was lost.
+        Err(rejection @ LinearError::Rejected { .. }) => match client.fetch_comment(&comment.id, limits) {
+            Ok(_) => client.update_comment(&comment.id, body, limits),
+            Err(LinearError::Rejected { .. } | LinearError::UnexpectedResponse { .. }) => Err(rejection),
+            Err(error) => Err(error),
         },
-        answered => answered,
+        result => result,
     })
 }
 
-/// The comment as it is sent. An agent can write the notes: they are searched for secrets once more.
-pub(crate) fn body_of(notes: &[LinearNote]) -> String {
-    let clean = plimsoll_secrets::redact;
+/// Renders the comment of a run. Secrets are redacted again, because an agent can write the notes.
+pub(crate) fn render_comment_body(notes: &[LinearNote]) -> String {
+    let redact = plimsoll_secrets::redact;
     let notes: Vec<LinearNote> = notes
         .iter()
-        .map(|note| LinearNote { text: clean(&note.text), task_name: clean(&note.task_name), ..note.clone() })
+        .map(|note| LinearNote {
+            text: redact(&note.text),
+            task_name: redact(&note.task_name),
+            ..note.clone()
+        })
         .collect();
     plimsoll_policy::linear::render_comment(&notes, plimsoll_policy::linear::MAX_COMMENT_CHARS)
 }
 
-fn note_delivery(project: &Project, last: &LinearNote, delivered: &Delivered) -> Result<(), StoreError> {
-    let delivery = LinearDelivered {
-        issue: delivered.issue.clone(),
-        note_count: delivered.notes,
-        url: delivered.url.clone(),
-        warnings: delivered.warnings.clone(),
+fn record_delivery_in_journal(
+    project: &Project,
+    last_note: &LinearNote,
+    run_delivery: &RunDelivery,
+) -> Result<(), StoreError> {
+    let event = LinearDelivered {
+        issue: run_delivery.issue_name.clone(),
+        note_count: run_delivery.note_count,
+        url: run_delivery.comment_url.clone(),
+        warnings: run_delivery.warnings.clone(),
     };
-    let entry = JournalEntry::new(JournalEvent::LinearDelivered(delivery));
-    journal::append_entry(project, entry.with_run(Some((&last.run_id, last.iteration_or_item_number))))
+    let entry = JournalEntry::new(JournalEvent::LinearDelivered(event));
+    journal::append_entry(
+        project,
+        entry.with_run(Some((&last_note.run_id, last_note.iteration_or_item_number))),
+    )
 }
 
-/// Remembers when it may be tried again. True if it is a new trouble.
-fn note_trouble(
+/// Saves the time of the next attempt. Returns true if the error differs from the previous one.
+fn record_failed_delivery(
     project: &Project,
     run_id: &RunId,
-    before: Option<&LinearBackoff>,
-    trouble: &LinearError,
+    previous_backoff: Option<&LinearBackoff>,
+    error: &LinearError,
 ) -> Result<bool, StoreError> {
-    let failures = before.map_or(0, |wait| wait.failure_count) + 1;
-    let (until, is_limit) = until(trouble, failures);
-    let wait = LinearBackoff {
-        retry_at: clock::to_timestamp(until),
-        is_rate_limited: is_limit,
-        failure_count: failures,
-        last_error: trouble.to_string(),
+    let failure_count = previous_backoff.map_or(0, |backoff| backoff.failure_count) + 1;
+    let (retry_at, is_rate_limited) = retry_time_and_is_rate_limited(error, failure_count);
+    let backoff = LinearBackoff {
+        retry_at: clock::to_timestamp(retry_at),
+        is_rate_limited,
+        failure_count,
+        last_error: error.to_string(),
     };
-    failure::record_failure(project, run_id, before, &wait)
+    failure::record_failure(project, run_id, previous_backoff, &backoff)
 }
 
-/// When it is tried again, and whether Linear has said so.
-fn until(trouble: &LinearError, failures: u32) -> (chrono::DateTime<chrono::Utc>, bool) {
-    let own = failure::retry_time_after_failures(failures);
-    match trouble {
-        LinearError::Limited { wait: Asks::Until(milliseconds) } => {
-            // Stamps have whole seconds: rather one too late.
-            (clock::from_unix_seconds(milliseconds.div_ceil(1_000)).unwrap_or(own), true)
+/// Returns the time of the next attempt, and whether the error is a rate limit.
+fn retry_time_and_is_rate_limited(
+    error: &LinearError,
+    failure_count: u32,
+) -> (chrono::DateTime<chrono::Utc>, bool) {
+    let default_retry_at = failure::retry_time_after_failures(failure_count);
+    match error {
+        LinearError::RateLimited { requested_wait: Asks::UntilUnixMillis(unix_millis) } => {
+            // Timestamps have whole seconds: rounded up, so that the next attempt is never too early.
+            (clock::from_unix_seconds(unix_millis.div_ceil(1_000)).unwrap_or(default_retry_at), true)
         }
-        LinearError::Limited { wait: Asks::For(time) } => {
-            (clock::now() + *time + Duration::from_secs(1), true)
+        LinearError::RateLimited { requested_wait: Asks::ForDuration(duration) } => {
+            (clock::now() + *duration + Duration::from_secs(1), true)
         }
-        LinearError::Limited { wait: Asks::Unknown } => (own, true),
-        _ => (own, false),
+        LinearError::RateLimited { requested_wait: Asks::Unspecified } => (default_retry_at, true),
+        _ => (default_retry_at, false),
     }
 }
 
@@ -229,19 +251,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_password_is_left_out_of_the_body() {
-        let note =
-            |words: &str| LinearNote { text: words.into(), task_name: "T".into(), ..LinearNote::default() };
-        let body = body_of(&[note("logged in with postgres://me:hunter2hunter2@db/x, all is well")]);
+    fn comment_body_omits_passwords() {
+        let note_with_text =
+            |text: &str| LinearNote { text: text.into(), task_name: "T".into(), ..LinearNote::default() };
+        let body = render_comment_body(&[note_with_text(
+            "logged in with postgres://me:hunter2hunter2@db/x, all is well",
+        )]);
         assert!(!body.contains("hunter2") && body.contains("all is well"), "{body}");
     }
 
     #[test]
-    fn a_limit_is_kept_to_the_second_and_a_failure_is_tried_again_by_itself() {
-        let limited = LinearError::Limited { wait: Asks::Until(1_767_786_300_001) };
-        assert_eq!(until(&limited, 1), (clock::from_unix_seconds(1_767_786_301).unwrap(), true));
-        let silent = LinearError::Silent { host: "x".into(), limit: Duration::from_secs(1) };
-        let (first, is_limit) = until(&silent, 1);
-        assert!(!is_limit && first > clock::now() + Duration::from_secs(50));
+    fn rate_limit_sets_retry_time_and_timeout_uses_own_backoff() {
+        let rate_limited =
+            LinearError::RateLimited { requested_wait: Asks::UntilUnixMillis(1_767_786_300_001) };
+        assert_eq!(
+            retry_time_and_is_rate_limited(&rate_limited, 1),
+            (clock::from_unix_seconds(1_767_786_301).unwrap(), true)
+        );
+        let timed_out = LinearError::Timeout { host: "x".into(), timeout: Duration::from_secs(1) };
+        let (retry_at, is_rate_limited) = retry_time_and_is_rate_limited(&timed_out, 1);
+        assert!(!is_rate_limited && retry_at > clock::now() + Duration::from_secs(50));
     }
 }

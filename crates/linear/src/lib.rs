@@ -1,18 +1,18 @@
-//! RULE: `plimsoll-linear`, one of the optional programs that open connections to other computers. `plimsoll linear` becomes it, and
-//! `plimsoll run` starts it to deliver a run's notes. It may be missing: then notes stay in the outbox.
+//! RULE: `plimsoll-linear` is one of the optional programs that open connections to other computers. `plimsoll linear` executes it,
+//! and `plimsoll run` starts it to deliver a run's notes. If it is not installed, notes stay in the outbox.
 //!
-//! It reads the notes that hooks and runs left in the outbox (`plimsoll_store::outbox`), asks `plimsoll_policy::linear` what the
-//! comment says, and sends it with [`client`]. A run is one comment, and each delivery sends all of its text.
+//! It reads the notes that hooks and runs left in the outbox (`plimsoll_store::outbox`), renders the comment with
+//! `plimsoll_policy::linear`, and sends it with [`client`]. Each run has one comment, and each delivery sends its full text.
 //!
-//! Limits: a note is delivered late or twice rather than lost, and the order of two runs' comments is not kept. Without a key,
-//! network or issue it says so, and the run goes on.
+//! Limits: a note may be delivered late or twice, but is not lost. The comments of two runs may be out of order. Without a key,
+//! network or issue it reports the problem, and the run continues.
 
 mod check;
 mod client;
+mod client_setup;
 mod deliver;
-mod for_run;
+mod run_delivery;
 mod sync;
-mod way;
 
 use plimsoll_domain::Settings;
 use plimsoll_domain::build::BuildInfo;
@@ -33,7 +33,7 @@ Usage: plimsoll-linear check             check settings, key, network, issue and
 
 `plimsoll run` starts it to deliver a run's notes.";
 
-/// Does what the arguments of this process say.
+/// Runs the command that the arguments of this process select.
 pub fn main() -> ExitCode {
     signals::turn_file_size_signal_into_error();
     let arguments: Vec<String> =
@@ -52,7 +52,7 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => match LinearCommand::parse(&arguments) {
-            Some(command) => run(&command),
+            Some(command) => run_command(&command),
             None => fail_with(
                 format!("plimsoll-linear does not know the arguments {arguments:?}\n\n{USAGE}"),
                 ExitStatus::Usage,
@@ -61,24 +61,28 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(command: &LinearCommand) -> ExitCode {
+fn run_command(command: &LinearCommand) -> ExitCode {
     match command {
-        LinearCommand::Check => for_user(check::check),
-        LinearCommand::Sync { dry_run: true } => for_user(|project, _| sync::show(project)),
-        LinearCommand::Sync { dry_run: false } => for_user(sync::sync),
-        LinearCommand::Ready { source } => for_run::ready(*source),
-        LinearCommand::Deliver { issue, time_limit: within } => for_run::deliver_for_run(issue, *within),
+        LinearCommand::Check => run_for_user_with_settings(check::check_setup_and_print),
+        LinearCommand::Sync { dry_run: true } => {
+            run_for_user_with_settings(|project, _| sync::print_waiting_comments(project))
+        }
+        LinearCommand::Sync { dry_run: false } => run_for_user_with_settings(sync::deliver_notes_for_user),
+        LinearCommand::Ready { source } => run_delivery::check_delivery_setup(*source),
+        LinearCommand::Deliver { issue, time_limit } => {
+            run_delivery::deliver_notes_for_run(issue, *time_limit)
+        }
     }
 }
 
-fn for_user(action: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
-    if let Some(code) = refuse_state_of_other_owner(ExitStatus::Failure) {
-        return code;
+fn run_for_user_with_settings(command: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
+    if let Some(exit_code) = refuse_state_of_other_owner(ExitStatus::Failure) {
+        return exit_code;
     }
     let project = Project::find_for_command();
-    let (settings, complaint) = config::load_settings(&project);
-    match &complaint {
-        Some(complaint) => fail_with_store_error(complaint),
-        None => action(&project, &settings),
+    let (settings, settings_error) = config::load_settings(&project);
+    match &settings_error {
+        Some(settings_error) => fail_with_store_error(settings_error),
+        None => command(&project, &settings),
     }
 }

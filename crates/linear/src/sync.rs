@@ -1,8 +1,8 @@
 //! `plimsoll linear sync`: delivers the notes in the outbox, at the user's request.
 
 use crate::client::RetryLimits;
-use crate::deliver::{Asked, Delivered, Report, body_of, deliver};
-use crate::way;
+use crate::client_setup;
+use crate::deliver::{DeliveryReport, Requester, RunDelivery, deliver_waiting_notes, render_comment_body};
 use plimsoll_domain::text::{count_with_noun, to_single_line};
 use plimsoll_domain::{RunId, Settings};
 use plimsoll_store::{Project, StoreError, clock, outbox};
@@ -10,13 +10,13 @@ use plimsoll_terminal::console::{fail, fail_with_store_error, print_error, print
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The user waits this long for a delivery.
-const TIMEOUT: Duration = Duration::from_secs(40);
-const TRIES: u32 = 4;
+/// Timeout of the whole delivery, for which the user waits.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(40);
+const MAX_TRIES: u32 = 4;
 
-/// Prints what would be sent, run by run.
-pub(crate) fn show(project: &Project) -> ExitCode {
-    match comments(project) {
+/// Prints the comments that a delivery would send, one per run.
+pub(crate) fn print_waiting_comments(project: &Project) -> ExitCode {
+    match render_waiting_comments(project) {
         Ok(comments) if comments.is_empty() => print_text("no notes to deliver"),
         Ok(comments) => comments.iter().for_each(print_text),
         Err(error) => return fail_with_store_error(&error),
@@ -24,75 +24,92 @@ pub(crate) fn show(project: &Project) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn comments(project: &Project) -> Result<Vec<String>, StoreError> {
-    let comment = |run: &RunId| {
-        let notes = outbox::read_notes(project, run)?;
-        let issue = notes.first().map(|note| note.issue_name.clone()).unwrap_or_default();
-        Ok(format!("to {}:\n\n{}\n", to_single_line(&issue), body_of(&notes).trim_end()))
+fn render_waiting_comments(project: &Project) -> Result<Vec<String>, StoreError> {
+    let render_comment = |run_id: &RunId| {
+        let notes = outbox::read_notes(project, run_id)?;
+        let issue_name = notes.first().map(|note| note.issue_name.clone()).unwrap_or_default();
+        Ok(format!("to {}:\n\n{}\n", to_single_line(&issue_name), render_comment_body(&notes).trim_end()))
     };
-    waiting(project).iter().map(comment).collect()
+    runs_with_undelivered_notes(project).iter().map(render_comment).collect()
 }
 
-fn waiting(project: &Project) -> Vec<RunId> {
+fn runs_with_undelivered_notes(project: &Project) -> Vec<RunId> {
     outbox::runs_with_notes(project)
         .into_iter()
-        .filter(|run| outbox::undelivered_note_count(project, run) > 0)
+        .filter(|run_id| outbox::undelivered_note_count(project, run_id) > 0)
         .collect()
 }
 
-/// Delivers the notes that wait; exit code 0 where none is left.
-pub(crate) fn sync(project: &Project, settings: &Settings) -> ExitCode {
-    if waiting(project).is_empty() {
+/// Delivers the waiting notes and prints the result. The exit code is 0 if there were none or the delivery succeeded.
+pub(crate) fn deliver_notes_for_user(project: &Project, settings: &Settings) -> ExitCode {
+    if runs_with_undelivered_notes(project).is_empty() {
         print_text("no notes to deliver");
         return ExitCode::SUCCESS;
     }
-    let Some(issue) = settings.linear.issue.as_deref() else {
-        return not_delivered(
+    let Some(issue_name) = settings.linear.issue.as_deref() else {
+        return fail_with_undelivered_count(
             project,
             &"no issue is set",
             "name it as `linear.issue` in your own settings file",
         );
     };
-    let linear = match way::of_user(project, settings) {
-        Ok(linear) => linear,
-        Err(error) => return not_delivered(project, &error, error.hint()),
+    let client = match client_setup::client_for_user(project, settings) {
+        Ok(client) => client,
+        Err(error) => return fail_with_undelivered_count(project, &error, error.hint()),
     };
-    match deliver(project, &linear, issue, RetryLimits::of(TIMEOUT, TRIES), Asked::ByUser) {
-        Ok(report) => tell(project, &report),
+    match deliver_waiting_notes(
+        project,
+        &client,
+        issue_name,
+        RetryLimits::from_now(DELIVERY_TIMEOUT, MAX_TRIES),
+        Requester::User,
+    ) {
+        Ok(report) => print_report(project, &report),
         Err(error) => fail_with_store_error(&error),
     }
 }
 
-fn tell(project: &Project, report: &Report) -> ExitCode {
-    report.delivered.iter().for_each(|one| print_text(sentence(one)));
-    for warning in report.delivered.iter().flat_map(|one| &one.warnings) {
+fn print_report(project: &Project, report: &DeliveryReport) -> ExitCode {
+    report.delivered_runs.iter().for_each(|delivery| print_text(describe_delivery(delivery)));
+    for warning in report.delivered_runs.iter().flat_map(|delivery| &delivery.warnings) {
         print_error(&format!("Linear also says: {}", to_single_line(warning)));
     }
-    for (run, other) in &report.elsewhere {
-        let words = format!(
-            "left: notes of run {run} are for {other}, and your settings name another issue (`linear.issue`)"
+    for (run_id, other_issue) in &report.runs_for_other_issues {
+        let message = format!(
+            "left: notes of run {run_id} are for {other_issue}, and your settings name another issue (`linear.issue`)"
         );
-        print_error(&to_single_line(&words));
+        print_error(&to_single_line(&message));
     }
-    match (&report.trouble, &report.wait) {
-        (Some(error), _) => not_delivered(project, error, error.hint()),
-        (None, Some(wait)) => {
-            let until = clock::parse_timestamp(&wait.retry_at)
-                .map_or_else(|| wait.retry_at.clone().to_string(), clock::format_local_time_with_seconds);
-            not_delivered(project, &format!("Linear asked us to wait until {until}"), "try again then")
+    match (&report.error, &report.backoff) {
+        (Some(error), _) => fail_with_undelivered_count(project, error, error.hint()),
+        (None, Some(backoff)) => {
+            let retry_time = clock::parse_timestamp(&backoff.retry_at)
+                .map_or_else(|| backoff.retry_at.clone().to_string(), clock::format_local_time_with_seconds);
+            fail_with_undelivered_count(
+                project,
+                &format!("Linear asked us to wait until {retry_time}"),
+                "try again then",
+            )
         }
-        _ if report.is_busy => fail("another plimsoll is delivering now\nhint: try again in a minute"),
+        _ if report.is_other_delivery_running => {
+            fail("another plimsoll is delivering now\nhint: try again in a minute")
+        }
         _ => ExitCode::SUCCESS,
     }
 }
 
-fn sentence(one: &Delivered) -> String {
-    let url = if one.url.is_empty() { &one.issue } else { &one.url };
-    let (notes, task) = (count_with_noun(one.notes, "note"), to_single_line(&one.task));
-    format!("delivered {notes} of the run \"{task}\": {}", to_single_line(url))
+fn describe_delivery(delivery: &RunDelivery) -> String {
+    let url_or_issue =
+        if delivery.comment_url.is_empty() { &delivery.issue_name } else { &delivery.comment_url };
+    let (notes_text, task_name) =
+        (count_with_noun(delivery.note_count, "note"), to_single_line(&delivery.task_name));
+    format!("delivered {notes_text} of the run \"{task_name}\": {}", to_single_line(url_or_issue))
 }
 
-fn not_delivered(project: &Project, error: &impl std::fmt::Display, hint: &str) -> ExitCode {
-    let left = count_with_noun(outbox::undelivered_note_count_of_all_runs(project), "note");
-    fail(format!("{}; {left} not delivered yet\nhint: {hint}", to_single_line(&error.to_string())))
+fn fail_with_undelivered_count(project: &Project, error: &impl std::fmt::Display, hint: &str) -> ExitCode {
+    let undelivered_notes = count_with_noun(outbox::undelivered_note_count_of_all_runs(project), "note");
+    fail(format!(
+        "{}; {undelivered_notes} not delivered yet\nhint: {hint}",
+        to_single_line(&error.to_string())
+    ))
 }

@@ -1,108 +1,120 @@
-//! What a tool takes: said as a JSON Schema, and checked, from the same list. The client checks nothing.
+//! Arguments of tools. One list yields both the JSON Schema and the checks, because the client checks nothing.
 
 use crate::tool_error::ToolError;
 use plimsoll_domain::memory::Register;
 use serde_json::{Map, Value, json};
 
-/// How much of a register that is too long is taken to be cut, and kept whole in the log; more is refused.
-const MOST_TO_CUT: usize = 100_000;
+/// Longest accepted register value. A value over the register's own limit is cut and kept in full in the log; one over this
+/// limit is rejected.
+const MAX_REGISTER_INPUT_CHARS: usize = 100_000;
 
-/// One argument of a tool.
 pub(crate) struct Argument {
     name: &'static str,
-    about: &'static str,
+    description: &'static str,
     kind: ArgumentKind,
     is_required: bool,
 }
 
-/// What it may hold.
+/// The type and limits of an argument's value.
 enum ArgumentKind {
     /// Text of at most this many characters.
-    Text { most: usize },
-    /// A register's value: one that is too long is cut by the memory's own rules, and reported.
+    Text {
+        max_chars: usize,
+    },
+    /// A register's value. One that is too long is cut by the memory, which reports it.
     Register(Register),
-    /// True or false.
     Flag,
-    /// A whole number from 1.
-    Count { most: u64 },
+    /// A whole number from 1 to `most`.
+    Count {
+        max: u64,
+    },
 }
 
 impl Argument {
-    fn new(name: &'static str, about: &'static str, kind: ArgumentKind) -> Argument {
-        Argument { name, about, kind, is_required: false }
+    fn new(name: &'static str, description: &'static str, kind: ArgumentKind) -> Argument {
+        Argument { name, description, kind, is_required: false }
     }
 
-    /// Text of at most this many characters.
-    pub(crate) fn text(name: &'static str, most: usize, about: &'static str) -> Argument {
-        Argument::new(name, about, ArgumentKind::Text { most })
+    pub(crate) fn text(name: &'static str, max_chars: usize, description: &'static str) -> Argument {
+        Argument::new(name, description, ArgumentKind::Text { max_chars })
     }
 
-    /// A register.
-    pub(crate) fn register(register: Register, about: &'static str) -> Argument {
-        Argument::new(register.key(), about, ArgumentKind::Register(register))
+    pub(crate) fn register(register: Register, description: &'static str) -> Argument {
+        Argument::new(register.key(), description, ArgumentKind::Register(register))
     }
 
-    /// True or false.
-    pub(crate) fn flag(name: &'static str, about: &'static str) -> Argument {
-        Argument::new(name, about, ArgumentKind::Flag)
+    pub(crate) fn flag(name: &'static str, description: &'static str) -> Argument {
+        Argument::new(name, description, ArgumentKind::Flag)
     }
 
-    /// A whole number from 1.
-    pub(crate) fn count(name: &'static str, most: u64, about: &'static str) -> Argument {
-        Argument::new(name, about, ArgumentKind::Count { most })
+    /// Creates an argument that is a whole number from 1 to `most`.
+    pub(crate) fn count(name: &'static str, max: u64, description: &'static str) -> Argument {
+        Argument::new(name, description, ArgumentKind::Count { max })
     }
 
-    /// Without it the call is refused.
+    /// Makes the argument required: a call without it is rejected.
     pub(crate) fn required(self) -> Argument {
         Argument { is_required: true, ..self }
     }
 
-    fn schema(&self) -> Value {
-        let about = self.about;
+    fn to_json_schema(&self) -> Value {
+        let description = self.description;
         match &self.kind {
-            ArgumentKind::Text { most } => json!({"type": "string", "maxLength": most, "description": about}),
-            ArgumentKind::Register(register) => {
-                json!({"type": "string", "maxLength": register.max_chars(), "description": about})
+            ArgumentKind::Text { max_chars } => {
+                json!({"type": "string", "maxLength": max_chars, "description": description})
             }
-            ArgumentKind::Flag => json!({"type": "boolean", "description": about}),
-            ArgumentKind::Count { most } => {
-                json!({"type": "integer", "minimum": 1, "maximum": most, "description": about})
+            ArgumentKind::Register(register) => {
+                json!({"type": "string", "maxLength": register.max_chars(), "description": description})
+            }
+            ArgumentKind::Flag => json!({"type": "boolean", "description": description}),
+            ArgumentKind::Count { max } => {
+                json!({"type": "integer", "minimum": 1, "maximum": max, "description": description})
             }
         }
     }
 
-    /// Why a value will not do.
-    fn fault(&self, value: &Value) -> Option<String> {
+    /// Returns why a value is invalid, or `None` if it is valid.
+    fn describe_invalid_value(&self, value: &Value) -> Option<String> {
         let name = self.name;
         match (&self.kind, value) {
-            (ArgumentKind::Text { most }, Value::String(text)) => too_long(name, text, *most, "shorten it"),
-            (ArgumentKind::Register(_), Value::String(text)) => {
-                too_long(name, text, MOST_TO_CUT, "put it into a file, and a pointer here")
+            (ArgumentKind::Text { max_chars }, Value::String(text)) => {
+                describe_too_long_text(name, text, *max_chars, "shorten it")
             }
+            (ArgumentKind::Register(_), Value::String(text)) => describe_too_long_text(
+                name,
+                text,
+                MAX_REGISTER_INPUT_CHARS,
+                "put it into a file, and a pointer here",
+            ),
             (ArgumentKind::Flag, Value::Bool(_)) => None,
-            (ArgumentKind::Count { most }, value) => {
-                let is_one = value.as_u64().is_some_and(|count| (1..=*most).contains(&count));
-                (!is_one).then(|| format!("{name} is {}: give a whole number from 1 to {most}", kind(value)))
+            (ArgumentKind::Count { max }, value) => {
+                let is_in_range = value.as_u64().is_some_and(|count| (1..=*max).contains(&count));
+                (!is_in_range).then(|| {
+                    format!("{name} is {}: give a whole number from 1 to {max}", describe_json_value(value))
+                })
             }
             (ArgumentKind::Register(_), Value::Null) => {
                 Some(format!("{name} is null: leave it out to keep it, give \"\" to clear it"))
             }
             (ArgumentKind::Text { .. } | ArgumentKind::Register(_), value) => {
-                Some(format!("{name} is {}: give a string", kind(value)))
+                Some(format!("{name} is {}: give a string", describe_json_value(value)))
             }
-            (ArgumentKind::Flag, value) => Some(format!("{name} is {}: give true or false", kind(value))),
+            (ArgumentKind::Flag, value) => {
+                Some(format!("{name} is {}: give true or false", describe_json_value(value)))
+            }
         }
     }
 }
 
-fn too_long(name: &str, text: &str, most: usize, advice: &str) -> Option<String> {
-    let length = text.chars().count();
-    (length > most)
-        .then(|| format!("{name} takes at most {most} characters, and {length} were given: {advice}"))
+fn describe_too_long_text(argument_name: &str, text: &str, max_chars: usize, advice: &str) -> Option<String> {
+    let char_count = text.chars().count();
+    (char_count > max_chars).then(|| {
+        format!("{argument_name} takes at most {max_chars} characters, and {char_count} were given: {advice}")
+    })
 }
 
-/// A value in a word.
-fn kind(value: &Value) -> String {
+/// Describes a value for an error message: simple values as they are, others by their type.
+fn describe_json_value(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) | Value::Number(_) => value.to_string(),
@@ -112,10 +124,9 @@ fn kind(value: &Value) -> String {
     }
 }
 
-/// The JSON Schema of a tool's arguments.
-pub(crate) fn schema(arguments: &[Argument]) -> Map<String, Value> {
+pub(crate) fn json_schema_of_arguments(arguments: &[Argument]) -> Map<String, Value> {
     let properties: Map<String, Value> =
-        arguments.iter().map(|argument| (argument.name.to_owned(), argument.schema())).collect();
+        arguments.iter().map(|argument| (argument.name.to_owned(), argument.to_json_schema())).collect();
     let required: Vec<&str> =
         arguments.iter().filter(|argument| argument.is_required).map(|argument| argument.name).collect();
     let mut schema = Map::new();
@@ -128,52 +139,54 @@ pub(crate) fn schema(arguments: &[Argument]) -> Map<String, Value> {
     schema
 }
 
-/// Arguments that have been checked.
-pub(crate) struct Given(Map<String, Value>);
+/// Arguments of a call that passed the checks.
+pub(crate) struct CheckedArguments(Map<String, Value>);
 
-impl Given {
-    /// Checks arguments; or says what is wrong, where, and what to do.
+impl CheckedArguments {
+    /// Checks the arguments of a call. The error names the argument, the problem and the correction.
     pub(crate) fn check(
-        tool: &'static str,
+        tool_name: &'static str,
         arguments: &[Argument],
-        given: Map<String, Value>,
-    ) -> Result<Given, ToolError> {
-        let names = || arguments.iter().map(|argument| argument.name).collect::<Vec<_>>().join(", ");
-        for (name, value) in &given {
-            let known = arguments.iter().find(|argument| argument.name == name);
-            let fault = match known {
-                Some(argument) => argument.fault(value),
+        values: Map<String, Value>,
+    ) -> Result<CheckedArguments, ToolError> {
+        let joined_names = || arguments.iter().map(|argument| argument.name).collect::<Vec<_>>().join(", ");
+        for (name, value) in &values {
+            let declared = arguments.iter().find(|argument| argument.name == name);
+            let problem = match declared {
+                Some(argument) => argument.describe_invalid_value(value),
                 None if arguments.is_empty() => Some(format!("{name:?} is unknown: it takes no arguments")),
-                None => Some(format!("{name:?} is unknown: it takes {}", names())),
+                None => Some(format!("{name:?} is unknown: it takes {}", joined_names())),
             };
-            if let Some(fault) = fault {
-                return Err(ToolError::Argument { tool, fault });
+            if let Some(problem) = problem {
+                return Err(ToolError::InvalidArgument { tool_name, problem });
             }
         }
-        let is_missing = |argument: &&Argument| argument.is_required && !given.contains_key(argument.name);
+        let is_missing = |argument: &&Argument| argument.is_required && !values.contains_key(argument.name);
         match arguments.iter().find(is_missing) {
-            Some(argument) => Err(ToolError::Missing { tool, name: argument.name, about: argument.about }),
-            None => Ok(Given(given)),
+            Some(argument) => Err(ToolError::MissingArgument {
+                tool_name,
+                name: argument.name,
+                description: argument.description,
+            }),
+            None => Ok(CheckedArguments(values)),
         }
     }
 
-    /// A text, if it was given.
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
+    pub(crate) fn optional_text(&self, name: &str) -> Option<String> {
         self.0.get(name)?.as_str().map(str::to_owned)
     }
 
-    /// A text that is required, or empty.
-    pub(crate) fn words(&self, name: &str) -> String {
-        self.text(name).unwrap_or_default()
+    /// Returns a text argument, or an empty string if it was not given.
+    pub(crate) fn text_or_empty(&self, name: &str) -> String {
+        self.optional_text(name).unwrap_or_default()
     }
 
-    /// True if it was given and is true.
-    pub(crate) fn flag(&self, name: &str) -> bool {
+    /// Returns true if the flag was given and is true.
+    pub(crate) fn flag_or_false(&self, name: &str) -> bool {
         self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
     }
 
-    /// A number, if it was given.
-    pub(crate) fn count(&self, name: &str) -> Option<usize> {
+    pub(crate) fn optional_count(&self, name: &str) -> Option<usize> {
         usize::try_from(self.0.get(name)?.as_u64()?).ok()
     }
 }

@@ -1,20 +1,19 @@
-//! One call of a tool, and its answer.
+//! A tool call and its result.
 
-use crate::arguments::Given;
+use crate::arguments::CheckedArguments;
 use crate::tool_error::ToolError;
 use plimsoll_store::Project;
 
-/// What the model is told: `Err` is an error result, from which it can do better.
-pub(crate) type Answer = Result<String, ToolError>;
+/// The text for the model. `Err` becomes an error result, which tells it what to correct.
+pub(crate) type ToolResult = Result<String, ToolError>;
 
-/// One call, its arguments checked.
-pub(crate) struct Call {
-    /// Whose memory and files.
+/// A tool call with checked arguments.
+pub(crate) struct ToolCall {
+    /// The project whose memory and files are used.
     pub(crate) project: Project,
-    /// What was given.
-    pub(crate) given: Given,
-    /// The call as the client names it.
-    pub(crate) id: Option<String>,
-    /// True once the caller no longer waits for the answer.
-    pub(crate) is_given_up: Box<dyn Fn() -> bool + Send + Sync>,
+    pub(crate) arguments: CheckedArguments,
+    /// The client's id of the call.
+    pub(crate) call_id: Option<String>,
+    /// Returns true once the client has canceled the call.
+    pub(crate) is_canceled: Box<dyn Fn() -> bool + Send + Sync>,
 }

@@ -1,4 +1,4 @@
-//! What the client tells the model once about all of the tools.
+//! The instructions for all tools, which the client passes to the model once.
 
 /// At most 2,000 characters: it stays in every conversation, and Claude Code cuts a server's instructions at 2 KB.
 pub(crate) const INSTRUCTIONS: &str = "\
@@ -33,7 +33,7 @@ For example: R1 \"1 calc.py 2 tests\", R2 \"delegate 1\", push_frame calc; in it
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_instructions_are_short() {
+    fn instructions_have_at_most_2000_bytes() {
         assert!(super::INSTRUCTIONS.len() <= 2_000, "{}", super::INSTRUCTIONS.len());
     }
 }

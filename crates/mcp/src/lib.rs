@@ -1,18 +1,18 @@
-//! RULE: `plimsoll-mcp` speaks MCP and checks what it is told; what happens is decided and done by the crates below. Nothing but
-//! MCP's messages goes to standard output, and whatever goes wrong in a call is that call's result.
+//! RULE: `plimsoll-mcp` implements the MCP protocol and checks arguments; the crates below decide and act. Only MCP messages go to
+//! standard output, and an error in a call becomes that call's result.
 //!
-//! It offers the working memory, the turn log and files as tools of an MCP client, over standard input and output. `tools` is
-//! the one list of them, from which schemas and checks are derived; `arguments` reads a call's input, `memory`, `turns` and
-//! `workspace` carry it out. The file tools walk the project through `store::confined`.
+//! It offers the working memory, the turn log and files as MCP tools over standard input and output. `tools` is the only list of
+//! them, from which schemas and checks are derived; `arguments` checks a call's input; `memory`, `turns` and `workspace` execute
+//! it. The file tools access the project through `store::confined`.
 //!
-//! Limits: `run_command` runs what the model asks for, unconfined, as the client's own Bash tool would. A caller is known by
-//! what the client says: the server cannot tell a subagent from its parent. It serves one client, until its input ends.
+//! Limits: `run_command` runs any command of the model, unconfined, like the client's own Bash tool. The server cannot tell a
+//! subagent from its parent, because a call does not name its agent. It serves one client, until its input ends.
 
 mod arguments;
 mod call;
+mod first_request_transport;
 mod instructions;
 mod memory;
-mod patient;
 mod server;
 mod tool_error;
 mod tools;
@@ -37,33 +37,35 @@ Usage: plimsoll-mcp [--workspace]
 
 The project is CLAUDE_PROJECT_DIR, or the one that contains the working directory.";
 
-/// Serves the client at standard input and output, or says what was asked for.
+/// Serves the client on standard input and output, or prints the version or the help.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => server::run(Server::of_project(false)),
-        ["--workspace"] => server::run(Server::of_project(true)),
-        ["--version" | "-V"] => say(&format!("plimsoll-mcp {}", env!("CARGO_PKG_VERSION"))),
-        ["--version", "--json"] => say(&BuildInfo::for_current_program("plimsoll-mcp").to_json()),
-        ["--help" | "-h"] => say(USAGE),
+        [] => server::run_until_end(Server::for_current_project(false)),
+        ["--workspace"] => server::run_until_end(Server::for_current_project(true)),
+        ["--version" | "-V"] => print_and_succeed(&format!("plimsoll-mcp {}", env!("CARGO_PKG_VERSION"))),
+        ["--version", "--json"] => {
+            print_and_succeed(&BuildInfo::for_current_program("plimsoll-mcp").to_json())
+        }
+        ["--help" | "-h"] => print_and_succeed(USAGE),
         _ => {
-            complain(&format!("unknown arguments {arguments:?}\n\n{USAGE}"));
+            print_error(&format!("unknown arguments {arguments:?}\n\n{USAGE}"));
             ExitStatus::Usage.into()
         }
     }
 }
 
-/// Says on standard error what went wrong, in words that steer no terminal.
+/// Prints an error to standard error, without terminal control characters.
 #[expect(clippy::disallowed_methods, reason = "the one place of the server that does")]
-fn complain(words: &str) {
-    let _ = writeln!(std::io::stderr(), "plimsoll-mcp: {}", SafeText::from_multiline_text(words).as_str());
+fn print_error(message: &str) {
+    let _ = writeln!(std::io::stderr(), "plimsoll-mcp: {}", SafeText::from_multiline_text(message).as_str());
 }
 
-/// Prints words of ours.
+/// Prints the program's own text to standard output, and returns success.
 #[expect(clippy::disallowed_methods, reason = "the client's messages are rmcp's")]
-fn say(text: &str) -> ExitCode {
-    // A reader that closes the pipe has read enough.
+fn print_and_succeed(text: &str) -> ExitCode {
+    // A closed pipe is not an error: the reader has read enough.
     let _ = writeln!(std::io::stdout(), "{text}");
     ExitCode::SUCCESS
 }

@@ -1,80 +1,93 @@
-//! The tools of the working memory. What may be written is decided by the memory itself.
+//! The tools of the working memory. The memory itself decides which changes are valid.
 
-use crate::call::{Answer, Call};
+use crate::call::{ToolCall, ToolResult};
 use plimsoll_domain::memory::{ChangeReport, Memory, MemoryOp, Register, RegisterValues, render};
 use plimsoll_store::memory::{ChangeAuthor, MemoryError};
 use std::time::Duration;
 
-/// Others hold the memory for a few milliseconds.
-const TIMEOUT: Duration = Duration::from_secs(3);
+/// Lock timeout of the memory; other processes lock it for a few milliseconds at a time.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-pub(crate) fn update_registers(call: &Call) -> Answer {
-    let named = |register: Register| call.given.text(register.key()).map(|text| (register, text));
-    let values: RegisterValues = Register::ALL.into_iter().filter_map(named).collect();
-    change(
+pub(crate) fn update_registers(call: &ToolCall) -> ToolResult {
+    let given_value =
+        |register: Register| call.arguments.optional_text(register.key()).map(|text| (register, text));
+    let values: RegisterValues = Register::ALL.into_iter().filter_map(given_value).collect();
+    apply_op(
         call,
-        &MemoryOp::UpdateRegisters { values, strict: call.given.flag("strict"), in_all_frames: false },
+        &MemoryOp::UpdateRegisters {
+            values,
+            strict: call.arguments.flag_or_false("strict"),
+            in_all_frames: false,
+        },
     )
 }
 
-pub(crate) fn push_frame(call: &Call) -> Answer {
-    let words = |name| call.given.words(name);
-    change(
+pub(crate) fn push_frame(call: &ToolCall) -> ToolResult {
+    let text = |name| call.arguments.text_or_empty(name);
+    apply_op(
         call,
         &MemoryOp::PushFrame {
-            name: words("name"),
-            objective: words("objective"),
-            context: words("context"),
-            return_spec: words("return_spec"),
-            pushed_by_call: call.id.clone(),
+            name: text("name"),
+            objective: text("objective"),
+            context: text("context"),
+            return_spec: text("return_spec"),
+            pushed_by_call: call.call_id.clone(),
         },
     )
 }
 
-pub(crate) fn pop_frame(call: &Call) -> Answer {
-    change(call, &MemoryOp::PopFrame { result: call.given.words("result") })
+pub(crate) fn pop_frame(call: &ToolCall) -> ToolResult {
+    apply_op(call, &MemoryOp::PopFrame { result: call.arguments.text_or_empty("result") })
 }
 
-pub(crate) fn heap_alloc(call: &Call) -> Answer {
-    let words = |name| call.given.words(name);
-    change(
+pub(crate) fn heap_alloc(call: &ToolCall) -> ToolResult {
+    let text = |name| call.arguments.text_or_empty(name);
+    apply_op(
         call,
         &MemoryOp::HeapAlloc {
-            name: words("name"),
-            content: words("content"),
-            description: words("description"),
+            name: text("name"),
+            content: text("content"),
+            description: text("description"),
         },
     )
 }
 
-pub(crate) fn heap_write(call: &Call) -> Answer {
-    change(
+pub(crate) fn heap_write(call: &ToolCall) -> ToolResult {
+    apply_op(
         call,
-        &MemoryOp::HeapWrite { name: call.given.words("name"), content: call.given.words("content") },
+        &MemoryOp::HeapWrite {
+            name: call.arguments.text_or_empty("name"),
+            content: call.arguments.text_or_empty("content"),
+        },
     )
 }
 
-pub(crate) fn heap_free(call: &Call) -> Answer {
-    change(call, &MemoryOp::HeapFree { name: call.given.words("name") })
+pub(crate) fn heap_free(call: &ToolCall) -> ToolResult {
+    apply_op(call, &MemoryOp::HeapFree { name: call.arguments.text_or_empty("name") })
 }
 
-fn change(call: &Call, op: &MemoryOp) -> Answer {
-    let by = ChangeAuthor { name: "mcp", call_id: call.id.as_deref() };
-    let mut held = plimsoll_store::memory::lock_memory(&call.project, TIMEOUT)?;
-    if held.memory().starts_uncounted_step(op) {
-        held.begin_step();
+fn apply_op(call: &ToolCall, op: &MemoryOp) -> ToolResult {
+    let author = ChangeAuthor { name: "mcp", call_id: call.call_id.as_deref() };
+    let mut locked_memory = plimsoll_store::memory::lock_memory(&call.project, LOCK_TIMEOUT)?;
+    if locked_memory.memory().starts_uncounted_step(op) {
+        locked_memory.begin_step();
     }
-    let report = held.apply(by, op).map_err(MemoryError::from)?;
-    Ok(answer_text(&report, &held.write_and_release()?))
+    let report = locked_memory.apply(author, op).map_err(MemoryError::from)?;
+    Ok(render_report(&report, &locked_memory.write_and_release()?))
 }
 
-/// `ok r41`, and what there is to know: after a change of the heap, its index. The model has its own words in mind already.
-fn answer_text(report: &ChangeReport, memory: &Memory) -> String {
+/// Renders `ok r41`, truncations and notes, and after a change of the heap its index. The written text is not repeated,
+/// because the model has just sent it.
+fn render_report(report: &ChangeReport, memory: &Memory) -> String {
     let mut lines = vec![format!("ok r{}", report.rev)];
-    lines.extend(report.truncations.iter().map(|cut| {
+    lines.extend(report.truncations.iter().map(|truncation| {
         format!(
             "cut {}: limit {}, given {}, kept {}, dropped {}; shorten it, or move it to the heap",
-            cut.register, cut.max_chars, cut.given_chars, cut.kept_chars, cut.dropped_chars
+            truncation.register,
+            truncation.max_chars,
+            truncation.given_chars,
+            truncation.kept_chars,
+            truncation.dropped_chars
         )
     }));
     lines.extend(report.notes.iter().map(|note| format!("note: {note}")));
@@ -84,27 +97,30 @@ fn answer_text(report: &ChangeReport, memory: &Memory) -> String {
     lines.join("\n")
 }
 
-pub(crate) fn show(call: &Call) -> Answer {
+pub(crate) fn show_memory(call: &ToolCall) -> ToolResult {
     let memory = plimsoll_store::memory::load_memory(&call.project)?;
     if memory.is_empty() {
         return Ok("nothing has been written yet (r0)".to_owned());
     }
-    let parts = [
+    let lines = [
         vec![render::render_overview(&memory, memory.depth())],
-        frame(&memory),
+        render_frame_assignment(&memory),
         render::pack_chunks_into_entries(&memory),
     ]
     .concat();
-    Ok(parts.join("\n"))
+    Ok(lines.join("\n"))
 }
 
-/// What the current frame is to do, where it is not the root; and whether all is done.
-fn frame(memory: &Memory) -> Vec<String> {
-    let top = memory.current_frame();
-    let named = [("OBJECTIVE", &top.objective), ("CONTEXT", &top.context), ("RETURN", &top.expected_result)];
-    let given = named.into_iter().filter(|(_, text)| !text.is_empty());
-    let mut lines: Vec<String> =
-        given.map(|(label, text)| format!("{label}: {}", render::indent_continuation_lines(text))).collect();
+/// Renders the current frame's objective, context and return specification, which the root frame does not have, and
+/// whether the root frame has popped.
+fn render_frame_assignment(memory: &Memory) -> Vec<String> {
+    let frame = memory.current_frame();
+    let labeled_texts =
+        [("OBJECTIVE", &frame.objective), ("CONTEXT", &frame.context), ("RETURN", &frame.expected_result)];
+    let non_empty_texts = labeled_texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let mut lines: Vec<String> = non_empty_texts
+        .map(|(label, text)| format!("{label}: {}", render::indent_continuation_lines(text)))
+        .collect();
     lines.extend(memory.root_result.as_ref().map(|_| "DONE: the root frame has popped".to_owned()));
     lines
 }

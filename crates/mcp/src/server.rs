@@ -1,8 +1,8 @@
-//! The server: who answers what, and how it ends.
+//! The server: it dispatches calls to tools, and ends with its input or a signal.
 
-use crate::call::{Answer, Call};
+use crate::call::{ToolCall, ToolResult};
+use crate::first_request_transport::FirstRequestTransport;
 use crate::instructions::INSTRUCTIONS;
-use crate::patient::Patient;
 use crate::tool_error::ToolError;
 use crate::tools::{self, Tool};
 use plimsoll_store::Project;
@@ -21,76 +21,77 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Mutex, RwLock};
 
-/// How long a command has to end.
-const FAREWELL: Duration = Duration::from_secs(3);
-/// An id of the client's is no longer than this.
-const MOST_ID: usize = 128;
+/// How long the server waits at its end for running calls, so that commands can end.
+const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest accepted call id of the client; a longer one is ignored.
+const MAX_CALL_ID_BYTES: usize = 128;
 
 /// The server of one project.
 #[derive(Clone)]
 pub(crate) struct Server {
     project: Project,
     tools: Arc<Vec<Tool>>,
-    /// Calls are done in the order in which they came.
-    in_turn: Arc<Mutex<()>>,
-    /// Held by those that take long.
-    at_work: Arc<RwLock<()>>,
+    /// Locked by the running call, so that calls run in the order of their arrival.
+    call_order: Arc<Mutex<()>>,
+    /// Locked for reading by each running call, so that the end of the server can wait for them.
+    running_calls: Arc<RwLock<()>>,
 }
 
 impl Server {
-    /// The server of the project that the client works in.
-    pub(crate) fn of_project(with_workspace: bool) -> Server {
+    /// Creates the server of the project that the client works in.
+    pub(crate) fn for_current_project(has_workspace_tools: bool) -> Server {
         Server {
             project: Project::for_mcp_server(),
-            tools: Arc::new(tools::all(with_workspace)),
-            in_turn: Arc::default(),
-            at_work: Arc::default(),
+            tools: Arc::new(tools::all_tools(has_workspace_tools)),
+            call_order: Arc::default(),
+            running_calls: Arc::default(),
         }
     }
 
-    async fn answer(&self, place: usize, call: Call) -> Answer {
-        let tool = &self.tools[place];
-        let turn = Arc::clone(&self.in_turn).lock_owned().await;
-        let work = Arc::clone(&self.at_work).read_owned().await;
-        // A long one has waited for its turn, and gives it back at once: the next need not wait for a command.
-        let turn = (!tool.is_long()).then_some(turn);
+    async fn run_tool_in_order(&self, tool_index: usize, call: ToolCall) -> ToolResult {
+        let tool = &self.tools[tool_index];
+        let order_guard = Arc::clone(&self.call_order).lock_owned().await;
+        let running_guard = Arc::clone(&self.running_calls).read_owned().await;
+        // A long call waits for its turn and then releases the order lock: the next call need not wait for a command.
+        let order_guard = (!tool.may_run_long()).then_some(order_guard);
         let run = tool.run;
-        // A lock or a command is waited for: that is not for the thread that reads the client's messages.
-        let done = tokio::task::spawn_blocking(move || {
-            let answer = run(&call);
-            // Given back with the answer: the next one begins when this one is told.
-            (answer, turn, work)
+        // The call may block on a lock or a command, and must not block the thread that reads the client's messages.
+        let task_result = tokio::task::spawn_blocking(move || {
+            let tool_result = run(&call);
+            // The guards are returned with the result: the next call begins when this result is sent.
+            (tool_result, order_guard, running_guard)
         });
-        match done.await {
-            Ok((answer, _turn, _work)) => answer,
-            Err(_) => Err(ToolError::Server),
+        match task_result.await {
+            Ok((tool_result, _order_guard, _running_guard)) => tool_result,
+            Err(_) => Err(ToolError::Internal),
         }
     }
 }
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let ours = Implementation::new("plimsoll", env!("CARGO_PKG_VERSION")).with_title("Plimsoll");
+        let implementation =
+            Implementation::new("plimsoll", env!("CARGO_PKG_VERSION")).with_title("Plimsoll");
         let mut config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_instructions(INSTRUCTIONS);
-        config.server_info = ours;
+        config.server_info = implementation;
         config
     }
 
-    /// An old client runs no hooks that would show the memory: the model is told so.
+    /// Adds a notice to the instructions if the client is too old to run the hooks that show the memory.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        let client = &request.client_info;
-        let words = plimsoll_flows::client::missing_hooks_notice(&client.name, &client.version);
-        let mut answer = self.negotiate_initialize(&request)?;
-        if let Some(words) = words {
-            answer.instructions = Some(format!("{words}\n\n{INSTRUCTIONS}"));
+        let client_info = &request.client_info;
+        let notice = plimsoll_flows::client::missing_hooks_notice(&client_info.name, &client_info.version);
+        let mut result = self.negotiate_initialize(&request)?;
+        if let Some(notice) = notice {
+            result.instructions = Some(format!("{notice}\n\n{INSTRUCTIONS}"));
         }
         context.peer.set_peer_info(request);
-        Ok(answer)
+        Ok(result)
     }
 
     fn list_tools(
@@ -98,7 +99,7 @@ impl ServerHandler for Server {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send + '_ {
-        let tools = self.tools.iter().map(Tool::described).collect();
+        let tools = self.tools.iter().map(Tool::to_mcp_tool).collect();
         std::future::ready(Ok(ListToolsResult::with_all_items(tools)))
     }
 
@@ -107,88 +108,96 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(place) = self.tools.iter().position(|tool| tool.name == request.name) else {
-            return Err(unknown(&request.name));
+        let Some(tool_index) = self.tools.iter().position(|tool| tool.name == request.name) else {
+            return Err(unknown_tool_error(&request.name));
         };
-        let answer = match self.tools[place].check(request.arguments.unwrap_or_default()) {
-            Err(fault) => Err(fault),
-            Ok(given) => {
-                // The call carries no agent id (2.1.329): hooks know by this id which subagent made it.
-                let id = context.meta.0.get("claudecode/toolUseId").and_then(|id| id.as_str());
-                let id = id.filter(|id| (1..=MOST_ID).contains(&id.len())).map(str::to_owned);
-                let is_given_up = Box::new(move || context.ct.is_cancelled());
-                self.answer(
-                    place,
-                    Call { project: self.project.with_current_location(), given, id, is_given_up },
+        let tool_result = match self.tools[tool_index].check_arguments(request.arguments.unwrap_or_default())
+        {
+            Err(error) => Err(error),
+            Ok(arguments) => {
+                // Claude Code (2.1.329) sends no agent id; hooks find the calling subagent by this id.
+                let call_id = context.meta.0.get("claudecode/toolUseId").and_then(|id| id.as_str());
+                let call_id =
+                    call_id.filter(|id| (1..=MAX_CALL_ID_BYTES).contains(&id.len())).map(str::to_owned);
+                let is_canceled = Box::new(move || context.ct.is_cancelled());
+                self.run_tool_in_order(
+                    tool_index,
+                    ToolCall {
+                        project: self.project.with_current_location(),
+                        arguments,
+                        call_id,
+                        is_canceled,
+                    },
                 )
                 .await
             }
         };
-        // Text alone: where there is structured content, the model sees nothing else.
-        let result = match answer {
-            Ok(words) => CallToolResult::success(vec![ContentBlock::text(words)]),
-            // What was given is told again there: nothing in it may look like the client's own words.
+        // Only text: if there is structured content, the model sees nothing else.
+        let result = match tool_result {
+            Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+            // An error repeats arguments, which must not look like the client's own text.
             Err(error) => {
-                let words =
+                let text =
                     plimsoll_domain::memory::render::neutralize_tags_and_hidden_chars(&error.to_string());
-                CallToolResult::error(vec![ContentBlock::text(words)])
+                CallToolResult::error(vec![ContentBlock::text(text)])
             }
         };
         Ok(result.into())
     }
 
-    /// A call whose arguments are no object does not parse as a call.
+    /// Answers a call whose arguments are not an object: rmcp cannot parse it as a call and passes it on as a custom request.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if request.method == "tools/call" {
-            return Ok(CustomResult::new(tools::no_object()));
+            return Ok(CustomResult::new(tools::arguments_not_an_object_result()));
         }
         Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
 }
 
-fn unknown(name: &str) -> ErrorData {
-    let why = if tools::is_in_workspace(name) { ": start plimsoll-mcp with --workspace for it" } else { "" };
-    ErrorData::invalid_params(format!("unknown tool {name}{why}"), None)
+fn unknown_tool_error(tool_name: &str) -> ErrorData {
+    let hint =
+        if tools::is_workspace_tool(tool_name) { ": start plimsoll-mcp with --workspace for it" } else { "" };
+    ErrorData::invalid_params(format!("unknown tool {tool_name}{hint}"), None)
 }
 
-/// Serves until standard input ends, or we are asked to end.
-pub(crate) fn run(server: Server) -> ExitCode {
+/// Serves until standard input ends or a signal arrives.
+pub(crate) fn run_until_end(server: Server) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&format!("no runtime: {error}")),
+        Err(error) => return fail_with(&format!("no runtime: {error}")),
     };
-    let code = runtime.block_on(serve(server));
-    // The thread that reads standard input may wait for ever.
+    let code = runtime.block_on(serve_stdio(server));
+    // Does not wait for the thread that reads standard input, which may block forever.
     runtime.shutdown_background();
     code
 }
 
-async fn serve(server: Server) -> ExitCode {
-    let at_work = Arc::clone(&server.at_work);
+async fn serve_stdio(server: Server) -> ExitCode {
+    let running_calls = Arc::clone(&server.running_calls);
     let (input, output) = rmcp::transport::stdio();
     let stdio = AsyncRwTransport::new_server(input, output);
-    let running = match server.serve(Patient::new(stdio)).await {
+    let running = match server.serve(FirstRequestTransport::new(stdio)).await {
         Ok(running) => running,
         Err(ServerInitializeError::ConnectionClosed(_)) => return ExitCode::SUCCESS,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return fail_with(&error.to_string()),
     };
-    let client = running.cancellation_token();
+    let cancellation_token = running.cancellation_token();
     tokio::select! {
         _ = running.waiting() => {}
-        () = asked_to_end() => {}
+        () = wait_for_end_signal() => {}
     }
-    client.cancel();
-    // What a command has started is ended before we are.
-    let _ = tokio::time::timeout(FAREWELL, at_work.write()).await;
+    cancellation_token.cancel();
+    // Running commands end their process groups before the server exits.
+    let _ = tokio::time::timeout(COMMAND_END_TIMEOUT, running_calls.write()).await;
     ExitCode::SUCCESS
 }
 
-/// The client ends its servers with SIGINT.
-async fn asked_to_end() {
+/// Waits for SIGINT, with which the client ends its servers, SIGTERM or SIGHUP.
+async fn wait_for_end_signal() {
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
         return std::future::pending().await;
@@ -200,7 +209,7 @@ async fn asked_to_end() {
     }
 }
 
-fn failed(why: &str) -> ExitCode {
-    crate::complain(&plimsoll_domain::text::truncate_end(why, 300));
+fn fail_with(message: &str) -> ExitCode {
+    crate::print_error(&plimsoll_domain::text::truncate_end(message, 300));
     ExitCode::FAILURE
 }

@@ -1,7 +1,7 @@
-//! Every tool: its name, its description, its arguments, and the function that runs it.
+//! The list of all tools, with their names, descriptions, arguments and functions.
 
-use crate::arguments::{self, Argument, Given};
-use crate::call::{Answer, Call};
+use crate::arguments::{self, Argument, CheckedArguments};
+use crate::call::{ToolCall, ToolResult};
 use crate::tool_error::ToolError;
 use crate::{memory, turns, workspace};
 use plimsoll_domain::memory::{
@@ -10,88 +10,82 @@ use plimsoll_domain::memory::{
 use rmcp::model::{MetaObject, Tool as Described, ToolAnnotations};
 use serde_json::{Map, Value, json};
 
-/// One tool.
 pub(crate) struct Tool {
-    /// Its name.
     pub(crate) name: &'static str,
-    /// What it takes.
     pub(crate) arguments: Vec<Argument>,
-    /// The function that runs it.
-    pub(crate) run: fn(&Call) -> Answer,
+    pub(crate) run: fn(&ToolCall) -> ToolResult,
     title: &'static str,
-    pub(crate) about: &'static str,
-    hints: Hints,
+    pub(crate) description: &'static str,
+    effect: ToolEffect,
 }
 
-/// What a tool does to the world.
+/// The effect of a tool, from which its MCP annotations are derived.
 #[derive(Clone, Copy)]
-enum Hints {
-    /// Nothing.
-    Reads,
-    /// It adds.
+enum ToolEffect {
+    ReadsOnly,
     Adds,
-    /// It replaces or removes; the same again changes nothing more.
+    /// Replaces or removes; a repeated call changes nothing more.
     Replaces,
-    /// It replaces or removes, and again each time.
+    /// Replaces or removes; a repeated call does so again.
     Removes,
-    /// Anything, anywhere, for as long as it takes.
-    Anything,
+    /// Any effect outside the project too, and of any duration.
+    Unrestricted,
 }
 
-impl Hints {
-    fn annotations(self, title: &str) -> ToolAnnotations {
-        let (reads, destroys, is_idempotent, is_open) = match self {
-            Hints::Reads => (true, false, true, false),
-            Hints::Adds => (false, false, false, false),
-            Hints::Replaces => (false, true, true, false),
-            Hints::Removes => (false, true, false, false),
-            Hints::Anything => (false, true, false, true),
+impl ToolEffect {
+    fn to_annotations(self, title: &str) -> ToolAnnotations {
+        let (is_read_only, is_destructive, is_idempotent, is_open_world) = match self {
+            ToolEffect::ReadsOnly => (true, false, true, false),
+            ToolEffect::Adds => (false, false, false, false),
+            ToolEffect::Replaces => (false, true, true, false),
+            ToolEffect::Removes => (false, true, false, false),
+            ToolEffect::Unrestricted => (false, true, false, true),
         };
         ToolAnnotations::with_title(title)
-            .read_only(reads)
-            .destructive(destroys)
+            .read_only(is_read_only)
+            .destructive(is_destructive)
             .idempotent(is_idempotent)
-            .open_world(is_open)
+            .open_world(is_open_world)
     }
 }
 
 impl Tool {
-    /// As the client lists it.
-    pub(crate) fn described(&self) -> Described {
+    /// Converts the tool to the form in which `tools/list` returns it.
+    pub(crate) fn to_mcp_tool(&self) -> Described {
         let mut meta = Map::new();
-        // Otherwise the model would have to search for it first.
+        // Without this, Claude Code defers the tool and the model has to search for it first.
         meta.insert("anthropic/alwaysLoad".to_owned(), Value::from(true));
-        Described::new(self.name, self.about, arguments::schema(&self.arguments))
+        Described::new(self.name, self.description, arguments::json_schema_of_arguments(&self.arguments))
             .with_title(self.title)
-            .with_annotations(self.hints.annotations(self.title))
+            .with_annotations(self.effect.to_annotations(self.title))
             .with_meta(MetaObject(meta))
     }
 
-    /// True for one that may take long: others need not wait for it.
-    pub(crate) fn is_long(&self) -> bool {
-        matches!(self.hints, Hints::Anything)
+    /// Returns true if a call may take long. Other calls need not wait for it.
+    pub(crate) fn may_run_long(&self) -> bool {
+        matches!(self.effect, ToolEffect::Unrestricted)
     }
 
-    /// Does a call; what was given is checked first.
-    pub(crate) fn check(&self, given: Map<String, Value>) -> Result<Given, ToolError> {
-        Given::check(self.name, &self.arguments, given)
+    /// Checks the arguments of a call.
+    pub(crate) fn check_arguments(&self, values: Map<String, Value>) -> Result<CheckedArguments, ToolError> {
+        CheckedArguments::check(self.name, &self.arguments, values)
     }
 }
 
-/// The tools; with a workspace also those for files and commands.
-pub(crate) fn all(with_workspace: bool) -> Vec<Tool> {
-    let mut all = vec![update_registers()];
-    all.extend(frames());
-    all.extend(heap());
-    all.extend(reading());
-    if with_workspace {
-        all.extend(in_workspace());
+/// Returns all tools; those for files and commands only if `with_workspace` is true.
+pub(crate) fn all_tools(has_workspace_tools: bool) -> Vec<Tool> {
+    let mut tools = vec![update_registers_tool()];
+    tools.extend(frame_tools());
+    tools.extend(heap_tools());
+    tools.extend(read_only_tools());
+    if has_workspace_tools {
+        tools.extend(workspace_tools());
     }
-    all
+    tools
 }
 
-fn update_registers() -> Tool {
-    let about = |register| match register {
+fn update_registers_tool() -> Tool {
+    let description = |register| match register {
         Register::Goal => "The objective; rarely changes",
         Register::Plan => "The steps that remain",
         Register::Next => "What you do in this step; written before you act",
@@ -101,193 +95,198 @@ fn update_registers() -> Tool {
         Register::OpenQuestions => "What you do not know yet; cleared when resolved",
         Register::Status => "What came of the last step",
     };
-    let mut arguments: Vec<Argument> =
-        Register::ALL.into_iter().map(|register| Argument::register(register, about(register))).collect();
+    let mut arguments: Vec<Argument> = Register::ALL
+        .into_iter()
+        .map(|register| Argument::register(register, description(register)))
+        .collect();
     arguments.push(Argument::flag("strict", "Refuse a value that is too long, instead of cutting it"));
     Tool {
         name: "update_registers",
         title: "Update registers",
-        about: "Writes registers of the present frame. Give only those that change, terse; \"\" clears one. Call it in every step, beside the action.",
+        description: "Writes registers of the present frame. Give only those that change, terse; \"\" clears one. Call it in every step, beside the action.",
         arguments,
         run: memory::update_registers,
-        hints: Hints::Replaces,
+        effect: ToolEffect::Replaces,
     }
 }
 
-/// A brief that is longer than these is no brief.
-const OBJECTIVE: usize = 4_000;
-const CONTEXT: usize = 10_000;
-const RETURN_SPEC: usize = 2_000;
-const RESULT: usize = 10_000;
+/// Limits of a frame's texts, in characters: a sub-task needs a short brief, and its parent a short result.
+const MAX_OBJECTIVE_CHARS: usize = 4_000;
+const MAX_CONTEXT_CHARS: usize = 10_000;
+const MAX_RETURN_SPEC_CHARS: usize = 2_000;
+const MAX_RESULT_CHARS: usize = 10_000;
 
-fn frames() -> [Tool; 2] {
+fn frame_tools() -> [Tool; 2] {
     [
         Tool {
             name: "push_frame",
             title: "Push a frame",
-            about: "Begins a sub-task as a frame of its own; frames nest five deep. It sees registers, heap and what you give here, nothing of your conversation. Where there is an agent \"frame\" or \"plimsoll:frame\", start it then: Agent with that subagent_type and the frame's name as description.",
+            description: "Begins a sub-task as a frame of its own; frames nest five deep. It sees registers, heap and what you give here, nothing of your conversation. Where there is an agent \"frame\" or \"plimsoll:frame\", start it then: Agent with that subagent_type and the frame's name as description.",
             arguments: vec![
                 Argument::text("name", MAX_FRAME_NAME_CHARS, "A short label, one line").required(),
                 Argument::text(
                     "objective",
-                    OBJECTIVE,
+                    MAX_OBJECTIVE_CHARS,
                     "What to produce, in which files, how to verify it; makes sense on its own",
                 )
                 .required(),
                 Argument::text(
                     "context",
-                    CONTEXT,
+                    MAX_CONTEXT_CHARS,
                     "What it must know that is neither on the heap nor in registers",
                 )
                 .required(),
                 Argument::text(
                     "return_spec",
-                    RETURN_SPEC,
+                    MAX_RETURN_SPEC_CHARS,
                     "What to report: files, test results, problems; no code",
                 )
                 .required(),
             ],
             run: memory::push_frame,
-            hints: Hints::Adds,
+            effect: ToolEffect::Adds,
         },
         Tool {
             name: "pop_frame",
             title: "Pop the frame",
-            about: "Ends the present frame once its objective is met. In the root frame it says that the whole task is done.",
+            description: "Ends the present frame once its objective is met. In the root frame it says that the whole task is done.",
             arguments: vec![
                 Argument::text(
                     "result",
-                    RESULT,
+                    MAX_RESULT_CHARS,
                     "All that the parent will see: what was done, found and decided; no code, no long output",
                 )
                 .required(),
             ],
             run: memory::pop_frame,
-            hints: Hints::Removes,
+            effect: ToolEffect::Removes,
         },
     ]
 }
 
-fn heap() -> [Tool; 3] {
-    let name = || Argument::text("name", MAX_CHUNK_NAME_UTF16_UNITS, "Letters, digits or -_./:").required();
-    let content =
+fn heap_tools() -> [Tool; 3] {
+    let name_argument =
+        || Argument::text("name", MAX_CHUNK_NAME_UTF16_UNITS, "Letters, digits or -_./:").required();
+    let content_argument =
         || Argument::text("content", MAX_CHUNK_UTF16_UNITS, "What it holds; only what decides").required();
     [
         Tool {
             name: "heap_alloc",
             title: "Allocate a chunk",
-            about: "Puts a new named chunk on the heap, where every frame sees it until it is freed; it costs tokens as long.",
+            description: "Puts a new named chunk on the heap, where every frame sees it until it is freed; it costs tokens as long.",
             arguments: vec![
-                name(),
-                content(),
+                name_argument(),
+                content_argument(),
                 Argument::text("description", MAX_DESCRIPTION_CHARS, "What it is for, in a few words"),
             ],
             run: memory::heap_alloc,
-            hints: Hints::Adds,
+            effect: ToolEffect::Adds,
         },
         Tool {
             name: "heap_write",
             title: "Rewrite a chunk",
-            about: "Replaces the content of a chunk that is stale, incomplete or wrong.",
-            arguments: vec![name(), content()],
+            description: "Replaces the content of a chunk that is stale, incomplete or wrong.",
+            arguments: vec![name_argument(), content_argument()],
             run: memory::heap_write,
-            hints: Hints::Replaces,
+            effect: ToolEffect::Replaces,
         },
         Tool {
             name: "heap_free",
             title: "Free a chunk",
-            about: "Takes a chunk off the heap that no later step needs.",
-            arguments: vec![name()],
+            description: "Takes a chunk off the heap that no later step needs.",
+            arguments: vec![name_argument()],
             run: memory::heap_free,
-            hints: Hints::Replaces,
+            effect: ToolEffect::Replaces,
         },
     ]
 }
 
-fn reading() -> [Tool; 3] {
+fn read_only_tools() -> [Tool; 3] {
     [
         Tool {
             name: "memory_show",
             title: "Show the working memory",
-            about: "The present frame, its registers, and the heap with its contents, as they stand now.",
+            description: "The present frame, its registers, and the heap with its contents, as they stand now.",
             arguments: Vec::new(),
-            run: memory::show,
-            hints: Hints::Reads,
+            run: memory::show_memory,
+            effect: ToolEffect::ReadsOnly,
         },
         Tool {
             name: "turns_list",
             title: "List turns",
-            about: "The last responses of the model in this project, one a line: name, time, outcome, calls.",
+            description: "The last responses of the model in this project, one a line: name, time, outcome, calls.",
             arguments: vec![
-                Argument::count("last", turns::MOST, "How many; 20 if left out"),
+                Argument::count("last", turns::MAX_LISTED_TURNS, "How many; 20 if left out"),
                 Argument::flag("failures", "Only those that failed"),
                 Argument::text("tool", 128, "Only those that called this tool"),
                 Argument::text("text", 500, "Only those with this text in words, calls or results"),
                 Argument::text("session", 64, "Only this session: the beginning of its id"),
             ],
-            run: turns::list,
-            hints: Hints::Reads,
+            run: turns::list_turns,
+            effect: ToolEffect::ReadsOnly,
         },
         Tool {
             name: "turns_show",
             title: "Show a turn",
-            about: "One turn: words, calls, results.",
+            description: "One turn: words, calls, results.",
             arguments: vec![
                 Argument::text("turn", 200, "Its name as turns_list shows it, SESSION:NUMBER").required(),
             ],
-            run: turns::show,
-            hints: Hints::Reads,
+            run: turns::show_turn,
+            effect: ToolEffect::ReadsOnly,
         },
     ]
 }
 
-fn in_workspace() -> [Tool; 4] {
-    let path = |about| Argument::text("path", 4_096, about);
+fn workspace_tools() -> [Tool; 4] {
+    let path_argument = |description| Argument::text("path", 4_096, description);
     [
         Tool {
             name: "read_file",
             title: "Read a file",
-            about: "The first 10,000 characters of a text file of the project.",
-            arguments: vec![path("Relative to the project's folder").required()],
+            description: "The first 10,000 characters of a text file of the project.",
+            arguments: vec![path_argument("Relative to the project's folder").required()],
             run: workspace::read_file,
-            hints: Hints::Reads,
+            effect: ToolEffect::ReadsOnly,
         },
         Tool {
             name: "write_file",
             title: "Write a file",
-            about: "Writes a file of the project, whole; makes the folders it needs.",
+            description: "Writes a file of the project, whole; makes the folders it needs.",
             arguments: vec![
-                path("Relative to the project's folder").required(),
+                path_argument("Relative to the project's folder").required(),
                 Argument::text("content", 1_000_000, "All that it will hold").required(),
             ],
             run: workspace::write_file,
-            hints: Hints::Replaces,
+            effect: ToolEffect::Replaces,
         },
         Tool {
             name: "list_files",
             title: "List a folder",
-            about: "The entries of a folder of the project: folders end in /, links in @.",
-            arguments: vec![path("Relative to the project's folder; that folder itself if left out")],
+            description: "The entries of a folder of the project: folders end in /, links in @.",
+            arguments: vec![path_argument(
+                "Relative to the project's folder; that folder itself if left out",
+            )],
             run: workspace::list_files,
-            hints: Hints::Reads,
+            effect: ToolEffect::ReadsOnly,
         },
         Tool {
             name: "run_command",
             title: "Run a command",
-            about: "Runs a shell command line in the project's folder, for at most 30 seconds. It is not confined: it can do whatever the user can.",
+            description: "Runs a shell command line in the project's folder, for at most 30 seconds. It is not confined: it can do whatever the user can.",
             arguments: vec![Argument::text("command", 20_000, "For sh -c").required()],
             run: workspace::run_command,
-            hints: Hints::Anything,
+            effect: ToolEffect::Unrestricted,
         },
     ]
 }
 
-/// A tool of the workspace, for who asks for one without `--workspace`.
-pub(crate) fn is_in_workspace(name: &str) -> bool {
-    in_workspace().iter().any(|tool| tool.name == name)
+/// Returns true for a tool that needs `--workspace`, so that the error for an unknown tool can say so.
+pub(crate) fn is_workspace_tool(tool_name: &str) -> bool {
+    workspace_tools().iter().any(|tool| tool.name == tool_name)
 }
 
-/// The arguments of a call that are no object.
-pub(crate) fn no_object() -> Value {
+/// Returns the error result of a call whose arguments are not a JSON object.
+pub(crate) fn arguments_not_an_object_result() -> Value {
     json!({"content": [{"type": "text", "text": "the arguments are not a JSON object: give one, with the names that tools/list shows. Nothing was done."}], "isError": true})
 }

@@ -1,6 +1,6 @@
 //! The tools for files and commands of the project, behind `--workspace`.
 
-use crate::call::{Answer, Call};
+use crate::call::{ToolCall, ToolResult};
 use crate::tool_error::ToolError;
 use plimsoll_domain::text::truncate_middle;
 use plimsoll_launcher::CommandOutcome;
@@ -8,25 +8,22 @@ use plimsoll_store::confined_folder::{ConfinedError, ConfinedFolder};
 use std::path::Path;
 use std::time::Duration;
 
-/// How many characters of a file are read at most.
-const FILE: usize = 10_000;
-/// How many names of a folder are listed at most.
-const NAMES: usize = 500;
-/// How long a command may run.
-const LIMIT: Duration = Duration::from_secs(30);
-/// So many characters of what a command printed are told, of each stream.
-const PRINTED: usize = 8_000;
+const MAX_FILE_CHARS: usize = 10_000;
+const MAX_LISTED_NAMES: usize = 500;
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+/// Length limit of each output stream of a command in the result, in characters.
+const MAX_STREAM_CHARS: usize = 8_000;
 
-fn confined(call: &Call) -> Result<ConfinedFolder, ConfinedError> {
+fn open_project_folder(call: &ToolCall) -> Result<ConfinedFolder, ConfinedError> {
     ConfinedFolder::open(call.project.root())
 }
 
-pub(crate) fn read_file(call: &Call) -> Answer {
-    let path = call.given.words("path");
-    // A character has at most four bytes.
-    let most = 4 * FILE as u64 + 4;
-    let (bytes, size) = confined(call)?.read(&path, most)?;
-    // What git, too, takes for binary.
+pub(crate) fn read_file(call: &ToolCall) -> ToolResult {
+    let path = call.arguments.text_or_empty("path");
+    // A UTF-8 character has at most four bytes; the additional ones show whether the file is longer.
+    let max_bytes = 4 * MAX_FILE_CHARS as u64 + 4;
+    let (bytes, size) = open_project_folder(call)?.read(&path, max_bytes)?;
+    // A zero byte means binary, as in git.
     if bytes.contains(&0) {
         return Err(ToolError::NotText { path, size });
     }
@@ -34,102 +31,120 @@ pub(crate) fn read_file(call: &Call) -> Answer {
         return Ok("[the file is empty]".to_owned());
     }
     let text = String::from_utf8_lossy(&bytes);
-    match text.char_indices().nth(FILE) {
+    match text.char_indices().nth(MAX_FILE_CHARS) {
         None => Ok(text.into_owned()),
-        Some((end, _)) => Ok(format!("{}\n[the first {FILE} characters of {size} bytes]", &text[..end])),
+        Some((end, _)) => {
+            Ok(format!("{}\n[the first {MAX_FILE_CHARS} characters of {size} bytes]", &text[..end]))
+        }
     }
 }
 
-pub(crate) fn write_file(call: &Call) -> Answer {
-    let (path, content) = (call.given.words("path"), call.given.words("content"));
-    let is_new = confined(call)?.write(&path, content.as_bytes())?;
+pub(crate) fn write_file(call: &ToolCall) -> ToolResult {
+    let (path, content) = (call.arguments.text_or_empty("path"), call.arguments.text_or_empty("content"));
+    let is_new = open_project_folder(call)?.write(&path, content.as_bytes())?;
     Ok(format!("ok, {} bytes, {}", content.len(), if is_new { "a new file" } else { "replaced" }))
 }
 
-pub(crate) fn list_files(call: &Call) -> Answer {
-    let found = confined(call)?.list(&call.given.words("path"))?;
-    if found.is_empty() {
+pub(crate) fn list_files(call: &ToolCall) -> ToolResult {
+    let entries = open_project_folder(call)?.list(&call.arguments.text_or_empty("path"))?;
+    if entries.is_empty() {
         return Ok("the folder is empty".to_owned());
     }
-    let size = |size: Option<u64>| size.map(|size| format!("  {size}")).unwrap_or_default();
-    let mut lines: Vec<String> = found
+    let size_text = |size: Option<u64>| size.map(|size| format!("  {size}")).unwrap_or_default();
+    let mut lines: Vec<String> = entries
         .iter()
-        .take(NAMES)
-        // Escaped: a name may hold a line break, and must not pass for two.
-        .map(|entry| format!("{}{}{}", entry.name.escape_debug(), entry.kind_mark, size(entry.size)))
+        .take(MAX_LISTED_NAMES)
+        // Escaped, because a name with a line break would look like two names.
+        .map(|entry| format!("{}{}{}", entry.name.escape_debug(), entry.kind_mark, size_text(entry.size)))
         .collect();
-    if found.len() > NAMES {
-        lines.push(format!("[the first {NAMES} of {} names]", found.len()));
+    if entries.len() > MAX_LISTED_NAMES {
+        lines.push(format!("[the first {MAX_LISTED_NAMES} of {} names]", entries.len()));
     }
     Ok(lines.join("\n"))
 }
 
-pub(crate) fn run_command(call: &Call) -> Answer {
-    run(&call.given.words("command"), call.project.root(), LIMIT, &call.is_given_up)
+pub(crate) fn run_command(call: &ToolCall) -> ToolResult {
+    run_shell_command(
+        &call.arguments.text_or_empty("command"),
+        call.project.root(),
+        COMMAND_TIMEOUT,
+        &call.is_canceled,
+    )
 }
 
-fn run(line: &str, folder: &Path, limit: Duration, is_given_up: &dyn Fn() -> bool) -> Answer {
-    let outcome = plimsoll_launcher::run_project_shell_command(line, folder, limit, is_given_up);
-    let words = printed(&outcome);
-    let ended = match (&outcome.start_error, outcome.exit_code) {
-        (Some(trouble), _) => format!("sh cannot be started: {trouble}"),
+fn run_shell_command(
+    command_line: &str,
+    folder: &Path,
+    timeout: Duration,
+    is_canceled: &dyn Fn() -> bool,
+) -> ToolResult {
+    let outcome = plimsoll_launcher::run_project_shell_command(command_line, folder, timeout, is_canceled);
+    let output = render_output(&outcome);
+    let status_text = match (&outcome.start_error, outcome.exit_code) {
+        (Some(start_error), _) => format!("sh cannot be started: {start_error}"),
         _ if outcome.was_canceled => "ended: the caller no longer waits for it".to_owned(),
         _ if outcome.timed_out => {
-            format!("ended after {} seconds, with all that it had started in its group", limit.as_secs())
+            format!("ended after {} seconds, with all that it had started in its group", timeout.as_secs())
         }
         (_, Some(code)) => format!("exit {code}"),
         (_, None) => "ended by a signal".to_owned(),
     };
-    let text = format!("{ended}{words}");
-    if outcome.succeeded() { Ok(text) } else { Err(ToolError::Command(text)) }
+    let text = format!("{status_text}{output}");
+    if outcome.succeeded() { Ok(text) } else { Err(ToolError::CommandFailed(text)) }
 }
 
-/// Both streams, the middle left out of what is long.
-fn printed(outcome: &CommandOutcome) -> String {
-    let stream = |bytes: &[u8], label: &str| {
+/// Renders both output streams; a long one without its middle.
+fn render_output(outcome: &CommandOutcome) -> String {
+    let render_stream = |bytes: &[u8], label: &str| {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end();
-        let length = text.chars().count();
-        let cut = if length > PRINTED {
-            format!(" (cut in the middle: {length} characters)")
+        let char_count = text.chars().count();
+        let cut_note = if char_count > MAX_STREAM_CHARS {
+            format!(" (cut in the middle: {char_count} characters)")
         } else {
             String::new()
         };
         if text.is_empty() {
             String::new()
         } else {
-            format!("\n{label}{cut}:\n{}", truncate_middle(text, PRINTED))
+            format!("\n{label}{cut_note}:\n{}", truncate_middle(text, MAX_STREAM_CHARS))
         }
     };
-    stream(&outcome.stdout, "stdout") + &stream(&outcome.stderr, "stderr")
+    render_stream(&outcome.stdout, "stdout") + &render_stream(&outcome.stderr, "stderr")
 }
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "a test looks at what a command left behind")]
 mod tests {
     use super::*;
-    use crate::tools::all;
+    use crate::tools::all_tools;
     use std::thread::sleep;
     use std::time::Instant;
 
     #[test]
-    fn a_command_is_ended_at_the_limit_with_all_that_it_started() {
+    fn timeout_ends_a_command_and_all_its_child_processes() {
         let folder = tempfile::tempdir().unwrap();
         let start = Instant::now();
-        let line = "echo begun; (sleep 3; echo late > late) & sleep 60";
-        let told = run(line, folder.path(), Duration::from_secs(1), &|| false).unwrap_err().to_string();
-        let took = start.elapsed();
+        let command_line = "echo begun; (sleep 3; echo late > late) & sleep 60";
+        let error_text = run_shell_command(command_line, folder.path(), Duration::from_secs(1), &|| false)
+            .unwrap_err()
+            .to_string();
+        let elapsed = start.elapsed();
         let expected = "ended after 1 seconds, with all that it had started in its group\nstdout:\nbegun";
-        assert_eq!(told, expected);
-        assert!(took >= Duration::from_secs(1) && took < Duration::from_secs(20), "{took:?}");
+        assert_eq!(error_text, expected);
+        assert!(elapsed >= Duration::from_secs(1) && elapsed < Duration::from_secs(20), "{elapsed:?}");
         sleep(Duration::from_secs(4).saturating_sub(start.elapsed()));
         assert!(!folder.path().join("late").exists(), "what it had started lives on");
     }
 
     #[test]
-    fn the_tool_says_its_limit() {
-        let tools = all(true);
+    fn run_command_description_names_its_timeout() {
+        let tools = all_tools(true);
         let tool = tools.iter().find(|tool| tool.name == "run_command").unwrap();
-        assert!(tool.about.contains(&format!("at most {} seconds", LIMIT.as_secs())), "{}", tool.about);
+        assert!(
+            tool.description.contains(&format!("at most {} seconds", COMMAND_TIMEOUT.as_secs())),
+            "{}",
+            tool.description
+        );
     }
 }

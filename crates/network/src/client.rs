@@ -1,13 +1,13 @@
-//! Sending one request after another to one address.
+//! The HTTP client for one address.
 
 use crate::error::RequestError;
 use crate::response::Response;
-use crate::trust::{TrustError, tls};
+use crate::trust::{TrustError, build_tls_config};
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Uri;
 
-/// Returns true for an address on this computer.
+/// Returns true for an address on this computer: a loopback address or `localhost`.
 pub fn is_loopback(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     match host.parse::<std::net::IpAddr>() {
@@ -16,7 +16,7 @@ pub fn is_loopback(uri: &Uri) -> bool {
     }
 }
 
-/// A client for one address.
+/// An HTTP client that sends requests to one address.
 #[derive(Debug)]
 pub struct Client {
     agent: Agent,
@@ -24,11 +24,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// Makes a client; nothing is sent yet. `roots` are certificates (PEM) that are trusted instead of this computer's own.
+    /// Creates a client; nothing is sent yet. `roots` are certificates (PEM) that are trusted instead of this computer's own.
     ///
     /// # Errors
-    /// If the address needs TLS and nobody can be trusted.
-    pub fn new(uri: &Uri, user_agent: &str, roots: Option<&[u8]>) -> Result<Client, TrustError> {
+    /// If the address uses HTTPS and no root certificate is available.
+    pub fn new(
+        uri: &Uri,
+        user_agent: &str,
+        root_certificates_pem: Option<&[u8]>,
+    ) -> Result<Client, TrustError> {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -38,36 +42,36 @@ impl Client {
             config = config.proxy(None);
         }
         if uri.scheme_str() == Some("https") {
-            config = config.https_only(true).tls_config(tls(roots)?);
+            config = config.https_only(true).tls_config(build_tls_config(root_certificates_pem)?);
         }
         Ok(Client { agent: config.build().new_agent(), uri: uri.clone() })
     }
 
-    /// Sends a body within this time, and reads an answer of at most this many bytes.
+    /// Sends a POST request and reads the response within `limit`. The body may have at most `longest_answer` bytes.
     ///
     /// # Errors
-    /// If no answer begins. One that breaks off is an answer without a body.
+    /// If no response begins. For a response that breaks off, only [`Response::body`] is an error.
     pub fn post(
         &self,
         headers: &[(&str, &str)],
         body: &[u8],
-        limit: Duration,
-        longest_answer: u64,
+        timeout: Duration,
+        max_response_bytes: u64,
     ) -> Result<Response, RequestError> {
-        let request = self.agent.post(&self.uri).config().timeout_global(Some(limit)).build();
+        let request = self.agent.post(&self.uri).config().timeout_global(Some(timeout)).build();
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let mut response = request.send(body)?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let lossy_text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let headers = response.headers().iter();
         Ok(Response {
             status: response.status().as_u16(),
             headers: headers
-                .map(|(name, value)| (name.as_str().to_owned(), text(value.as_bytes())))
+                .map(|(name, value)| (name.as_str().to_owned(), lossy_text(value.as_bytes())))
                 .collect(),
             body: response
                 .body_mut()
                 .with_config()
-                .limit(longest_answer)
+                .limit(max_response_bytes)
                 .read_to_vec()
                 .map_err(RequestError::from),
         })
@@ -79,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_computer_is_known_by_its_addresses() {
+    fn loopback_addresses_and_localhost_are_this_computer() {
         for (address, expected) in [
             ("http://127.0.0.1:4318/v1/traces", true),
             ("http://localhost:4318", true),

@@ -1,12 +1,13 @@
-//! Why a request has no answer.
+//! Errors of requests.
 
 use std::io;
 use ureq::Error;
 
-/// Why a request has no answer. Its words may repeat the address, and with it a key: callers decide what they show.
+/// The reason why a request has no response. Its text may contain the address and with it a key: callers decide what to
+/// show.
 #[derive(Debug, thiserror::Error)]
 pub enum RequestError {
-    /// The answer was not complete in time.
+    /// The response was not complete in time.
     #[error("no answer in time")]
     Timeout,
     /// No computer has this name, or there is no network.
@@ -18,16 +19,16 @@ pub enum RequestError {
     /// The system refused the connection or cut it.
     #[error("io: {0}")]
     Io(io::Error),
-    /// Nothing can be sent to this address with these headers.
+    /// The address or a header is invalid, so no request can be built.
     #[error("{0}")]
-    Unsendable(String),
-    /// The answer is not HTTP.
+    InvalidRequest(String),
+    /// The response is not valid HTTP.
     #[error("protocol: {0}")]
     Protocol(String),
-    /// The answer is longer than the caller allows.
+    /// The response has more bytes than the caller allows.
     #[error("an answer of more than {0} bytes")]
-    TooLong(u64),
-    /// Another fault of the client.
+    ResponseTooLarge(u64),
+    /// Another error of the HTTP client.
     #[error("{0}")]
     Other(String),
 }
@@ -37,13 +38,13 @@ impl From<Error> for RequestError {
         match error {
             Error::Timeout(_) => RequestError::Timeout,
             Error::HostNotFound => RequestError::HostNotFound,
-            Error::Tls(why) => RequestError::Tls(why.to_owned()),
-            Error::Rustls(why) => RequestError::Tls(why.to_string()),
-            Error::Io(why) => RequestError::Io(why),
-            Error::Http(_) | Error::BadUri(_) => RequestError::Unsendable(error.to_string()),
-            Error::Protocol(why) => RequestError::Protocol(why.to_string()),
-            Error::BodyExceedsLimit(most) => RequestError::TooLong(most),
-            other => RequestError::Other(other.to_string()),
+            Error::Tls(message) => RequestError::Tls(message.to_owned()),
+            Error::Rustls(tls_error) => RequestError::Tls(tls_error.to_string()),
+            Error::Io(io_error) => RequestError::Io(io_error),
+            Error::Http(_) | Error::BadUri(_) => RequestError::InvalidRequest(error.to_string()),
+            Error::Protocol(protocol_error) => RequestError::Protocol(protocol_error.to_string()),
+            Error::BodyExceedsLimit(max_bytes) => RequestError::ResponseTooLarge(max_bytes),
+            other_error => RequestError::Other(other_error.to_string()),
         }
     }
 }

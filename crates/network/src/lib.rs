@@ -1,13 +1,13 @@
-//! RULE: HTTP and TLS for the optional programs. `linear` and `otel` use it, and nothing else links it; only it knows `ureq`.
+//! RULE: HTTP and TLS for the optional programs. Only `linear` and `otel` link this crate, and only this crate uses `ureq`.
 //!
-//! A [`Client`] sends one request after another to one address. It follows no redirect, so that headers with a key go nowhere but
-//! to their address. A status is an answer, not an error. This computer is asked without a proxy, which would look for the address
-//! on its own computer.
+//! A [`Client`] sends one request after another to one address. It follows no redirect, so that headers with a key are sent only to
+//! that address. An HTTP error status is a response, not an error. Requests to this computer use no proxy, because a proxy would
+//! connect to its own loopback address.
 //!
 //! The client trusts the certificates of this computer, as its other programs do (`SSL_CERT_FILE` and `SSL_CERT_DIR` come first).
-//! People follow proxies with certificates of their own, and a list of ours would grow old.
+//! A built-in list would become outdated, and would not contain the certificates of company proxies.
 //!
-//! Limits: it repeats nothing. Its callers know which answers are worth another try, and have the words for each fault.
+//! Limits: it does not retry. Its callers know which responses are worth a retry, and write the message for each error.
 
 mod client;
 mod error;

@@ -1,52 +1,55 @@
-//! Whom a client trusts.
+//! The root certificates that a client trusts.
 
 use std::sync::Arc;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// No server can be trusted.
+/// The error if there is no root certificate, so that no server can be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
-    /// This computer has no root certificates.
-    #[error("no root certificates were found on this computer{}", colon(.0))]
+    /// This computer has no root certificates; with the errors of the search.
+    #[error("no root certificates were found on this computer{}", prefix_with_colon(.0))]
     NoRoots(String),
-    /// What the user named holds none.
+    /// The PEM text given by the user contains no certificate.
     #[error("it holds no certificate (PEM)")]
-    NotPem,
+    NoCertificateInPem,
 }
 
-fn colon(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!(": {words}") }
+fn prefix_with_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// The settings for TLS. `roots` are certificates (PEM) that are trusted instead of this computer's own.
-pub(crate) fn tls(roots: Option<&[u8]>) -> Result<TlsConfig, TrustError> {
-    let roots = match roots {
-        Some(pem) => named(pem)?,
-        None => native()?,
+/// Builds the TLS settings. `roots` are certificates (PEM) that are trusted instead of this computer's own.
+pub(crate) fn build_tls_config(root_certificates_pem: Option<&[u8]>) -> Result<TlsConfig, TrustError> {
+    let root_certificates = match root_certificates_pem {
+        Some(pem) => parse_pem_certificates(pem)?,
+        None => load_system_roots()?,
     };
     Ok(TlsConfig::builder()
-        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        .root_certs(RootCerts::Specific(Arc::new(root_certificates)))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .build())
 }
 
-fn named(pem: &[u8]) -> Result<Vec<Certificate<'static>>, TrustError> {
+fn parse_pem_certificates(pem: &[u8]) -> Result<Vec<Certificate<'static>>, TrustError> {
     let items = ureq::tls::parse_pem(pem).filter_map(Result::ok);
     let certificates = items.filter_map(|item| match item {
         ureq::tls::PemItem::Certificate(certificate) => Some(certificate),
         _ => None,
     });
     let certificates: Vec<Certificate<'static>> = certificates.collect();
-    if certificates.is_empty() { Err(TrustError::NotPem) } else { Ok(certificates) }
+    if certificates.is_empty() { Err(TrustError::NoCertificateInPem) } else { Ok(certificates) }
 }
 
-fn native() -> Result<Vec<Certificate<'static>>, TrustError> {
-    let found = rustls_native_certs::load_native_certs();
-    let roots: Vec<Certificate<'static>> =
-        found.certs.iter().map(|one| Certificate::from_der(one.as_ref()).to_owned()).collect();
+fn load_system_roots() -> Result<Vec<Certificate<'static>>, TrustError> {
+    let loaded = rustls_native_certs::load_native_certs();
+    let roots: Vec<Certificate<'static>> = loaded
+        .certs
+        .iter()
+        .map(|certificate| Certificate::from_der(certificate.as_ref()).to_owned())
+        .collect();
     if roots.is_empty() {
-        let why = found.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        return Err(TrustError::NoRoots(why));
+        let errors = loaded.errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        return Err(TrustError::NoRoots(errors));
     }
     Ok(roots)
 }
@@ -56,11 +59,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_trusts_must_be_a_certificate() {
+    fn pem_without_a_certificate_is_rejected() {
         for pem in
             [&b""[..], b"not a certificate", b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n"]
         {
-            assert_eq!(tls(Some(pem)).unwrap_err(), TrustError::NotPem);
+            assert_eq!(build_tls_config(Some(pem)).unwrap_err(), TrustError::NoCertificateInPem);
         }
     }
 }

@@ -1,94 +1,99 @@
-//! What is known of a span or a log. All text may come from a session: it is one line, clipped, and without what looks like a
-//! secret.
+//! The attributes of a span or a log record. Any text may come from a session, so it is reduced to one line, clipped, and redacted.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
 use plimsoll_domain::text::{to_single_line, truncate_end};
 use serde_json::Value;
 
-/// The longest text.
-const LONGEST: usize = 500;
-/// The most texts of a list, and the most facts of an event.
-const MOST: usize = 20;
+/// Longest text in characters.
+const MAX_TEXT_CHARS: usize = 500;
+/// Limit of texts in a list, and of facts of an event.
+const MAX_ENTRIES: usize = 20;
 
-/// Text that may leave the computer.
-pub(crate) fn clean(text: &str) -> String {
-    // Clipped before the search, too: a session may have written a book.
-    truncate_end(&to_single_line(&plimsoll_secrets::redact(&truncate_end(text, 8 * LONGEST))), LONGEST)
+/// Prepares text for export: one line, without secrets, clipped.
+pub(crate) fn redact_and_clip(text: &str) -> String {
+    // Clipped before the search for secrets too, so that a very long text is not searched in full.
+    truncate_end(
+        &to_single_line(&plimsoll_secrets::redact(&truncate_end(text, 8 * MAX_TEXT_CHARS))),
+        MAX_TEXT_CHARS,
+    )
 }
 
-/// A list in the making.
+/// A list of attributes with unique keys.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Attributes(Vec<KeyValue>);
 
 impl Attributes {
-    pub(crate) fn text(&mut self, key: &str, value: &str) -> &mut Attributes {
-        self.put(key, Any::StringValue(clean(value)))
+    pub(crate) fn add_text(&mut self, key: &str, value: &str) -> &mut Attributes {
+        self.set(key, Any::StringValue(redact_and_clip(value)))
     }
 
-    pub(crate) fn maybe(&mut self, key: &str, value: Option<&str>) -> &mut Attributes {
+    pub(crate) fn add_text_if_not_empty(&mut self, key: &str, value: Option<&str>) -> &mut Attributes {
         match value.filter(|value| !value.is_empty()) {
-            Some(value) => self.text(key, value),
+            Some(value) => self.add_text(key, value),
             None => self,
         }
     }
 
-    pub(crate) fn count(&mut self, key: &str, value: impl TryInto<i64>) -> &mut Attributes {
-        self.put(key, Any::IntValue(value.try_into().unwrap_or(i64::MAX)))
+    pub(crate) fn add_count(&mut self, key: &str, value: impl TryInto<i64>) -> &mut Attributes {
+        self.set(key, Any::IntValue(value.try_into().unwrap_or(i64::MAX)))
     }
 
-    pub(crate) fn number(&mut self, key: &str, value: f64) -> &mut Attributes {
-        self.put(key, Any::DoubleValue(value))
+    pub(crate) fn add_number(&mut self, key: &str, value: f64) -> &mut Attributes {
+        self.set(key, Any::DoubleValue(value))
     }
 
-    pub(crate) fn flag(&mut self, key: &str, value: bool) -> &mut Attributes {
-        self.put(key, Any::BoolValue(value))
+    pub(crate) fn add_flag(&mut self, key: &str, value: bool) -> &mut Attributes {
+        self.set(key, Any::BoolValue(value))
     }
 
-    pub(crate) fn texts<'a>(
+    pub(crate) fn add_texts<'a>(
         &mut self,
         key: &str,
         values: impl IntoIterator<Item = &'a str>,
     ) -> &mut Attributes {
-        let text = |value: &str| AnyValue { value: Some(Any::StringValue(clean(value))) };
-        let values = values.into_iter().take(MOST).map(text).collect();
-        self.put(key, Any::ArrayValue(ArrayValue { values }))
+        let string_value = |value: &str| AnyValue { value: Some(Any::StringValue(redact_and_clip(value))) };
+        let values = values.into_iter().take(MAX_ENTRIES).map(string_value).collect();
+        self.set(key, Any::ArrayValue(ArrayValue { values }))
     }
 
-    /// The facts of an event, each under its own name; what is made of parts is left out.
-    pub(crate) fn facts(&mut self, facts: &serde_json::Map<String, Value>) -> &mut Attributes {
-        for (name, value) in facts.iter().take(MOST) {
+    /// Adds the facts of an event as `plimsoll.NAME`. Objects and mixed lists are left out, except the text that an object
+    /// holds under the fact's own name.
+    pub(crate) fn add_event_facts(&mut self, facts: &serde_json::Map<String, Value>) -> &mut Attributes {
+        for (name, value) in facts.iter().take(MAX_ENTRIES) {
             let key = format!("plimsoll.{name}");
             match value {
-                Value::String(text) => self.text(&key, text),
-                Value::Bool(is_so) => self.flag(&key, *is_so),
+                Value::String(text) => self.add_text(&key, text),
+                Value::Bool(flag) => self.add_flag(&key, *flag),
                 Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-                    (Some(count), _) => self.count(&key, count),
-                    (None, Some(number)) => self.number(&key, number),
+                    (Some(count), _) => self.add_count(&key, count),
+                    (None, Some(number)) => self.add_number(&key, number),
                     (None, None) => self,
                 },
                 Value::Array(values) if values.iter().all(Value::is_string) => {
-                    self.texts(&key, values.iter().filter_map(Value::as_str))
+                    self.add_texts(&key, values.iter().filter_map(Value::as_str))
                 }
-                // A word with what it says more: {"ending": {"ending": "failed", "detail": "…"}}.
-                Value::Object(parts) => self.maybe(&key, parts.get(name).and_then(Value::as_str)),
+                // An enum with details: {"ending": {"ending": "failed", "detail": "…"}}.
+                Value::Object(fields) => {
+                    self.add_text_if_not_empty(&key, fields.get(name).and_then(Value::as_str))
+                }
                 Value::Array(_) | Value::Null => self,
             };
         }
         self
     }
 
-    /// The later of two values of one name counts: a name stands once.
-    fn put(&mut self, key: &str, value: Any) -> &mut Attributes {
+    /// Sets an attribute, replacing an earlier value of the same key.
+    fn set(&mut self, key: &str, value: Any) -> &mut Attributes {
         let value = Some(AnyValue { value: Some(value) });
-        match self.0.iter_mut().find(|known| known.key == key) {
-            Some(known) => known.value = value,
+        match self.0.iter_mut().find(|attribute| attribute.key == key) {
+            Some(attribute) => attribute.value = value,
             None => self.0.push(KeyValue { key: key.to_owned(), value, ..KeyValue::default() }),
         }
         self
     }
 
-    pub(crate) fn list(&self) -> Vec<KeyValue> {
+    pub(crate) fn to_key_values(&self) -> Vec<KeyValue> {
         self.0.clone()
     }
 }
@@ -99,7 +104,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn facts_of_a_session_are_clipped_cleaned_and_counted() {
+    fn event_facts_are_clipped_redacted_and_limited_in_number() {
         let token = format!("{}{}", "ghp_", "a1".repeat(18));
         let facts = json!({
             "item": format!("two\nlines, {token}"),
@@ -114,22 +119,22 @@ mod tests {
             "nothing": null,
         });
         let mut attributes = Attributes::default();
-        attributes.facts(facts.as_object().unwrap());
-        let list = attributes.list();
-        let names: Vec<&str> = list.iter().map(|one| one.key.as_str()).collect();
-        let names_of = ["item", "long", "count", "cost_usd", "is", "items", "ending"];
-        assert_eq!(names, names_of.map(|name| format!("plimsoll.{name}")));
-        let of = |at: usize| list[at].value.clone().unwrap().value.unwrap();
-        assert_eq!(of(0), Any::StringValue("two lines, [redacted:github-token]".to_owned()));
-        assert!(matches!(of(1), Any::StringValue(text) if text.chars().count() == LONGEST));
-        assert!(matches!(of(5), Any::ArrayValue(values) if values.values.len() == MOST));
+        attributes.add_event_facts(facts.as_object().unwrap());
+        let list = attributes.to_key_values();
+        let names: Vec<&str> = list.iter().map(|attribute| attribute.key.as_str()).collect();
+        let expected_names = ["item", "long", "count", "cost_usd", "is", "items", "ending"];
+        assert_eq!(names, expected_names.map(|name| format!("plimsoll.{name}")));
+        let value_at = |index: usize| list[index].value.clone().unwrap().value.unwrap();
+        assert_eq!(value_at(0), Any::StringValue("two lines, [redacted:github-token]".to_owned()));
+        assert!(matches!(value_at(1), Any::StringValue(text) if text.chars().count() == MAX_TEXT_CHARS));
+        assert!(matches!(value_at(5), Any::ArrayValue(values) if values.values.len() == MAX_ENTRIES));
     }
 
     #[test]
-    fn a_name_stands_once_with_its_last_value() {
+    fn each_key_occurs_once_with_its_last_value() {
         let mut attributes = Attributes::default();
-        attributes.count("a", 1).text("b", "x").count("a", 2);
-        let list = attributes.list();
+        attributes.add_count("a", 1).add_text("b", "x").add_count("a", 2);
+        let list = attributes.to_key_values();
         assert_eq!((list.len(), list[0].value.clone().unwrap().value), (2, Some(Any::IntValue(2))));
     }
 }

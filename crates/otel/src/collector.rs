@@ -1,6 +1,6 @@
-//! One request to a collector, and what its answer means: OTLP/HTTP with protobuf.
+//! Sends requests to a collector (OTLP/HTTP with protobuf) and interprets the responses.
 
-use crate::attributes::clean;
+use crate::attributes::redact_and_clip;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceResponse;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use plimsoll_domain::text::truncate_end;
@@ -11,36 +11,36 @@ use prost::Message;
 use std::path::Path;
 use std::time::Duration;
 
-/// Why a collector cannot be asked at all.
+/// The reason why no request can be sent to a collector.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CollectorError {
     #[error("the collector's address cannot be used")]
-    Address,
+    InvalidAddress,
     #[error("{path} cannot be used: {error}")]
-    Certificate { path: String, error: TrustError },
+    InvalidCertificateFile { path: String, error: TrustError },
     #[error(transparent)]
-    File(StoreError),
+    CertificateFileUnreadable(StoreError),
     #[error("the file {0} (OTEL_EXPORTER_OTLP_CERTIFICATE) is not there")]
-    NoFile(String),
+    CertificateFileMissing(String),
     #[error(transparent)]
     Trust(TrustError),
 }
 
-/// What became of a request.
+/// The outcome of an export request.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// The collector has it, but for this many.
-    Accepted { rejected: u64, why: String },
-    /// It may take it later; not before this time, if it said so.
-    Later { after: Option<Duration>, why: String },
-    /// It never will.
-    Refused { why: String },
+pub(crate) enum ExportOutcome {
+    /// The collector accepted all items except `rejected`.
+    Accepted { rejected_count: u64, message: String },
+    /// The request may be retried, not before `after` if the collector named a time.
+    RetryLater { retry_after: Option<Duration>, reason: String },
+    /// A permanent error; the request must not be retried.
+    Rejected { reason: String },
 }
 
-/// A collector's longest answer: ours are a few bytes.
-const LONGEST_ANSWER: u64 = 64 * 1024;
-/// A longer wait is a fault of a clock.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
+/// Longest accepted response; normal ones have a few bytes.
+const MAX_RESPONSE_BYTES: u64 = 64 * 1024;
+/// Upper limit for `Retry-After`: a longer wait is taken for a clock error.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(300);
 
 pub(crate) struct Collector {
     client: Client,
@@ -52,79 +52,89 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn new(signal: Signal, target: &ExportTarget) -> Result<Collector, CollectorError> {
-        let uri: Uri = target.url.parse().map_err(|_| CollectorError::Address)?;
+        let uri: Uri = target.url.parse().map_err(|_| CollectorError::InvalidAddress)?;
         let user_agent = concat!("plimsoll-otel/", env!("CARGO_PKG_VERSION"));
         let client = match &target.certificate {
             Some(path) => {
-                let pem = disk::read(Path::new(path)).map_err(CollectorError::File)?;
-                let pem = pem.ok_or_else(|| CollectorError::NoFile(path.clone()))?;
+                let pem = disk::read(Path::new(path)).map_err(CollectorError::CertificateFileUnreadable)?;
+                let pem = pem.ok_or_else(|| CollectorError::CertificateFileMissing(path.clone()))?;
                 Client::new(&uri, user_agent, Some(&pem))
-                    .map_err(|error| CollectorError::Certificate { path: path.clone(), error })?
+                    .map_err(|error| CollectorError::InvalidCertificateFile { path: path.clone(), error })?
             }
             None => Client::new(&uri, user_agent, None).map_err(CollectorError::Trust)?,
         };
         Ok(Collector {
             client,
             signal,
-            // Of the address only this is ever shown: the rest may hold a key.
+            // Only this part of the address is ever shown: the rest may contain a key.
             host: uri.host().unwrap_or_default().to_owned(),
             headers: target.headers.clone(),
             timeout: target.timeout,
         })
     }
 
-    /// Sends a body, in no more than this time.
-    pub(crate) fn send(&self, body: &[u8], limit: Duration) -> Answer {
-        let limit = limit.min(self.timeout);
-        let ours = ["content-type", "content-length", "host", "transfer-encoding"];
-        let own = self.headers.iter().filter(|(name, _)| !ours.contains(&name.to_ascii_lowercase().as_str()));
-        let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
-        let headers: Vec<(&str, &str)> = own.chain([("Content-Type", "application/x-protobuf")]).collect();
-        let response = match self.client.post(&headers, body, limit, LONGEST_ANSWER) {
+    /// Sends a body within the shorter of `limit` and the configured timeout.
+    pub(crate) fn send(&self, body: &[u8], timeout: Duration) -> ExportOutcome {
+        let timeout = timeout.min(self.timeout);
+        let reserved_names = ["content-type", "content-length", "host", "transfer-encoding"];
+        let user_headers = self
+            .headers
+            .iter()
+            .filter(|(name, _)| !reserved_names.contains(&name.to_ascii_lowercase().as_str()));
+        let user_headers = user_headers.map(|(name, value)| (name.as_str(), value.as_str()));
+        let headers: Vec<(&str, &str)> =
+            user_headers.chain([("Content-Type", "application/x-protobuf")]).collect();
+        let response = match self.client.post(&headers, body, timeout, MAX_RESPONSE_BYTES) {
             Ok(response) => response,
-            Err(error) => return self.unanswered(&error, limit),
+            Err(error) => return self.outcome_of_request_error(&error, timeout),
         };
-        let wait = response.header("retry-after").and_then(waited);
-        // An answer that cannot be read is none the less one: the status counts.
-        self.judged(response.status, wait, &response.body.unwrap_or_default())
+        let retry_after = response.header("retry-after").and_then(parse_retry_after);
+        // The status alone decides if the response body cannot be read.
+        self.outcome_of_response(response.status, retry_after, &response.body.unwrap_or_default())
     }
 
-    fn judged(&self, status: u16, after: Option<Duration>, body: &[u8]) -> Answer {
-        let why = || format!("{} answered with the status {status}", self.host);
+    fn outcome_of_response(&self, status: u16, retry_after: Option<Duration>, body: &[u8]) -> ExportOutcome {
+        let reason = || format!("{} answered with the status {status}", self.host);
         match status {
             200..=299 => {
-                let (rejected, words) = rejected(self.signal, body);
-                let said = truncate_end(&clean(&words), 200);
-                Answer::Accepted { rejected, why: format!("{} rejected some: {said}", self.host) }
+                let (rejected_count, error_message) = parse_rejected_count_and_message(self.signal, body);
+                let error_message = truncate_end(&redact_and_clip(&error_message), 200);
+                ExportOutcome::Accepted {
+                    rejected_count,
+                    message: format!("{} rejected some: {error_message}", self.host),
+                }
             }
-            // By the specification these, and no others, may be tried again.
-            429 | 502 | 503 | 504 => Answer::Later { after, why: why() },
-            300..=399 => Answer::Refused { why: format!("{}: a redirect, which is not followed", why()) },
-            _ => Answer::Refused { why: why() },
+            // The OTLP specification allows retries only for these.
+            429 | 502 | 503 | 504 => ExportOutcome::RetryLater { retry_after, reason: reason() },
+            300..=399 => {
+                ExportOutcome::Rejected { reason: format!("{}: a redirect, which is not followed", reason()) }
+            }
+            _ => ExportOutcome::Rejected { reason: reason() },
         }
     }
 
-    fn unanswered(&self, error: &RequestError, limit: Duration) -> Answer {
+    fn outcome_of_request_error(&self, error: &RequestError, timeout: Duration) -> ExportOutcome {
         let host = &self.host;
-        let why = match error {
-            RequestError::Timeout => format!("{host} did not answer within {:.1} s", limit.as_secs_f32()),
+        let reason = match error {
+            RequestError::Timeout => format!("{host} did not answer within {:.1} s", timeout.as_secs_f32()),
             RequestError::HostNotFound => format!("{host} cannot be found"),
-            RequestError::Io(error) => format!("{host} cannot be reached: {error}"),
+            RequestError::Io(io_error) => format!("{host} cannot be reached: {io_error}"),
             RequestError::Tls(_) => format!("{host} is not trusted: check its certificate"),
-            RequestError::Unsendable(_) => {
-                return Answer::Refused { why: format!("no request can be made to {host}") };
+            RequestError::InvalidRequest(_) => {
+                return ExportOutcome::Rejected { reason: format!("no request can be made to {host}") };
             }
-            // Whatever else it says may repeat the address.
-            RequestError::Protocol(_) | RequestError::TooLong(_) | RequestError::Other(_) => {
+            // The text of these errors may contain the address.
+            RequestError::Protocol(_) | RequestError::ResponseTooLarge(_) | RequestError::Other(_) => {
                 format!("{host} gave no answer that can be understood")
             }
         };
-        Answer::Later { after: None, why }
+        ExportOutcome::RetryLater { retry_after: None, reason }
     }
 }
 
-/// How many of a batch were not taken, and why; an answer that is no protobuf says nothing of it.
-fn rejected(signal: Signal, body: &[u8]) -> (u64, String) {
+/// Returns how many items of a batch the collector rejected, and its message. A response that is not protobuf counts as no
+/// rejection.
+fn parse_rejected_count_and_message(signal: Signal, body: &[u8]) -> (u64, String) {
     let partial = match signal {
         Signal::Traces => ExportTraceServiceResponse::decode(body)
             .ok()
@@ -135,21 +145,21 @@ fn rejected(signal: Signal, body: &[u8]) -> (u64, String) {
             .and_then(|answer| answer.partial_success)
             .map(|partial| (partial.rejected_log_records, partial.error_message)),
     };
-    let (count, words) = partial.unwrap_or_default();
-    (u64::try_from(count).unwrap_or(0), words)
+    let (count, error_message) = partial.unwrap_or_default();
+    (u64::try_from(count).unwrap_or(0), error_message)
 }
 
-/// What `Retry-After` asks for: seconds, or a moment.
-fn waited(value: &str) -> Option<Duration> {
+/// Parses `Retry-After`: seconds, or an HTTP date.
+fn parse_retry_after(value: &str) -> Option<Duration> {
     let value = value.trim();
-    let time = match value.parse::<u64>() {
+    let wait = match value.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => {
-            let moment = chrono::DateTime::parse_from_rfc2822(value).ok()?;
-            (moment.to_utc() - clock::now()).to_std().unwrap_or_default()
+            let retry_time = chrono::DateTime::parse_from_rfc2822(value).ok()?;
+            (retry_time.to_utc() - clock::now()).to_std().unwrap_or_default()
         }
     };
-    Some(time.min(LONGEST_WAIT))
+    Some(wait.min(MAX_RETRY_AFTER))
 }
 
 #[cfg(test)]
@@ -168,10 +178,10 @@ mod tests {
     }
 
     #[test]
-    fn each_status_says_whether_it_is_worth_another_try() {
+    fn only_the_statuses_of_the_specification_are_retried() {
         let collector = collector();
-        let wait = Some(Duration::from_secs(7));
-        for (status, is_later) in [
+        let requested_delay = Some(Duration::from_secs(7));
+        for (status, should_retry) in [
             (429, true),
             (502, true),
             (503, true),
@@ -182,34 +192,45 @@ mod tests {
             (500, false),
             (302, false),
         ] {
-            let answer = collector.judged(status, wait, b"");
-            assert!(!format!("{answer:?}").contains("sesame"));
-            match answer {
-                Answer::Later { after, .. } => assert!(is_later && after == wait, "{status}"),
-                Answer::Refused { why } => assert!(!is_later && why.contains(&status.to_string()), "{why}"),
-                Answer::Accepted { .. } => panic!("{status}"),
+            let outcome = collector.outcome_of_response(status, requested_delay, b"");
+            assert!(!format!("{outcome:?}").contains("sesame"));
+            match outcome {
+                ExportOutcome::RetryLater { retry_after, .. } => {
+                    assert!(should_retry && retry_after == requested_delay, "{status}");
+                }
+                ExportOutcome::Rejected { reason } => {
+                    assert!(!should_retry && reason.contains(&status.to_string()), "{reason}");
+                }
+                ExportOutcome::Accepted { .. } => panic!("{status}"),
             }
         }
     }
 
     #[test]
-    fn what_was_rejected_is_counted_and_an_answer_that_is_none_is_not() {
+    fn rejected_items_are_counted_and_invalid_responses_reject_none() {
         let collector = collector();
         let partial = ExportTracePartialSuccess { rejected_spans: 3, error_message: "too\nold".to_owned() };
         let body = ExportTraceServiceResponse { partial_success: Some(partial) }.encode_to_vec();
-        let Answer::Accepted { rejected, why } = collector.judged(200, None, &body) else { panic!() };
-        assert_eq!((rejected, why.as_str()), (3, "collector.example.com rejected some: too old"));
+        let ExportOutcome::Accepted { rejected_count, message } =
+            collector.outcome_of_response(200, None, &body)
+        else {
+            panic!()
+        };
+        assert_eq!((rejected_count, message.as_str()), (3, "collector.example.com rejected some: too old"));
         for body in [&b""[..], b"<html>hello</html>", b"{}"] {
-            assert!(matches!(collector.judged(200, None, body), Answer::Accepted { rejected: 0, .. }));
+            assert!(matches!(
+                collector.outcome_of_response(200, None, body),
+                ExportOutcome::Accepted { rejected_count: 0, .. }
+            ));
         }
     }
 
     #[test]
-    fn a_wait_is_seconds_or_a_moment_and_never_long() {
-        assert_eq!(waited(" 7 "), Some(Duration::from_secs(7)));
-        assert_eq!(waited("99999999"), Some(LONGEST_WAIT));
-        assert_eq!(waited("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
-        assert_eq!(waited("Mon, 21 Oct 2115 07:28:00 GMT"), Some(LONGEST_WAIT));
-        assert_eq!(waited("soon"), None);
+    fn retry_after_is_seconds_or_a_date_and_is_limited() {
+        assert_eq!(parse_retry_after(" 7 "), Some(Duration::from_secs(7)));
+        assert_eq!(parse_retry_after("99999999"), Some(MAX_RETRY_AFTER));
+        assert_eq!(parse_retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(parse_retry_after("Mon, 21 Oct 2115 07:28:00 GMT"), Some(MAX_RETRY_AFTER));
+        assert_eq!(parse_retry_after("soon"), None);
     }
 }

@@ -1,67 +1,73 @@
-//! Sending what waits, batch after batch: a batch that may be taken later is tried again later and later, and one that will
-//! never be taken is given up.
+//! Sends the queued items batch by batch. A batch that the collector may accept later is retried with increasing backoff; one that
+//! it rejects is dropped.
 
-use crate::collector::{Answer, Collector};
-use crate::queue::Queue;
+use crate::collector::{Collector, ExportOutcome};
+use crate::queue::ExportQueue;
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// How long a span or a log waits for others.
-const INTERVAL: Duration = Duration::from_secs(1);
-/// The first try after a failure, and the longest time between two.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A batch is given up after this long: what comes later is worth more.
-const GIVEN_UP: Duration = Duration::from_secs(15 * 60);
+/// How long a span or log record waits for others to fill the batch.
+const BATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The backoff before the first retry, and its upper limit.
+const FIRST_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// A batch is dropped after this time, because newer ones are worth more.
+const MAX_RETRY_TIME: Duration = Duration::from_secs(15 * 60);
 
-/// Sends until nothing more comes. `encode` makes the body of a batch.
-pub(crate) fn deliver<T>(queue: &Queue<T>, collector: &Collector, encode: impl Fn(Vec<T>) -> Vec<u8>) {
-    while let Some(batch) = queue.take(INTERVAL) {
-        let count = batch.len() as u64;
-        let body = encode(batch);
-        send(queue, collector, &body, count);
+/// Sends batches until the queue is closed and empty. `encode` builds the request body of a batch.
+pub(crate) fn send_batches_until_closed<T>(
+    queue: &ExportQueue<T>,
+    collector: &Collector,
+    encode_batch: impl Fn(Vec<T>) -> Vec<u8>,
+) {
+    while let Some(batch) = queue.take_batch(BATCH_INTERVAL) {
+        let item_count = batch.len() as u64;
+        let body = encode_batch(batch);
+        send_batch_with_retries(queue, collector, &body, item_count);
     }
 }
 
-fn send<T>(queue: &Queue<T>, collector: &Collector, body: &[u8], count: u64) {
-    let (began, mut pause) = (Instant::now(), FIRST_PAUSE);
+fn send_batch_with_retries<T>(queue: &ExportQueue<T>, collector: &Collector, body: &[u8], item_count: u64) {
+    let (started_at, mut backoff) = (Instant::now(), FIRST_BACKOFF);
     loop {
-        let left = queue.until().map(|until| until.saturating_duration_since(Instant::now()));
-        if left.is_some_and(|left| left.is_zero()) {
+        let remaining = queue
+            .send_deadline()
+            .map(|send_deadline| send_deadline.saturating_duration_since(Instant::now()));
+        if remaining.is_some_and(|remaining| remaining.is_zero()) {
             return;
         }
-        match collector.send(body, left.unwrap_or(Duration::MAX)) {
-            Answer::Accepted { rejected, why } => {
-                queue.note_accepted(count.saturating_sub(rejected));
-                if rejected > 0 {
-                    queue.note_trouble(why);
+        match collector.send(body, remaining.unwrap_or(Duration::MAX)) {
+            ExportOutcome::Accepted { rejected_count, message } => {
+                queue.add_accepted(item_count.saturating_sub(rejected_count));
+                if rejected_count > 0 {
+                    queue.set_last_error(message);
                 }
                 return;
             }
-            Answer::Refused { why } => {
-                queue.note_trouble(why);
+            ExportOutcome::Rejected { reason } => {
+                queue.set_last_error(reason);
                 return;
             }
-            Answer::Later { after, why } => {
-                queue.note_trouble(why);
-                let wait = after.unwrap_or(Duration::ZERO).max(jittered(pause));
-                // At the end there is time for a few tries, not for a long wait.
-                if began.elapsed() + wait > GIVEN_UP || left.is_some_and(|left| left < wait) {
+            ExportOutcome::RetryLater { retry_after, reason } => {
+                queue.set_last_error(reason);
+                let wait = retry_after.unwrap_or(Duration::ZERO).max(with_jitter(backoff));
+                // After the queue is closed, there is time for a few tries but not for a long wait.
+                if started_at.elapsed() + wait > MAX_RETRY_TIME || remaining.is_some_and(|left| left < wait) {
                     return;
                 }
-                if left.is_some() {
+                if remaining.is_some() {
                     std::thread::sleep(wait);
                 } else {
-                    queue.rest(wait);
+                    queue.wait_until_closed(wait);
                 }
-                pause = (2 * pause).min(LONGEST_PAUSE);
+                backoff = (2 * backoff).min(MAX_BACKOFF);
             }
         }
     }
 }
 
-/// Up to a quarter more, so that many runs do not come back at once.
-fn jittered(pause: Duration) -> Duration {
-    let chance = u32::try_from(RandomState::new().hash_one(0) % 256).unwrap_or(0);
-    pause + pause / 4 * chance / 256
+/// Adds a random part of up to a quarter, so that many runs do not retry at the same moment.
+fn with_jitter(backoff: Duration) -> Duration {
+    let random = u32::try_from(RandomState::new().hash_one(0) % 256).unwrap_or(0);
+    backoff + backoff / 4 * random / 256
 }

@@ -1,13 +1,14 @@
-//! A run's spans and logs, from its first event to its last: standard input tells the events, and ends with the run's process;
-//! the journal is read beside it. Whatever becomes of the collector, nobody waits for us, and we end soon after the run.
+//! Exports a run's spans and logs from its first event to its last. Standard input carries the events and ends with the run's
+//! process; the journal is read in parallel. The run never waits for this program, and it exits soon after the run even if the
+//! collector does not respond.
 
-use crate::attributes::{Attributes, clean};
+use crate::attributes::{Attributes, redact_and_clip};
 use crate::collector::{Collector, CollectorError};
-use crate::delivery::deliver;
+use crate::delivery::send_batches_until_closed;
 use crate::journal_tail::JournalTail;
 use crate::logs;
-use crate::queue::Queue;
-use crate::spans::Spans;
+use crate::queue::ExportQueue;
+use crate::spans::SpanBuilder;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, LogsData, ResourceLogs, ScopeLogs};
 use opentelemetry_proto::tonic::resource::v1::Resource;
@@ -24,60 +25,67 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-/// How often the journal is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// What is left at the run's end has this long.
-const AT_END: Duration = Duration::from_secs(5);
-/// What is said of what was under way then.
-const UNANSWERED: &str = "the collector has not answered five seconds after the run's end";
-/// Our own events have a few kilobytes.
-const LONGEST_LINE: u64 = 1024 * 1024;
-/// What a journal may have grown at the end is read up to this many pieces.
-const LAST_PIECES: usize = 16;
+/// Interval between two reads of the journal.
+const JOURNAL_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// How long the remaining spans and logs may be sent after the run's end.
+const FINAL_SEND_TIMEOUT: Duration = Duration::from_secs(5);
+/// The reported error if that timeout expires before any error was recorded.
+const NO_RESPONSE_MESSAGE: &str = "the collector has not answered five seconds after the run's end";
+/// Longest line read in one piece; events have a few kilobytes.
+const MAX_LINE_BYTES: u64 = 1024 * 1024;
+/// Limit of reads after the run's end, because an agent could fill the journal without end.
+const MAX_FINAL_READS: usize = 16;
 
-/// Follows a run; the journal is read from this byte on.
-pub(crate) fn follow(from: u64) {
-    let mut events = Events(BufReader::new(std::io::stdin()));
-    let Some((first, run_id)) = events.next().and_then(|first| first.run_id.clone().map(|id| (first, id)))
+/// Exports the spans and logs of one run until it ends. The journal is read from this byte offset.
+pub(crate) fn export_run_telemetry(journal_offset: u64) {
+    let mut entries = StreamEntries(BufReader::new(std::io::stdin()));
+    let Some((first_entry, run_id)) =
+        entries.next().and_then(|entry| entry.run_id.clone().map(|run_id| (entry, run_id)))
     else {
         return;
     };
     let project = Project::with_local_files(&environment::current_dir());
     let trace =
         TraceContext::for_run(&run_id, environment::variable(telemetry::TRACEPARENT_VARIABLE).as_deref());
-    let exporter = ExporterConfig::from_variables(environment::variable);
-    let about = resource_of(&first, &run_id);
-    let spans =
-        Pipe::start(Signal::Traces, exporter.traces.filter(|_| trace.is_recorded()), spans_of(&about));
-    let records = Pipe::start(Signal::Logs, exporter.logs, logs_of(&about));
-    let is_over = Arc::new(AtomicBool::new(false));
-    let reader = {
-        let (is_over, records) = (Arc::clone(&is_over), records.queue());
+    let exporter_config = ExporterConfig::from_variables(environment::variable);
+    let resource = build_resource(&first_entry, &run_id);
+    let span_pipe = ExportPipe::start(
+        Signal::Traces,
+        exporter_config.traces.filter(|_| trace.is_recorded()),
+        span_encoder(&resource),
+    );
+    let log_pipe = ExportPipe::start(Signal::Logs, exporter_config.logs, log_encoder(&resource));
+    let has_run_ended = Arc::new(AtomicBool::new(false));
+    let journal_reader = {
+        let (has_run_ended, log_queue) = (Arc::clone(&has_run_ended), log_pipe.queue());
         let (tail, run_id, trace) =
-            (JournalTail::of(project.journal_path(), from), run_id.clone(), trace.clone());
-        std::thread::spawn(move || read_journal(tail, &is_over, &run_id, &trace, &records))
+            (JournalTail::from_offset(project.journal_path(), journal_offset), run_id.clone(), trace.clone());
+        std::thread::spawn(move || {
+            export_journal_until_run_ends(tail, &has_run_ended, &run_id, &trace, &log_queue);
+        })
     };
-    tell_all(first, &mut events, &run_id, &trace, &spans, &records);
-    is_over.store(true, Ordering::Release);
-    let _ = reader.join();
-    let until = Instant::now() + AT_END;
-    // Both at once: what hangs of the one takes nothing from the other's time.
-    spans.queue.close(until);
-    records.queue.close(until);
-    let (lost_spans, lost_records) = (spans.end(until), records.end(until));
-    report(&project, &run_id, lost_spans.as_ref(), lost_records.as_ref());
+    export_stream_entries(first_entry, &mut entries, &run_id, &trace, &span_pipe, &log_pipe);
+    has_run_ended.store(true, Ordering::Release);
+    let _ = journal_reader.join();
+    let deadline = Instant::now() + FINAL_SEND_TIMEOUT;
+    // Both are closed first, so that waiting for one takes no time from the other.
+    span_pipe.queue.close(deadline);
+    log_pipe.queue.close(deadline);
+    let (lost_spans, lost_logs) =
+        (span_pipe.wait_and_count_lost(deadline), log_pipe.wait_and_count_lost(deadline));
+    record_losses_in_journal(&project, &run_id, lost_spans.as_ref(), lost_logs.as_ref());
 }
 
-/// What `plimsoll run` tells, one event after the other.
-struct Events<R>(BufReader<R>);
+/// The events that `plimsoll run` writes. Lines that are not events are skipped.
+struct StreamEntries<R>(BufReader<R>);
 
-impl<R: Read> Iterator for Events<R> {
+impl<R: Read> Iterator for StreamEntries<R> {
     type Item = StreamEntry;
 
     fn next(&mut self) -> Option<StreamEntry> {
         loop {
             let mut line = Vec::new();
-            match (&mut self.0).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            match (&mut self.0).take(MAX_LINE_BYTES).read_until(b'\n', &mut line) {
                 Ok(0) | Err(_) => return None,
                 Ok(_) => {}
             }
@@ -88,136 +96,146 @@ impl<R: Read> Iterator for Events<R> {
     }
 }
 
-fn tell_all(
-    first: StreamEntry,
-    events: &mut impl Iterator<Item = StreamEntry>,
+fn export_stream_entries(
+    first_entry: StreamEntry,
+    entries: &mut impl Iterator<Item = StreamEntry>,
     run_id: &RunId,
     trace: &TraceContext,
-    spans: &Pipe<Span>,
-    records: &Pipe<LogRecord>,
+    span_pipe: &ExportPipe<Span>,
+    log_pipe: &ExportPipe<LogRecord>,
 ) {
-    let mut made = Spans::of(run_id, trace.clone());
-    for entry in std::iter::once(first).chain(events) {
-        spans.put(made.take(&entry));
-        records.put(logs::record(&entry, LogSource::Stream, run_id, trace, now()));
+    let mut span_builder = SpanBuilder::for_run(run_id, trace.clone());
+    for entry in std::iter::once(first_entry).chain(entries) {
+        span_pipe.push_all(span_builder.handle_entry(&entry));
+        log_pipe.push_all(logs::log_record_of_event(
+            &entry,
+            LogSource::Stream,
+            run_id,
+            trace,
+            now_unix_nanos(),
+        ));
     }
-    spans.put(made.cut_off(now()));
+    span_pipe.push_all(span_builder.end_all_as_aborted(now_unix_nanos()));
 }
 
-fn read_journal(
+fn export_journal_until_run_ends(
     mut tail: JournalTail,
-    is_over: &AtomicBool,
+    has_run_ended: &AtomicBool,
     run_id: &RunId,
     trace: &TraceContext,
-    records: &Queue<LogRecord>,
+    log_queue: &ExportQueue<LogRecord>,
 ) {
-    let look = |tail: &mut JournalTail| {
-        let entries = tail.look().into_iter();
+    let export_new_entries = |tail: &mut JournalTail| {
+        let entries = tail.read_new_entries().into_iter();
         let entries = entries.map(StreamEntry::from);
-        records
-            .put(entries.filter_map(|entry| logs::record(&entry, LogSource::Journal, run_id, trace, now())));
+        log_queue.push_all(entries.filter_map(|entry| {
+            logs::log_record_of_event(&entry, LogSource::Journal, run_id, trace, now_unix_nanos())
+        }));
     };
-    while !is_over.load(Ordering::Acquire) {
-        look(&mut tail);
-        std::thread::sleep(LOOK_INTERVAL);
+    while !has_run_ended.load(Ordering::Acquire) {
+        export_new_entries(&mut tail);
+        std::thread::sleep(JOURNAL_POLL_INTERVAL);
     }
-    for _ in 0..LAST_PIECES {
-        look(&mut tail);
-        if !tail.has_more() {
+    for _ in 0..MAX_FINAL_READS {
+        export_new_entries(&mut tail);
+        if !tail.has_unread_bytes() {
             break;
         }
     }
 }
 
-fn now() -> u64 {
+fn now_unix_nanos() -> u64 {
     let nanos = clock::now().timestamp_nanos_opt();
     nanos.and_then(|nanos| u64::try_from(nanos).ok()).unwrap_or(0)
 }
 
-/// The way of one signal: a queue, and a thread that sends what is in it.
-struct Pipe<T> {
-    queue: Arc<Queue<T>>,
-    /// Closed when all has been sent; none if nothing is.
-    sent: Option<std::sync::mpsc::Receiver<()>>,
-    /// True if the signal is exported.
-    is_on: bool,
+/// The export of one signal: a queue, and a thread that sends its items.
+struct ExportPipe<T> {
+    queue: Arc<ExportQueue<T>>,
+    /// Disconnected when the sending thread ends; `None` if there is no such thread.
+    done_receiver: Option<std::sync::mpsc::Receiver<()>>,
+    /// True if the user configured a target, even if it cannot be used: losses are then reported.
+    is_exported: bool,
 }
 
-impl<T: Send + 'static> Pipe<T> {
+impl<T: Send + 'static> ExportPipe<T> {
     fn start(
         signal: Signal,
         target: Option<ExportTarget>,
-        encode: impl Fn(Vec<T>) -> Vec<u8> + Send + 'static,
-    ) -> Pipe<T> {
-        let queue = Arc::new(Queue::default());
-        let Some(target) = target else { return Pipe { queue, sent: None, is_on: false } };
+        encode_batch: impl Fn(Vec<T>) -> Vec<u8> + Send + 'static,
+    ) -> ExportPipe<T> {
+        let queue = Arc::new(ExportQueue::default());
+        let Some(target) = target else {
+            return ExportPipe { queue, done_receiver: None, is_exported: false };
+        };
         let collector = match Collector::new(signal, &target) {
             Ok(collector) => collector,
             Err(error) => {
-                queue.note_trouble(with_hint(&error));
-                return Pipe { queue, sent: None, is_on: true };
+                queue.set_last_error(render_error_with_hint(&error));
+                return ExportPipe { queue, done_receiver: None, is_exported: true };
             }
         };
-        let (done, sent) = channel();
-        let waiting = Arc::clone(&queue);
+        let (done_sender, done_receiver) = channel();
+        let thread_queue = Arc::clone(&queue);
         std::thread::spawn(move || {
-            deliver(&waiting, &collector, encode);
-            drop(done);
+            send_batches_until_closed(&thread_queue, &collector, encode_batch);
+            drop(done_sender);
         });
-        Pipe { queue, sent: Some(sent), is_on: true }
+        ExportPipe { queue, done_receiver: Some(done_receiver), is_exported: true }
     }
 
-    fn queue(&self) -> Arc<Queue<T>> {
+    fn queue(&self) -> Arc<ExportQueue<T>> {
         Arc::clone(&self.queue)
     }
 
-    fn put(&self, items: impl IntoIterator<Item = T>) {
-        self.queue.put(items);
+    fn push_all(&self, items: impl IntoIterator<Item = T>) {
+        self.queue.push_all(items);
     }
 
-    /// Waits for what is left of a queue that is closed; answers with how many did not arrive, and why.
-    fn end(&self, until: Instant) -> Option<(u64, String)> {
-        if let Some(sent) = &self.sent {
-            let left = until.saturating_duration_since(Instant::now());
-            let _ = sent.recv_timeout(left + Duration::from_millis(200));
+    /// Waits until the closed queue is sent. Returns the number of lost items and the last error, or `None` if none was lost.
+    fn wait_and_count_lost(&self, deadline: Instant) -> Option<(u64, String)> {
+        if let Some(done_receiver) = &self.done_receiver {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            let _ = done_receiver.recv_timeout(remaining + Duration::from_millis(200));
         }
-        Some(self.queue.lost()).filter(|(lost, _)| self.is_on && *lost > 0)
+        Some(self.queue.lost_count_and_last_error())
+            .filter(|(lost_count, _)| self.is_exported && *lost_count > 0)
     }
 }
 
-fn with_hint(error: &CollectorError) -> String {
+fn render_error_with_hint(error: &CollectorError) -> String {
     match error {
-        CollectorError::File(error) => format!("{error}; {}", error.hint()),
-        CollectorError::Address
-        | CollectorError::Certificate { .. }
-        | CollectorError::NoFile(_)
+        CollectorError::CertificateFileUnreadable(error) => format!("{error}; {}", error.hint()),
+        CollectorError::InvalidAddress
+        | CollectorError::InvalidCertificateFile { .. }
+        | CollectorError::CertificateFileMissing(_)
         | CollectorError::Trust(_) => error.to_string(),
     }
 }
 
-/// What all spans and logs of the run have in common: what the user has set, and what the client's carry too.
-fn resource_of(first: &StreamEntry, run_id: &RunId) -> Resource {
-    let mut about = Attributes::default();
-    about.text("service.name", "plimsoll").text("service.version", env!("CARGO_PKG_VERSION"));
+/// Builds the resource of all spans and logs: the user's attributes, and the labels that the client's own spans also carry.
+fn build_resource(first_entry: &StreamEntry, run_id: &RunId) -> Resource {
+    let mut attributes = Attributes::default();
+    attributes.add_text("service.name", "plimsoll").add_text("service.version", env!("CARGO_PKG_VERSION"));
     for (name, value) in parse_resource_attributes(
         &environment::variable(telemetry::RESOURCE_ATTRIBUTES_VARIABLE).unwrap_or_default(),
     ) {
-        about.text(&name, &value);
+        attributes.add_text(&name, &value);
     }
     if let Some(name) = environment::variable("OTEL_SERVICE_NAME") {
-        about.text("service.name", &name);
+        attributes.add_text("service.name", &name);
     }
-    about.text(telemetry::RUN_ID_LABEL, run_id.as_str());
-    if let StreamEvent::Journal(JournalEvent::RunStarted(begun) | JournalEvent::RunResumed(begun)) =
-        &first.event
+    attributes.add_text(telemetry::RUN_ID_LABEL, run_id.as_str());
+    if let StreamEvent::Journal(JournalEvent::RunStarted(facts) | JournalEvent::RunResumed(facts)) =
+        &first_entry.event
     {
-        let name = begun.task_name.as_deref().map(|name| telemetry::clip_label_value(&clean(name)));
-        about.maybe(telemetry::RUN_NAME_LABEL, name.as_deref());
+        let name = facts.task_name.as_deref().map(|name| telemetry::clip_label_value(&redact_and_clip(name)));
+        attributes.add_text_if_not_empty(telemetry::RUN_NAME_LABEL, name.as_deref());
     }
-    Resource { attributes: about.list(), ..Resource::default() }
+    Resource { attributes: attributes.to_key_values(), ..Resource::default() }
 }
 
-fn scope() -> InstrumentationScope {
+fn instrumentation_scope() -> InstrumentationScope {
     InstrumentationScope {
         name: "plimsoll".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -225,38 +243,46 @@ fn scope() -> InstrumentationScope {
     }
 }
 
-fn spans_of(about: &Resource) -> impl Fn(Vec<Span>) -> Vec<u8> + Send + use<> {
-    let about = about.clone();
+fn span_encoder(run_resource: &Resource) -> impl Fn(Vec<Span>) -> Vec<u8> + Send + use<> {
+    let run_resource = run_resource.clone();
     move |spans| {
-        let scope_spans = vec![ScopeSpans { scope: Some(scope()), spans, ..ScopeSpans::default() }];
-        let resource = Some(about.clone());
-        let all = ResourceSpans { resource, scope_spans, ..ResourceSpans::default() };
-        TracesData { resource_spans: vec![all] }.encode_to_vec()
+        let scope_spans =
+            vec![ScopeSpans { scope: Some(instrumentation_scope()), spans, ..ScopeSpans::default() }];
+        let resource = Some(run_resource.clone());
+        let resource_spans = ResourceSpans { resource, scope_spans, ..ResourceSpans::default() };
+        TracesData { resource_spans: vec![resource_spans] }.encode_to_vec()
     }
 }
 
-fn logs_of(about: &Resource) -> impl Fn(Vec<LogRecord>) -> Vec<u8> + Send + use<> {
-    let about = about.clone();
+fn log_encoder(run_resource: &Resource) -> impl Fn(Vec<LogRecord>) -> Vec<u8> + Send + use<> {
+    let run_resource = run_resource.clone();
     move |log_records| {
-        let scope_logs = vec![ScopeLogs { scope: Some(scope()), log_records, ..ScopeLogs::default() }];
-        let resource = Some(about.clone());
-        let all = ResourceLogs { resource, scope_logs, ..ResourceLogs::default() };
-        LogsData { resource_logs: vec![all] }.encode_to_vec()
+        let scope_logs =
+            vec![ScopeLogs { scope: Some(instrumentation_scope()), log_records, ..ScopeLogs::default() }];
+        let resource = Some(run_resource.clone());
+        let resource_logs = ResourceLogs { resource, scope_logs, ..ResourceLogs::default() };
+        LogsData { resource_logs: vec![resource_logs] }.encode_to_vec()
     }
 }
 
-/// Says once, in the journal, what did not arrive. A worktree may be gone by now: its journal is not made again.
-fn report(project: &Project, run_id: &RunId, spans: Option<&(u64, String)>, logs: Option<&(u64, String)>) {
-    if (spans.is_none() && logs.is_none()) || !disk::exists(&project.journal_path()) {
+/// Records in the journal how many spans and logs were lost. Does nothing without a journal: a removed worktree must not be
+/// created again.
+fn record_losses_in_journal(
+    project: &Project,
+    run_id: &RunId,
+    lost_spans: Option<&(u64, String)>,
+    lost_logs: Option<&(u64, String)>,
+) {
+    if (lost_spans.is_none() && lost_logs.is_none()) || !disk::exists(&project.journal_path()) {
         return;
     }
-    let count = |lost: Option<&(u64, String)>| lost.map_or(0, |(count, _)| *count);
-    let mut troubles = [spans, logs].into_iter().flatten().map(|(_, trouble)| trouble.as_str());
-    let trouble = troubles.find(|trouble| !trouble.is_empty()).unwrap_or(UNANSWERED);
+    let lost_count = |lost: Option<&(u64, String)>| lost.map_or(0, |(count, _)| *count);
+    let mut errors = [lost_spans, lost_logs].into_iter().flatten().map(|(_, error)| error.as_str());
+    let error = errors.find(|error| !error.is_empty()).unwrap_or(NO_RESPONSE_MESSAGE);
     let event = JournalEvent::TelemetryLost {
-        span_count: count(spans),
-        log_count: count(logs),
-        last_error: trouble.to_owned(),
+        span_count: lost_count(lost_spans),
+        log_count: lost_count(lost_logs),
+        last_error: error.to_owned(),
     };
     let _ = journal::append_entry(project, JournalEntry::new(event).with_run(Some((run_id, 0))));
 }

@@ -1,58 +1,64 @@
-//! The journal as it grows. It is in the project: it may be replaced, cut, or filled by an agent, so each look reads a bounded
-//! piece, and a line without an end is not kept.
+//! Reads the journal as it grows. The journal is in the project, where an agent can replace, truncate or fill it. Each read is
+//! therefore bounded, and an endless line is not kept in memory.
 
 use plimsoll_domain::journal::{JournalEntry, JournalLine};
 use plimsoll_store::disk;
 use std::path::PathBuf;
 
-/// The most that one look reads.
-const PIECE: usize = 256 * 1024;
-/// Ours have a few kilobytes.
-const LONGEST_LINE: usize = 64 * 1024;
+/// Limit of one read.
+const MAX_READ_BYTES: usize = 256 * 1024;
+/// Longest kept line; real entries have a few kilobytes.
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct JournalTail {
     path: PathBuf,
-    /// Where the next look begins.
-    from: u64,
-    /// The beginning of a line whose end is not there yet.
-    torn: Vec<u8>,
-    /// True while in the middle of a line that is too long.
-    is_lost: bool,
+    /// Byte offset of the next read.
+    offset: u64,
+    /// The beginning of a line whose end was not read yet.
+    partial_line: Vec<u8>,
+    /// True while the rest of a line that is too long is being skipped.
+    is_skipping_long_line: bool,
 }
 
 impl JournalTail {
-    pub(crate) fn of(path: PathBuf, from: u64) -> JournalTail {
-        JournalTail { path, from, torn: Vec::new(), is_lost: false }
+    pub(crate) fn from_offset(path: PathBuf, offset: u64) -> JournalTail {
+        JournalTail { path, offset, partial_line: Vec::new(), is_skipping_long_line: false }
     }
 
-    /// What has been added since the last look.
-    pub(crate) fn look(&mut self) -> Vec<JournalEntry> {
-        let Ok((bytes, next)) = disk::read_from(&self.path, self.from, PIECE) else { return Vec::new() };
-        if next < self.from {
-            self.torn.clear();
+    /// Returns the entries added since the last call. Invalid and overlong lines are skipped.
+    pub(crate) fn read_new_entries(&mut self) -> Vec<JournalEntry> {
+        let Ok((bytes, next_offset)) = disk::read_from(&self.path, self.offset, MAX_READ_BYTES) else {
+            return Vec::new();
+        };
+        if next_offset < self.offset {
+            self.partial_line.clear();
         }
-        self.from = next;
-        self.torn.extend(bytes);
-        let whole = self.torn.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let lines: Vec<u8> = self.torn.drain(..whole).collect();
+        self.offset = next_offset;
+        self.partial_line.extend(bytes);
+        let complete_bytes = self
+            .partial_line
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |newline_index| newline_index + 1);
+        let lines: Vec<u8> = self.partial_line.drain(..complete_bytes).collect();
         let mut lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
-        if self.is_lost && !lines.is_empty() {
-            // The rest of a line whose beginning was thrown away.
+        if self.is_skipping_long_line && !lines.is_empty() {
+            // The rest of a line whose beginning was discarded.
             lines.remove(0);
-            self.is_lost = false;
+            self.is_skipping_long_line = false;
         }
-        if self.torn.len() > LONGEST_LINE {
-            self.torn.clear();
-            self.is_lost = true;
+        if self.partial_line.len() > MAX_LINE_BYTES {
+            self.partial_line.clear();
+            self.is_skipping_long_line = true;
         }
-        let short = lines.into_iter().filter(|line| line.len() <= LONGEST_LINE);
-        short.flat_map(JournalLine::parse_all).filter_map(JournalLine::into_entry).collect()
+        let short_lines = lines.into_iter().filter(|line| line.len() <= MAX_LINE_BYTES);
+        short_lines.flat_map(JournalLine::parse_all).filter_map(JournalLine::into_entry).collect()
     }
 
-    /// True if there is more to read.
-    pub(crate) fn has_more(&self) -> bool {
-        disk::file_size(&self.path).is_some_and(|size| size > self.from)
+    /// Returns true if the file is longer than what was read.
+    pub(crate) fn has_unread_bytes(&self) -> bool {
+        disk::file_size(&self.path).is_some_and(|size| size > self.offset)
     }
 }
 
@@ -63,31 +69,31 @@ mod tests {
     const ENTRY: &str = "{\"at\":\"2026-01-07T10:00:00Z\",\"event\":\"cancelled\"}\n";
 
     #[test]
-    fn lines_come_once_whole_and_never_a_book() {
+    fn each_complete_entry_is_read_once_and_long_lines_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        let add = |text: &str| disk::append(&path, text.as_bytes()).unwrap();
-        let mut tail = JournalTail::of(path.clone(), 0);
-        assert_eq!(tail.look().len(), 0, "there is no file yet");
-        add(ENTRY);
-        add(&ENTRY[..20]);
-        assert_eq!(tail.look().len(), 1);
-        assert_eq!(tail.look().len(), 0);
-        add(&ENTRY[20..]);
-        assert_eq!(tail.look().len(), 1);
-        // A line without an end, in pieces, and then one of ours.
-        add(&"x".repeat(3 * PIECE));
-        add(&format!("\n{ENTRY}not json\n{}\n", "y".repeat(LONGEST_LINE + 1)));
-        let mut seen = 0;
-        while tail.has_more() {
-            seen += tail.look().len();
-            assert!(tail.torn.len() <= LONGEST_LINE, "{}", tail.torn.len());
+        let append = |text: &str| disk::append(&path, text.as_bytes()).unwrap();
+        let mut tail = JournalTail::from_offset(path.clone(), 0);
+        assert_eq!(tail.read_new_entries().len(), 0, "there is no file yet");
+        append(ENTRY);
+        append(&ENTRY[..20]);
+        assert_eq!(tail.read_new_entries().len(), 1);
+        assert_eq!(tail.read_new_entries().len(), 0);
+        append(&ENTRY[20..]);
+        assert_eq!(tail.read_new_entries().len(), 1);
+        // A line longer than one read, and then a valid entry.
+        append(&"x".repeat(3 * MAX_READ_BYTES));
+        append(&format!("\n{ENTRY}not json\n{}\n", "y".repeat(MAX_LINE_BYTES + 1)));
+        let mut entry_count = 0;
+        while tail.has_unread_bytes() {
+            entry_count += tail.read_new_entries().len();
+            assert!(tail.partial_line.len() <= MAX_LINE_BYTES, "{}", tail.partial_line.len());
         }
-        assert_eq!(seen, 1);
-        // Replaced by a shorter one: it goes on behind what that has.
+        assert_eq!(entry_count, 1);
+        // The file is replaced by a shorter one: reading continues at its end.
         disk::replace(&path, ENTRY.as_bytes(), plimsoll_store::Durability::Lazy).unwrap();
-        assert_eq!(tail.look().len(), 0);
-        add(ENTRY);
-        assert_eq!(tail.look().len(), 1);
+        assert_eq!(tail.read_new_entries().len(), 0);
+        append(ENTRY);
+        assert_eq!(tail.read_new_entries().len(), 1);
     }
 }

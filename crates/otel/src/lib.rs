@@ -1,11 +1,11 @@
 //! RULE: `plimsoll-otel` sends a run's spans and journal to the user's OpenTelemetry collector, by OTLP/HTTP with protobuf. It is
-//! optional: only optional programs open connections to other computers. `plimsoll run` starts it where the user's environment has
-//! the client's telemetry on and names a collector, and never waits for it.
+//! optional: only optional programs open connections to other computers. `plimsoll run` starts it if the user's environment enables
+//! the client's telemetry and names a collector, and never waits for it.
 //!
-//! It is told the run's events on standard input, makes [`spans`] of them, follows the journal for [`logs`], and sends both in
-//! batches. What waits is bounded; what did not arrive is counted, and said once in the journal.
+//! It reads the run's events from standard input and converts them to [`spans`], follows the journal for [`logs`], and sends both
+//! in batches. The queues are bounded; lost spans and logs are counted and reported once in the journal.
 //!
-//! Limits: a span is sent when it has ended, so that of the run comes last. At the run's end what is left has five seconds.
+//! Limits: a span is sent when it has ended, so the run's span comes last. At the run's end, five seconds remain to send the rest.
 
 mod attributes;
 mod collector;
@@ -31,7 +31,7 @@ Usage: plimsoll-otel --version         print the version; with --json also targe
 
 `plimsoll run` starts it where CLAUDE_CODE_ENABLE_TELEMETRY=1 and OTEL_EXPORTER_OTLP_ENDPOINT are set.";
 
-/// Does what the arguments of this process say.
+/// Runs the command that the arguments of this process select.
 pub fn main() -> ExitCode {
     signals::turn_file_size_signal_into_error();
     let arguments: Vec<String> =
@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
         ["--version", "--json"] => print_text(BuildInfo::for_current_program("plimsoll-otel").to_json()),
         ["--help" | "-h"] => print_text(USAGE),
         _ => match parse_follow_arguments(&arguments) {
-            Some(from) => follow::follow(from),
+            Some(journal_offset) => follow::export_run_telemetry(journal_offset),
             None => {
                 return fail_with(
                     format!("plimsoll-otel does not know the arguments {arguments:?}\n\n{USAGE}"),

@@ -1,106 +1,113 @@
-//! What waits to be sent, within bounds: where the collector is away, the oldest goes first, and is counted.
+//! A bounded queue of items to send. If the collector is unreachable, the oldest items are dropped and counted as lost.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A run makes a few dozen spans and logs an iteration: this is a long night.
-pub(crate) const WAITING: usize = 2_048;
-/// One request.
-pub(crate) const BATCH: usize = 256;
+/// Queue length. An iteration has a few dozen spans and logs, so this is enough for a long outage of the collector.
+pub(crate) const MAX_WAITING_ITEMS: usize = 2_048;
+/// Largest number of items in one request.
+pub(crate) const MAX_BATCH_ITEMS: usize = 256;
 
 #[derive(Debug)]
-pub(crate) struct Queue<T> {
-    inner: Mutex<Inner<T>>,
-    changed: Condvar,
+pub(crate) struct ExportQueue<T> {
+    state: Mutex<QueueState<T>>,
+    state_changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Inner<T> {
-    waiting: VecDeque<T>,
-    /// Everything that was ever put in.
-    offered: u64,
-    /// What the collector has.
-    accepted: u64,
-    /// What went wrong last.
-    trouble: String,
-    /// When nothing more comes, and until when what is there may be sent.
-    until: Option<Instant>,
+struct QueueState<T> {
+    waiting_items: VecDeque<T>,
+    /// Number of all items ever added.
+    offered_count: u64,
+    /// Number of items that the collector accepted.
+    accepted_count: u64,
+    /// The last error; empty if there was none.
+    last_error: String,
+    /// Set when the queue is closed: the deadline for sending the remaining items.
+    send_deadline: Option<Instant>,
 }
 
-impl<T> Default for Queue<T> {
-    fn default() -> Queue<T> {
-        let inner =
-            Inner { waiting: VecDeque::new(), offered: 0, accepted: 0, trouble: String::new(), until: None };
-        Queue { inner: Mutex::new(inner), changed: Condvar::new() }
+impl<T> Default for ExportQueue<T> {
+    fn default() -> ExportQueue<T> {
+        let state = QueueState {
+            waiting_items: VecDeque::new(),
+            offered_count: 0,
+            accepted_count: 0,
+            last_error: String::new(),
+            send_deadline: None,
+        };
+        ExportQueue { state: Mutex::new(state), state_changed: Condvar::new() }
     }
 }
 
-impl<T> Queue<T> {
-    fn inner(&self) -> MutexGuard<'_, Inner<T>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+impl<T> ExportQueue<T> {
+    fn lock_state(&self) -> MutexGuard<'_, QueueState<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn put(&self, items: impl IntoIterator<Item = T>) {
-        let mut inner = self.inner();
+    pub(crate) fn push_all(&self, items: impl IntoIterator<Item = T>) {
+        let mut state = self.lock_state();
         for item in items {
-            inner.offered += 1;
-            if inner.waiting.len() >= WAITING {
-                inner.waiting.pop_front();
+            state.offered_count += 1;
+            if state.waiting_items.len() >= MAX_WAITING_ITEMS {
+                state.waiting_items.pop_front();
             }
-            inner.waiting.push_back(item);
+            state.waiting_items.push_back(item);
         }
-        if inner.waiting.len() >= BATCH {
-            self.changed.notify_all();
+        if state.waiting_items.len() >= MAX_BATCH_ITEMS {
+            self.state_changed.notify_all();
         }
     }
 
-    /// Nothing more comes; what is there is sent until then.
-    pub(crate) fn close(&self, until: Instant) {
-        self.inner().until = Some(until);
-        self.changed.notify_all();
+    /// Closes the queue. The remaining items may be sent until this deadline.
+    pub(crate) fn close(&self, send_deadline: Instant) {
+        self.lock_state().send_deadline = Some(send_deadline);
+        self.state_changed.notify_all();
     }
 
-    /// The next batch, once it is full or this much time has passed; none if nothing more comes.
-    pub(crate) fn take(&self, within: Duration) -> Option<Vec<T>> {
-        let end = Instant::now() + within;
-        let mut inner = self.inner();
-        while inner.waiting.len() < BATCH && inner.until.is_none() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() && !inner.waiting.is_empty() {
+    /// Waits for the next batch and removes it. A batch is returned when it is full, when `within` has passed, or when the
+    /// queue is closed. Returns `None` once the queue is closed and empty.
+    pub(crate) fn take_batch(&self, max_wait: Duration) -> Option<Vec<T>> {
+        let wait_end = Instant::now() + max_wait;
+        let mut state = self.lock_state();
+        while state.waiting_items.len() < MAX_BATCH_ITEMS && state.send_deadline.is_none() {
+            let remaining = wait_end.saturating_duration_since(Instant::now());
+            if remaining.is_zero() && !state.waiting_items.is_empty() {
                 break;
             }
-            let left = if left.is_zero() { within } else { left };
-            inner = self.changed.wait_timeout(inner, left).unwrap_or_else(PoisonError::into_inner).0;
+            let remaining = if remaining.is_zero() { max_wait } else { remaining };
+            state =
+                self.state_changed.wait_timeout(state, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
-        let count = inner.waiting.len().min(BATCH);
-        let batch: Vec<T> = inner.waiting.drain(..count).collect();
+        let count = state.waiting_items.len().min(MAX_BATCH_ITEMS);
+        let batch: Vec<T> = state.waiting_items.drain(..count).collect();
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// Waits for this long, or until nothing more comes.
-    pub(crate) fn rest(&self, time: Duration) {
-        let inner = self.inner();
-        let _ = self.changed.wait_timeout_while(inner, time, |inner| inner.until.is_none());
+    /// Waits for this time, or until the queue is closed.
+    pub(crate) fn wait_until_closed(&self, timeout: Duration) {
+        let state = self.lock_state();
+        let _ = self.state_changed.wait_timeout_while(state, timeout, |state| state.send_deadline.is_none());
     }
 
-    /// Until when is sent; none while more comes.
-    pub(crate) fn until(&self) -> Option<Instant> {
-        self.inner().until
+    /// Returns the deadline of a closed queue; `None` while it is open.
+    pub(crate) fn send_deadline(&self) -> Option<Instant> {
+        self.lock_state().send_deadline
     }
 
-    pub(crate) fn note_accepted(&self, count: u64) {
-        self.inner().accepted += count;
+    pub(crate) fn add_accepted(&self, count: u64) {
+        self.lock_state().accepted_count += count;
     }
 
-    pub(crate) fn note_trouble(&self, trouble: String) {
-        self.inner().trouble = trouble;
+    pub(crate) fn set_last_error(&self, error: String) {
+        self.lock_state().last_error = error;
     }
 
-    /// How many did not arrive, and what went wrong last.
-    pub(crate) fn lost(&self) -> (u64, String) {
-        let inner = self.inner();
-        (inner.offered.saturating_sub(inner.accepted), inner.trouble.clone())
+    /// Returns the number of items that were not accepted, and the last error.
+    pub(crate) fn lost_count_and_last_error(&self) -> (u64, String) {
+        let state = self.lock_state();
+        (state.offered_count.saturating_sub(state.accepted_count), state.last_error.clone())
     }
 }
 
@@ -108,27 +115,27 @@ impl<T> Queue<T> {
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_millis(10);
+    const SHORT_WAIT: Duration = Duration::from_millis(10);
 
     #[test]
-    fn the_oldest_goes_where_too_much_waits_and_is_counted() {
-        let queue = Queue::default();
-        queue.put(0..WAITING + 10);
-        let first = queue.take(SOON).unwrap();
-        assert_eq!((first.len(), first[0]), (BATCH, 10));
-        queue.note_accepted(first.len() as u64);
-        assert_eq!(queue.lost().0, (WAITING + 10 - BATCH) as u64);
+    fn full_queue_drops_the_oldest_items_and_counts_them_as_lost() {
+        let queue = ExportQueue::default();
+        queue.push_all(0..MAX_WAITING_ITEMS + 10);
+        let first = queue.take_batch(SHORT_WAIT).unwrap();
+        assert_eq!((first.len(), first[0]), (MAX_BATCH_ITEMS, 10));
+        queue.add_accepted(first.len() as u64);
+        assert_eq!(queue.lost_count_and_last_error().0, (MAX_WAITING_ITEMS + 10 - MAX_BATCH_ITEMS) as u64);
     }
 
     #[test]
-    fn a_batch_comes_when_it_is_full_or_its_time_is_over_and_none_after_the_end() {
-        let queue = Queue::default();
-        queue.put([1, 2]);
-        assert_eq!(queue.take(SOON), Some(vec![1, 2]));
-        queue.put([3]);
+    fn partial_batch_is_returned_after_the_wait_and_none_after_close() {
+        let queue = ExportQueue::default();
+        queue.push_all([1, 2]);
+        assert_eq!(queue.take_batch(SHORT_WAIT), Some(vec![1, 2]));
+        queue.push_all([3]);
         queue.close(Instant::now());
-        assert_eq!(queue.take(Duration::from_secs(60)), Some(vec![3]));
-        assert_eq!(queue.take(Duration::from_secs(60)), None);
-        queue.rest(Duration::from_secs(60));
+        assert_eq!(queue.take_batch(Duration::from_secs(60)), Some(vec![3]));
+        assert_eq!(queue.take_batch(Duration::from_secs(60)), None);
+        queue.wait_until_closed(Duration::from_secs(60));
     }
 }

@@ -6,7 +6,7 @@ mod oracle;
 #[path = "recorded/mod.rs"]
 mod recorded;
 
-use oracle::{Effect, Output, Said, what_the_client_does};
+use oracle::{Effect, ModelText, Output, what_the_client_does};
 use serde_json::Value;
 
 /// Rows whose number of requests or ending depends on more than the hook's output. Their texts are compared with the
@@ -103,7 +103,7 @@ fn shortened_length(text: &str) -> Option<usize> {
 /// Lengths were recorded before the recorder's own path was replaced; it was longer by this number of characters.
 const RECORDER_PATH_EXTRA_CHARS: usize = 1;
 
-fn is_recorded_message(said: &Said, (role, text): (&str, &str)) -> bool {
+fn is_recorded_message(said: &ModelText, (role, text): (&str, &str)) -> bool {
     let paths = said.text.matches("/home/dev/bin/hook").count();
     let same = match shortened_length(text) {
         Some(length) if said.whole => length == said.text.chars().count() + paths * RECORDER_PATH_EXTRA_CHARS,
@@ -120,7 +120,7 @@ fn the_oracle_predicts_the_models_messages_in_every_recording() {
         if let Some(input) = case.effect().replaces_input {
             let echo =
                 input["command"].as_str().and_then(|command| command.strip_prefix("echo ")).expect("an echo");
-            said.push(Said { role: "tool_result", text: echo.to_owned(), whole: true });
+            said.push(ModelText { role: "tool_result", text: echo.to_owned(), whole: true });
         }
         let heard = case.messages_from_hook();
         if CONTEXT_IN_FIRST_REQUEST.contains(&case.name.as_str()) {

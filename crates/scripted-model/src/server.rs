@@ -1,9 +1,9 @@
-//! The connections: a thread for each, and what they share.
+//! Handles connections, each in its own thread with shared state.
 
-use super::answer;
 use super::request::{Request, RequestKind};
+use super::response;
 use super::step::Step;
-use crate::http::{self, Incoming};
+use crate::http::{self, HttpRequest};
 use serde_json::json;
 use std::io;
 use std::io::Write as _;
@@ -13,118 +13,119 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-type Answers = Box<dyn FnMut(&Request) -> Option<Step> + Send>;
+type Script = Box<dyn FnMut(&Request) -> Option<Step> + Send>;
 
-/// What a client says that never comes is not waited for longer than this.
-const READ_LIMIT: Duration = Duration::from_secs(20);
+/// Read timeout, so that a client that sends nothing does not keep its thread forever.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What all connections share.
-pub(super) struct Shared {
-    state: Mutex<State>,
-    stopped: AtomicBool,
+/// The state shared by all connections.
+pub(super) struct SharedState {
+    state: Mutex<ScriptState>,
+    is_stopped: AtomicBool,
 }
 
-struct State {
-    answers: Answers,
-    compaction: Step,
+struct ScriptState {
+    script: Script,
+    compaction_step: Step,
     requests: Vec<Request>,
 }
 
-impl Shared {
-    pub(super) fn new(answers: Answers) -> Shared {
-        let compaction = Step::text("<analysis>a</analysis><summary>SUMMARY-OF-WORK</summary>");
-        let state = State { answers, compaction, requests: Vec::new() };
-        Shared { state: Mutex::new(state), stopped: AtomicBool::new(false) }
+impl SharedState {
+    pub(super) fn new(script: Script) -> SharedState {
+        let compaction_step = Step::from_text("<analysis>a</analysis><summary>SUMMARY-OF-WORK</summary>");
+        let state = ScriptState { script, compaction_step, requests: Vec::new() };
+        SharedState { state: Mutex::new(state), is_stopped: AtomicBool::new(false) }
     }
 
-    pub(super) fn set_compaction(&self, step: Step) {
-        self.state().compaction = step;
+    pub(super) fn set_compaction_step(&self, step: Step) {
+        self.lock_state().compaction_step = step;
     }
 
     pub(super) fn requests(&self) -> Vec<Request> {
-        self.state().requests.clone()
+        self.lock_state().requests.clone()
     }
 
     pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
+        self.is_stopped.store(true, Ordering::SeqCst);
     }
 
-    fn stopped(&self) -> bool {
-        self.stopped.load(Ordering::SeqCst)
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
     }
 
-    /// A script that panicked must not hide the requests from the test that looks for the reason.
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// Locks the state, also after a panic of the script: a test can then still read the requests to find the reason.
+    fn lock_state(&self) -> MutexGuard<'_, ScriptState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the request and asks the script, both under one lock: the script sees requests in order.
-    fn decide(&self, incoming: Incoming) -> (Request, Step) {
-        let mut state = self.state();
+    /// Records the request and calls the script under one lock, so that the script sees requests in order.
+    fn record_request_and_choose_step(&self, http_request: HttpRequest) -> (Request, Step) {
+        let mut state = self.lock_state();
         let number = state.requests.len() + 1;
-        let request = Request::new(number, incoming.path, incoming.headers, &incoming.body);
+        let request = Request::new(number, http_request.path, http_request.headers, &http_request.body);
         state.requests.push(request.clone());
-        let step = (state.answers)(&request).unwrap_or_else(|| match request.kind {
-            RequestKind::Compaction => state.compaction.clone(),
-            RequestKind::Side => Step::text("ok"),
-            RequestKind::Main | RequestKind::Subagent => Step::text("done"),
+        let step = (state.script)(&request).unwrap_or_else(|| match request.kind {
+            RequestKind::Compaction => state.compaction_step.clone(),
+            RequestKind::Side => Step::from_text("ok"),
+            RequestKind::Main | RequestKind::Subagent => Step::from_text("done"),
         });
         (request, step)
     }
 
-    /// Sleeps, but not past the end of the server.
-    fn pause(&self, length: Duration) {
+    /// Sleeps for this time, or until the server is stopped.
+    fn sleep_unless_stopped(&self, duration: Duration) {
         let start = Instant::now();
-        while !self.stopped() && start.elapsed() < length {
-            sleep(Duration::from_millis(20).min(length.saturating_sub(start.elapsed())));
+        while !self.is_stopped() && start.elapsed() < duration {
+            sleep(Duration::from_millis(20).min(duration.saturating_sub(start.elapsed())));
         }
     }
 }
 
-/// Takes connections until the server is stopped.
-pub(super) fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    http::accept(listener, shared, Shared::stopped, converse);
+/// Accepts connections until the server is stopped.
+pub(super) fn accept_connections(listener: &TcpListener, shared: &Arc<SharedState>) {
+    http::accept_connections(listener, shared, SharedState::is_stopped, handle_connection);
 }
 
-fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(READ_LIMIT))?;
+fn handle_connection(mut stream: TcpStream, shared: &SharedState) -> io::Result<()> {
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
     stream.set_nodelay(true)?;
-    let Some(incoming) = http::read(&mut stream)? else { return Ok(()) };
-    let plain = |stream: &mut TcpStream, body| http::send_json(stream, 200, &Default::default(), &body);
-    match incoming.method.as_str() {
+    let Some(http_request) = http::read_request(&mut stream)? else { return Ok(()) };
+    let send_ok_json =
+        |stream: &mut TcpStream, body| http::send_json(stream, 200, &Default::default(), &body);
+    match http_request.method.as_str() {
         "HEAD" => stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"),
-        "POST" if incoming.path.contains("count_tokens") => {
-            plain(&mut stream, json!({ "input_tokens": (incoming.body.len() / 4).max(1) }))
+        "POST" if http_request.path.contains("count_tokens") => {
+            send_ok_json(&mut stream, json!({ "input_tokens": (http_request.body.len() / 4).max(1) }))
         }
-        "POST" if incoming.path.starts_with("/v1/messages") => {
-            let (request, step) = shared.decide(incoming);
-            reply(&mut stream, shared, &request, &step)
+        "POST" if http_request.path.starts_with("/v1/messages") => {
+            let (request, step) = shared.record_request_and_choose_step(http_request);
+            send_step(&mut stream, shared, &request, &step)
         }
-        _ => plain(&mut stream, json!({})),
+        _ => send_ok_json(&mut stream, json!({})),
     }
 }
 
-fn reply(stream: &mut TcpStream, shared: &Shared, request: &Request, step: &Step) -> io::Result<()> {
-    shared.pause(step.delay);
+fn send_step(stream: &mut TcpStream, shared: &SharedState, request: &Request, step: &Step) -> io::Result<()> {
+    shared.sleep_unless_stopped(step.delay);
     let mut headers = step.headers.clone();
     headers.entry("request-id".to_owned()).or_insert_with(|| format!("req_{:04}", request.number));
-    if let Some(failure) = &step.error {
-        let body = answer::error_body(failure, request.number);
-        return http::send_json(stream, failure.status, &headers, &body);
+    if let Some(api_error) = &step.api_error {
+        let body = response::api_error_body(api_error, request.number);
+        return http::send_json(stream, api_error.status, &headers, &body);
     }
     if request.body["stream"] != true {
-        return http::send_json(stream, 200, &headers, &answer::message(step, request));
+        return http::send_json(stream, 200, &headers, &response::response_message(step, request));
     }
     http::send_stream_head(stream, &headers)?;
-    for (name, event) in answer::events(step, request) {
-        if shared.stopped() {
+    for (name, event) in response::stream_events(step, request) {
+        if shared.is_stopped() {
             return Ok(());
         }
         stream.write_all(format!("event: {name}\ndata: {event}\n\n").as_bytes())?;
         if name == "content_block_delta" {
-            shared.pause(step.chunk_delay);
+            shared.sleep_unless_stopped(step.piece_delay);
         }
     }
-    shared.pause(step.hang);
+    shared.sleep_unless_stopped(step.hang_time);
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! The test bench: the real client, a scripted model and a Linear on loopback, throw-away worlds and a terminal.
+//! The test harness: the real client, a scripted model and a Linear server on loopback, throwaway worlds and
+//! a terminal.
 //!
-//! Its one rule: nothing leaves this computer and nothing outlives its test. Servers listen on 127.0.0.1 only,
-//! every program gets a cleared environment and its own HOME, every wait is bounded, and only processes started
-//! here are ended.
+//! Its one rule: nothing leaves this computer and nothing outlives its test. Servers listen on 127.0.0.1
+//! only, every program gets a cleared environment and its own HOME, every wait is bounded, and only processes
+//! started here are ended.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -15,7 +16,6 @@ pub mod client;
 mod dice;
 #[cfg(feature = "linear")]
 pub mod linear;
-mod places;
 pub mod postgres;
 mod process_group;
 pub mod proxy;
@@ -25,9 +25,10 @@ pub mod replay;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 mod tool;
+mod workspace_paths;
 pub mod world;
 
 pub use dice::Dice;
-pub use places::{bin_dir, fixtures, replayed_client, target_dir, workspace_root};
 pub use plimsoll_scripted_model as scripted_model;
 pub use plimsoll_scripted_model::story;
+pub use workspace_paths::{bin_dir, fixtures_dir, replayed_client_path, target_dir, workspace_root};

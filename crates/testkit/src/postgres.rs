@@ -1,7 +1,8 @@
-//! Debian's PostgreSQL and PgBouncer in a temporary folder: on a socket there, and on 127.0.0.1 with TLS if it is asked for.
+//! Debian's PostgreSQL and PgBouncer in a temporary folder, reachable by a socket there and on 127.0.0.1,
+//! with TLS on request.
 //!
-//! They refuse to run as root, so root starts them as the user `postgres`, whom Debian's package makes. They end with the test,
-//! also when it is killed: the system tells them that their parent is gone.
+//! They refuse to run as root, so root starts them as the user `postgres`, which Debian's package creates.
+//! They end with the test even if it is killed: the system signals them when their parent dies.
 
 mod cluster;
 
@@ -16,249 +17,253 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long a server may take to begin or to end, on a machine that has much to do.
-const LIMIT: Duration = Duration::from_secs(60);
-/// The role, and its password over TCP; on the socket nobody is asked.
-pub const ROLE: &str = "captain";
-/// Its password.
+/// How long a server may take to start or to stop on a busy machine.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The administrator role. It needs [`PASSWORD`] over TCP and none on the socket.
+pub const ADMIN_ROLE: &str = "captain";
+/// The password of every role.
 pub const PASSWORD: &str = "pass:word%of@the/captain";
 
-/// The role of docs/fleet.md for machines that join.
-pub const DECKHAND: &str = "deckhand";
+/// The role that docs/fleet.md creates for machines that join.
+pub const MEMBER_ROLE: &str = "deckhand";
 
-/// The statements by which docs/fleet.md makes this role and grants it what it needs.
-pub fn of_the_page(role: &str) -> String {
+/// Returns the statements with which docs/fleet.md creates this role and grants it its rights.
+pub fn role_statements_from_docs(role: &str) -> String {
     let page = fs::read_to_string(workspace_root().join("docs/fleet.md")).expect("the page");
-    let create = format!("create role {role} login;");
-    let is_its = |line: &&str| {
-        *line == create || line.starts_with("grant ") && line.ends_with(&format!(" to {role};"))
+    let create_statement = format!("create role {role} login;");
+    let is_about_role = |line: &&str| {
+        *line == create_statement || line.starts_with("grant ") && line.ends_with(&format!(" to {role};"))
     };
-    let statements: Vec<&str> = page.lines().filter(is_its).collect();
+    let statements: Vec<&str> = page.lines().filter(is_about_role).collect();
     assert!(statements.len() >= 3, "docs/fleet.md grants {role} {statements:?}");
     statements.join("\n")
 }
 
-/// How a server is set up.
+/// Options of a test server.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Setup {
-    /// Lines of `postgresql.conf`.
+pub struct ServerSetup {
+    /// Extra lines of `postgresql.conf`.
     pub settings: &'static str,
-    /// TLS, with a certificate for `localhost` by an authority of the test's own.
+    /// TLS with a certificate for `localhost`, issued by the test's own authority.
     pub has_tls: bool,
-    /// Without TLS nobody comes in over TCP.
-    pub demands_tls: bool,
-    /// Its files are on a disk of this size. Only whoever may mount one can have it.
+    /// TCP connections without TLS are refused.
+    pub requires_tls: bool,
+    /// Puts the data on a disk of this size. Needs the right to mount one.
     pub disk_megabytes: Option<u32>,
 }
 
-/// A server.
+/// A running PostgreSQL server.
 #[derive(Debug)]
 pub struct Postgres {
     folder: TempDir,
-    programs: PathBuf,
-    user: Option<User>,
+    bin_dir: PathBuf,
+    user: Option<ServerUser>,
     port: u16,
-    server: Process,
-    /// A disk of its own, to be unmounted.
+    server: ServerProcess,
+    /// The data is on its own disk, which has to be unmounted.
     has_disk: bool,
 }
 
 impl Postgres {
-    /// Makes a cluster and starts its server.
-    pub fn start(setup: Setup) -> Postgres {
+    /// Creates a cluster and starts its server.
+    pub fn start(setup: ServerSetup) -> Postgres {
         let folder = tempfile::Builder::new().prefix("pg").tempdir().expect("a temporary folder");
-        let user = User::find();
-        hand_over(folder.path(), user.as_ref());
-        let programs = programs();
+        let user = ServerUser::postgres_user_if_root();
+        change_owner(folder.path(), user.as_ref());
+        let bin_dir = newest_bin_dir();
         let password = folder.path().join("password");
         fs::write(&password, PASSWORD).expect("a password file");
-        hand_over(&password, user.as_ref());
+        change_owner(&password, user.as_ref());
         let data = folder.path().join("data");
-        if let Some(size) = setup.disk_megabytes {
-            mount(&data, size, user.as_ref());
+        if let Some(megabytes) = setup.disk_megabytes {
+            mount_memory_disk(&data, megabytes, user.as_ref());
         }
-        cluster::lay_out(&programs, user.as_ref(), folder.path());
-        // Another server may take a port that was free a moment ago.
+        cluster::create_data_folder(&bin_dir, user.as_ref(), folder.path());
+        // Another process may take a port that was free a moment ago.
         for _ in 0..5 {
             let port = free_port();
-            configure(folder.path(), port, setup, user.as_ref());
-            if let Some(server) = begin_server(&programs, user.as_ref(), folder.path()) {
+            write_configuration(folder.path(), port, setup, user.as_ref());
+            if let Some(server) = try_start_server(&bin_dir, user.as_ref(), folder.path()) {
                 let has_disk = setup.disk_megabytes.is_some();
-                return Postgres { folder, programs, user, port, server, has_disk };
+                return Postgres { folder, bin_dir, user, port, server, has_disk };
             }
         }
         panic!("it does not begin: {}", fs::read_to_string(folder.path().join("log")).unwrap_or_default())
     }
 
-    /// The port on 127.0.0.1, also a part of the socket's name.
+    /// The port on 127.0.0.1. It is also part of the socket's name.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The folder of the socket, in which the role needs no password.
+    /// The folder of the socket, on which no role needs a password.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The address by way of the socket.
-    pub fn socket(&self) -> String {
-        self.socket_of(ROLE)
+    /// Returns the connection string of the administrator role by way of the socket.
+    pub fn socket_address(&self) -> String {
+        self.socket_address_of_role(ADMIN_ROLE)
     }
 
-    /// The same for another role.
-    pub fn socket_of(&self, role: &str) -> String {
+    /// Returns the connection string of a role by way of the socket.
+    pub fn socket_address_of_role(&self, role: &str) -> String {
         format!("host={} port={} user={role} dbname=postgres", self.folder().display(), self.port)
     }
 
-    /// The address by way of TCP, with the password.
-    pub fn address(&self) -> String {
-        self.address_by(ROLE, self.port)
+    /// Returns the connection string of the administrator role over TCP, with the password.
+    pub fn tcp_address(&self) -> String {
+        self.tcp_address_of_role(ADMIN_ROLE, self.port)
     }
 
-    /// The same for a role that has the same password, by way of whatever passes on from another port.
-    pub fn address_by(&self, role: &str, port: u16) -> String {
+    /// Returns the connection string of a role over TCP, with the common password. `port` may be that of a
+    /// proxy.
+    pub fn tcp_address_of_role(&self, role: &str, port: u16) -> String {
         format!("host=localhost port={port} user={role} password='{PASSWORD}' dbname=postgres")
     }
 
-    /// Makes the role that docs/fleet.md says machines need, with the rights that it grants them there, and our password.
-    pub fn create_deckhand(&self) {
-        self.sql(&of_the_page(DECKHAND));
-        self.sql(&format!("alter role {DECKHAND} password '{PASSWORD}'"));
+    /// Creates the role of docs/fleet.md for machines, with the rights granted there and with [`PASSWORD`].
+    pub fn create_member_role(&self) {
+        self.run_sql(&role_statements_from_docs(MEMBER_ROLE));
+        self.run_sql(&format!("alter role {MEMBER_ROLE} password '{PASSWORD}'"));
     }
 
-    /// The certificate of the authority.
-    pub fn root_certificate(&self) -> PathBuf {
+    /// The path of the authority's certificate.
+    pub fn root_certificate_path(&self) -> PathBuf {
         self.folder().join("ca.crt")
     }
 
-    /// The same as `pg_ctl restart -m immediate`: the server ends without a word to anybody, and recovers.
+    /// Does what `pg_ctl restart -m immediate` does: the server ends without notice to its clients and then
+    /// recovers.
     pub fn restart_immediately(&mut self) {
-        self.server.end(Signal::QUIT);
-        self.server = run_server(&self.programs, self.user.as_ref(), self.folder.path());
+        self.server.stop_with_signal(Signal::QUIT);
+        self.server = start_server(&self.bin_dir, self.user.as_ref(), self.folder.path());
     }
 
-    /// Ends it the same way, and leaves it so; a restart begins it again.
+    /// Ends the server without notice to its clients. `restart_immediately` starts it again.
     pub fn stop_immediately(&mut self) {
-        self.server.end(Signal::QUIT);
+        self.server.stop_with_signal(Signal::QUIT);
     }
 
-    /// Lets whoever comes from these addresses in with a password. `listen_addresses` has to name where they come.
-    pub fn let_in(&self, addresses: &str) {
+    /// Lets clients from these addresses connect with a password. `listen_addresses` has to include the
+    /// address they use.
+    pub fn allow_addresses(&self, addresses: &str) {
         let path = self.folder().join("data/pg_hba.conf");
-        let known = fs::read_to_string(&path).expect("our own file");
-        fs::write(&path, format!("{known}host all all {addresses} scram-sha-256\n")).expect("our own file");
-        self.sql("select pg_reload_conf()");
+        let rules = fs::read_to_string(&path).expect("our own file");
+        fs::write(&path, format!("{rules}host all all {addresses} scram-sha-256\n")).expect("our own file");
+        self.run_sql("select pg_reload_conf()");
     }
 
-    /// What it answers to a line of SQL, without heads: a line for each row, with `|` between its columns.
-    pub fn sql(&self, sql: &str) -> String {
-        let mut command = command(self.user.as_ref(), &self.programs.join("psql"), self.folder.path());
-        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d"]).arg(self.socket());
-        let said = tool::run(command.arg("-c").arg(sql), LIMIT);
-        said.unwrap_or_else(|error| panic!("{sql}: {error}")).trim_end().to_owned()
+    /// Runs SQL and returns its rows without headers: one line for each row, with `|` between its columns.
+    pub fn run_sql(&self, sql: &str) -> String {
+        let mut command = command_as_user(self.user.as_ref(), &self.bin_dir.join("psql"), self.folder.path());
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d"]).arg(self.socket_address());
+        let output = tool::run_with_timeout(command.arg("-c").arg(sql), SERVER_TIMEOUT);
+        output.unwrap_or_else(|error| panic!("{sql}: {error}")).trim_end().to_owned()
     }
 
-    /// PgBouncer before it for this role, with one server connection for each transaction.
-    pub fn bouncer(&self, role: &str) -> Bouncer {
+    /// Starts PgBouncer in front of this server for a role, in transaction pooling mode.
+    pub fn start_bouncer(&self, role: &str) -> PgBouncer {
         let folder = tempfile::Builder::new().prefix("pgb").tempdir().expect("a temporary folder");
         let port = free_port();
-        let users = folder.path().join("users.txt");
-        fs::write(&users, format!("\"{role}\" \"{PASSWORD}\"\n")).expect("a file of users");
-        let path = folder.path().join("pgbouncer.ini");
+        let users_path = folder.path().join("users.txt");
+        fs::write(&users_path, format!("\"{role}\" \"{PASSWORD}\"\n")).expect("a file of users");
+        let settings_path = folder.path().join("pgbouncer.ini");
         let settings = format!(
             "[databases]\n* = host={} port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = scram-sha-256\nauth_file = {}\npool_mode = transaction\n\
              default_pool_size = 3\nmax_client_conn = 200\n",
             self.folder().display(),
             self.port,
-            users.display()
+            users_path.display()
         );
-        fs::write(&path, settings).expect("PgBouncer's settings");
-        for path in [folder.path(), &users, &path] {
-            hand_over(path, self.user.as_ref());
+        fs::write(&settings_path, settings).expect("PgBouncer's settings");
+        for path in [folder.path(), &users_path, &settings_path] {
+            change_owner(path, self.user.as_ref());
         }
-        let program = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().map(Path::new);
-        let program = program.into_iter().find(|path| path.exists()).expect("Debian's pgbouncer");
-        let mut command = command(self.user.as_ref(), program, folder.path());
-        let process = Process::start(command.arg("-q").arg(&path), folder.path());
-        let bouncer = Bouncer { role: role.to_owned(), port, process, _folder: folder };
-        bouncer.process.await_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+        let candidates = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"].into_iter().map(Path::new);
+        let program = candidates.into_iter().find(|path| path.exists()).expect("Debian's pgbouncer");
+        let mut command = command_as_user(self.user.as_ref(), program, folder.path());
+        let process = ServerProcess::start(command.arg("-q").arg(&settings_path), folder.path());
+        let bouncer = PgBouncer { role: role.to_owned(), port, process, _folder: folder };
+        bouncer.process.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
         bouncer
     }
 }
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Its connections are ended, and it writes what it has.
-        self.server.end(Signal::INT);
+        // SIGINT closes its connections, and it writes its data.
+        self.server.stop_with_signal(Signal::INT);
         if self.has_disk {
             let mut command = Command::new("umount");
-            // Something of ours may still hold a file there open: it is gone from here all the same.
-            let _ = tool::run(command.arg("--lazy").arg(self.folder().join("data")), LIMIT);
+            // A process of the test may still hold a file there open, so the unmount has to be lazy.
+            let _ =
+                tool::run_with_timeout(command.arg("--lazy").arg(self.folder().join("data")), SERVER_TIMEOUT);
         }
     }
 }
 
-/// A PgBouncer.
+/// A running PgBouncer.
 #[derive(Debug)]
-pub struct Bouncer {
+pub struct PgBouncer {
     role: String,
     port: u16,
-    process: Process,
+    process: ServerProcess,
     _folder: TempDir,
 }
 
-impl Bouncer {
-    /// The address by way of it.
+impl PgBouncer {
+    /// Returns the connection string by way of PgBouncer.
     pub fn address(&self) -> String {
-        let Bouncer { role, port, .. } = self;
+        let PgBouncer { role, port, .. } = self;
         format!("host=127.0.0.1 port={port} user={role} password='{PASSWORD}' dbname=postgres")
     }
 }
 
-impl Drop for Bouncer {
+impl Drop for PgBouncer {
     fn drop(&mut self) {
-        self.process.end(Signal::TERM);
+        self.process.stop_with_signal(Signal::TERM);
     }
 }
 
-/// A program of ours that runs until it is told to end.
+/// A server process that runs until it gets a signal.
 #[derive(Debug)]
-struct Process {
+struct ServerProcess {
     child: Child,
     log: PathBuf,
 }
 
-impl Process {
-    fn start(command: &mut Command, folder: &Path) -> Process {
+impl ServerProcess {
+    fn start(command: &mut Command, folder: &Path) -> ServerProcess {
         let log = folder.join("log");
-        let file = fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
-        let other = file.try_clone().expect("a second handle");
-        let child = command.stdin(Stdio::null()).stdout(file).stderr(other).spawn();
-        Process { child: child.expect("a server's process"), log }
+        let stdout_file = fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
+        let stderr_file = stdout_file.try_clone().expect("a second handle");
+        let child = command.stdin(Stdio::null()).stdout(stdout_file).stderr(stderr_file).spawn();
+        ServerProcess { child: child.expect("a server's process"), log }
     }
 
-    fn await_until(&self, is_ready: impl Fn() -> bool) {
-        Process::wait_for(&self.log, is_ready);
+    fn wait_until_ready(&self, is_ready: impl Fn() -> bool) {
+        ServerProcess::wait_until(&self.log, is_ready);
     }
 
-    fn wait_for(log: &Path, mut is_ready: impl FnMut() -> bool) {
-        let begun = Instant::now();
+    fn wait_until(log: &Path, mut is_ready: impl FnMut() -> bool) {
+        let started_at = Instant::now();
         while !is_ready() {
             let log = || fs::read_to_string(log).unwrap_or_default();
-            assert!(begun.elapsed() < LIMIT, "it does not begin: {}", log());
+            assert!(started_at.elapsed() < SERVER_TIMEOUT, "it does not begin: {}", log());
             sleep(Duration::from_millis(20));
         }
     }
 
-    fn end(&mut self, how: Signal) {
+    fn stop_with_signal(&mut self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a process");
-        if matches!(self.child.try_wait(), Ok(Some(_))) || kill_process(pid, how).is_err() {
+        if matches!(self.child.try_wait(), Ok(Some(_))) || kill_process(pid, signal).is_err() {
             return;
         }
-        let begun = Instant::now();
+        let started_at = Instant::now();
         while !matches!(self.child.try_wait(), Ok(Some(_))) {
-            if begun.elapsed() > LIMIT {
+            if started_at.elapsed() > SERVER_TIMEOUT {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
                 return;
@@ -268,59 +273,62 @@ impl Process {
     }
 }
 
-/// Who runs the servers where root may not.
+/// The user that runs the servers if the test runs as root.
 #[derive(Debug)]
-struct User {
-    number: u32,
-    group: u32,
+struct ServerUser {
+    uid: u32,
+    gid: u32,
 }
 
-impl User {
-    /// None if whoever runs the test is not root.
-    fn find() -> Option<User> {
+impl ServerUser {
+    /// Returns the user `postgres` if the test runs as root, else `None`.
+    fn postgres_user_if_root() -> Option<ServerUser> {
         if !geteuid().is_root() {
             return None;
         }
         let users = fs::read_to_string("/etc/passwd").expect("the list of users");
         let user = users.lines().find_map(|line| {
             let mut fields = line.strip_prefix("postgres:")?.split(':').skip(1);
-            Some(User { number: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
+            Some(ServerUser { uid: fields.next()?.parse().ok()?, gid: fields.next()?.parse().ok()? })
         });
         Some(user.expect("the user `postgres`, whom Debian's package makes"))
     }
 }
 
-/// A program as that user; it ends when this thread does.
-fn command(user: Option<&User>, program: &Path, folder: &Path) -> Command {
+/// Returns a command that runs a program as that user and ends when this thread does.
+fn command_as_user(user: Option<&ServerUser>, program: &Path, folder: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "INT"]);
     if let Some(user) = user {
-        command.arg(format!("--reuid={}", user.number)).arg(format!("--regid={}", user.group));
+        command.arg(format!("--reuid={}", user.uid)).arg(format!("--regid={}", user.gid));
         command.arg("--clear-groups");
     }
     command.arg(program).current_dir(folder).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
     command
 }
 
-fn hand_over(path: &Path, user: Option<&User>) {
+fn change_owner(path: &Path, user: Option<&ServerUser>) {
     if let Some(user) = user {
-        chown(path, Some(user.number), Some(user.group)).expect("root may give files away");
+        chown(path, Some(user.uid), Some(user.gid)).expect("root may give files away");
     }
 }
 
-fn mount(data: &Path, megabytes: u32, user: Option<&User>) {
+fn mount_memory_disk(data: &Path, megabytes: u32, user: Option<&ServerUser>) {
     fs::create_dir(data).expect("a folder");
-    let owner = user.map(|User { number, group }| format!(",uid={number},gid={group}")).unwrap_or_default();
+    let owner = user
+        .map(|ServerUser { uid: number, gid: group }| format!(",uid={number},gid={group}"))
+        .unwrap_or_default();
     let mut command = Command::new("mount");
     command.args(["-t", "tmpfs", "-o", &format!("size={megabytes}m,mode=700{owner}"), "tmpfs"]).arg(data);
-    tool::run(&mut command, LIMIT).unwrap_or_else(|error| panic!("NOT TESTED: no small disk: {error}"));
+    tool::run_with_timeout(&mut command, SERVER_TIMEOUT)
+        .unwrap_or_else(|error| panic!("NOT TESTED: no small disk: {error}"));
 }
 
-/// The newest PostgreSQL of Debian's.
-fn programs() -> PathBuf {
+/// Returns the program folder of Debian's newest PostgreSQL.
+fn newest_bin_dir() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let number = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
-    let newest = versions.map(|entry| entry.path()).max_by_key(number);
+    let version_of = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
+    let newest = versions.map(|entry| entry.path()).max_by_key(version_of);
     newest.expect("Debian's package `postgresql`").join("bin")
 }
 
@@ -329,14 +337,15 @@ fn free_port() -> u16 {
     listener.local_addr().expect("its number").port()
 }
 
-fn configure(folder: &Path, port: u16, setup: Setup, user: Option<&User>) {
-    let Setup { settings, has_tls, demands_tls, .. } = setup;
+fn write_configuration(folder: &Path, port: u16, setup: ServerSetup, user: Option<&ServerUser>) {
+    let ServerSetup { settings, has_tls, requires_tls: demands_tls, .. } = setup;
     let mut text = format!(
         "port = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = '{0}'\nmax_connections = 100\n\
          shared_buffers = 64MB\nlog_line_prefix = '%m [%p] '\n",
         folder.display()
     );
-    // What the system has is what an immediate restart finds: only the loss of the machine is not tested.
+    // An immediate restart finds everything that the system's cache holds. Only a crash of the whole machine
+    // needs fsync, and no test does that.
     if !settings.contains("fsync") {
         text.push_str("fsync = off\n");
     }
@@ -350,49 +359,49 @@ fn configure(folder: &Path, port: u16, setup: Setup, user: Option<&User>) {
     text.push_str(settings);
     let data = folder.join("data");
     fs::write(data.join("postgresql.conf"), text).expect("postgresql.conf");
-    let kind = if demands_tls { "hostssl" } else { "host" };
-    let who = format!("local all all trust\n{kind} all all 127.0.0.1/32 scram-sha-256\n");
-    fs::write(data.join("pg_hba.conf"), who).expect("pg_hba.conf");
+    let connection_type = if demands_tls { "hostssl" } else { "host" };
+    let access_rules = format!("local all all trust\n{connection_type} all all 127.0.0.1/32 scram-sha-256\n");
+    fs::write(data.join("pg_hba.conf"), access_rules).expect("pg_hba.conf");
 }
 
-/// An authority `ca`, and by it a certificate `server` for this computer.
-fn make_certificates(folder: &Path, user: Option<&User>) {
-    const KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    let lines = [
-        format!("openssl req -x509 {KEY} -keyout ca.key -out ca.crt -days 2 -subj /CN=authority"),
-        format!("openssl req -new {KEY} -keyout server.key -out server.csr -subj /CN=localhost"),
+/// Creates an authority `ca` and a certificate `server` for this computer, signed by it.
+fn make_certificates(folder: &Path, user: Option<&ServerUser>) {
+    const KEY_OPTIONS: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    let commands = [
+        format!("openssl req -x509 {KEY_OPTIONS} -keyout ca.key -out ca.crt -days 2 -subj /CN=authority"),
+        format!("openssl req -new {KEY_OPTIONS} -keyout server.key -out server.csr -subj /CN=localhost"),
         "printf 'subjectAltName = DNS:localhost, IP:127.0.0.1\\n' >names".to_owned(),
         "openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out server.crt"
             .to_owned(),
     ];
     let mut shell = Command::new("sh");
-    shell.args(["-c", &lines.join(" && ")]).current_dir(folder);
-    tool::run(&mut shell, LIMIT).unwrap_or_else(|error| panic!("openssl: {error}"));
-    let key = folder.join("server.key");
-    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("our own file");
-    for path in [key, folder.join("server.crt")] {
-        hand_over(&path, user);
+    shell.args(["-c", &commands.join(" && ")]).current_dir(folder);
+    tool::run_with_timeout(&mut shell, SERVER_TIMEOUT).unwrap_or_else(|error| panic!("openssl: {error}"));
+    let key_path = folder.join("server.key");
+    fs::set_permissions(&key_path, fs::Permissions::from_mode(0o600)).expect("our own file");
+    for path in [key_path, folder.join("server.crt")] {
+        change_owner(&path, user);
     }
 }
 
-fn run_server(programs: &Path, user: Option<&User>, folder: &Path) -> Process {
-    begin_server(programs, user, folder).expect("a server that begins again")
+fn start_server(bin_dir: &Path, user: Option<&ServerUser>, folder: &Path) -> ServerProcess {
+    try_start_server(bin_dir, user, folder).expect("a server that begins again")
 }
 
-/// None for one that ended before it was ready.
-fn begin_server(programs: &Path, user: Option<&User>, folder: &Path) -> Option<Process> {
+/// Starts the server and waits until it is ready. Returns `None` if it ended before that.
+fn try_start_server(bin_dir: &Path, user: Option<&ServerUser>, folder: &Path) -> Option<ServerProcess> {
     let data = folder.join("data");
-    let mut command = command(user, &programs.join("postgres"), folder);
-    let mut server = Process::start(command.arg("-D").arg(&data), folder);
+    let mut command = command_as_user(user, &bin_dir.join("postgres"), folder);
+    let mut server = ServerProcess::start(command.arg("-D").arg(&data), folder);
     let pid = server.child.id().to_string();
-    // Its own word for that it takes connections.
+    // The server itself writes `ready` into this file when it accepts connections.
     let is_ready = || {
-        let said = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
-        said.lines().next() == Some(&pid) && said.lines().any(|line| line.trim_end() == "ready")
+        let pid_file = fs::read_to_string(data.join("postmaster.pid")).unwrap_or_default();
+        pid_file.lines().next() == Some(&pid) && pid_file.lines().any(|line| line.trim_end() == "ready")
     };
     let mut has_ended = false;
-    let Process { child, log } = &mut server;
-    Process::wait_for(log, || {
+    let ServerProcess { child, log } = &mut server;
+    ServerProcess::wait_until(log, || {
         has_ended = matches!(child.try_wait(), Ok(Some(_)));
         has_ended || is_ready()
     });

@@ -1,23 +1,24 @@
-//! Ending a process group of ours, and only that.
+//! Ends process groups that the harness started, and lists processes.
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A client that is asked to end runs its SessionEnd hooks and ends its tools; then it is made to end.
-const GRACE: Duration = Duration::from_secs(2);
+/// After SIGTERM the client runs its SessionEnd hooks and ends its tools; after this time SIGKILL follows.
+const KILL_GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// Ends a process group: politely, then surely. `reap` lets the caller collect its child meanwhile.
-pub(crate) fn end_group(group: u32, mut reap: impl FnMut()) {
-    let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) else { return };
+/// Ends a process group with SIGTERM, then with SIGKILL. `reap` is called meanwhile so that the caller can
+/// collect its child.
+pub(crate) fn terminate_process_group(group_id: u32, mut reap: impl FnMut()) {
+    let Some(group) = i32::try_from(group_id).ok().and_then(Pid::from_raw) else { return };
     if kill_process_group(group, Signal::TERM).is_err() {
         return;
     }
     let start = Instant::now();
-    while start.elapsed() < GRACE {
+    while start.elapsed() < KILL_GRACE_PERIOD {
         reap();
-        if !lives(group) {
+        if !has_running_process(group) {
             return;
         }
         sleep(Duration::from_millis(10));
@@ -26,20 +27,21 @@ pub(crate) fn end_group(group: u32, mut reap: impl FnMut()) {
     reap();
 }
 
-/// Whether somebody in the group still runs; zombies that nobody collects do not count.
-fn lives(group: Pid) -> bool {
-    let wanted = group.as_raw_nonzero().to_string();
-    let runs = |number: i32| {
-        let status = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
-        // The name in parentheses may hold anything; after it come state, parent and group.
+/// Returns true if a process of the group still runs. Zombies that nobody collects do not count.
+fn has_running_process(group: Pid) -> bool {
+    let wanted_group = group.as_raw_nonzero().to_string();
+    let is_running_member = |process_id: i32| {
+        let status = fs::read_to_string(format!("/proc/{process_id}/stat")).unwrap_or_default();
+        // The name in parentheses can contain anything; state, parent and group follow it.
         let mut fields = status.rsplit(')').next().unwrap_or_default().split_whitespace();
-        fields.next().is_some_and(|state| state != "Z") && fields.nth(1) == Some(&wanted)
+        fields.next().is_some_and(|state| state != "Z") && fields.nth(1) == Some(&wanted_group)
     };
-    test_kill_process_group(group).is_ok() && process_numbers().is_none_or(|mut numbers| numbers.any(runs))
+    test_kill_process_group(group).is_ok()
+        && list_process_ids().is_none_or(|mut process_ids| process_ids.any(is_running_member))
 }
 
-/// All processes there are, none if there is no `/proc`.
-pub(crate) fn process_numbers() -> Option<impl Iterator<Item = i32>> {
+/// Returns the ids of all processes, or `None` if there is no `/proc`.
+pub(crate) fn list_process_ids() -> Option<impl Iterator<Item = i32>> {
     let entries = fs::read_dir("/proc").ok()?.filter_map(Result::ok);
     Some(entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()))
 }

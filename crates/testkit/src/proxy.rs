@@ -1,4 +1,4 @@
-//! A proxy on this computer that delays what passes, holds it back, or cuts connections in the middle of it.
+//! A proxy on this computer that delays data, holds it back, or cuts connections in the middle of it.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -7,141 +7,167 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{sleep, spawn};
 use std::time::Duration;
 
-/// A proxy before a port of this computer. It ends with the test's process.
+/// A proxy for a port of this computer. It runs until the test's process ends.
 #[derive(Debug)]
 pub struct Proxy {
     port: u16,
-    terms: Arc<Terms>,
+    state: Arc<ProxyState>,
 }
 
-/// What is done to connections. Numbers that are the largest possible do nothing.
+/// The limits and delays that the proxy applies to connections. `u64::MAX` means no limit.
 #[derive(Debug)]
-struct Terms {
-    /// Bytes that are still passed on, of all connections together, to the server and to the client.
-    to_server: AtomicU64,
-    to_client: AtomicU64,
-    is_held: AtomicBool,
-    /// So long each answer is on its way, in milliseconds.
-    delay: AtomicU64,
-    /// Every connection is cut after about so many bytes in one direction.
-    most: AtomicU64,
-    accepted: AtomicU64,
-    cuts: AtomicU64,
+struct ProxyState {
+    /// Bytes that all connections together may still send, to the server and to the client.
+    bytes_left_to_server: AtomicU64,
+    bytes_left_to_client: AtomicU64,
+    is_paused: AtomicBool,
+    /// Delay of each response, in milliseconds.
+    response_delay_ms: AtomicU64,
+    /// Each connection is cut after about this many bytes in one direction.
+    cut_after_bytes: AtomicU64,
+    accepted_count: AtomicU64,
+    cut_count: AtomicU64,
 }
 
-/// A direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     ToServer,
     ToClient,
 }
 
 impl Proxy {
-    /// A proxy before this port of 127.0.0.1.
-    pub fn before(port: u16) -> Proxy {
-        Proxy::at("127.0.0.1", port)
+    /// Starts a proxy on 127.0.0.1 for a server on this port of 127.0.0.1.
+    pub fn for_port(server_port: u16) -> Proxy {
+        Proxy::for_port_at_address("127.0.0.1", server_port)
     }
 
-    /// The same at another address of this computer, in a network of the test's own.
-    pub fn at(address: &str, port: u16) -> Proxy {
-        let listener = TcpListener::bind((address, 0)).expect("a port");
-        let own = listener.local_addr().expect("its number").port();
-        let terms = Arc::new(Terms {
-            to_server: AtomicU64::new(u64::MAX),
-            to_client: AtomicU64::new(u64::MAX),
-            is_held: AtomicBool::new(false),
-            delay: AtomicU64::new(0),
-            most: AtomicU64::new(u64::MAX),
-            accepted: AtomicU64::new(0),
-            cuts: AtomicU64::new(0),
+    /// Starts a proxy that listens on another address of this computer, as in a network of the test's own.
+    /// The server is on 127.0.0.1.
+    pub fn for_port_at_address(listen_address: &str, server_port: u16) -> Proxy {
+        let listener = TcpListener::bind((listen_address, 0)).expect("a port");
+        let listen_port = listener.local_addr().expect("its number").port();
+        let state = Arc::new(ProxyState {
+            bytes_left_to_server: AtomicU64::new(u64::MAX),
+            bytes_left_to_client: AtomicU64::new(u64::MAX),
+            is_paused: AtomicBool::new(false),
+            response_delay_ms: AtomicU64::new(0),
+            cut_after_bytes: AtomicU64::new(u64::MAX),
+            accepted_count: AtomicU64::new(0),
+            cut_count: AtomicU64::new(0),
         });
-        let shared = Arc::clone(&terms);
+        let shared_state = Arc::clone(&state);
         spawn(move || {
             for client in listener.incoming().flatten() {
-                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-                join(&client, &server, &shared);
+                let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)) else { continue };
+                forward_connection(&client, &server, &shared_state);
             }
         });
-        Proxy { port: own, terms }
+        Proxy { port: listen_port, state }
     }
 
-    /// Its own port.
+    /// The port on which the proxy listens.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// So many bytes are still passed on to the server and to the client, of all connections together.
-    pub fn let_pass(&self, to_server: u64, to_client: u64) {
-        self.terms.to_server.store(to_server, Ordering::SeqCst);
-        self.terms.to_client.store(to_client, Ordering::SeqCst);
+    /// Sets how many more bytes all connections together may send to the server and to the client.
+    pub fn limit_remaining_bytes(&self, to_server: u64, to_client: u64) {
+        self.state.bytes_left_to_server.store(to_server, Ordering::SeqCst);
+        self.state.bytes_left_to_client.store(to_client, Ordering::SeqCst);
     }
 
-    /// Passes nothing on for as long as it is held.
-    pub fn hold(&self, is_held: bool) {
-        self.terms.is_held.store(is_held, Ordering::SeqCst);
+    /// Stops or resumes passing data on.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.state.is_paused.store(is_paused, Ordering::SeqCst);
     }
 
-    /// From now on every answer is late by this, and every connection is cut after about so many bytes: one on the way to the server,
-    /// the next on the way back.
-    pub fn disturb(&self, delay: Duration, most: u64) {
-        self.terms.delay.store(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
-        self.terms.most.store(most, Ordering::SeqCst);
+    /// Delays every response and cuts every connection after about `most` bytes: one on the way to the
+    /// server, the next on the way back.
+    pub fn delay_and_cut(&self, response_delay: Duration, cut_after_bytes: u64) {
+        self.state
+            .response_delay_ms
+            .store(u64::try_from(response_delay.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
+        self.state.cut_after_bytes.store(cut_after_bytes, Ordering::SeqCst);
     }
 
-    /// How many connections were cut in the middle.
-    pub fn cuts(&self) -> u64 {
-        self.terms.cuts.load(Ordering::SeqCst)
-    }
-}
-
-/// Passes on what one connection says, both ways.
-fn join(client: &TcpStream, server: &TcpStream, terms: &Arc<Terms>) {
-    let number = terms.accepted.fetch_add(1, Ordering::SeqCst);
-    let cut_way = if number.is_multiple_of(2) { Way::ToServer } else { Way::ToClient };
-    let clone = |stream: &TcpStream| stream.try_clone().expect("a handle");
-    for (way, from, to) in [(Way::ToServer, client, server), (Way::ToClient, server, client)] {
-        let (from, to, terms) = (clone(from), clone(to), Arc::clone(terms));
-        spawn(move || pass(way, from, to, (way == cut_way).then_some(number), &terms));
+    /// The number of connections that were cut in the middle.
+    pub fn cut_count(&self) -> u64 {
+        self.state.cut_count.load(Ordering::SeqCst)
     }
 }
 
-/// Where a connection is cut, no two of them at the same place.
-fn own_end(terms: &Terms, number: Option<u64>) -> u64 {
-    match (number, terms.most.load(Ordering::SeqCst)) {
+/// Passes the data of one connection on, in both directions.
+fn forward_connection(client: &TcpStream, server: &TcpStream, state: &Arc<ProxyState>) {
+    let connection_number = state.accepted_count.fetch_add(1, Ordering::SeqCst);
+    let cut_direction =
+        if connection_number.is_multiple_of(2) { Direction::ToServer } else { Direction::ToClient };
+    let clone_stream = |stream: &TcpStream| stream.try_clone().expect("a handle");
+    for (direction, source, destination) in
+        [(Direction::ToServer, client, server), (Direction::ToClient, server, client)]
+    {
+        let (source, destination, state) =
+            (clone_stream(source), clone_stream(destination), Arc::clone(state));
+        spawn(move || {
+            forward_direction(
+                direction,
+                source,
+                destination,
+                (direction == cut_direction).then_some(connection_number),
+                &state,
+            );
+        });
+    }
+}
+
+/// Returns the byte count at which a connection is cut; it differs between connections.
+fn cut_position(state: &ProxyState, connection_number: Option<u64>) -> u64 {
+    match (connection_number, state.cut_after_bytes.load(Ordering::SeqCst)) {
         (None, _) | (_, u64::MAX) => u64::MAX,
-        (Some(number), most) => most + number * 337 % most.max(1),
+        (Some(connection_number), cut_after_bytes) => {
+            cut_after_bytes + connection_number * 337 % cut_after_bytes.max(1)
+        }
     }
 }
 
-/// `number` is that of a connection that may be cut in this direction.
-fn pass(way: Way, mut from: TcpStream, mut to: TcpStream, number: Option<u64>, terms: &Terms) {
-    let left = match way {
-        Way::ToServer => &terms.to_server,
-        Way::ToClient => &terms.to_client,
+/// Forwards one direction of a connection. `number` is set if the connection may be cut in this direction.
+fn forward_direction(
+    direction: Direction,
+    mut source: TcpStream,
+    mut destination: TcpStream,
+    cuttable_connection: Option<u64>,
+    state: &ProxyState,
+) {
+    let shared_bytes_left = match direction {
+        Direction::ToServer => &state.bytes_left_to_server,
+        Direction::ToClient => &state.bytes_left_to_client,
     };
-    let (mut bytes, mut said) = ([0; 4096], 0);
-    let _ = to.set_nodelay(true);
-    while let Ok(count @ 1..) = from.read(&mut bytes) {
-        while terms.is_held.load(Ordering::SeqCst) {
+    let (mut buffer, mut forwarded_bytes) = ([0; 4096], 0);
+    let _ = destination.set_nodelay(true);
+    while let Ok(count @ 1..) = source.read(&mut buffer) {
+        while state.is_paused.load(Ordering::SeqCst) {
             sleep(Duration::from_millis(5));
         }
-        if way == Way::ToClient {
-            sleep(Duration::from_millis(terms.delay.load(Ordering::SeqCst)));
+        if direction == Direction::ToClient {
+            sleep(Duration::from_millis(state.response_delay_ms.load(Ordering::SeqCst)));
         }
-        let (of_all, own) = (left.load(Ordering::SeqCst), own_end(terms, number).saturating_sub(said));
-        let passed = usize::try_from(of_all.min(own)).unwrap_or(usize::MAX).min(count);
-        if to.write_all(&bytes[..passed]).is_err() {
+        let (shared_limit, connection_limit) = (
+            shared_bytes_left.load(Ordering::SeqCst),
+            cut_position(state, cuttable_connection).saturating_sub(forwarded_bytes),
+        );
+        let allowed_bytes =
+            usize::try_from(shared_limit.min(connection_limit)).unwrap_or(usize::MAX).min(count);
+        if destination.write_all(&buffer[..allowed_bytes]).is_err() {
             break;
         }
-        if passed < count {
-            terms.cuts.fetch_add(1, Ordering::SeqCst);
+        if allowed_bytes < count {
+            state.cut_count.fetch_add(1, Ordering::SeqCst);
             break;
         }
-        if of_all != u64::MAX {
-            left.fetch_sub(count as u64, Ordering::SeqCst);
+        if shared_limit != u64::MAX {
+            shared_bytes_left.fetch_sub(count as u64, Ordering::SeqCst);
         }
-        said += count as u64;
+        forwarded_bytes += count as u64;
     }
-    let _ = from.shutdown(Shutdown::Both);
-    let _ = to.shutdown(Shutdown::Both);
+    let _ = source.shutdown(Shutdown::Both);
+    let _ = destination.shutdown(Shutdown::Both);
 }

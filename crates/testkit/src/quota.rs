@@ -1,20 +1,21 @@
-//! Answers of an API that tells a subscription how much of its quota is used.
+//! Model responses with the headers that report the used part of a subscription's quota.
 
 use crate::scripted_model::Step;
 
-/// Adds the headers about the five-hour quota to an answer. `resets_at` is in seconds since 1970.
-pub fn with_quota(step: Step, status: &str, utilization: f64, resets_at: u64) -> Step {
-    let reset = resets_at.to_string();
-    step.header("anthropic-ratelimit-unified-status", status)
-        .header("anthropic-ratelimit-unified-reset", reset.clone())
-        .header("anthropic-ratelimit-unified-representative-claim", "five_hour")
-        .header("anthropic-ratelimit-unified-5h-status", status)
-        .header("anthropic-ratelimit-unified-5h-utilization", utilization.to_string())
-        .header("anthropic-ratelimit-unified-5h-reset", reset)
+/// Adds the headers about the five-hour quota to a response. `resets_at` is in seconds since 1970.
+pub fn with_quota_headers(step: Step, status: &str, utilization: f64, resets_at: u64) -> Step {
+    let reset_text = resets_at.to_string();
+    step.with_header("anthropic-ratelimit-unified-status", status)
+        .with_header("anthropic-ratelimit-unified-reset", reset_text.clone())
+        .with_header("anthropic-ratelimit-unified-representative-claim", "five_hour")
+        .with_header("anthropic-ratelimit-unified-5h-status", status)
+        .with_header("anthropic-ratelimit-unified-5h-utilization", utilization.to_string())
+        .with_header("anthropic-ratelimit-unified-5h-reset", reset_text)
 }
 
-/// Returns the answer of an API whose five-hour quota is used up until then.
-pub fn usage_limit(resets_at: u64) -> Step {
-    let refusal = Step::error(429, "This request would exceed your account's rate limit");
-    with_quota(refusal, "rejected", 1.0, resets_at)
+/// Returns the error 429 of an account whose five-hour quota is used up until `resets_at` (seconds since
+/// 1970).
+pub fn usage_limit_error(resets_at: u64) -> Step {
+    let error = Step::api_error(429, "This request would exceed your account's rate limit");
+    with_quota_headers(error, "rejected", 1.0, resets_at)
 }

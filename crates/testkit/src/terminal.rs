@@ -1,6 +1,6 @@
-//! The client, or any program, in a real pseudo-terminal, read as the user would see it.
+//! A program in a real pseudo-terminal, with its screen as the user would see it.
 
-use crate::process_group::end_group;
+use crate::process_group::terminate_process_group;
 use crate::world::{TIMEOUT, World};
 use portable_pty::{Child, CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};
@@ -11,10 +11,10 @@ use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 use vt100::Parser;
 
-/// The client takes an Enter that comes with the text for a pasted line end.
-const BEFORE_ENTER: Duration = Duration::from_millis(150);
+/// The client takes an Enter that arrives together with text for a pasted line break.
+const ENTER_DELAY: Duration = Duration::from_millis(150);
 
-/// A program on a screen of its own; it ends when this is dropped.
+/// A program on its own screen. Dropping it ends the program.
 pub struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     keyboard: Box<dyn Write + Send>,
@@ -25,7 +25,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program in the world's project, on a screen of this size.
+    /// Starts a program in the world's project, on a screen of the given size.
     pub fn start(
         world: &World,
         program: impl AsRef<Path>,
@@ -43,11 +43,11 @@ impl Terminal {
             command.env(name, value);
         }
         let child = pair.slave.spawn_command(command).expect("the program starts");
-        let screen = Arc::new(Mutex::new(Parser::new(at_least_one(rows), at_least_one(columns), 0)));
+        let screen = Arc::new(Mutex::new(Parser::new(to_non_zero(rows), to_non_zero(columns), 0)));
         let output = pair.master.try_clone_reader().expect("the terminal can be read");
         let received = Arc::new(Mutex::new(Vec::new()));
-        let reader = Some(show(output, Arc::clone(&screen), Arc::clone(&received)));
-        // Ours would keep the terminal open when the program has ended.
+        let reader = Some(spawn_screen_reader(output, Arc::clone(&screen), Arc::clone(&received)));
+        // Our copy would keep the terminal open after the program has ended.
         drop(pair.slave);
         let keyboard = pair.master.take_writer().expect("the terminal can be typed into");
         Terminal { child, keyboard, screen, received, reader, _master: pair.master }
@@ -55,55 +55,55 @@ impl Terminal {
 
     /// Starts the real client.
     ///
-    /// On screen its default is auto mode, whose check a scripted model does not answer: a test that calls tools
-    /// says `--permission-mode default --allowedTools Bash`.
-    pub fn claude(world: &World, args: &[&str], columns: u16, rows: u16) -> Terminal {
-        Terminal::start(world, crate::client::claude(), args, columns, rows)
+    /// On a screen its default is auto mode, whose check a scripted model does not answer: a test with tool
+    /// calls passes `--permission-mode default --allowedTools Bash`.
+    pub fn start_claude(world: &World, args: &[&str], columns: u16, rows: u16) -> Terminal {
+        Terminal::start(world, crate::client::pinned_claude(), args, columns, rows)
     }
 
     /// Types a text, or keys as a terminal sends them (`"\u{3}"` is Ctrl-C).
     pub fn type_text(&mut self, text: &str) {
-        let typed = self.keyboard.write_all(text.as_bytes()).and_then(|()| self.keyboard.flush());
-        assert!(typed.is_ok(), "cannot type {text:?}: {typed:?}\n{}", self.screen());
+        let written = self.keyboard.write_all(text.as_bytes()).and_then(|()| self.keyboard.flush());
+        assert!(written.is_ok(), "cannot type {text:?}: {written:?}\n{}", self.screen_text());
     }
 
-    /// Presses Enter, a moment after what was typed.
+    /// Presses Enter, a moment after the typed text.
     pub fn press_enter(&mut self) {
-        sleep(BEFORE_ENTER);
+        sleep(ENTER_DELAY);
         self.type_text("\r");
     }
 
-    /// What the screen shows now.
-    pub fn screen(&self) -> String {
+    /// Returns the text on the screen now.
+    pub fn screen_text(&self) -> String {
         self.screen.lock().unwrap_or_else(PoisonError::into_inner).screen().contents()
     }
 
-    /// The lines of the screen with their colours, as escape sequences.
-    pub fn painted(&self) -> Vec<String> {
+    /// Returns the lines of the screen with their colors, as escape sequences.
+    pub fn colored_lines(&self) -> Vec<String> {
         let parser = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, columns) = parser.screen().size();
         parser.screen().rows_formatted(0, columns.into()).collect()
     }
 
-    /// Every byte that the terminal has got so far.
-    pub fn received(&self) -> Vec<u8> {
+    /// Returns every byte that the terminal has received so far.
+    pub fn received_bytes(&self) -> Vec<u8> {
         self.received.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Every byte that the terminal has got, when the program has ended.
-    pub fn all_received(&mut self) -> Vec<u8> {
-        self.wait_exit();
+    /// Waits for the program's end and returns every byte that the terminal received.
+    pub fn wait_for_all_bytes(&mut self) -> Vec<u8> {
+        self.wait_for_exit();
         if let Some(reader) = self.reader.take() {
             reader.join().expect("the reader ends with the terminal");
         }
-        self.received()
+        self.received_bytes()
     }
 
-    /// Waits until the screen shows this text and returns the screen; panics with the screen when it does not.
-    pub fn wait_for(&self, text: &str) -> String {
+    /// Waits until the screen shows this text and returns the screen. Panics with the screen on a timeout.
+    pub fn wait_for_text(&self, text: &str) -> String {
         let start = Instant::now();
         loop {
-            let screen = self.screen();
+            let screen = self.screen_text();
             if screen.contains(text) {
                 return screen;
             }
@@ -112,14 +112,14 @@ impl Terminal {
         }
     }
 
-    /// Waits for the program's own end; panics with the screen when it continues.
-    pub fn wait_exit(&mut self) -> ExitStatus {
+    /// Waits until the program ends by itself. Panics with the screen on a timeout.
+    pub fn wait_for_exit(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("our own child can be waited for") {
                 return status;
             }
-            assert!(start.elapsed() < TIMEOUT, "still running after {TIMEOUT:?}:\n{}", self.screen());
+            assert!(start.elapsed() < TIMEOUT, "still running after {TIMEOUT:?}:\n{}", self.screen_text());
             sleep(Duration::from_millis(20));
         }
     }
@@ -128,12 +128,12 @@ impl Terminal {
     pub fn close(self) {}
 }
 
-fn at_least_one(count: u16) -> NonZero<u16> {
+fn to_non_zero(count: u16) -> NonZero<u16> {
     NonZero::new(count).expect("a screen has a row and a column")
 }
 
-/// Keeps the screen up to date until the program has closed it.
-fn show(
+/// Starts a thread that updates the screen until the program closes it.
+fn spawn_screen_reader(
     mut output: Box<dyn Read + Send>,
     screen: Arc<Mutex<Parser>>,
     received: Arc<Mutex<Vec<u8>>>,
@@ -149,9 +149,9 @@ fn show(
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // The program leads a session of its own, so its id is its group's, too.
+        // The program leads its own session, so its id is also the id of its process group.
         if let Some(group) = self.child.process_id() {
-            end_group(group, || drop(self.child.try_wait()));
+            terminate_process_group(group, || drop(self.child.try_wait()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The server, asked without the client.
+//! The scripted model, queried over a plain socket without the client.
 #![expect(
     clippy::disallowed_types,
     clippy::expect_used,
@@ -15,47 +15,48 @@ fn send(url: &str, head: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the model listens");
     let request = format!("{head} HTTP/1.1\r\nhost: x\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     stream.write_all(request.as_bytes()).expect("the model takes the request");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("the model answers");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("the model answers");
+    response
 }
 
-fn request(text: &str) -> Value {
+fn user_request(text: &str) -> Value {
     let message = json!({ "role": "user", "content": text });
     json!({ "model": "m", "tools": [{ "name": "Bash" }], "messages": [message] })
 }
 
-/// The text of a plain (not streamed) answer.
-fn ask(model: &ScriptedModel, body: &Value) -> String {
-    let answer = send(&model.url(), "POST /v1/messages?beta=true", &body.to_string());
-    let (_, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+/// Sends a request and returns the text of a plain (not streamed) response.
+fn request_text(model: &ScriptedModel, body: &Value) -> String {
+    let response = send(&model.url(), "POST /v1/messages?beta=true", &body.to_string());
+    let (_, body) = response.split_once("\r\n\r\n").expect("a head and a body");
     let message: Value = serde_json::from_str(body).expect("a JSON answer");
     message["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn steps_come_in_turn_and_the_last_one_repeats() {
-    let model = ScriptedModel::steps(vec![Step::text("one"), Step::text("two")]);
-    let answers: Vec<_> = (0..3).map(|_| ask(&model, &request("x"))).collect();
+fn steps_are_returned_in_order_and_the_last_one_repeats() {
+    let model = ScriptedModel::with_steps(vec![Step::from_text("one"), Step::from_text("two")]);
+    let answers: Vec<_> = (0..3).map(|_| request_text(&model, &user_request("x"))).collect();
     assert_eq!(answers, ["one", "two", "two"]);
 }
 
 #[test]
 fn side_requests_and_compactions_do_not_use_up_steps() {
-    let model = ScriptedModel::steps(vec![Step::text("step")]).compaction_answer(Step::text("summary"));
-    let mut side = request("title please");
+    let model = ScriptedModel::with_steps(vec![Step::from_text("step")])
+        .with_compaction_step(Step::from_text("summary"));
+    let mut side = user_request("title please");
     side["tools"] = Value::Null;
-    assert_eq!(ask(&model, &side), "ok");
+    assert_eq!(request_text(&model, &side), "ok");
     let prompt = "CRITICAL: Respond with TEXT ONLY.\nYour task is to create a detailed summary of the conversation so far";
-    assert_eq!(ask(&model, &request(prompt)), "summary");
-    assert_eq!(ask(&model, &request("x")), "step");
+    assert_eq!(request_text(&model, &user_request(prompt)), "summary");
+    assert_eq!(request_text(&model, &user_request("x")), "step");
     let kinds: Vec<_> = model.requests().iter().map(|request| request.kind).collect();
     assert_eq!(kinds, [RequestKind::Side, RequestKind::Compaction, RequestKind::Main]);
 }
 
 #[test]
-fn a_request_is_read_as_the_model_sees_it() {
-    let model = ScriptedModel::start(|request: &Request| Step::text(request.last_text()));
+fn a_request_exposes_its_text_and_tool_results() {
+    let model = ScriptedModel::start(|request: &Request| Step::from_text(request.text_since_last_answer()));
     let body = json!({
         "model": "m", "tools": [{ "name": "Bash" }], "system": [{ "type": "text", "text": "SYSTEM" }],
         "messages": [
@@ -65,26 +66,29 @@ fn a_request_is_read_as_the_model_sees_it() {
             { "role": "system", "content": "from a hook" },
         ],
     });
-    assert_eq!(ask(&model, &body), "files\nfrom a hook");
+    assert_eq!(request_text(&model, &body), "files\nfrom a hook");
     let request = &model.main_requests()[0];
-    assert_eq!(request.text(), "SYSTEM\nfirst\n{\"command\":\"ls\"}\nfiles\nfrom a hook");
-    assert_eq!(request.first_text(), "first");
+    assert_eq!(request.full_text(), "SYSTEM\nfirst\n{\"command\":\"ls\"}\nfiles\nfrom a hook");
+    assert_eq!(request.first_message_text(), "first");
     assert_eq!(request.tool_results(), [("t1".to_owned(), "files".to_owned())]);
-    assert_eq!(request.bytes(), body.to_string().len());
+    assert_eq!(request.body_bytes(), body.to_string().len());
 }
 
 #[test]
-fn errors_streams_and_other_paths_are_answered() {
-    let step = Step::error(429, "slow").header("retry-after", "7").error_type("my_error");
-    let model =
-        ScriptedModel::steps(vec![step, Step::text("äbc").chunks(3, Duration::ZERO), Step::text("x").cut()]);
-    let error = send(&model.url(), "POST /v1/messages", &request("x").to_string());
+fn the_model_serves_errors_streams_and_other_paths() {
+    let step = Step::api_error(429, "slow").with_header("retry-after", "7").with_error_type("my_error");
+    let model = ScriptedModel::with_steps(vec![
+        step,
+        Step::from_text("äbc").with_text_in_pieces(3, Duration::ZERO),
+        Step::from_text("x").with_cut_off_stream(),
+    ]);
+    let error = send(&model.url(), "POST /v1/messages", &user_request("x").to_string());
     assert!(
         error.starts_with("HTTP/1.1 429 ")
             && error.contains("retry-after: 7\r\n")
             && error.contains("my_error")
     );
-    let mut streamed = request("x");
+    let mut streamed = user_request("x");
     streamed["stream"] = true.into();
     let stream = send(&model.url(), "POST /v1/messages", &streamed.to_string());
     assert_eq!(stream.matches("text_delta").count(), 3);
@@ -98,10 +102,10 @@ fn errors_streams_and_other_paths_are_answered() {
 }
 
 #[test]
-fn a_stopped_model_does_not_wait_for_its_own_delays() {
-    let model = ScriptedModel::steps(vec![Step::text("late").delay(Duration::from_secs(60))]);
+fn dropping_a_model_cancels_its_delays() {
+    let model = ScriptedModel::with_steps(vec![Step::from_text("late").with_delay(Duration::from_secs(60))]);
     let url = model.url();
-    let client = std::thread::spawn(move || send(&url, "POST /v1/messages", &request("x").to_string()));
+    let client = std::thread::spawn(move || send(&url, "POST /v1/messages", &user_request("x").to_string()));
     let start = Instant::now();
     while model.requests().is_empty() {
         assert!(start.elapsed() < Duration::from_secs(20), "the request arrives");

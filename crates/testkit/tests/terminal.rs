@@ -1,51 +1,53 @@
-//! The real client on a real screen.
+//! The real client in a pseudo-terminal.
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn the_screen_asks_nothing_answers_a_prompt_and_shows_the_status_line() {
-    let model = ScriptedModel::steps(vec![Step::text("ANSWER-ON-SCREEN").usage(50_000)]);
-    let mut world = World::new().without_plimsoll();
+fn the_client_shows_no_dialog_and_answers_a_typed_prompt() {
+    let model =
+        ScriptedModel::with_steps(vec![Step::from_text("ANSWER-ON-SCREEN").with_input_tokens(50_000)]);
+    let mut world = World::new().without_plimsoll_programs();
     world.use_model(&model);
     let status_line = json!({ "statusLine": { "type": "command", "command": "echo STATUS-LINE-HERE" } });
     world.write(".claude/settings.json", &status_line.to_string());
-    let mut terminal = Terminal::claude(&world, &[], 100, 30);
-    terminal.wait_for("STATUS-LINE-HERE");
+    let mut terminal = Terminal::start_claude(&world, &[], 100, 30);
+    terminal.wait_for_text("STATUS-LINE-HERE");
     terminal.type_text("hello there");
-    terminal.wait_for("hello there");
+    terminal.wait_for_text("hello there");
     terminal.press_enter();
-    let screen = terminal.wait_for("ANSWER-ON-SCREEN");
+    let screen = terminal.wait_for_text("ANSWER-ON-SCREEN");
     assert!(screen.contains("STATUS-LINE-HERE"), "{screen}");
-    assert!(model.main_requests()[0].last_text().contains("hello there"));
+    assert!(model.main_requests()[0].text_since_last_answer().contains("hello there"));
     terminal.close();
 }
 
 #[test]
-fn the_client_can_be_left_by_its_own_command() {
-    let model = ScriptedModel::steps(vec![Step::text("x")]);
-    let mut world = World::new().without_plimsoll();
+fn slash_exit_ends_the_client() {
+    let model = ScriptedModel::with_steps(vec![Step::from_text("x")]);
+    let mut world = World::new().without_plimsoll_programs();
     world.use_model(&model);
-    let mut terminal = Terminal::claude(&world, &[], 100, 30);
-    terminal.wait_for("❯");
+    let mut terminal = Terminal::start_claude(&world, &[], 100, 30);
+    terminal.wait_for_text("❯");
     terminal.type_text("/exit");
-    terminal.wait_for("/exit");
+    terminal.wait_for_text("/exit");
     terminal.press_enter();
-    assert!(terminal.wait_exit().success());
+    assert!(terminal.wait_for_exit().success());
 }
 
 #[test]
-fn a_tool_runs_on_screen_when_the_test_allows_it() {
-    let model = ScriptedModel::steps(vec![Step::bash("echo made > made.txt"), Step::text("ALL-DONE")]);
-    let mut world = World::new().without_plimsoll();
+fn an_allowed_tool_runs_in_a_session_on_screen() {
+    let model =
+        ScriptedModel::with_steps(vec![Step::bash_call("echo made > made.txt"), Step::from_text("ALL-DONE")]);
+    let mut world = World::new().without_plimsoll_programs();
     world.use_model(&model);
     let args = ["--permission-mode", "default", "--allowedTools", "Bash"];
-    let mut terminal = Terminal::claude(&world, &args, 100, 30);
-    terminal.wait_for("❯");
+    let mut terminal = Terminal::start_claude(&world, &args, 100, 30);
+    terminal.wait_for_text("❯");
     terminal.type_text("go on");
-    terminal.wait_for("go on");
+    terminal.wait_for_text("go on");
     terminal.press_enter();
-    terminal.wait_for("ALL-DONE");
+    terminal.wait_for_text("ALL-DONE");
     assert_eq!(world.read("made.txt"), "made\n");
 }

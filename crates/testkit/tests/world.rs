@@ -5,45 +5,46 @@ use plimsoll_testkit::world::{Launch, World};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-fn shell(world: &World, line: &str) -> Launch {
+fn shell_command(world: &World, line: &str) -> Launch {
     world.command("sh", &["-c", line])
 }
 
 #[test]
 fn a_world_is_a_repository_with_one_commit_and_its_own_home() {
-    let world = World::new().without_plimsoll();
+    let world = World::new().without_plimsoll_programs();
     assert_eq!(world.git(&["rev-list", "--count", "main"]), "1");
     assert_eq!(world.git(&["status", "--short"]), "");
-    let finished = shell(&world, "echo $HOME; pwd; echo ${CARGO_MANIFEST_DIR-none}").run().expect_success();
+    let finished =
+        shell_command(&world, "echo $HOME; pwd; echo ${CARGO_MANIFEST_DIR-none}").run().expect_success();
     let expected = format!("{}\n{}\nnone\n", world.home().display(), world.project().display());
     assert_eq!(finished.stdout, expected);
     assert!(!World::without_git().exists(".git"));
 }
 
 #[test]
-fn a_second_project_lies_beside_the_first() {
-    let world = World::new().without_plimsoll();
-    let other = world.project_at("other");
+fn create_project_adds_a_trusted_project_beside_the_first() {
+    let world = World::new().without_plimsoll_programs();
+    let other = world.create_project("other");
     assert!(other.join(".git").is_dir() && other != world.project());
-    let trusted = &world.json(world.home().join(".claude.json"))["projects"];
+    let trusted = &world.read_json(world.home().join(".claude.json"))["projects"];
     assert_eq!(trusted.as_object().map(serde_json::Map::len), Some(2));
 }
 
 #[test]
-fn stdin_exit_code_and_both_outputs_pass_through() {
-    let world = World::new().without_plimsoll();
-    let finished = shell(&world, "cat; echo wrong >&2; exit 3").stdin("in").run();
+fn a_program_gets_stdin_and_returns_exit_code_and_both_outputs() {
+    let world = World::new().without_plimsoll_programs();
+    let finished = shell_command(&world, "cat; echo wrong >&2; exit 3").stdin("in").run();
     assert_eq!((finished.code, finished.signal), (Some(3), None));
     assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("in", "wrong\n"));
     let large = "x".repeat(1 << 20);
-    assert_eq!(shell(&world, "cat").stdin(large.clone()).run().stdout, large);
-    assert_eq!(shell(&world, "echo unread").stdin(large).run().code, Some(0));
+    assert_eq!(shell_command(&world, "cat").stdin(large.clone()).run().stdout, large);
+    assert_eq!(shell_command(&world, "echo unread").stdin(large).run().code, Some(0));
 }
 
 #[test]
-fn signals_end_a_program_and_are_told() {
-    let world = World::new().without_plimsoll();
-    let mut running = shell(&world, "echo ready; exec sleep 30").spawn();
+fn the_signal_that_ends_a_program_is_reported() {
+    let world = World::new().without_plimsoll_programs();
+    let mut running = shell_command(&world, "echo ready; exec sleep 30").spawn();
     world.wait_until(|| running.stdout_so_far() == "ready\n", "it is ready");
     running.kill();
     assert_eq!(running.wait(Duration::from_secs(5)).signal, Some(9));
@@ -51,21 +52,21 @@ fn signals_end_a_program_and_are_told() {
 
 #[test]
 #[should_panic(expected = "stdout: before")]
-fn a_program_that_takes_too_long_is_ended_with_its_group() {
-    let world = World::new().without_plimsoll();
-    shell(&world, "echo before; sleep 30 & sleep 30").timeout(Duration::from_millis(300)).run();
+fn a_program_is_killed_with_its_group_after_its_timeout() {
+    let world = World::new().without_plimsoll_programs();
+    shell_command(&world, "echo before; sleep 30 & sleep 30").timeout(Duration::from_millis(300)).run();
 }
 
 #[test]
-fn nothing_outlives_its_world_not_even_a_process_with_its_own_session() {
-    let world = World::new().without_plimsoll();
+fn dropping_a_world_kills_processes_even_in_their_own_session() {
+    let world = World::new().without_plimsoll_programs();
     let line = "setsid sh -c 'echo $$ > pid; exec sleep 30' >/dev/null 2>&1 </dev/null & sleep 0.2";
-    shell(&world, line).run().expect_success();
+    shell_command(&world, line).run().expect_success();
     let process = Path::new("/proc").join(world.read("pid").trim());
     assert!(command_line(&process).contains("sleep"));
     drop(world);
     let start = Instant::now();
-    // A dead process may stay as a zombie until its new parent collects it: then its command line is empty.
+    // A dead process may stay a zombie until its new parent reaps it; its command line is empty then.
     while !command_line(&process).is_empty() {
         assert!(start.elapsed() < Duration::from_secs(20), "it lives on");
     }
@@ -76,18 +77,18 @@ fn command_line(process: &Path) -> String {
 }
 
 #[test]
-fn a_program_test_has_no_client_on_its_path_until_it_uses_a_model() {
-    let mut world = World::without_git().without_plimsoll();
-    let path =
+fn the_client_is_on_the_path_only_after_use_model() {
+    let mut world = World::without_git().without_plimsoll_programs();
+    let search_path =
         |world: &World| world.env().into_iter().find(|(name, _)| name == "PATH").map(|(_, value)| value);
-    let before = path(&world);
-    world.use_model(&ScriptedModel::steps(Vec::new()));
-    assert_ne!(before, path(&world));
+    let before = search_path(&world);
+    world.use_model(&ScriptedModel::with_steps(Vec::new()));
+    assert_ne!(before, search_path(&world));
 }
 
 #[test]
-fn stable_text_replaces_what_differs_between_two_worlds_and_nothing_else() {
-    let world = World::new().without_plimsoll();
+fn stable_text_replaces_only_what_differs_between_worlds() {
+    let world = World::new().without_plimsoll_programs();
     let text = format!(
         "{project}/src/a.rs in {home}\nrun 0193a0b2-7c1e-7000-8000-0123456789ab at 2026-11-28T10:32:04Z, 10:32 on 2026-11-28\n\
          .claude/handoffs/2026-11-28-0947.md, commit 6cb1f3211cdd after 6a17a40\n1 min 2.5 s, 30 min, 87%, $0.66, 1234567 tokens\n\
@@ -96,7 +97,7 @@ fn stable_text_replaces_what_differs_between_two_worlds_and_nothing_else() {
         project = world.project().display(),
         home = world.home().display(),
     );
-    insta::assert_snapshot!(world.stable_text(&text), @r"
+    insta::assert_snapshot!(world.replace_unstable_parts(&text), @r"
     [PROJECT]/src/a.rs in [HOME]
     run [ID] at [DATE-TIME], [TIME] on [DATE]
     .claude/handoffs/[DATE-TIME].md, commit [COMMIT] after [COMMIT]
@@ -110,8 +111,8 @@ fn stable_text_replaces_what_differs_between_two_worlds_and_nothing_else() {
 }
 
 #[test]
-fn stable_text_replaces_ids_of_digits_alone_if_the_world_has_them() {
-    let world = World::new().without_plimsoll();
+fn stable_text_replaces_all_digit_ids_that_the_world_has() {
+    let world = World::new().without_plimsoll_programs();
     world.write(".claude/ralph-state.json", "{\"nonce\": \"12345678\"}");
     let mut commits = (0..).map(|number: u32| {
         world.git(&["commit", "--allow-empty", "-qm", &number.to_string()]);
@@ -119,5 +120,5 @@ fn stable_text_replaces_ids_of_digits_alone_if_the_world_has_them() {
     });
     let commit = commits.find(|commit| commit.bytes().all(|letter| letter.is_ascii_digit()));
     let text = format!("{} 12345678 7654321", commit.expect("one of about 27"));
-    assert_eq!(world.stable_text(&text), "[COMMIT] [COMMIT] 7654321");
+    assert_eq!(world.replace_unstable_parts(&text), "[COMMIT] [COMMIT] 7654321");
 }

@@ -1,27 +1,26 @@
-//! The ways in which people run Claude Code unattended, as data: each peer with its prompt, its loop and its source, and ours
-//! with its arguments.
+//! The ways in which people run Claude Code unattended, as data: each published loop with its prompt, script
+//! and source, and ours with its arguments.
 
 /// A way to run a night.
 pub struct Way {
-    /// In rows and on the command line.
+    /// The key in rows and on the command line.
     pub key: &'static str,
-    /// As the page calls it.
+    /// The name on the page.
     pub name: &'static str,
-    /// Where its rules are published, and of which version or day.
+    /// The place where its rules are published, with the version or date.
     pub source: &'static str,
-    /// What of it is played.
-    pub played: &'static str,
+    /// The description of what is played, for the page.
+    pub played_text: &'static str,
     /// How it is started.
-    pub run: Loop,
+    pub loop_kind: LoopKind,
 }
 
 /// How a way is started.
-pub enum Loop {
+pub enum LoopKind {
     /// A shell loop around the client, with this prompt in PROMPT.md.
     Shell {
-        /// The prompt.
         prompt: &'static str,
-        /// The loop; CLIENT and SESSIONS are filled in.
+        /// The loop's script; CLIENT and SESSIONS are filled in.
         script: &'static str,
         /// A program that the client calls when a turn ends.
         stop_hook: Option<&'static str>,
@@ -30,53 +29,53 @@ pub enum Loop {
     Plimsoll(&'static [&'static str]),
 }
 
-const BARE: &str = include_str!("peers/bare.md");
+const BARE_PROMPT: &str = include_str!("peers/bare.md");
 /// The bare prompt with every rule that the agent notices in ours, in other words.
-const SENTENCES: &str = include_str!("peers/sentences.md");
+const SENTENCES_PROMPT: &str = include_str!("peers/sentences.md");
 /// The key of the way with which our prices are compared: the same sentences, and the project's test.
-pub const GATE: &str = "bare-gate";
+pub const TEST_GATE_KEY: &str = "bare-gate";
 
-const fn shell(prompt: &'static str, script: &'static str) -> Loop {
-    Loop::Shell { prompt, script, stop_hook: None }
+const fn shell_loop(prompt: &'static str, script: &'static str) -> LoopKind {
+    LoopKind::Shell { prompt, script, stop_hook: None }
 }
 
-/// In the order of the tables.
+/// All ways in the order of the tables.
 pub const WAYS: &[Way] = &[
     Way {
         key: "bare",
         name: "bare `while` loop",
         source: "Geoffrey Huntley, ghuntley.com/ralph (July 2025), with progress.txt as in snarktank/ralph (January 2026)",
-        played: "a fresh session each time; one item; notes; test, and repair what fails; plus the sentence about git status and a quarter of an hour of sleep after a session that fails",
-        run: shell(BARE, include_str!("peers/bare.sh")),
+        played_text: "a fresh session each time; one item; notes; test, and repair what fails; plus the sentence about git status and a quarter of an hour of sleep after a session that fails",
+        loop_kind: shell_loop(BARE_PROMPT, include_str!("peers/bare.sh")),
     },
     Way {
         key: "bare-sentences",
         name: "bare with the same sentences",
         source: "not published: the bare loop with a prompt that says in other words everything that the agent notices in Plimsoll's",
-        played: "as above; not to guess but to look it up or search earlier sessions' transcripts, not to touch tests, and how to ask a person; it also ends when only questions are open",
-        run: shell(SENTENCES, include_str!("peers/sentences.sh")),
+        played_text: "as above; not to guess but to look it up or search earlier sessions' transcripts, not to touch tests, and how to ask a person; it also ends when only questions are open",
+        loop_kind: shell_loop(SENTENCES_PROMPT, include_str!("peers/sentences.sh")),
     },
     Way {
-        key: GATE,
+        key: TEST_GATE_KEY,
         name: "bare with a test gate",
         source: "not published: the row above with six more lines of shell",
-        played: "`./check.sh` runs after each session that worked; the next session is told what fails; it ends when nothing but questions is open and the test passes",
-        run: shell(SENTENCES, include_str!("peers/gate.sh")),
+        played_text: "`./check.sh` runs after each session that worked; the next session is told what fails; it ends when nothing but questions is open and the test passes",
+        loop_kind: shell_loop(SENTENCES_PROMPT, include_str!("peers/gate.sh")),
     },
     Way {
         key: "continue",
         name: "continued session",
         source: "the prompt of the bare loop with Claude Code's own `--continue` and automatic compaction (2.1.329)",
-        played: "as the bare loop, but one conversation",
-        run: shell(BARE, include_str!("peers/continue.sh")),
+        played_text: "as the bare loop, but one conversation",
+        loop_kind: shell_loop(BARE_PROMPT, include_str!("peers/continue.sh")),
     },
     Way {
         key: "stop-hook",
         name: "Stop-hook loop",
         source: "Anthropic's plugin ralph-wiggum 1.0.0 (anthropics/claude-code, plugins/ralph-wiggum, November 2025)",
-        played: "one session that a Stop hook sends back to the same prompt until the promise; somebody starts it again a quarter of an hour after it has ended",
-        run: Loop::Shell {
-            prompt: BARE,
+        played_text: "one session that a Stop hook sends back to the same prompt until the promise; somebody starts it again a quarter of an hour after it has ended",
+        loop_kind: LoopKind::Shell {
+            prompt: BARE_PROMPT,
             script: include_str!("peers/stop-hook.sh"),
             stop_hook: Some(include_str!("peers/again.sh")),
         },
@@ -85,40 +84,40 @@ pub const WAYS: &[Way] = &[
         key: "orchestrator",
         name: "ralph-orchestrator",
         source: "mikeyobrien/ralph-orchestrator 2 (hatless prompt and defaults, spring 2026)",
-        played: "one task an iteration, the scratchpad in each prompt, LOOP_COMPLETE; no wait between iterations, the end after five failures in a row; without its hats, events and task tool",
-        run: shell(include_str!("peers/orchestrator.md"), include_str!("peers/orchestrator.sh")),
+        played_text: "one task an iteration, the scratchpad in each prompt, LOOP_COMPLETE; no wait between iterations, the end after five failures in a row; without its hats, events and task tool",
+        loop_kind: shell_loop(include_str!("peers/orchestrator.md"), include_str!("peers/orchestrator.sh")),
     },
     Way {
         key: "frankbria",
         name: "ralph-claude-code",
         source: "frankbria/ralph-claude-code 0.11 (template, README and CLAUDE.md, spring 2026)",
-        played: "`--continue`, its status block, the end when every item is ticked or after two exit signals, its circuit breaker (three loops without a change), an hour of sleep at a usage limit; without its cap of calls an hour",
-        run: shell(include_str!("peers/frankbria.md"), include_str!("peers/frankbria.sh")),
+        played_text: "`--continue`, its status block, the end when every item is ticked or after two exit signals, its circuit breaker (three loops without a change), an hour of sleep at a usage limit; without its cap of calls an hour",
+        loop_kind: shell_loop(include_str!("peers/frankbria.md"), include_str!("peers/frankbria.sh")),
     },
     Way {
         key: "plimsoll",
         name: "Plimsoll",
         source: "this repository",
-        played: "`plimsoll run --objective …`",
-        run: Loop::Plimsoll(&[]),
+        played_text: "`plimsoll run --objective …`",
+        loop_kind: LoopKind::Plimsoll(&[]),
     },
     Way {
         key: "plimsoll-pack",
         name: "Plimsoll `--pack`",
         source: "this repository",
-        played: "several items a session, as far as they fit",
-        run: Loop::Plimsoll(&["--pack"]),
+        played_text: "several items a session, as far as they fit",
+        loop_kind: LoopKind::Plimsoll(&["--pack"]),
     },
     Way {
         key: "plimsoll-verify",
         name: "Plimsoll `--verify`",
         source: "this repository",
-        played: "with the project's test as the verify command",
-        run: Loop::Plimsoll(&["--verify", "./check.sh"]),
+        played_text: "with the project's test as the verify command",
+        loop_kind: LoopKind::Plimsoll(&["--verify", "./check.sh"]),
     },
 ];
 
-/// The way with this key.
-pub fn way(key: &str) -> Option<&'static Way> {
+/// Returns the way with this key.
+pub fn find_way(key: &str) -> Option<&'static Way> {
     WAYS.iter().find(|way| way.key == key)
 }

@@ -1,108 +1,122 @@
-//! What a play cost, counted from the requests as the model received them.
+//! The cost of a play, counted from the requests that the model received.
 
-use crate::play::who;
+use crate::play::conversation_name;
 use crate::task::FACTS;
 use plimsoll_testkit::scripted_model::{Request, RequestKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A token is taken for four bytes of a request's body, here and in the usage that the client was told.
+/// A token is four bytes of a request's body, here and in the usage that the client is told.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What reading from and writing to the cache cost, in hundredths of a fresh input token.
-const READ_AGAIN: usize = 10;
-const NEW: usize = 125;
+/// The price of reading from and writing to the cache, as a percentage of the price of a fresh input token.
+const CACHE_READ_PERCENT: usize = 10;
+const CACHE_WRITE_PERCENT: usize = 125;
 
-/// The figures of one play, in tokens where nothing else is said.
+/// The figures of one play, in tokens unless stated otherwise.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Figures {
-    pub(crate) requests: usize,
-    pub(crate) sent: usize,
-    /// The same, weighted as the cache's prices do.
-    pub(crate) priced: usize,
-    /// What the agent itself wrote as tool calls, which is paid as output.
-    pub(crate) written: usize,
-    pub(crate) peak_of_main: usize,
-    pub(crate) peak: usize,
-    pub(crate) compactions: usize,
-    /// Facts that were to be seen when a step needed them, and how often one was needed.
-    pub(crate) at_hand: (usize, usize),
-    /// Facts that the last request of the session shows.
-    pub(crate) visible: usize,
-    /// The first request of the last frame, where there is one: what a frame costs before it works.
-    pub(crate) first_of_frame: Option<usize>,
+pub(crate) struct PlayFigures {
+    pub(crate) request_count: usize,
+    pub(crate) input_tokens: usize,
+    /// The input, weighted by the prices of the cache.
+    pub(crate) weighted_input: usize,
+    /// The agent's tool calls, which are paid as output.
+    pub(crate) output_tokens: usize,
+    pub(crate) main_peak: usize,
+    pub(crate) overall_peak: usize,
+    pub(crate) compaction_count: usize,
+    /// How many needed facts were visible when a step needed them, and how often a fact was needed.
+    pub(crate) visible_when_needed: (usize, usize),
+    /// The number of facts in the last request of the session.
+    pub(crate) visible_at_end: usize,
+    /// The first request of the last frame, if there is one: the cost of a frame before it works.
+    pub(crate) first_frame_request: Option<usize>,
 }
 
-impl Figures {
-    pub(crate) fn of(requests: &[Request], at_hand: (usize, usize)) -> Figures {
-        let tokens = |request: &Request| request.bytes() / BYTES_PER_TOKEN;
-        let peak = |kinds: &[RequestKind]| {
-            let of_kind = requests.iter().filter(|request| kinds.contains(&request.kind));
-            of_kind.map(tokens).max().unwrap_or_default()
+impl PlayFigures {
+    pub(crate) fn from_requests(requests: &[Request], visible_when_needed: (usize, usize)) -> PlayFigures {
+        let request_tokens = |request: &Request| request.body_bytes() / BYTES_PER_TOKEN;
+        let peak_of_kinds = |kinds: &[RequestKind]| {
+            let matching_requests = requests.iter().filter(|request| kinds.contains(&request.kind));
+            matching_requests.map(request_tokens).max().unwrap_or_default()
         };
-        let last =
-            requests.iter().rfind(|request| request.kind == RequestKind::Main).expect("a session").text();
-        let last_frame = requests.iter().rfind(|request| request.kind == RequestKind::Subagent).map(who);
-        let first_of_frame =
-            last_frame.and_then(|name| requests.iter().find(|request| who(request) == name)).map(tokens);
-        Figures {
-            requests: requests.len(),
-            sent: requests.iter().map(tokens).sum(),
-            priced: priced(requests),
-            written: written(requests),
-            peak_of_main: peak(&[RequestKind::Main]),
-            peak: peak(&[RequestKind::Main, RequestKind::Subagent]),
-            compactions: requests.iter().filter(|request| request.kind == RequestKind::Compaction).count(),
-            at_hand,
-            visible: FACTS.iter().filter(|fact| last.contains(**fact)).count(),
-            first_of_frame,
+        let last_main_text = requests
+            .iter()
+            .rfind(|request| request.kind == RequestKind::Main)
+            .expect("a session")
+            .full_text();
+        let last_frame_name =
+            requests.iter().rfind(|request| request.kind == RequestKind::Subagent).map(conversation_name);
+        let first_frame_request = last_frame_name
+            .and_then(|name| requests.iter().find(|request| conversation_name(request) == name))
+            .map(request_tokens);
+        PlayFigures {
+            request_count: requests.len(),
+            input_tokens: requests.iter().map(request_tokens).sum(),
+            weighted_input: weighted_input(requests),
+            output_tokens: output_tokens(requests),
+            main_peak: peak_of_kinds(&[RequestKind::Main]),
+            overall_peak: peak_of_kinds(&[RequestKind::Main, RequestKind::Subagent]),
+            compaction_count: requests
+                .iter()
+                .filter(|request| request.kind == RequestKind::Compaction)
+                .count(),
+            visible_when_needed,
+            visible_at_end: FACTS.iter().filter(|fact| last_main_text.contains(**fact)).count(),
+            first_frame_request,
         }
     }
 }
 
-/// As cached counts what a request has in common, from its start on and in whole blocks, with the one before it in
-/// the same conversation.
-fn priced(requests: &[Request]) -> usize {
-    let mut before: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut hundredths = 0;
+/// Returns the weighted input. A request counts as cached as far as its leading whole blocks equal those of
+/// the request before it in the same conversation.
+fn weighted_input(requests: &[Request]) -> usize {
+    let mut previous_blocks: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut percent_bytes = 0;
     for request in requests {
-        let blocks = blocks(&request.body);
-        let last = before.entry(who(request)).or_default();
-        let same = blocks.iter().zip(last.iter()).take_while(|(new, old)| new == old);
-        let cached: usize = same.map(|(block, _)| block.len()).sum();
-        hundredths += cached * READ_AGAIN + request.bytes().saturating_sub(cached) * NEW;
-        *last = blocks;
+        let blocks = cacheable_blocks(&request.body);
+        let previous = previous_blocks.entry(conversation_name(request)).or_default();
+        let same_blocks = blocks.iter().zip(previous.iter()).take_while(|(new, old)| new == old);
+        let cached_bytes: usize = same_blocks.map(|(block, _)| block.len()).sum();
+        percent_bytes += cached_bytes * CACHE_READ_PERCENT
+            + request.body_bytes().saturating_sub(cached_bytes) * CACHE_WRITE_PERCENT;
+        *previous = blocks;
     }
-    hundredths / 100 / BYTES_PER_TOKEN
+    percent_bytes / 100 / BYTES_PER_TOKEN
 }
 
-/// Each call once, however often it was sent again.
-fn written(requests: &[Request]) -> usize {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let messages = requests.iter().flat_map(|request| list(&request.body["messages"]));
-    let blocks = messages.flat_map(|message| list(&message["content"]));
+/// Returns the size of all tool calls. Each call counts once, although later requests repeat it.
+fn output_tokens(requests: &[Request]) -> usize {
+    let to_list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let messages = requests.iter().flat_map(|request| to_list(&request.body["messages"]));
+    let blocks = messages.flat_map(|message| to_list(&message["content"]));
     let calls = blocks.filter(|block| block["type"] == "tool_use");
-    let sizes: BTreeMap<String, usize> =
+    let bytes_by_call: BTreeMap<String, usize> =
         calls.map(|call| (call["id"].to_string(), call["input"].to_string().len())).collect();
-    sizes.values().sum::<usize>() / BYTES_PER_TOKEN
+    bytes_by_call.values().sum::<usize>() / BYTES_PER_TOKEN
 }
 
-/// The request in the order in which a cache sees it: tools, system, messages. Without the marks where the cache is
-/// to be written, which move with every request, and the header for billing, which is no text for the model.
-fn blocks(body: &Value) -> Vec<String> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let plain = |mut block: Value| {
+/// Returns the blocks of a request in the order of the cache: tools, system, messages. Omits the cache marks,
+/// which move with every request, and the billing header, which is not text for the model.
+fn cacheable_blocks(body: &Value) -> Vec<String> {
+    let to_list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let without_cache_mark = |mut block: Value| {
         if let Some(fields) = block.as_object_mut() {
             fields.remove("cache_control");
         }
         block.to_string()
     };
-    let system = list(&body["system"]).into_iter().map(plain);
-    let system = system.filter(|block| !block.contains("x-anthropic-billing-header"));
+    let system_blocks = to_list(&body["system"]).into_iter().map(without_cache_mark);
+    let system_text_blocks = system_blocks.filter(|block| !block.contains("x-anthropic-billing-header"));
     let content = |message: Value| match &message["content"] {
         Value::String(text) => vec![serde_json::json!({ "type": "text", "text": text })],
-        content => list(content),
+        content => to_list(content),
     };
-    let messages = list(&body["messages"]).into_iter().flat_map(content).map(plain);
-    list(&body["tools"]).into_iter().map(plain).chain(system).chain(messages).collect()
+    let messages = to_list(&body["messages"]).into_iter().flat_map(content).map(without_cache_mark);
+    to_list(&body["tools"])
+        .into_iter()
+        .map(without_cache_mark)
+        .chain(system_text_blocks)
+        .chain(messages)
+        .collect()
 }

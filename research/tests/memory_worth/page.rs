@@ -1,29 +1,29 @@
-//! The figures as `docs/memory-worth.md` shows them, and whether it still shows them.
+//! Renders the figures for `docs/memory-worth.md` and checks that the page still shows them.
 
-use crate::Measured;
-use crate::figures::Figures;
-use crate::play::Way;
+use crate::FiguresByWay;
+use crate::figures::PlayFigures;
+use crate::play::WorkMode;
 use crate::task::{FACTS, PHASES};
 use plimsoll_testkit::workspace_root;
 use std::fs::{self, File};
 
-const END: &str = "<!-- /measured -->";
+const TABLE_END: &str = "<!-- /measured -->";
 
-/// What may differ from computer to computer: paths and dates stand in every request.
-const TOLERANCE: f64 = 0.05;
-/// The same for small amounts, in thousands of tokens.
-const LEAST_TOKENS: f64 = 0.5;
-/// The same for what is counted: after a compaction the client shows the last files again, and which ones these are
-/// is not the same in every run.
-const LEAST_COUNT: f64 = 2.0;
+/// The allowed relative difference between computers: every request contains paths and dates.
+const RELATIVE_TOLERANCE: f64 = 0.05;
+/// The smallest allowed difference of token figures, in thousands of tokens.
+const MIN_TOKEN_TOLERANCE: f64 = 0.5;
+/// The smallest allowed difference of counts: after a compaction the client shows the last files again, and
+/// which ones differs between runs.
+const MIN_COUNT_TOLERANCE: f64 = 2.0;
 
-/// A table of the page, with what is said below it.
+/// A table of the page, with the sentences below it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Table {
     /// A large task in the large window.
     Large,
-    /// The same in the small window.
-    SmallWindow,
+    /// A large task in the small window.
+    LargeInSmallWindow,
     /// A small task in the large window.
     Small,
 }
@@ -32,52 +32,55 @@ impl Table {
     fn title(self) -> &'static str {
         match self {
             Table::Large => "**Large task, window of a million tokens: nothing compacts**\n",
-            Table::SmallWindow => "**Large task, window of 100,000 tokens**\n",
+            Table::LargeInSmallWindow => "**Large task, window of 100,000 tokens**\n",
             Table::Small => "**Small task, window of a million tokens**\n",
         }
     }
 }
 
-/// Compares a table of the page with what was measured, or renews it where `PLIMSOLL_UPDATE_GOLDEN` is set.
-pub(crate) fn check(table: Table, measured: &Measured) {
+/// Compares a table of the page with the measured figures, or updates it if `PLIMSOLL_UPDATE_GOLDEN` is set.
+pub(crate) fn check_or_update_table(table: Table, figures_by_way: &FiguresByWay) {
     let path = workspace_root().join("docs/memory-worth.md");
-    // Each table is renewed by a test of its own.
+    // Each table is updated by a separate test, and the tests run in parallel.
     let lock = File::open(&path).and_then(|page| page.lock().map(|()| page)).expect("the page");
     let page = fs::read_to_string(&path).expect("the page");
     let (before, rest) = page.split_once(table.title()).expect("the table's title");
-    let end = rest.find("\n**").map(|place| place + 1).or(rest.find(END)).expect("the end of the table");
-    let (old, after) = rest.split_at(end);
-    let new = figures(table, measured);
+    let end =
+        rest.find("\n**").map(|place| place + 1).or(rest.find(TABLE_END)).expect("the end of the table");
+    let (old_table, after) = rest.split_at(end);
+    let new_table = render_table(table, figures_by_way);
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
-        let page = format!("{before}{}{new}{after}", table.title());
+        let page = format!("{before}{}{new_table}{after}", table.title());
         fs::write(&path, page).expect("the page is writable");
         return;
     }
     drop(lock);
-    let advice = "is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1, and see that the words of the page still hold";
-    assert_eq!(old.lines().count(), new.lines().count(), "{advice}: now it is\n{new}");
-    for (old, new) in old.lines().zip(new.lines()) {
-        assert!(is_alike(old, new), "the page says\n{old}\nand measured was\n{new}\n{advice}");
+    let hint = "is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1, and see that the words of the page still hold";
+    assert_eq!(old_table.lines().count(), new_table.lines().count(), "{hint}: now it is\n{new_table}");
+    for (old, new) in old_table.lines().zip(new_table.lines()) {
+        assert!(is_equal_within_tolerance(old, new), "the page says\n{old}\nand measured was\n{new}\n{hint}");
     }
 }
 
-/// Word for word the same, numbers within the tolerance; of tokens they are followed by a `k`.
-fn is_alike(old: &str, new: &str) -> bool {
-    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let (old, new) = (words(old), words(new));
-    let same = |place: usize| match (old[place].parse::<f64>(), new[place].parse::<f64>()) {
-        (Ok(before), Ok(now)) => {
-            let is_tokens = new.get(place + 1).is_some_and(|word| word == "k");
-            let least = if is_tokens { LEAST_TOKENS } else { LEAST_COUNT };
-            (before - now).abs() <= least.max(TOLERANCE * now.abs())
-        }
-        _ => old[place] == new[place],
-    };
-    old.len() == new.len() && (0..new.len()).all(same)
+/// Returns true if the words are equal and the numbers are within the tolerance. A `k` follows a token
+/// figure.
+fn is_equal_within_tolerance(old: &str, new: &str) -> bool {
+    let split_words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let (old_words, new_words) = (split_words(old), split_words(new));
+    let is_word_alike =
+        |index: usize| match (old_words[index].parse::<f64>(), new_words[index].parse::<f64>()) {
+            (Ok(before), Ok(now)) => {
+                let is_tokens = new_words.get(index + 1).is_some_and(|word| word == "k");
+                let min_tolerance = if is_tokens { MIN_TOKEN_TOLERANCE } else { MIN_COUNT_TOLERANCE };
+                (before - now).abs() <= min_tolerance.max(RELATIVE_TOLERANCE * now.abs())
+            }
+            _ => old_words[index] == new_words[index],
+        };
+    old_words.len() == new_words.len() && (0..new_words.len()).all(is_word_alike)
 }
 
-/// What stands below a title: the rows, and the price of a frame.
-fn figures(table: Table, measured: &Measured) -> String {
+/// Renders the text below a title: the rows, and the cost of a frame.
+fn render_table(table: Table, figures_by_way: &FiguresByWay) -> String {
     let mut lines = vec![
         String::new(),
         "| the agent | requests | input | price | written | peak of the session | peak of any conversation | \
@@ -85,36 +88,49 @@ fn figures(table: Table, measured: &Measured) -> String {
             .to_owned(),
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |".to_owned(),
     ];
-    lines.extend(measured.iter().map(|(way, figures)| row(*way, figures)));
+    lines.extend(figures_by_way.iter().map(|(way, figures)| render_row(*way, figures)));
     lines.push(String::new());
     match table {
-        Table::Large => lines.extend([of_a_frame(measured, -1.0, "fewer", "less"), String::new()]),
-        Table::SmallWindow => {}
+        Table::Large => {
+            lines.extend([render_frame_difference(figures_by_way, -1.0, "fewer", "less"), String::new()])
+        }
+        Table::LargeInSmallWindow => {}
         Table::Small => {
-            let first = measured[&Way::Frames].first_of_frame.expect("a frame");
-            let first = format!(
+            let first_request = figures_by_way[&WorkMode::Frames].first_frame_request.expect("a frame");
+            let sentence = format!(
                 "A frame's first request is {} tokens before any work is done.",
-                thousands(first as f64)
+                render_thousands(first_request as f64)
             );
-            lines.push(format!("{first} {}", of_a_frame(measured, 1.0, "more", "more")));
+            lines
+                .push(format!("{sentence} {}", render_frame_difference(figures_by_way, 1.0, "more", "more")));
         }
     }
     lines.join("\n") + "\n"
 }
 
-fn row(way: Way, figures: &Figures) -> String {
+fn render_row(way: WorkMode, figures: &PlayFigures) -> String {
     let agent = match way {
-        Way::Plain => "no memory",
-        Way::Rereads => "no memory; reads again what it lost",
-        Way::NotesFile => "no memory; a notes file",
-        Way::Memory => "memory, no frames",
-        Way::Frames => "memory, a frame for each phase",
+        WorkMode::WithoutMemory => "no memory",
+        WorkMode::RereadsFiles => "no memory; reads again what it lost",
+        WorkMode::NotesFile => "no memory; a notes file",
+        WorkMode::Memory => "memory, no frames",
+        WorkMode::Frames => "memory, a frame for each phase",
     };
-    let Figures {
-        requests, sent, priced, written, peak_of_main, peak, compactions, at_hand, visible, ..
+    let PlayFigures {
+        request_count: requests,
+        input_tokens: sent,
+        weighted_input: priced,
+        output_tokens: written,
+        main_peak: peak_of_main,
+        overall_peak: peak,
+        compaction_count: compactions,
+        visible_when_needed: at_hand,
+        visible_at_end: visible,
+        ..
     } = figures;
-    let numbers =
-        [*sent, *priced, *written, *peak_of_main, *peak].map(|tokens| thousands(tokens as f64)).join(" | ");
+    let numbers = [*sent, *priced, *written, *peak_of_main, *peak]
+        .map(|tokens| render_thousands(tokens as f64))
+        .join(" | ");
     format!(
         "| {agent} | {requests} | {numbers} | {compactions} | {} of {} | {visible} of {} |",
         at_hand.0,
@@ -123,32 +139,41 @@ fn row(way: Way, figures: &Figures) -> String {
     )
 }
 
-fn thousands(tokens: f64) -> String {
+fn render_thousands(tokens: f64) -> String {
     format!("{:.1} k", tokens / 1000.0)
 }
 
-/// What each frame added or spared, beside the same phase in one session with a memory.
-fn of_a_frame(measured: &Measured, sign: f64, tokens: &str, price: &str) -> String {
-    let more = |what: fn(&Figures) -> usize| {
-        let [with, without] = [Way::Frames, Way::Memory].map(|way| what(&measured[&way]) as f64);
-        thousands(sign * (with - without) / PHASES as f64)
+/// Renders what each frame added or saved, compared with the same phase in one session with a memory.
+fn render_frame_difference(
+    figures_by_way: &FiguresByWay,
+    sign: f64,
+    token_word: &str,
+    price_word: &str,
+) -> String {
+    let difference_per_phase = |figure: fn(&PlayFigures) -> usize| {
+        let [with_frames, without_frames] =
+            [WorkMode::Frames, WorkMode::Memory].map(|way| figure(&figures_by_way[&way]) as f64);
+        render_thousands(sign * (with_frames - without_frames) / PHASES as f64)
     };
-    let [sent, priced] = [more(|figures| figures.sent), more(|figures| figures.priced)];
+    let [sent, priced] = [
+        difference_per_phase(|figures| figures.input_tokens),
+        difference_per_phase(|figures| figures.weighted_input),
+    ];
     format!(
-        "Compared with the same phase in one session with a memory, each frame used {sent} {tokens} input tokens (price {priced} {price})."
+        "Compared with the same phase in one session with a memory, each frame used {sent} {token_word} input tokens (price {priced} {price_word})."
     )
 }
 
 #[test]
-fn a_page_that_says_something_else_is_found_out() {
+fn rows_with_different_words_or_figures_are_not_equal() {
     let row = "| no memory | 61 | 4452.6 k | 24 of 24 |";
-    assert!(is_alike(row, "| no memory | 61 | 4460.1 k | 23 of 24 |"));
-    for other in [
+    assert!(is_equal_within_tolerance(row, "| no memory | 61 | 4460.1 k | 23 of 24 |"));
+    for different_row in [
         "| no memory | 61 | 5452.6 k | 24 of 24 |",
         "| memory | 61 | 4452.6 k | 24 of 24 |",
         "| no memory | 61 | 4452.6 k | 5 of 24 |",
         "| no memory | 61 | 4452.6 k |",
     ] {
-        assert!(!is_alike(row, other), "{other}");
+        assert!(!is_equal_within_tolerance(row, different_row), "{different_row}");
     }
 }

@@ -1,4 +1,4 @@
-//! The task: six phases, each of the same tool calls whoever makes them, and two facts found in each.
+//! The task: six phases with the same tool calls in every way of working, and two facts in each phase.
 
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 
 pub(crate) const PHASES: usize = 6;
 
-/// How much there is to read in a phase.
+/// The amount of text to read in a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Size {
+pub(crate) enum TaskSize {
     /// Ten calls, about 20,000 tokens of output.
     Large,
     /// Two calls, a few hundred tokens of output.
     Small,
 }
 
-/// What is found on the way, two in each phase, word for word as it stands in the files.
+/// The facts in the files, two in each phase, with their exact wording.
 pub(crate) const FACTS: [&str; 2 * PHASES] = [
     "Ledger ids are signed 53-bit: import refuses anything above 9007199254740991.",
     "The staging gateway listens on 48213, not on 8443 as its README says.",
@@ -34,111 +34,118 @@ pub(crate) const FACTS: [&str; 2 * PHASES] = [
     "Batch size 612 is the largest that the replica survives without lag alarms.",
 ];
 
-/// The two facts of a phase, counted from 0.
-pub(crate) fn found_in(phase: usize) -> &'static [&'static str] {
+/// Returns the two facts of a phase, counted from 0.
+pub(crate) fn facts_of_phase(phase: usize) -> &'static [&'static str] {
     &FACTS[2 * phase..2 * phase + 2]
 }
 
-/// What a phase must know at its last step: what the first phase and the one before it found; the last phase needs
-/// everything that was found before it.
-fn needed_by(phase: usize) -> Vec<&'static str> {
-    let of = |phases: &[usize]| phases.iter().flat_map(|phase| found_in(*phase)).copied().collect();
+/// Returns the facts that a phase must know at its last step: those of the first phase and of the phase
+/// before it. The last phase needs all earlier facts.
+fn facts_needed_by_phase(phase: usize) -> Vec<&'static str> {
+    let facts_of_phases =
+        |phases: &[usize]| phases.iter().flat_map(|phase| facts_of_phase(*phase)).copied().collect();
     match phase {
         0 => Vec::new(),
-        1 => of(&[0]),
+        1 => facts_of_phases(&[0]),
         last if last == PHASES - 1 => FACTS[..2 * last].to_vec(),
-        later => of(&[0, later - 1]),
+        later => facts_of_phases(&[0, later - 1]),
     }
 }
 
-/// One call of the task, and what whoever makes it must know by then.
-pub(crate) struct Call {
+/// A tool call of the task and the facts that the agent must know for it.
+pub(crate) struct TaskCall {
     pub(crate) step: Step,
-    pub(crate) about: String,
-    pub(crate) needs: Vec<&'static str>,
+    pub(crate) description: String,
+    pub(crate) needed_facts: Vec<&'static str>,
 }
 
-/// The calls of a phase: files are read, then searched, then the result is written.
-pub(crate) fn calls(world: &World, phase: usize, size: Size) -> Vec<Call> {
-    let call = |step: Step, about: String| Call { step, about, needs: Vec::new() };
-    let read = |part: usize| {
-        let file = file(phase, part);
-        call(read(Step::default(), &world.path(&file)), format!("read {file}"))
+/// Returns the calls of a phase: it reads files, searches them, then writes the result.
+pub(crate) fn phase_calls(world: &World, phase: usize, size: TaskSize) -> Vec<TaskCall> {
+    let call_without_needs =
+        |step: Step, about: String| TaskCall { step, description: about, needed_facts: Vec::new() };
+    let read_call = |part: usize| {
+        let file = part_file(phase, part);
+        call_without_needs(with_file_read(Step::default(), &world.path(&file)), format!("read {file}"))
     };
-    let mut calls: Vec<Call> = (0..parts(size)).map(read).collect();
-    if size == Size::Large {
+    let mut calls: Vec<TaskCall> = (0..parts_per_phase(size)).map(read_call).collect();
+    if size == TaskSize::Large {
         let search = format!("grep -n -e commit -e session phase-{phase}/part-*.txt | head -c 6000");
-        calls.push(call(Step::bash(search), "searched the parts".to_owned()));
+        calls.push(call_without_needs(Step::bash_call(search), "searched the parts".to_owned()));
     }
-    // Named and not repeated: who no longer sees a fact shall not find it in what was written with it.
-    let result = format!("Phase {phase} is done with what was found.\n");
+    // The result does not repeat the facts, so that an agent that lost one cannot find it there.
+    let result_text = format!("Phase {phase} is done with what was found.\n");
     let path = world.path(format!("result-{phase}.txt")).display().to_string();
-    let write = Step::default().tool("Write", json!({ "file_path": path, "content": result }));
-    calls.push(Call { needs: needed_by(phase), ..call(write, "wrote the result".to_owned()) });
+    let write_step =
+        Step::default().with_tool_call("Write", json!({ "file_path": path, "content": result_text }));
+    calls.push(TaskCall {
+        needed_facts: facts_needed_by_phase(phase),
+        ..call_without_needs(write_step, "wrote the result".to_owned())
+    });
     calls
 }
 
-/// The same step with a file read.
-pub(crate) fn read(step: Step, path: &Path) -> Step {
-    step.tool("Read", json!({ "file_path": path.display().to_string() }))
+/// Adds a call that reads a file to a step.
+pub(crate) fn with_file_read(step: Step, path: &Path) -> Step {
+    step.with_tool_call("Read", json!({ "file_path": path.display().to_string() }))
 }
 
-/// Where each fact stands.
-pub(crate) fn places(world: &World, size: Size) -> BTreeMap<&'static str, PathBuf> {
-    let place = |number: usize| world.path(file(number / 2, part_of(number, size)));
-    FACTS.iter().enumerate().map(|(number, fact)| (*fact, place(number))).collect()
+/// Returns the file that contains each fact.
+pub(crate) fn fact_files(world: &World, size: TaskSize) -> BTreeMap<&'static str, PathBuf> {
+    let fact_file =
+        |fact_index: usize| world.path(part_file(fact_index / 2, part_with_fact(fact_index, size)));
+    FACTS.iter().enumerate().map(|(number, fact)| (*fact, fact_file(number))).collect()
 }
 
-/// In which part of its phase a fact stands.
-fn part_of(number: usize, size: Size) -> usize {
+/// Returns the part of its phase that contains a fact.
+fn part_with_fact(fact_index: usize, size: TaskSize) -> usize {
     match size {
-        Size::Large => 2 + 3 * (number % 2),
-        Size::Small => 0,
+        TaskSize::Large => 2 + 3 * (fact_index % 2),
+        TaskSize::Small => 0,
     }
 }
 
-fn parts(size: Size) -> usize {
+fn parts_per_phase(size: TaskSize) -> usize {
     match size {
-        Size::Large => 8,
-        Size::Small => 1,
+        TaskSize::Large => 8,
+        TaskSize::Small => 1,
     }
 }
 
-fn file(phase: usize, part: usize) -> String {
+fn part_file(phase: usize, part: usize) -> String {
     format!("phase-{phase}/part-{part}.txt")
 }
 
-/// Writes what there is to read, the same in every world: notes about some service, 8 KB or 0.8 KB a file.
-pub(crate) fn write_files(world: &World, size: Size) {
+/// Writes the files to read, the same in every world: notes about a service, 8 KB or 0.8 KB for each file.
+pub(crate) fn write_files(world: &World, size: TaskSize) {
     for phase in 0..PHASES {
-        for part in 0..parts(size) {
-            let bytes = if size == Size::Large { 8_000 } else { 800 };
-            let mut text = prose(1_000 * phase + part, bytes);
-            let facts = found_in(phase).iter().enumerate();
-            for (_, fact) in facts.filter(|(number, _)| part_of(*number, size) == part) {
+        for part in 0..parts_per_phase(size) {
+            let bytes = if size == TaskSize::Large { 8_000 } else { 800 };
+            let mut text = generate_text(1_000 * phase + part, bytes);
+            let facts = facts_of_phase(phase).iter().enumerate();
+            for (_, fact) in facts.filter(|(number, _)| part_with_fact(*number, size) == part) {
                 let _ = writeln!(text, "# {fact}");
             }
-            world.write(file(phase, part), &text);
+            world.write(part_file(phase, part), &text);
         }
     }
 }
 
-const WORDS: [&str; 24] = [
+const FILLER_WORDS: [&str; 24] = [
     "commit", "the", "session", "reads", "every", "record", "before", "writing", "a", "batch", "of",
     "pending", "entries", "and", "checks", "its", "sum", "against", "table", "index", "when", "lock", "is",
     "free",
 ];
 
-/// Numbered sentences by a fixed rule, so that no two files and no two lines are the same.
-fn prose(seed: usize, bytes: usize) -> String {
+/// Generates numbered sentences by a fixed rule, so that no two files and no two lines are equal.
+fn generate_text(seed: usize, min_bytes: usize) -> String {
     let (mut text, mut state) = (String::new(), seed as u64 + 1);
-    let mut next = |below: usize| {
+    let mut next_random = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
-    while text.len() < bytes {
-        let words: Vec<&str> = (0..9).map(|_| WORDS[next(WORDS.len())]).collect();
-        let _ = writeln!(text, "{:05}  {}.", next(100_000), words.join(" "));
+    while text.len() < min_bytes {
+        let words: Vec<&str> = (0..9).map(|_| FILLER_WORDS[next_random(FILLER_WORDS.len())]).collect();
+        let _ = writeln!(text, "{:05}  {}.", next_random(100_000), words.join(" "));
     }
     text
 }

@@ -1,10 +1,10 @@
-//! From bytes to choices, so that a fuzzer's small change is a small change of what is tried.
+//! Turns bytes into choices, so that a small change of a fuzzer's input is a small change of the test case.
 
-/// Bytes that are drawn from; when they are used up, everything drawn is zero or empty.
+/// A byte string that values are drawn from. When it is used up, everything drawn is zero or empty.
 pub(crate) struct Draw<'a>(&'a [u8]);
 
 impl<'a> Draw<'a> {
-    pub(crate) fn from(bytes: &'a [u8]) -> Draw<'a> {
+    pub(crate) fn from_bytes(bytes: &'a [u8]) -> Draw<'a> {
         Draw(bytes)
     }
 
@@ -22,7 +22,7 @@ impl<'a> Draw<'a> {
         self.byte() % 2 == 1
     }
 
-    /// A number of any size; most are small, some lie at an edge.
+    /// Returns a number of any size; most are small, some are at a limit of their type.
     pub(crate) fn number(&mut self) -> u64 {
         match self.byte() {
             small @ 0..200 => u64::from(small),
@@ -33,50 +33,50 @@ impl<'a> Draw<'a> {
         }
     }
 
-    /// So many bytes, or what is left.
-    pub(crate) fn bytes(&mut self, length: usize) -> &'a [u8] {
-        let (taken, rest) = self.0.split_at(length.min(self.0.len()));
+    /// Takes this many bytes, or all that are left.
+    pub(crate) fn take_bytes(&mut self, max_length: usize) -> &'a [u8] {
+        let (head, rest) = self.0.split_at(max_length.min(self.0.len()));
         self.0 = rest;
-        taken
+        head
     }
 
-    /// A text; sometimes repeated until it is long. One byte alone draws a text beyond our limits: with several of them, most inputs
-    /// of a fuzzer were of nothing but long texts, and took ten times as long.
+    /// Returns a text, sometimes repeated until it is long. Only one value of the first byte draws a text beyond the limits: with
+    /// more of them most inputs of a fuzzer consisted of long texts and took ten times as long.
     pub(crate) fn text(&mut self) -> String {
         let (length, times) = match self.byte() {
             254 => (usize::from(self.byte() % 8), 1 + usize::from(self.byte()) * 2),
             length => (usize::from(length % 32), 1),
         };
-        String::from_utf8_lossy(self.bytes(length)).repeat(times)
+        String::from_utf8_lossy(self.take_bytes(length)).repeat(times)
     }
 
-    /// One of some texts that mean something here, or any text.
-    pub(crate) fn one_of(&mut self, known: &[&str]) -> String {
+    /// Returns one of these texts, or any text.
+    pub(crate) fn one_of_or_text(&mut self, choices: &[&str]) -> String {
         match usize::from(self.byte()) {
-            place if place < known.len() * 8 => known[place % known.len()].to_owned(),
+            index if index < choices.len() * 8 => choices[index % choices.len()].to_owned(),
             _ => self.text(),
         }
     }
 
-    pub(crate) fn some<T>(&mut self, one: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        self.flag().then(|| one(self))
+    pub(crate) fn optional<T>(&mut self, draw_value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        self.flag().then(|| draw_value(self))
     }
 
-    pub(crate) fn list<T>(&mut self, most: u8, mut one: impl FnMut(&mut Self) -> T) -> Vec<T> {
-        (0..self.byte() % (most + 1)).map(|_| one(self)).collect()
+    pub(crate) fn list<T>(&mut self, max_length: u8, mut draw_element: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.byte() % (max_length + 1)).map(|_| draw_element(self)).collect()
     }
 }
 
-/// An input of several parts: 0xff stands between them, which is in no text.
-pub(crate) fn parts(bytes: &[u8]) -> (&[u8], &[u8]) {
+/// Splits an input at its first 0xff byte, which occurs in no UTF-8 text.
+pub(crate) fn split_at_separator(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes.iter().position(|byte| *byte == 0xff) {
-        Some(place) => (&bytes[..place], &bytes[place + 1..]),
+        Some(index) => (&bytes[..index], &bytes[index + 1..]),
         None => (bytes, &[]),
     }
 }
 
-/// A number that changes with every byte, to choose by where an input has no bytes for choices.
-pub(crate) fn dice(bytes: &[u8]) -> usize {
-    let mixed = bytes.iter().fold(17_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)));
-    (mixed >> 7) as usize
+/// Returns a number that depends on every byte, for choices in inputs that have no bytes for them.
+pub(crate) fn hash_of_bytes(bytes: &[u8]) -> usize {
+    let hash = bytes.iter().fold(17_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)));
+    (hash >> 7) as usize
 }

@@ -1,7 +1,7 @@
-//! RULE: what must hold of each parser of foreign bytes, whatever bytes it reads.
+//! RULE: each parser of foreign bytes keeps its invariants for every input.
 //!
-//! A target is a plain function that panics where something does not hold. libFuzzer calls it (`fuzz/`,
-//! `scripts/fuzz.sh`), and so does an ordinary `cargo test`, with the seeds and with seeded changes of them.
+//! A target is a plain function that panics if an invariant is broken. libFuzzer calls it (`fuzz/`, `scripts/fuzz.sh`), and so does
+//! an ordinary `cargo test`, with the seeds and with reproducible mutations of them.
 
 mod draw;
 mod foreign;
@@ -12,4 +12,4 @@ pub mod seeds;
 mod spoil;
 mod targets;
 
-pub use targets::{TARGETS, Target, named};
+pub use targets::{TARGETS, Target, target_by_name};

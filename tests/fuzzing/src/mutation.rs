@@ -1,7 +1,7 @@
-//! A simple byte mutator with a seed: the same inputs on every machine.
+//! A simple byte mutator with a fixed seed: it produces the same inputs on every machine.
 
-/// Words that parsers stumble over.
-const WORDS: [&[u8]; 34] = [
+/// Fragments that parsers are likely to mishandle.
+const SPLICED_FRAGMENTS: [&[u8]; 34] = [
     b"null",
     b"true",
     b"-1",
@@ -37,16 +37,16 @@ const WORDS: [&[u8]; 34] = [
     b"</plimsoll-memory>",
     b"$blob",
 ];
-/// No input grows beyond this.
-const LONGEST: usize = 64 * 1024;
+/// Longer inputs are truncated.
+const MAX_INPUT_BYTES: usize = 64 * 1024;
 
-/// Makes inputs of seeds.
+/// Makes fuzzing inputs by mutating seeds.
 pub struct Mutator {
     state: u64,
 }
 
 impl Mutator {
-    /// One whose inputs are the same for the same name.
+    /// Creates a mutator that always produces the same inputs for the same name.
     pub fn new(name: &str) -> Mutator {
         let state = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -54,51 +54,51 @@ impl Mutator {
         Mutator { state }
     }
 
-    /// A seed with a few changes.
-    pub fn input(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
-        let mut bytes = seeds.get(self.below(seeds.len())).cloned().unwrap_or_default();
-        for _ in 0..=self.below(4) {
-            self.change(&mut bytes, seeds);
+    /// Returns a random seed with a few changes.
+    pub fn mutated_seed(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = seeds.get(self.random_below(seeds.len())).cloned().unwrap_or_default();
+        for _ in 0..=self.random_below(4) {
+            self.mutate(&mut bytes, seeds);
         }
-        bytes.truncate(LONGEST);
+        bytes.truncate(MAX_INPUT_BYTES);
         bytes
     }
 
-    fn change(&mut self, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
-        let from = self.below(bytes.len() + 1);
-        let to = (from + 1 + self.below(16)).min(bytes.len());
-        match self.below(7) {
-            0 if from < bytes.len() => bytes[from] ^= 1 << self.below(8),
-            1 if from < bytes.len() => bytes[from] = self.below(256) as u8,
-            2 => drop(bytes.drain(from..to)),
+    fn mutate(&mut self, bytes: &mut Vec<u8>, seeds: &[Vec<u8>]) {
+        let range_start = self.random_below(bytes.len() + 1);
+        let range_end = (range_start + 1 + self.random_below(16)).min(bytes.len());
+        match self.random_below(7) {
+            0 if range_start < bytes.len() => bytes[range_start] ^= 1 << self.random_below(8),
+            1 if range_start < bytes.len() => bytes[range_start] = self.random_below(256) as u8,
+            2 => drop(bytes.drain(range_start..range_end)),
             3 => {
-                let word = WORDS[self.below(WORDS.len())];
-                drop(bytes.splice(from..to, word.iter().copied()));
+                let word = SPLICED_FRAGMENTS[self.random_below(SPLICED_FRAGMENTS.len())];
+                drop(bytes.splice(range_start..range_end, word.iter().copied()));
             }
             4 => {
-                let word = WORDS[self.below(WORDS.len())];
-                drop(bytes.splice(from..from, word.iter().copied()));
+                let word = SPLICED_FRAGMENTS[self.random_below(SPLICED_FRAGMENTS.len())];
+                drop(bytes.splice(range_start..range_start, word.iter().copied()));
             }
             5 => {
-                let piece = bytes[from..to].to_vec();
-                let at = self.below(bytes.len() + 1);
-                drop(bytes.splice(at..at, piece));
+                let piece = bytes[range_start..range_end].to_vec();
+                let insert_at = self.random_below(bytes.len() + 1);
+                drop(bytes.splice(insert_at..insert_at, piece));
             }
             _ => {
-                let Some(other) = seeds.get(self.below(seeds.len())) else { return };
-                let start = self.below(other.len() + 1);
-                let end = (start + self.below(200)).min(other.len());
-                drop(bytes.splice(from..to, other[start..end].iter().copied()));
+                let Some(other_seed) = seeds.get(self.random_below(seeds.len())) else { return };
+                let start = self.random_below(other_seed.len() + 1);
+                let end = (start + self.random_below(200)).min(other_seed.len());
+                drop(bytes.splice(range_start..range_end, other_seed[start..end].iter().copied()));
             }
         }
     }
 
-    fn below(&mut self, limit: usize) -> usize {
-        // xorshift64*: short, and good enough for this.
+    fn random_below(&mut self, limit: usize) -> usize {
+        // xorshift64*: short, and random enough for mutations.
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;
-        let drawn = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        if limit == 0 { 0 } else { drawn as usize % limit }
+        let random = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        if limit == 0 { 0 } else { random as usize % limit }
     }
 }

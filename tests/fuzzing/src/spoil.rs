@@ -1,50 +1,55 @@
-//! One bad field costs that field alone.
+//! Replaces one field of a JSON object by an invalid value, to test that a reader loses only that field.
 
-use crate::draw::dice;
+use crate::draw::hash_of_bytes;
 use serde_json::{Map, Value, json};
 
-/// Something that no field wants, in the place of one field of an object.
-pub(crate) struct Spoiled {
-    /// Whose value it is.
-    pub(crate) key: String,
-    /// The object as it was, written by ourselves.
-    pub(crate) before: String,
-    /// The object with that field spoiled.
-    pub(crate) after: String,
-    /// The object with one field more, of which nobody has heard.
-    pub(crate) richer: String,
+/// A JSON object in which the value of one field was replaced by an unexpected one.
+pub(crate) struct SpoiledObject {
+    /// The field whose value was replaced.
+    pub(crate) spoiled_key: String,
+    /// The object as it was, serialized again.
+    pub(crate) original: String,
+    /// The object with the replaced value.
+    pub(crate) with_bad_field: String,
+    /// The object with an additional unknown field.
+    pub(crate) with_extra_field: String,
 }
 
-/// Spoils one field of the object that the bytes are, if they are one with fields.
-pub(crate) fn spoil(bytes: &[u8]) -> Option<Spoiled> {
+/// Replaces the value of one field if the bytes are a JSON object with fields.
+pub(crate) fn spoil_one_field(bytes: &[u8]) -> Option<SpoiledObject> {
     let fields: Map<String, Value> = serde_json::from_slice(bytes).ok()?;
-    let chosen = dice(bytes);
-    let key = fields.keys().nth(chosen.checked_rem(fields.len())?)?.clone();
-    let junk = [json!(null), json!(-1.5), json!([[]]), json!({"": 1}), json!("\u{1}"), json!(true)];
-    let mut spoiled = fields.clone();
-    spoiled.insert(key.clone(), junk[chosen / 7 % junk.len()].clone());
-    let mut richer = fields.clone();
-    richer.insert("aFieldOfALaterClient".to_owned(), junk[chosen / 11 % junk.len()].clone());
-    let text = |fields: Map<String, Value>| Value::Object(fields).to_string();
-    Some(Spoiled { key, before: text(fields), after: text(spoiled), richer: text(richer) })
+    let hash = hash_of_bytes(bytes);
+    let spoiled_key = fields.keys().nth(hash.checked_rem(fields.len())?)?.clone();
+    let junk_values = [json!(null), json!(-1.5), json!([[]]), json!({"": 1}), json!("\u{1}"), json!(true)];
+    let mut with_bad_field = fields.clone();
+    with_bad_field.insert(spoiled_key.clone(), junk_values[hash / 7 % junk_values.len()].clone());
+    let mut with_extra_field = fields.clone();
+    with_extra_field
+        .insert("aFieldOfALaterClient".to_owned(), junk_values[hash / 11 % junk_values.len()].clone());
+    let to_json = |fields: Map<String, Value>| Value::Object(fields).to_string();
+    Some(SpoiledObject {
+        spoiled_key,
+        original: to_json(fields),
+        with_bad_field: to_json(with_bad_field),
+        with_extra_field: to_json(with_extra_field),
+    })
 }
 
-/// The same document behind a byte order mark: readers with a quick way for what the client writes exactly take
-/// the patient one.
-pub(crate) fn behind_a_mark(bytes: &[u8]) -> Vec<u8> {
+/// Puts a byte order mark in front of a document: readers with a fast path for the exact form that the client writes then take their
+/// slow path.
+pub(crate) fn with_byte_order_mark(bytes: &[u8]) -> Vec<u8> {
     ["\u{feff}".as_bytes(), bytes].concat()
 }
 
-/// A text without the white space in empty containers: that is all that may change when something is put into one
-/// and taken out again.
-pub(crate) fn tight(text: &str) -> String {
-    let mut tight = String::with_capacity(text.len());
+/// Removes the white space in empty containers from a JSON text. Nothing else may change when an entry is inserted and removed again.
+pub(crate) fn without_space_in_empty_containers(text: &str) -> String {
+    let mut compacted = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find(['{', '[']) {
-        let behind = &rest[open + 1..];
-        tight.push_str(&rest[..=open]);
-        let closed = behind.trim_start_matches([' ', '\t', '\r', '\n']);
-        rest = if closed.starts_with(['}', ']']) { closed } else { behind };
+        let after_open = &rest[open + 1..];
+        compacted.push_str(&rest[..=open]);
+        let trimmed = after_open.trim_start_matches([' ', '\t', '\r', '\n']);
+        rest = if trimmed.starts_with(['}', ']']) { trimmed } else { after_open };
     }
-    tight + rest
+    compacted + rest
 }

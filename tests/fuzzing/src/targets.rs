@@ -1,4 +1,4 @@
-//! One target for each thing that is read.
+//! One fuzz target for each format that is parsed.
 
 mod authority;
 mod claims;
@@ -22,20 +22,18 @@ mod transcript_tail;
 mod turn_log;
 mod words;
 
-/// A parser and what must hold of it.
+/// A parser and the invariants that its results must satisfy.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// By what is read.
     pub name: &'static str,
-    /// Panics where something does not hold.
-    pub body: fn(&[u8]),
-    /// What to begin with.
+    /// Panics if an invariant is broken.
+    pub check_input: fn(&[u8]),
+    /// Returns the inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// So many changed inputs are tried by `cargo test`: a few seconds in all.
-    pub inputs: usize,
+    /// How many mutated inputs `cargo test` tries. All targets together take a few seconds.
+    pub mutated_input_count: usize,
 }
 
-/// All of them.
 pub const TARGETS: [Target; 21] = [
     authority::TARGET,
     claims::TARGET,
@@ -60,7 +58,7 @@ pub const TARGETS: [Target; 21] = [
     words::TARGET,
 ];
 
-/// The target of a name.
-pub fn named(name: &str) -> Option<Target> {
+/// Returns the target of this name.
+pub fn target_by_name(name: &str) -> Option<Target> {
     TARGETS.into_iter().find(|target| target.name == name)
 }

@@ -1,11 +1,13 @@
-//! Each checkbox of a plan is one that GitHub shows, and the other way round.
+//! Plimsoll finds exactly the checkboxes of a plan that GitHub shows.
 
 use plimsoll_domain::TodoList;
-use plimsoll_fuzzing::markdown::{assert_same_boxes, known_difference, our_boxes, their_boxes};
+use plimsoll_fuzzing::markdown::{
+    assert_same_boxes, boxes_found_by_plimsoll, boxes_found_by_pulldown_cmark, known_parser_difference,
+};
 use proptest::prelude::*;
 use std::path::Path;
 
-fn line() -> impl Strategy<Value = String> {
+fn plan_line_strategy() -> impl Strategy<Value = String> {
     let indent = prop_oneof![4 => Just(""), 1 => Just(" "), 2 => Just("  "), 1 => Just("   "), 2 => Just("    "), 1 => Just("      "), 1 => Just("\t"), 1 => Just("\t\t"), 1 => Just("  \t")];
     let quote =
         prop_oneof![8 => Just(""), 1 => Just("> "), 1 => Just(">"), 1 => Just("> > "), 1 => Just("  > ")];
@@ -29,55 +31,59 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-fn plan() -> impl Strategy<Value = String> {
+fn plan_strategy() -> impl Strategy<Value = String> {
     let end = prop_oneof![4 => Just("\n"), 1 => Just("\r\n")];
-    (prop::collection::vec(line(), 0..14), end)
+    (prop::collection::vec(plan_line_strategy(), 0..14), end)
         .prop_map(|(lines, end)| lines.into_iter().map(|line| line + end).collect())
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 5_000, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn the_boxes_of_any_plan_are_those_that_github_shows(text in plan()) {
-        if known_difference(&text).is_none() {
-            prop_assert_eq!(our_boxes(&text), their_boxes(&text), "{}", text);
+    fn any_generated_plan_has_the_checkboxes_that_github_shows(text in plan_strategy()) {
+        if known_parser_difference(&text).is_none() {
+            prop_assert_eq!(boxes_found_by_plimsoll(&text), boxes_found_by_pulldown_cmark(&text), "{}", text);
         }
     }
 }
 
-/// What begins the line above each plan of the file.
+/// Starts the heading line of each plan in the file.
 const HEADING: &str = "%%% ";
 
-/// What a plan of the file is to us: its items, the ticked ones, and the lines that only look like items.
-fn summary(plan: &str) -> String {
+/// Describes how Plimsoll reads a plan: its items, the ticked ones, and the lines that only look like items.
+fn plan_summary(plan: &str) -> String {
     let todo = TodoList::parse(plan);
     let unclear: Vec<String> = todo.unclear_lines.iter().map(|line| line.line_number.to_string()).collect();
     format!("{} items, {} done, unclear: {}", todo.items.len(), todo.ticked_items().len(), unclear.join(" "))
 }
 
-/// The file has plans as people and programs write them, each below a line with its name and its summary.
+/// The file contains plans as people and programs write them, each below a line with its name and its summary.
 #[test]
-fn plans_as_people_write_them_have_the_boxes_that_github_shows() {
+fn sample_plans_have_the_checkboxes_that_github_shows() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/plans.txt");
     let file = std::fs::read_to_string(&path).expect("the file of plans");
-    let mut names = std::collections::HashSet::new();
+    let mut plans = std::collections::HashSet::new();
     let mut expected = String::new();
-    for part in file.split(HEADING).skip(1) {
-        let (heading, plan) = part.split_once('\n').expect("a heading has a line of its own");
+    for section in file.split(HEADING).skip(1) {
+        let (heading, plan) = section.split_once('\n').expect("a heading has a line of its own");
         let name = heading.split(':').next().expect("a name").trim();
-        assert!(names.insert(plan.to_owned()), "{name} is there twice");
-        let windows = plan.replace('\n', "\r\n");
-        for text in [plan, &windows] {
+        assert!(plans.insert(plan.to_owned()), "{name} is there twice");
+        let crlf_plan = plan.replace('\n', "\r\n");
+        for text in [plan, &crlf_plan] {
             assert_same_boxes(text);
         }
-        assert_eq!(summary(&windows), summary(plan), "{name} with the line ends of Windows");
-        assert_eq!(summary(&format!("\u{feff}{plan}")), summary(plan), "{name} with a byte order mark");
-        expected += &format!("{HEADING}{name}: {}\n{plan}", summary(plan));
+        assert_eq!(plan_summary(&crlf_plan), plan_summary(plan), "{name} with the line ends of Windows");
+        assert_eq!(
+            plan_summary(&format!("\u{feff}{plan}")),
+            plan_summary(plan),
+            "{name} with a byte order mark"
+        );
+        expected += &format!("{HEADING}{name}: {}\n{plan}", plan_summary(plan));
     }
-    assert!(names.len() >= 200, "{}", names.len());
+    assert!(plans.len() >= 200, "{}", plans.len());
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         return std::fs::write(&path, &expected).expect("the file of plans is writable");
     }
-    let differs = file.lines().zip(expected.lines()).find(|(one, other)| one != other);
-    assert_eq!(differs, None, "PLIMSOLL_UPDATE_GOLDEN=1 writes the summaries again: read the diff");
+    let first_difference = file.lines().zip(expected.lines()).find(|(one, other)| one != other);
+    assert_eq!(first_difference, None, "PLIMSOLL_UPDATE_GOLDEN=1 writes the summaries again: read the diff");
 }

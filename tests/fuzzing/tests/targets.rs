@@ -1,13 +1,13 @@
-//! Every target with its seeds, with what was once found, and with some thousand changed inputs: the same ones on
+//! Runs every target with its seeds, with the inputs that once broke it, and with some thousand mutated inputs, the same ones on
 //! every machine. `scripts/fuzz.sh` runs the same targets under libFuzzer.
 
 use plimsoll_fuzzing::mutation::Mutator;
-use plimsoll_fuzzing::{TARGETS, named, seeds};
+use plimsoll_fuzzing::{TARGETS, seeds, target_by_name};
 
-/// Says which input broke the target.
-struct Input<'a>(&'a str, &'a [u8]);
+/// Prints the input that broke a target: its name and bytes.
+struct InputReport<'a>(&'a str, &'a [u8]);
 
-impl Drop for Input<'_> {
+impl Drop for InputReport<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{} fails with b\"{}\"", self.0, self.1.escape_ascii());
@@ -15,15 +15,15 @@ impl Drop for Input<'_> {
     }
 }
 
-fn try_all(name: &str) {
-    let target = named(name).expect("a target");
-    let given: Vec<Vec<u8>> = (target.seeds)().into_iter().chain(seeds::found(name)).collect();
-    assert!(given.len() > 1, "{name} has seeds");
+fn check_target(name: &str) {
+    let target = target_by_name(name).expect("a target");
+    let inputs: Vec<Vec<u8>> = (target.seeds)().into_iter().chain(seeds::regression_inputs(name)).collect();
+    assert!(inputs.len() > 1, "{name} has seeds");
     let mut mutator = Mutator::new(name);
-    let changed = (0..target.inputs).map(|_| mutator.input(&given));
-    for bytes in given.iter().cloned().chain(changed) {
-        let input = Input(name, &bytes);
-        (target.body)(input.1);
+    let mutated = (0..target.mutated_input_count).map(|_| mutator.mutated_seed(&inputs));
+    for bytes in inputs.iter().cloned().chain(mutated) {
+        let report = InputReport(name, &bytes);
+        (target.check_input)(report.1);
     }
 }
 
@@ -31,11 +31,11 @@ macro_rules! targets {
     ($($name:ident),* $(,)?) => {
         $(#[test]
         fn $name() {
-            try_all(stringify!($name));
+            check_target(stringify!($name));
         })*
 
         #[test]
-        fn every_target_is_tried_here() {
+        fn every_fuzz_target_has_a_test() {
             let tried = [$(stringify!($name)),*];
             assert_eq!(TARGETS.map(|target| target.name).to_vec(), tried);
         }

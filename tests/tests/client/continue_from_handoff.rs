@@ -1,127 +1,141 @@
-//! From a full session to a fresh one, as its user does it on the terminal: the message says what to type, `/clear` brings the
-//! offer, and `/handoff continue` or `Continue from @FILE` gives the model the handoff wherever it lies, without a question.
+//! From a full session to a fresh one, as a user does it on the terminal: the message names the commands to type, `/clear` shows the
+//! offer, and `/handoff continue` or `Continue from @FILE` gives the model the handoff from any folder without a question.
 
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::LIFELIKE;
+use plimsoll_tests::LIFELIKE_DELAY;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 const LAST_WORDS: &str = "The parser reads dates; the docs are missing.";
-/// Looks like a token of GitHub's; put together here, so that no scanner takes this file for a leak.
+/// Looks like a GitHub token. It is concatenated at run time, so that no scanner reports this file as a leak.
 const TOKEN: [&str; 2] = ["ghp_", "aB3dE5fG7hK9aB3dE5fG7hK9aB3dE5fG7hK9"];
 
-/// Makes tasks, works, and stands at 87 %.
-fn model() -> ScriptedModel {
+/// Starts a model that creates tasks, works, and ends at 87%.
+fn start_scripted_model() -> ScriptedModel {
     let task = |subject: &str| json!({"subject": subject, "description": "x"});
     ScriptedModel::start(move |request: &Request| {
         match request.tool_results().len() {
-            _ if request.last_text().contains("Continue from @") => Step::text("I continue.").usage(30_000),
-            // What the slash command asks for: the command, then the file that it names.
-            0 if request.text().contains("continue the work of an earlier session") => {
-                Step::bash("plimsoll handoffs --continue").usage(30_000)
+            _ if request.text_since_last_answer().contains("Continue from @") => {
+                Step::from_text("I continue.").with_input_tokens(30_000)
             }
-            1 if request.text().contains("Continue from: ") => {
-                let text = request.text();
+            // The slash command first asks for the command, then for the file that the command names.
+            0 if request.full_text().contains("continue the work of an earlier session") => {
+                Step::bash_call("plimsoll handoffs --continue").with_input_tokens(30_000)
+            }
+            1 if request.full_text().contains("Continue from: ") => {
+                let text = request.full_text();
                 let (_, path) = text.rsplit_once("Continue from: ").expect("a handoff");
                 let path: String =
                     path.chars().take_while(|letter| *letter != '\n' && *letter != '\\').collect();
-                Step::default().tool("Read", json!({"file_path": path})).usage(31_000)
+                Step::default().with_tool_call("Read", json!({"file_path": path})).with_input_tokens(31_000)
             }
-            2 if request.text().contains("Continue from: ") => Step::text("I continue.").usage(32_000),
+            2 if request.full_text().contains("Continue from: ") => {
+                Step::from_text("I continue.").with_input_tokens(32_000)
+            }
             0 => Step::default()
-                .tool("TaskCreate", task("Parse dates"))
-                .tool("TaskCreate", task("Write the docs"))
-                .usage(560_000),
+                .with_tool_call("TaskCreate", task("Parse dates"))
+                .with_tool_call("TaskCreate", task("Write the docs"))
+                .with_input_tokens(560_000),
             2 => Step::default()
-                .tool("TaskUpdate", json!({"taskId": "1", "status": "completed"}))
-                .usage(600_000),
-            // Meanwhile the user types something.
-            3 => Step::bash("until [ -e typed ]; do sleep 0.1; done; echo done > parser.txt").usage(720_000),
-            4 => Step::bash("echo more >> parser.txt").usage(871_000),
-            _ => Step::text(LAST_WORDS).usage(871_500),
+                .with_tool_call("TaskUpdate", json!({"taskId": "1", "status": "completed"}))
+                .with_input_tokens(600_000),
+            // The user types something during this call.
+            3 => Step::bash_call("until [ -e typed ]; do sleep 0.1; done; echo done > parser.txt")
+                .with_input_tokens(720_000),
+            4 => Step::bash_call("echo more >> parser.txt").with_input_tokens(871_000),
+            _ => Step::from_text(LAST_WORDS).with_input_tokens(871_500),
         }
-        .output_tokens(1)
-        .delay(LIFELIKE)
+        .with_output_tokens(1)
+        .with_delay(LIFELIKE_DELAY)
     })
 }
 
-/// Types words and sends them once they stand there: what is typed while the client clears its screen may be lost.
-fn say(terminal: &mut Terminal, words: &str) {
-    let end = words.trim_end().rsplit(' ').next().unwrap_or_default();
-    let standing = |terminal: &Terminal| terminal.screen().matches(end).count();
+/// Types a text, and submits it once it is on the screen: text that is typed while the client clears its screen may be lost.
+fn type_and_submit(terminal: &mut Terminal, text: &str) {
+    let last_word = text.trim_end().rsplit(' ').next().unwrap_or_default();
+    let occurrences = |terminal: &Terminal| terminal.screen_text().matches(last_word).count();
     for _ in 0..5 {
-        let before = standing(terminal);
-        terminal.type_text(words);
+        let count_before = occurrences(terminal);
+        terminal.type_text(text);
         let typed = Instant::now();
-        while standing(terminal) <= before && typed.elapsed() < Duration::from_secs(10) {
+        while occurrences(terminal) <= count_before && typed.elapsed() < Duration::from_secs(10) {
             std::thread::sleep(Duration::from_millis(20));
         }
-        if standing(terminal) > before {
+        if occurrences(terminal) > count_before {
             break;
         }
     }
-    // A list of files or commands that came up closes.
+    // A list of files or commands may have opened; it closes in this time.
     std::thread::sleep(Duration::from_millis(300));
     terminal.press_enter();
 }
 
-/// Plays it to its end; answers with the handoff's text.
-fn play(world: &mut World, expected_at: &str, by_command: bool) -> String {
-    let model = model();
+/// Fills a session, continues in a fresh one, and returns the handoff's text.
+fn fill_session_and_continue(world: &mut World, expected_folder: &str, with_slash_command: bool) -> String {
+    let model = start_scripted_model();
     world.use_model(&model);
-    // The client has its task list only with some models, and where it is asked for (2.1.329).
+    // The client has its task list only with some models, and if this variable is set (2.1.329).
     world.set_env("CLAUDE_CODE_ENABLE_TASKS", "1");
     let tools = "Bash,TaskCreate,TaskUpdate";
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", tools];
-    let mut terminal = Terminal::claude(world, &arguments, 200, 60);
-    terminal.wait_for("▏ ?");
-    assert!(!terminal.screen().contains("left a handoff"), "there is none yet");
-    say(&mut terminal, &format!("Fix the parser with {} please", TOKEN.concat()));
-    terminal.wait_for("-e typed");
-    say(&mut terminal, "And tell me what is missing");
+    let mut terminal = Terminal::start_claude(world, &arguments, 200, 60);
+    terminal.wait_for_text("▏ ?");
+    assert!(!terminal.screen_text().contains("left a handoff"), "there is none yet");
+    type_and_submit(&mut terminal, &format!("Fix the parser with {} please", TOKEN.concat()));
+    terminal.wait_for_text("-e typed");
+    type_and_submit(&mut terminal, "And tell me what is missing");
     world.write("typed", "");
-    terminal.wait_for("A handoff is ready. To go on in a fresh session: /clear, then: /handoff continue");
-    terminal.wait_for(LAST_WORDS);
-    say(&mut terminal, "/clear");
-    terminal.wait_for("An earlier session left a handoff");
-    let [listed] = listed(world).try_into().expect("one handoff");
-    assert_eq!((&listed["read"], &listed["state"]), (&json!(false), &json!("offered")), "{listed}");
-    let file = listed["file"].as_str().expect("a path").to_owned();
-    assert!(file.contains(expected_at), "{file}");
-    let words = if by_command { "/handoff continue".to_owned() } else { format!("Continue from @{file} ") };
-    say(&mut terminal, &words);
-    let screen = terminal.wait_for("I continue.");
+    terminal
+        .wait_for_text("A handoff is ready. To go on in a fresh session: /clear, then: /handoff continue");
+    terminal.wait_for_text(LAST_WORDS);
+    type_and_submit(&mut terminal, "/clear");
+    terminal.wait_for_text("An earlier session left a handoff");
+    let [offered_handoff] = list_handoffs(world).try_into().expect("one handoff");
+    assert_eq!(
+        (&offered_handoff["read"], &offered_handoff["state"]),
+        (&json!(false), &json!("offered")),
+        "{offered_handoff}"
+    );
+    let file = offered_handoff["file"].as_str().expect("a path").to_owned();
+    assert!(file.contains(expected_folder), "{file}");
+    let text =
+        if with_slash_command { "/handoff continue".to_owned() } else { format!("Continue from @{file} ") };
+    type_and_submit(&mut terminal, &text);
+    let screen = terminal.wait_for_text("I continue.");
     assert!(!screen.contains("Do you want to"), "it asks for nothing:\n{screen}");
-    let given = model.main_requests().last().expect("requests").text();
+    let last_request = model.main_requests().last().expect("requests").full_text();
     let handoff = world.read(&file);
     for line in ["- Write the docs", LAST_WORDS] {
-        assert!(handoff.contains(line) && given.contains(line), "{line}: the model has read it:\n{given}");
+        assert!(
+            handoff.contains(line) && last_request.contains(line),
+            "{line}: the model has read it:\n{last_request}"
+        );
     }
-    say(&mut terminal, "/exit");
-    assert!(terminal.wait_exit().success());
-    let [listed] = self::listed(world).try_into().expect("one handoff");
-    assert_eq!(listed["state"], "read", "a session has opened it: {listed}");
+    type_and_submit(&mut terminal, "/exit");
+    assert!(terminal.wait_for_exit().success());
+    let [opened_handoff] = list_handoffs(world).try_into().expect("one handoff");
+    assert_eq!(opened_handoff["state"], "read", "a session has opened it: {opened_handoff}");
     handoff
 }
 
-fn listed(world: &World) -> Vec<Value> {
-    let listed = world.plimsoll(&["handoffs", "--json"]).run().expect_success();
-    serde_json::from_str(&listed.stdout).expect(&listed.stdout)
+fn list_handoffs(world: &World) -> Vec<Value> {
+    let output = world.plimsoll(&["handoffs", "--json"]).run().expect_success();
+    serde_json::from_str(&output.stdout).expect(&output.stdout)
 }
 
-/// Where each installation keeps handoffs.
-const PLACES: [(&str, &str); 2] =
+/// Each kind of installation, and the folder in which it keeps handoffs.
+const HANDOFF_FOLDERS: [(&str, &str); 2] =
     [("--local", ".claude/handoffs/"), ("--user", ".local/state/plimsoll/projects/")];
 
-fn continues(by_command: bool) {
-    for (installation, expected_at) in PLACES {
-        let mut world = World::untouched();
+fn assert_continues(with_slash_command: bool) {
+    for (installation, expected_folder) in HANDOFF_FOLDERS {
+        let mut world = World::without_plimsoll_files();
         world.plimsoll(&["init", installation]).run().expect_success();
-        let handoff = play(&mut world, expected_at, by_command);
+        let handoff = fill_session_and_continue(&mut world, expected_folder, with_slash_command);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.stable_text(&handoff), @"
+            insta::assert_snapshot!(world.replace_unstable_parts(&handoff), @"
             # Handoff
 
             ## What the user asked for (in the user's own words, the last request last)
@@ -177,10 +191,10 @@ fn continues(by_command: bool) {
 
 #[test]
 fn a_fresh_session_continues_from_the_file_that_the_user_mentions() {
-    continues(false);
+    assert_continues(false);
 }
 
 #[test]
-fn a_fresh_session_continues_from_the_newest_handoff_with_the_slash_command() {
-    continues(true);
+fn a_fresh_session_continues_from_the_newest_handoff_by_slash_command() {
+    assert_continues(true);
 }

@@ -1,48 +1,53 @@
-//! What a new user does first: install the hooks, work with the line before one's eyes until it fills, ask, leave.
+//! The first use by a new user: install the hooks, work with the status line until the window fills, ask for the status, uninstall.
 
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
 
-/// Of the user's own making, and laid out in their own way.
-const BEFORE: &str = "{ \"permissions\":{\"allow\": [\"Bash(ls:*)\"] },\n\t\"env\": {\"EDITOR\":\"vi\"} }";
+/// Settings that the user wrote, in their own formatting.
+const ORIGINAL_SETTINGS: &str =
+    "{ \"permissions\":{\"allow\": [\"Bash(ls:*)\"] },\n\t\"env\": {\"EDITOR\":\"vi\"} }";
 
-/// Works on whatever it is told, as full as the words say; `/ralph context` gets what the command printed.
-fn model() -> ScriptedModel {
+/// Starts a model that works on any prompt with the usage that the prompt names; `/ralph context` gets the output of its command.
+fn start_scripted_model() -> ScriptedModel {
     ScriptedModel::start(|request: &Request| {
-        let text = request.last_text();
-        let asked = text.rsplit("load=").next().filter(|_| text.contains("load="));
-        let load = asked.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        let text = request.text_since_last_answer();
+        let after_load = text.rsplit("load=").next().filter(|_| text.contains("load="));
+        let load = after_load.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
         let results = request.tool_results();
         let printed = results.last().map(|(_, printed)| printed.as_str()).unwrap_or_default();
         match load {
-            Some(load) if text.contains("with a tool") => Step::bash("echo tool-ran").usage(load),
-            Some(load) => Step::text(format!("Answered with {load}.")).usage(load),
-            None if text.contains("with: context") => Step::bash("plimsoll status --markdown").usage(871_000),
-            None if printed.contains("## Context Status") => {
-                Step::text(&printed[printed.find("##").unwrap_or_default()..]).usage(871_000)
+            Some(load) if text.contains("with a tool") => {
+                Step::bash_call("echo tool-ran").with_input_tokens(load)
             }
-            None => Step::text("The work is done.").usage(871_000),
+            Some(load) => Step::from_text(format!("Answered with {load}.")).with_input_tokens(load),
+            None if text.contains("with: context") => {
+                Step::bash_call("plimsoll status --markdown").with_input_tokens(871_000)
+            }
+            None if printed.contains("## Context Status") => {
+                Step::from_text(&printed[printed.find("##").unwrap_or_default()..]).with_input_tokens(871_000)
+            }
+            None => Step::from_text("The work is done.").with_input_tokens(871_000),
         }
-        .output_tokens(1)
-        .delay(plimsoll_tests::LIFELIKE)
+        .with_output_tokens(1)
+        .with_delay(plimsoll_tests::LIFELIKE_DELAY)
     })
 }
 
-fn say(terminal: &mut Terminal, words: &str) {
-    terminal.type_text(words);
-    terminal.wait_for(words.trim());
+fn type_and_submit(terminal: &mut Terminal, text: &str) {
+    terminal.type_text(text);
+    terminal.wait_for_text(text.trim());
     terminal.press_enter();
 }
 
 #[test]
-fn a_new_user_sees_the_line_is_warned_finds_a_handoff_and_gets_rid_of_it_again() {
-    let mut world = World::untouched();
-    let model = model();
+fn a_new_user_installs_is_warned_gets_a_handoff_and_uninstalls_cleanly() {
+    let mut world = World::without_plimsoll_files();
+    let model = start_scripted_model();
     world.use_model(&model);
-    world.write(".claude/settings.local.json", BEFORE);
-    let told = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&told), @"
+    world.write(".claude/settings.local.json", ORIGINAL_SETTINGS);
+    let output = world.plimsoll(&["init", "--local"]).run().expect_success().stdout;
+    insta::assert_snapshot!(world.replace_unstable_parts(&output), @"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
     Template: modern (the client is 2.1.329)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
@@ -55,32 +60,32 @@ fn a_new_user_sees_the_line_is_warned_finds_a_handoff_and_gets_rid_of_it_again()
     world.plimsoll(&["doctor"]).run().expect_success();
 
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
-    let mut terminal = Terminal::claude(&world, &arguments, 140, 60);
-    terminal.wait_for("▏ ?");
-    say(&mut terminal, "hello load=52000 ");
-    terminal.wait_for("▏ 5% 52k/1M");
-    // No step into a level is larger than what the hook waits for the client's transcript for (20 points).
-    say(&mut terminal, "read a lot load=560000 ");
-    terminal.wait_for("▏ 56% 560k/1M");
-    say(&mut terminal, "work with a tool load=720000 ");
-    terminal.wait_for("CCS_WARNING|L1|72|Context at 72%");
-    terminal.wait_for("A handoff follows at 85%.");
-    say(&mut terminal, "work on with a tool load=871000 ");
-    terminal.wait_for("CCS_WARNING|L2|87|Context at 87%");
-    let screen = terminal.wait_for("/handoff continue");
+    let mut terminal = Terminal::start_claude(&world, &arguments, 140, 60);
+    terminal.wait_for_text("▏ ?");
+    type_and_submit(&mut terminal, "hello load=52000 ");
+    terminal.wait_for_text("▏ 5% 52k/1M");
+    // No step across a threshold is larger than what the hook waits for the client's transcript for (20 points).
+    type_and_submit(&mut terminal, "read a lot load=560000 ");
+    terminal.wait_for_text("▏ 56% 560k/1M");
+    type_and_submit(&mut terminal, "work with a tool load=720000 ");
+    terminal.wait_for_text("CCS_WARNING|L1|72|Context at 72%");
+    terminal.wait_for_text("A handoff follows at 85%.");
+    type_and_submit(&mut terminal, "work on with a tool load=871000 ");
+    terminal.wait_for_text("CCS_WARNING|L2|87|Context at 87%");
+    let screen = terminal.wait_for_text("/handoff continue");
     assert!(!screen.contains("No action is required"), "that was for the model:\n{screen}");
-    terminal.wait_for("▏ 87% 871k/1M");
-    say(&mut terminal, "/ralph context");
-    let screen = terminal.wait_for("The checkpoint was due at 85%.");
+    terminal.wait_for_text("▏ 87% 871k/1M");
+    type_and_submit(&mut terminal, "/ralph context");
+    let screen = terminal.wait_for_text("The checkpoint was due at 85%.");
     for words in ["Context Status", "87% (871k of 1M tokens)", "L2 (Checkpoint)", "1M tokens (the client"] {
         assert!(screen.contains(words), "{words}\n{screen}");
     }
     terminal.type_text("/exit");
     terminal.press_enter();
-    assert!(terminal.wait_exit().success());
+    assert!(terminal.wait_for_exit().success());
 
-    let told = world.plimsoll(&["uninstall", "--local"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&told), @"
+    let output = world.plimsoll(&["uninstall", "--local"]).run().expect_success().stdout;
+    insta::assert_snapshot!(world.replace_unstable_parts(&output), @"
     .claude/settings.local.json: removed 8 hooks and our status line
     .claude/settings.local.json: byte for byte as before; the backup is removed
     .claude/commands/ralph.md: removed
@@ -88,6 +93,6 @@ fn a_new_user_sees_the_line_is_warned_finds_a_handoff_and_gets_rid_of_it_again()
     .git/info/exclude: our lines are removed
     Kept: recorded files (git sees them now; delete them when you like): .claude/handoffs .claude/plimsoll
     ");
-    assert_eq!(world.read(".claude/settings.local.json"), BEFORE);
+    assert_eq!(world.read(".claude/settings.local.json"), ORIGINAL_SETTINGS);
     assert!(!world.exists(".claude/commands"), "nothing of ours is in the way");
 }

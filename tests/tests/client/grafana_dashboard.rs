@@ -1,17 +1,17 @@
-//! docs/telemetry/grafana.json: each metric, label and field that a query names is one that the client's series or our logs have.
+//! docs/telemetry/grafana.json: each metric, label and field that a query names exists in the client's series or in Plimsoll's logs.
 
 use plimsoll_domain::journal::{JournalEvent, StreamEntry, StreamEvent};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::workspace_root;
-use plimsoll_tests::collector::{Collector, Manner, attributes, hex};
-use plimsoll_tests::{ScriptedAgent, honest, run, world};
+use plimsoll_tests::collector::{Collector, CollectorBehavior, attributes_to_json, to_hex};
+use plimsoll_tests::{ScriptedAgent, honest_agent, run_with_objective, world_with_plan_and_dates};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run with the real client, everything of it exported to one collector.
-fn recorded() -> Collector {
-    let collector = Collector::start(Manner::Good);
-    let mut world = world("# Plan\n\n- [ ] Item one\n- [ ] Item three\n");
+/// Plays a run with the real client and exports all of its telemetry to one collector.
+fn export_real_run() -> Collector {
+    let collector = Collector::start(CollectorBehavior::Accepting);
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n- [ ] Item three\n");
     for (name, value) in [
         ("CLAUDE_CODE_ENABLE_TELEMETRY", "1"),
         ("CLAUDE_CODE_ENHANCED_TELEMETRY_BETA", "1"),
@@ -26,73 +26,83 @@ fn recorded() -> Collector {
     ] {
         world.set_env(name, value);
     }
-    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
-        (1, 0) => Step::bash("echo begun > work.txt").usage(30_000),
-        (1, 1) => Step::bash("echo going on >> work.txt").usage(870_000),
-        _ => honest(turn),
+    let _model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+        (1, 0) => Step::bash_call("echo begun > work.txt").with_input_tokens(30_000),
+        (1, 1) => Step::bash_call("echo going on >> work.txt").with_input_tokens(870_000),
+        _ => honest_agent(turn),
     })
     .with_real_client()
-    .at_real_pace()
+    .with_lifelike_delay()
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let is_over = || collector.seen().logs.iter().any(|(_, log)| log.event_name == "plimsoll.run_ended");
-    world.wait_until(is_over, "the last log");
-    let is_over = || collector.seen().spans.iter().any(|(_, span)| span.name == "plimsoll run");
-    world.wait_until(is_over, "the last span");
+    let has_last_log =
+        || collector.received().logs.iter().any(|(_, log)| log.event_name == "plimsoll.run_ended");
+    world.wait_until(has_last_log, "the last log");
+    let has_last_span = || collector.received().spans.iter().any(|(_, span)| span.name == "plimsoll run");
+    world.wait_until(has_last_span, "the last span");
     collector
 }
 
-/// A name as Prometheus and Loki have it.
-fn plain(name: &str) -> String {
+/// Converts a name to the form that Prometheus and Loki use.
+fn sanitize_name(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect()
 }
 
-fn names(attributes: &Value) -> BTreeSet<String> {
-    attributes.as_object().into_iter().flatten().map(|(name, _)| plain(name)).collect()
+fn attribute_names(attributes: &Value) -> BTreeSet<String> {
+    attributes.as_object().into_iter().flatten().map(|(name, _)| sanitize_name(name)).collect()
 }
 
-/// The client's series as Prometheus names them (a unit and `_total` behind a counter), with their labels.
-fn series(collector: &Collector) -> BTreeMap<String, BTreeSet<String>> {
+/// Returns the client's series with their labels, named as Prometheus does it: a unit and `_total` are appended to a counter.
+fn client_series(collector: &Collector) -> BTreeMap<String, BTreeSet<String>> {
     use opentelemetry_proto::tonic::metrics::v1::metric::Data;
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (resource, metric) in &collector.seen().metrics {
+    for (resource, metric) in &collector.received().metrics {
         let Some(Data::Sum(sum)) = &metric.data else { continue };
-        let unit = if metric.unit.is_empty() { String::new() } else { format!("_{}", plain(&metric.unit)) };
+        let unit =
+            if metric.unit.is_empty() { String::new() } else { format!("_{}", sanitize_name(&metric.unit)) };
         let total = if sum.is_monotonic { "_total" } else { "" };
-        let labels = all.entry(format!("{}{unit}{total}", plain(&metric.name))).or_default();
-        labels.extend(names(resource));
-        labels.extend(sum.data_points.iter().flat_map(|point| names(&attributes(&point.attributes))));
+        let labels = all.entry(format!("{}{unit}{total}", sanitize_name(&metric.name))).or_default();
+        labels.extend(attribute_names(resource));
+        labels.extend(
+            sum.data_points.iter().flat_map(|point| attribute_names(&attributes_to_json(&point.attributes))),
+        );
     }
     all
 }
 
-/// The fields of an event of ours: what the log records of the run have, else what the event is made of.
-fn fields(collector: &Collector, event: &str) -> BTreeSet<String> {
-    let seen = collector.seen();
-    let of_event = seen.logs.iter().filter(|(_, log)| log.event_name == event);
-    let mut found: BTreeSet<String> = of_event
-        .flat_map(|(about, log)| [names(about), names(&attributes(&log.attributes))])
+/// Returns the fields of one of Plimsoll's events: those of the run's log records, or else those of the event type.
+fn event_fields(collector: &Collector, event: &str) -> BTreeSet<String> {
+    let received = collector.received();
+    let event_logs = received.logs.iter().filter(|(_, log)| log.event_name == event);
+    let mut field_names: BTreeSet<String> = event_logs
+        .flat_map(|(resource, log)| {
+            [attribute_names(resource), attribute_names(&attributes_to_json(&log.attributes))]
+        })
         .flatten()
         .collect();
-    if found.is_empty() {
+    if field_names.is_empty() {
         let name = event.strip_prefix("plimsoll.").expect("our name");
-        // What has no default beside it.
+        // Only fields that have no default need a value here.
         let line = format!(r#"{{"event":"{name}","cause":"no_progress"}}"#);
         let entry = StreamEntry::from_line_bytes(line.as_bytes()).expect("an entry");
         let is_unknown = matches!(entry.event, StreamEvent::Journal(JournalEvent::Unknown(_)));
         assert!(!is_unknown, "{event} is no event");
-        found = entry.event.facts().keys().map(|name| plain(&format!("plimsoll.{name}"))).collect();
-        let any =
-            seen.logs.iter().find(|(about, _)| about["service.name"] == "plimsoll").expect("a log of ours");
-        found.extend(names(&any.0));
-        found.insert("event_name".to_owned());
+        field_names =
+            entry.event.facts().keys().map(|name| sanitize_name(&format!("plimsoll.{name}"))).collect();
+        let any_log = received
+            .logs
+            .iter()
+            .find(|(about, _)| about["service.name"] == "plimsoll")
+            .expect("a log of ours");
+        field_names.extend(attribute_names(&any_log.0));
+        field_names.insert("event_name".to_owned());
     }
-    found
+    field_names
 }
 
-/// The words of a query outside of its strings, and the strings.
-fn words(query: &str) -> (Vec<String>, Vec<String>) {
+/// Returns the words of a query outside of its strings, and the strings.
+fn split_query(query: &str) -> (Vec<String>, Vec<String>) {
     let (mut outside, mut strings) = (String::new(), Vec::new());
     for (place, part) in query.split('"').enumerate() {
         if place % 2 == 0 {
@@ -107,8 +117,8 @@ fn words(query: &str) -> (Vec<String>, Vec<String>) {
     (words.map(str::to_owned).collect(), strings)
 }
 
-/// What the two languages are made of.
-const LANGUAGE: [&str; 14] = [
+/// Keywords and variables of the two query languages.
+const QUERY_KEYWORDS: [&str; 14] = [
     "sum",
     "by",
     "increase",
@@ -126,17 +136,17 @@ const LANGUAGE: [&str; 14] = [
 ];
 
 #[test]
-fn each_name_in_the_dashboard_is_one_that_the_client_or_we_export() {
-    let collector = recorded();
+fn every_name_in_the_dashboard_is_exported_by_claude_code_or_plimsoll() {
+    let collector = export_real_run();
     let text =
         std::fs::read_to_string(workspace_root().join("docs/telemetry/grafana.json")).expect("the dashboard");
     let dashboard: Value = serde_json::from_str(&text).expect("JSON");
-    let series = series(&collector);
+    let series = client_series(&collector);
     let (mut metrics, mut logs) = (0, 0);
-    let mut check = |query: &str, legend: &str| {
-        let (words, strings) = words(query);
+    let mut check_query = |query: &str, legend: &str| {
+        let (words, strings) = split_query(query);
         let metric = words.iter().find(|word| word.starts_with("claude_code_"));
-        let known: BTreeSet<String> = match metric {
+        let known_names: BTreeSet<String> = match metric {
             Some(metric) => {
                 metrics += 1;
                 let labels = series.get(metric).unwrap_or_else(|| panic!("{metric}: {:?}", series.keys()));
@@ -145,51 +155,60 @@ fn each_name_in_the_dashboard_is_one_that_the_client_or_we_export() {
             None => {
                 logs += 1;
                 let events: Vec<_> = strings.iter().filter(|text| text.starts_with("plimsoll.")).collect();
-                // Without an event, what all have.
-                let of = |event: &String| fields(&collector, event);
-                let fields =
-                    events.first().map_or_else(|| fields(&collector, "plimsoll.verdict"), |event| of(event));
-                let shown = ["service_name".to_owned(), "severity_text".to_owned()];
-                fields.into_iter().chain(shown).collect()
+                // A query without an event may use the fields that all events have.
+                let fields_of = |event: &String| event_fields(&collector, event);
+                let fields = events
+                    .first()
+                    .map_or_else(|| event_fields(&collector, "plimsoll.verdict"), |event| fields_of(event));
+                let built_in = ["service_name".to_owned(), "severity_text".to_owned()];
+                fields.into_iter().chain(built_in).collect()
             }
         };
         let is_known = |word: &str| {
-            known.contains(word) || LANGUAGE.contains(&word) || word == "$__rate_interval" || word == "$run"
+            known_names.contains(word)
+                || QUERY_KEYWORDS.contains(&word)
+                || word == "$__rate_interval"
+                || word == "$run"
         };
         let unknown: Vec<_> = words.iter().filter(|word| !is_known(word)).collect();
-        assert!(unknown.is_empty(), "{unknown:?} in {query}; known: {known:?}");
+        assert!(unknown.is_empty(), "{unknown:?} in {query}; known: {known_names:?}");
         let legend = legend.to_owned();
-        let named = strings.iter().chain([&legend]).flat_map(|text| {
+        let displayed_fields = strings.iter().chain([&legend]).flat_map(|text| {
             let fields = text.split("{{").skip(1).filter_map(|rest| rest.split("}}").next());
             fields.map(|field| field.trim_start_matches('.').to_owned()).collect::<Vec<_>>()
         });
-        let unknown: Vec<_> = named.filter(|field| !known.contains(field)).collect();
-        assert!(unknown.is_empty(), "{unknown:?} shown of {query}; known: {known:?}");
+        let unknown: Vec<_> = displayed_fields.filter(|field| !known_names.contains(field)).collect();
+        assert!(unknown.is_empty(), "{unknown:?} shown of {query}; known: {known_names:?}");
     };
     for panel in dashboard["panels"].as_array().expect("panels") {
         for target in panel["targets"].as_array().expect("queries") {
             let text = |name: &str| target[name].as_str().unwrap_or_default().to_owned();
-            check(&text("expr"), &text("legendFormat"));
+            check_query(&text("expr"), &text("legendFormat"));
         }
     }
-    for note in dashboard["annotations"]["list"].as_array().expect("annotations") {
-        check(note["expr"].as_str().expect("a query"), note["textFormat"].as_str().unwrap_or_default());
+    for annotation in dashboard["annotations"]["list"].as_array().expect("annotations") {
+        check_query(
+            annotation["expr"].as_str().expect("a query"),
+            annotation["textFormat"].as_str().unwrap_or_default(),
+        );
     }
-    check(dashboard["templating"]["list"][2]["query"].as_str().expect("a query"), "");
+    check_query(dashboard["templating"]["list"][2]["query"].as_str().expect("a query"), "");
     assert!(metrics >= 6 && logs >= 8, "{metrics} {logs}");
 
-    // The client's own spans are below ours, in one trace.
-    let seen = collector.seen();
-    let is_ours = |about: &Value| about["service.name"] == "plimsoll";
-    let (ours, clients): (Vec<_>, Vec<_>) = seen.spans.iter().partition(|(about, _)| is_ours(about));
-    let iterations: BTreeSet<String> = ours
+    // The client's own spans are children of Plimsoll's, in one trace.
+    let received = collector.received();
+    let is_plimsoll = |about: &Value| about["service.name"] == "plimsoll";
+    let (plimsoll_spans, client_spans): (Vec<_>, Vec<_>) =
+        received.spans.iter().partition(|(about, _)| is_plimsoll(about));
+    let iterations: BTreeSet<String> = plimsoll_spans
         .iter()
         .filter(|(_, span)| span.name == "iteration")
-        .map(|(_, span)| hex(&span.span_id))
+        .map(|(_, span)| to_hex(&span.span_id))
         .collect();
     assert_eq!(iterations.len(), 3, "one ends at its checkpoint");
-    let below: BTreeSet<String> = clients.iter().map(|(_, span)| hex(&span.parent_span_id)).collect();
-    assert!(iterations.is_subset(&below), "{iterations:?}, the client's: {clients:#?}");
-    let trace = hex(&ours[0].1.trace_id);
-    assert!(seen.spans.iter().all(|(_, span)| hex(&span.trace_id) == trace));
+    let client_parents: BTreeSet<String> =
+        client_spans.iter().map(|(_, span)| to_hex(&span.parent_span_id)).collect();
+    assert!(iterations.is_subset(&client_parents), "{iterations:?}, the client's: {client_spans:#?}");
+    let trace = to_hex(&plimsoll_spans[0].1.trace_id);
+    assert!(received.spans.iter().all(|(_, span)| to_hex(&span.trace_id) == trace));
 }

@@ -1,4 +1,4 @@
-//! What the real client does, and our programs inside it: sessions on a terminal and without, every version, plugins, installations.
+//! How the real client behaves with Plimsoll: sessions on a terminal and headless, every version, plugins, installations.
 
 mod bench_script;
 mod client_matrix;

@@ -1,29 +1,34 @@
-//! The hooks in a session where a person works and no run goes on: they advise, end nothing, write no state of a
-//! run, and the status line shows how full it is.
+//! The hooks in a session of a person without a run: they advise, end nothing, write no state of a run, and the status line shows the
+//! context usage.
 
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, events, installed, journal};
+use plimsoll_tests::{LIFELIKE_DELAY, events_named, read_journal, world_with_hooks};
 use std::fs;
 
 const LAST_WORDS: &str = "My own last words: the work is finished.";
 
-/// A model that works on whatever it is told, with this usage at each step.
-fn rising(loads: &'static [u64]) -> ScriptedModel {
-    let mut steps: Vec<Step> = loads
+/// Creates a model that works on any prompt, with this usage at each step.
+fn model_with_usage(usage_by_step: &'static [u64]) -> ScriptedModel {
+    let mut steps: Vec<Step> = usage_by_step
         .iter()
         .enumerate()
-        .map(|(number, load)| {
-            Step::bash(format!("echo step-{number}")).usage(*load).output_tokens(1).delay(LIFELIKE)
+        .map(|(number, usage)| {
+            Step::bash_call(format!("echo step-{number}"))
+                .with_input_tokens(*usage)
+                .with_output_tokens(1)
+                .with_delay(LIFELIKE_DELAY)
         })
         .collect();
-    let last = loads.last().copied().unwrap_or(1_000);
-    steps.push(Step::text(LAST_WORDS).usage(last).output_tokens(1).delay(LIFELIKE));
-    ScriptedModel::steps(steps)
+    let last = usage_by_step.last().copied().unwrap_or(1_000);
+    steps.push(
+        Step::from_text(LAST_WORDS).with_input_tokens(last).with_output_tokens(1).with_delay(LIFELIKE_DELAY),
+    );
+    ScriptedModel::with_steps(steps)
 }
 
-fn handoffs(world: &World) -> Vec<String> {
+fn handoff_names(world: &World) -> Vec<String> {
     let folder = world.path(".claude/handoffs");
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut names: Vec<String> =
@@ -33,7 +38,7 @@ fn handoffs(world: &World) -> Vec<String> {
     names
 }
 
-/// Nothing of a run, anywhere.
+/// Asserts that no file of a run exists.
 fn assert_no_run(world: &World) {
     for path in [
         ".claude/ralph-state.json",
@@ -46,16 +51,16 @@ fn assert_no_run(world: &World) {
     }
 }
 
-/// Each level's advice stands once in what the model was sent, and orders nothing.
-fn assert_advised_once(world: &World, last: &Request) {
-    let text = last.text();
+/// Asserts that the model was sent each level's advice once, without instructions.
+fn assert_each_level_advised_once(world: &World, last: &Request) {
+    let text = last.full_text();
     let mut advice = String::new();
     for marker in ["CCS_WARNING|L1|72|", "CCS_WARNING|L2|87|", "CCS_WARNING|L3|97|"] {
         assert_eq!(text.matches(marker).count(), 1, "{marker} in\n{text}");
         let lines = text[text.find(marker).expect(marker)..].lines().take(2);
         lines.for_each(|line| advice += &format!("{line}\n"));
     }
-    insta::assert_snapshot!(world.stable_text(&advice), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&advice), @"
     CCS_WARNING|L1|72|Context at 72%
     For information: the context window is 72% full (warn). Claude Code stops at about 98% (automatic compaction is off). No action is required; this only helps you to plan.
     CCS_WARNING|L2|87|Context at 87%
@@ -69,11 +74,11 @@ fn assert_advised_once(world: &World, last: &Request) {
 }
 
 #[test]
-fn in_print_mode_each_level_is_advice_once_and_nothing_ends() {
+fn in_print_mode_each_level_is_announced_once_and_nothing_ends() {
     // No step is larger than what the hook waits for the transcript's writer for (20 points of the window).
-    // The client itself compacts at 96.7 %: with compaction off it can be filled to 97 and 98.
-    let model = rising(&[200_000, 550_000, 720_000, 730_000, 870_000, 880_000, 970_000, 975_000]);
-    let mut world = installed(&model);
+    // The client itself compacts at 96.7%: with compaction off it can be filled to 97 and 98.
+    let model = model_with_usage(&[200_000, 550_000, 720_000, 730_000, 870_000, 880_000, 970_000, 975_000]);
+    let mut world = world_with_hooks(&model);
     world.set_env("DISABLE_AUTO_COMPACT", "1");
     let finished = world
         .claude(&[
@@ -88,7 +93,7 @@ fn in_print_mode_each_level_is_advice_once_and_nothing_ends() {
         ])
         .run()
         .expect_success();
-    let result = finished.result();
+    let result = finished.last_result();
     assert_eq!(
         (result["result"].as_str(), &result["is_error"]),
         (Some(LAST_WORDS), &false.into()),
@@ -97,23 +102,32 @@ fn in_print_mode_each_level_is_advice_once_and_nothing_ends() {
     assert_eq!(result["terminal_reason"], "completed", "{result:#}");
     let requests = model.main_requests();
     assert_eq!(requests.len(), 9, "every step was taken");
-    assert_advised_once(&world, requests.last().expect("requests"));
-    let told = |count: usize| requests[count].text().matches("CCS_WARNING").count();
-    let told: Vec<usize> = (0..9).map(told).collect();
-    assert_eq!(told, [0, 0, 0, 1, 1, 2, 2, 3, 3], "each with the request after its level, none again");
+    assert_each_level_advised_once(&world, requests.last().expect("requests"));
+    let warnings_in = |count: usize| requests[count].full_text().matches("CCS_WARNING").count();
+    let warning_counts: Vec<usize> = (0..9).map(warnings_in).collect();
+    assert_eq!(
+        warning_counts,
+        [0, 0, 0, 1, 1, 2, 2, 3, 3],
+        "each with the request after its level, none again"
+    );
     assert_no_run(&world);
-    let journal = journal(&world);
-    let levels: Vec<_> =
-        events(&journal, "warning").iter().map(|entry| entry["level"].as_str().expect("a level")).collect();
+    let journal = read_journal(&world);
+    let levels: Vec<_> = events_named(&journal, "warning")
+        .iter()
+        .map(|entry| entry["level"].as_str().expect("a level"))
+        .collect();
     assert_eq!(levels, ["L1", "L2", "L3"]);
-    assert!(events(&journal, "ended").is_empty() && events(&journal, "verdict").is_empty(), "{journal:#?}");
+    assert!(
+        events_named(&journal, "ended").is_empty() && events_named(&journal, "verdict").is_empty(),
+        "{journal:#?}"
+    );
     assert!(
         journal.iter().all(|entry| entry.get("run").is_none_or(serde_json::Value::is_null)),
         "{journal:#?}"
     );
 
-    let last = requests.last().expect("requests").text();
-    let names = handoffs(&world);
+    let last = requests.last().expect("requests").full_text();
+    let names = handoff_names(&world);
     assert!(!names.is_empty());
     for name in &names {
         let handoff = world.read(format!(".claude/handoffs/{name}"));
@@ -130,17 +144,17 @@ fn in_print_mode_each_level_is_advice_once_and_nothing_ends() {
 }
 
 #[test]
-fn a_full_session_with_compaction_is_advised_and_lives_on_through_it() {
+fn a_full_session_continues_through_automatic_compaction() {
     let model = ScriptedModel::start(|request| {
-        let text = request.text();
+        let text = request.full_text();
         match text.matches("a-step").count() {
-            _ if text.contains("SUMMARY-OF-WORK") => Step::text(LAST_WORDS).usage(40_000),
-            0 => Step::bash("echo a-step").usage(870_000),
-            _ => Step::bash("echo a-step").usage(968_000),
+            _ if text.contains("SUMMARY-OF-WORK") => Step::from_text(LAST_WORDS).with_input_tokens(40_000),
+            0 => Step::bash_call("echo a-step").with_input_tokens(870_000),
+            _ => Step::bash_call("echo a-step").with_input_tokens(968_000),
         }
-        .delay(LIFELIKE)
+        .with_delay(LIFELIKE_DELAY)
     });
-    let world = installed(&model);
+    let world = world_with_hooks(&model);
     let finished = world
         .claude(&[
             "-p",
@@ -155,40 +169,42 @@ fn a_full_session_with_compaction_is_advised_and_lives_on_through_it() {
         .run()
         .expect_success();
     assert_eq!(
-        finished.result()["result"],
+        finished.last_result()["result"],
         LAST_WORDS,
         "{:?}",
-        model.main_requests().last().map(Request::text)
+        model.main_requests().last().map(Request::full_text)
     );
     assert_no_run(&world);
-    assert!(events(&journal(&world), "ended").is_empty());
+    assert!(events_named(&read_journal(&world), "ended").is_empty());
 }
 
-/// The line of the screen that is ours.
-fn load_line(screen: &str) -> String {
+/// Returns Plimsoll's line of the screen.
+fn status_line_on_screen(screen: &str) -> String {
     let line = screen.lines().rev().find(|line| line.contains('▕') && line.contains('▏'));
     line.unwrap_or_else(|| panic!("no load line on\n{screen}")).trim().to_owned()
 }
 
 #[test]
-fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
+fn the_status_line_on_screen_follows_the_context_usage() {
     let model = ScriptedModel::start(|request| {
-        let text = request.last_text();
+        let text = request.text_since_last_answer();
         let load = text.rsplit("load=").next().and_then(|rest| rest.split_whitespace().next()?.parse().ok());
         match load {
-            Some(load) if text.contains("with a tool") => Step::bash("echo tool-ran").usage(load),
-            Some(load) => Step::text(format!("Answered with {load}.")).usage(load),
-            None => Step::text(LAST_WORDS).usage(975_000),
+            Some(load) if text.contains("with a tool") => {
+                Step::bash_call("echo tool-ran").with_input_tokens(load)
+            }
+            Some(load) => Step::from_text(format!("Answered with {load}.")).with_input_tokens(load),
+            None => Step::from_text(LAST_WORDS).with_input_tokens(975_000),
         }
-        .output_tokens(1)
-        .delay(LIFELIKE)
+        .with_output_tokens(1)
+        .with_delay(LIFELIKE_DELAY)
     });
-    let mut world = installed(&model);
+    let mut world = world_with_hooks(&model);
     world.set_env("DISABLE_AUTO_COMPACT", "1");
     let arguments = ["--model", "opus", "--permission-mode", "default", "--allowedTools", "Bash"];
-    let mut terminal = Terminal::claude(&world, &arguments, 130, 40);
-    let screen = terminal.wait_for("▏ ?");
-    let first = load_line(&screen);
+    let mut terminal = Terminal::start_claude(&world, &arguments, 130, 40);
+    let screen = terminal.wait_for_text("▏ ?");
+    let first = status_line_on_screen(&screen);
     for part in ["Opus", "project", "⎇ main", "▕", "┆", "┃", "▏ ?"] {
         assert!(first.contains(part), "{part} in {first}");
     }
@@ -197,8 +213,8 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
     for (load, percent) in [(50_000, "5%"), (424_999, "42%"), (720_000, "72%")] {
         terminal.type_text(&format!("please load={load} "));
         terminal.press_enter();
-        let screen = terminal.wait_for(&format!("▏ {percent}"));
-        let line = load_line(&screen);
+        let screen = terminal.wait_for_text(&format!("▏ {percent}"));
+        let line = status_line_on_screen(&screen);
         let cells = line.matches('█').count();
         assert!(cells > last_cells && line.contains('┃'), "{line}");
         assert_eq!(
@@ -208,55 +224,58 @@ fn on_screen_the_status_line_shows_the_fill_and_follows_it() {
         );
         last_cells = cells;
     }
-    // A turn with a tool at 97 %: advice for the model, a marker for the user, and the turn goes to its own end.
+    // A turn with a tool at 97%: advice for the model, a marker for the user, and the turn ends normally.
     terminal.type_text("please work with a tool load=970000 ");
     terminal.press_enter();
-    terminal.wait_for(LAST_WORDS);
-    let screen = terminal.wait_for("▏ 98%");
+    terminal.wait_for_text(LAST_WORDS);
+    let screen = terminal.wait_for_text("▏ 98%");
     assert!(screen.contains("CCS_WARNING|L3|97|"), "the person is told:\n{screen}");
-    let told = model.main_requests().last().expect("requests").text();
-    assert_eq!(told.matches("CCS_WARNING|L3|97|").count(), 1, "{told}");
-    assert!(told.contains("No action is required") && !told.contains("CCS_CHECKPOINT"), "{told}");
-    // The session goes on working for its person.
+    let last_request = model.main_requests().last().expect("requests").full_text();
+    assert_eq!(last_request.matches("CCS_WARNING|L3|97|").count(), 1, "{last_request}");
+    assert!(
+        last_request.contains("No action is required") && !last_request.contains("CCS_CHECKPOINT"),
+        "{last_request}"
+    );
+    // The session keeps working for its user.
     terminal.type_text("please load=971000 ");
     terminal.press_enter();
-    terminal.wait_for("Answered with 971000.");
-    terminal.wait_for("▏ 97%");
+    terminal.wait_for_text("Answered with 971000.");
+    terminal.wait_for_text("▏ 97%");
     assert_no_run(&world);
-    assert_eq!(handoffs(&world).len(), 1);
+    assert_eq!(handoff_names(&world).len(), 1);
     terminal.type_text("/exit");
     terminal.press_enter();
-    let status = terminal.wait_exit();
+    let status = terminal.wait_for_exit();
     assert!(status.success(), "{status:?}");
-    let ends = journal(&world);
-    assert_eq!(events(&ends, "session_end").len(), 1, "{ends:#?}");
-    assert_eq!(events(&ends, "session_end")[0]["reason"], "prompt_input_exit");
+    let journal_entries = read_journal(&world);
+    assert_eq!(events_named(&journal_entries, "session_end").len(), 1, "{journal_entries:#?}");
+    assert_eq!(events_named(&journal_entries, "session_end")[0]["reason"], "prompt_input_exit");
 }
 
-/// What `/autocompact 150k` writes: the client compacts at 117,000 of a million.
+/// `/autocompact 150k` writes this setting: the client compacts at 117,000 of a million tokens.
 #[test]
-fn a_compaction_window_of_the_model_is_warned_of_before_the_client_compacts() {
+fn a_models_compaction_window_triggers_l2_before_the_client_compacts() {
     let model = ScriptedModel::start(|request| {
-        let text = request.text();
+        let text = request.full_text();
         match text.matches("a-step").count() {
-            _ if text.contains("SUMMARY-OF-WORK") => Step::text(LAST_WORDS).usage(40_000),
-            0 => Step::bash("echo a-step").usage(60_000),
-            // A request holds what was called and what came of it. On a busy machine a hook reads the answer before its own.
-            1..=2 => Step::bash("echo a-step").usage(96_000),
-            3..=4 => Step::bash("echo a-step").usage(98_000),
-            5..=6 => Step::bash("echo a-step").usage(100_000),
-            _ => Step::bash("echo a-step").usage(118_000),
+            _ if text.contains("SUMMARY-OF-WORK") => Step::from_text(LAST_WORDS).with_input_tokens(40_000),
+            0 => Step::bash_call("echo a-step").with_input_tokens(60_000),
+            // A request contains each call and its result. On a busy machine a hook reads the response before its own.
+            1..=2 => Step::bash_call("echo a-step").with_input_tokens(96_000),
+            3..=4 => Step::bash_call("echo a-step").with_input_tokens(98_000),
+            5..=6 => Step::bash_call("echo a-step").with_input_tokens(100_000),
+            _ => Step::bash_call("echo a-step").with_input_tokens(118_000),
         }
-        .delay(LIFELIKE)
+        .with_delay(LIFELIKE_DELAY)
     });
-    let world = installed(&model);
+    let world = world_with_hooks(&model);
     let settings = r#"{"modelSettings": {"claude-opus-5-5": {"autoCompactWindow": 150000}}}"#;
     world.write(world.home().join(".claude/settings.json"), settings);
     let arguments = ["-p", "Please do the work.", "--model", "opus", "--allowedTools", "Bash"];
     world.claude(&arguments).run().expect_success();
-    let all = model.requests();
-    let compaction = all.iter().position(|request| request.kind == RequestKind::Compaction);
-    let before = &all[..compaction.expect("the client compacts at 117,000")];
-    let told = before.iter().map(Request::text).collect::<String>();
-    assert!(told.contains("CCS_WARNING|L2|10|"), "{told}");
+    let requests = model.requests();
+    let compaction = requests.iter().position(|request| request.kind == RequestKind::Compaction);
+    let requests_before = &requests[..compaction.expect("the client compacts at 117,000")];
+    let sent_text = requests_before.iter().map(Request::full_text).collect::<String>();
+    assert!(sent_text.contains("CCS_WARNING|L2|10|"), "{sent_text}");
 }

@@ -1,31 +1,31 @@
-//! The price table against the real client: usage in, `total_cost_usd` out.
+//! The price table, compared with the real client: usage as input, `total_cost_usd` as output.
 
 use plimsoll_policy::prices::{BilledTokens, PRICE_TABLE, Tariff};
 use plimsoll_protocol::billing::BilledUsage;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_tests::world;
+use plimsoll_tests::world_with_plan_and_dates;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Counts for which no two wrong prices compensate each other.
-fn usage(more: &Value) -> Value {
+/// Returns a usage with counts for which no two wrong prices can compensate each other, and with these fields changed.
+fn usage_with(changed_fields: &Value) -> Value {
     let mut usage = json!({
         "input_tokens": 1_009, "output_tokens": 2_003, "cache_read_input_tokens": 40_009,
         "cache_creation_input_tokens": 10_007,
         "cache_creation": {"ephemeral_5m_input_tokens": 3_001, "ephemeral_1h_input_tokens": 7_006},
     });
-    for (field, value) in more.as_object().into_iter().flatten() {
+    for (field, value) in changed_fields.as_object().into_iter().flatten() {
         usage[field] = value.clone();
     }
     usage
 }
 
-/// Each kind of token by itself, for a model of each kind of price.
-fn single_kinds() -> Vec<Value> {
-    let none = json!({"input_tokens": 0, "output_tokens": 0, "cache_read_input_tokens": 0,
+/// Returns usages with one kind of token each, and with each field that changes the price.
+fn single_kind_usages() -> Vec<Value> {
+    let zero_usage = json!({"input_tokens": 0, "output_tokens": 0, "cache_read_input_tokens": 0,
         "cache_creation_input_tokens": 0});
     [
         json!({"input_tokens": 10_000}),
@@ -42,31 +42,31 @@ fn single_kinds() -> Vec<Value> {
     ]
     .into_iter()
     .map(|kind| {
-        let mut usage = none.clone();
+        let mut usage = zero_usage.clone();
         usage.as_object_mut().expect("an object").extend(kind.as_object().expect("an object").clone());
         usage
     })
     .collect()
 }
 
-/// The id with which the client is asked for a model of the table.
+/// Returns the model id to request from the client for a row of the table.
 fn model_id(family: &str) -> String {
     match family {
-        // The client replaces it by the newest Opus if it is asked for on Anthropic's own API.
+        // On Anthropic's own API the client replaces this model by the newest Opus.
         "opus-4-1" => "us.anthropic.claude-opus-4-1-20250805-v1:0".to_owned(),
         _ => format!("claude-{family}"),
     }
 }
 
-/// The turns of the session: a model, and what its response reports.
-fn turns() -> Vec<(String, Value)> {
+/// Returns the turns of the session: a model, and the usage that its response reports.
+fn session_turns() -> Vec<(String, Value)> {
     let mut turns: Vec<(String, Value)> =
-        single_kinds().into_iter().map(|usage| ("claude-opus-5-5".to_owned(), usage)).collect();
+        single_kind_usages().into_iter().map(|usage| ("claude-opus-5-5".to_owned(), usage)).collect();
     for row in PRICE_TABLE {
-        turns.push((model_id(row.model), usage(&json!({"speed": "fast", "inference_geo": "us"}))));
-        // Without a factor for speed that turn has told all of its prices.
+        turns.push((model_id(row.model), usage_with(&json!({"speed": "fast", "inference_geo": "us"}))));
+        // Without a speed factor the previous turn has covered all prices of the model.
         if row.fast_factor > 1.0 {
-            turns.push((model_id(row.model), usage(&json!({}))));
+            turns.push((model_id(row.model), usage_with(&json!({}))));
         }
     }
     for name in [
@@ -75,27 +75,28 @@ fn turns() -> Vec<(String, Value)> {
         "claude-sonnet-4-5@20250929",
         "claude-sonnet-4-0",
     ] {
-        turns.push((name.to_owned(), usage(&json!({}))));
+        turns.push((name.to_owned(), usage_with(&json!({}))));
     }
     turns
 }
 
 #[test]
-fn every_price_of_the_table_is_the_clients() {
-    let turns = Arc::new(turns());
+fn every_price_of_the_table_matches_the_cost_that_the_client_reports() {
+    let turns = Arc::new(session_turns());
     let next = Arc::new(AtomicUsize::new(0));
-    let asked = Arc::new(Mutex::new(Vec::new()));
-    let mut world = world("# Plan\n");
+    let requested_models = Arc::new(Mutex::new(Vec::new()));
+    let mut world = world_with_plan_and_dates("# Plan\n");
     let model = ScriptedModel::start({
-        let (turns, next, asked) = (Arc::clone(&turns), Arc::clone(&next), Arc::clone(&asked));
+        let (turns, next, requested_models) =
+            (Arc::clone(&turns), Arc::clone(&next), Arc::clone(&requested_models));
         move |request| {
-            asked.lock().expect("no panic").push(request.model.clone());
+            requested_models.lock().expect("no panic").push(request.model.clone());
             let (_, usage) = &turns[next.fetch_add(1, Ordering::SeqCst).min(turns.len() - 1)];
-            Step::text("ok").usage_fields(usage)
+            Step::from_text("ok").with_usage_fields(usage)
         }
     });
     world.use_model(&model);
-    let client = plimsoll_testkit::client::claude();
+    let client = plimsoll_testkit::client::pinned_claude();
     let mut session = Command::new(client)
         .args([
             "-p",
@@ -109,7 +110,7 @@ fn every_price_of_the_table_is_the_clients() {
         ])
         .current_dir(world.project())
         .env_clear()
-        // This session is long enough for the client's engine to compile.
+        // This session is long enough to benefit from the client's JIT compiler.
         .envs(world.env().into_iter().filter(|(name, _)| !name.starts_with("BUN_JSC_")))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -118,14 +119,14 @@ fn every_price_of_the_table_is_the_clients() {
         .expect("the client starts");
     let mut stdin = session.stdin.take().expect("a pipe");
     let mut lines = BufReader::new(session.stdout.take().expect("a pipe")).lines();
-    let mut wrong = Vec::new();
+    let mut mismatches = Vec::new();
     let mut total = 0.0;
     for (number, (model, usage)) in turns.iter().enumerate() {
-        let choose = json!({"type": "control_request", "request_id": format!("r{number}"),
+        let set_model = json!({"type": "control_request", "request_id": format!("r{number}"),
             "request": {"subtype": "set_model", "model": model}});
         let prompt = json!({"type": "user", "parent_tool_use_id": null,
             "message": {"role": "user", "content": [{"type": "text", "text": "Go on."}]}});
-        writeln!(stdin, "{choose}\n{prompt}").expect("the client reads");
+        writeln!(stdin, "{set_model}\n{prompt}").expect("the client reads");
         let result = loop {
             let line = lines.next().expect("a result").expect("a line");
             let line: Value = serde_json::from_str(&line).expect("JSON");
@@ -137,15 +138,18 @@ fn every_price_of_the_table_is_the_clients() {
         let billed = BilledUsage::from_value(usage);
         let expected = Tariff::new(Some(model), &billed).price_usd(BilledTokens::from_usage(&billed));
         if (reported - total - expected).abs() > 1e-9 {
-            wrong.push(format!("{model} {usage}: {} instead of {expected}", reported - total));
+            mismatches.push(format!("{model} {usage}: {} instead of {expected}", reported - total));
         }
         total = reported;
     }
     drop(stdin);
     let status = session.wait().expect("the client ends");
     assert!(status.success(), "{status}");
-    assert_eq!(wrong, Vec::<String>::new());
-    let asked = asked.lock().expect("no panic").clone();
-    assert_eq!(asked.len(), turns.len(), "one request a turn");
-    assert!(asked.iter().any(|model| model.contains("opus-4-1")), "it was not replaced: {asked:?}");
+    assert_eq!(mismatches, Vec::<String>::new());
+    let requested_models = requested_models.lock().expect("no panic").clone();
+    assert_eq!(requested_models.len(), turns.len(), "one request a turn");
+    assert!(
+        requested_models.iter().any(|model| model.contains("opus-4-1")),
+        "it was not replaced: {requested_models:?}"
+    );
 }

@@ -1,15 +1,15 @@
-//! The walls of ARCHITECTURE.md: what the hook programs link is a short committed list, imports go one way, and
-//! nothing ends a program by surprise.
+//! The rules of ARCHITECTURE.md: the hook programs link a short committed list of packages, crates depend on each other
+//! in one direction only, and no program panics on purpose.
 
 use crate::architecture_pages::MODULE_PAGES;
 use crate::docs::OTHER_PAGES;
 use plimsoll_testkit::world::World;
-use plimsoll_testkit::{fixtures, workspace_root};
+use plimsoll_testkit::{fixtures_dir, workspace_root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The packages that a package's programs link, as cargo sees them.
-fn linked_by(package: &str) -> BTreeSet<String> {
+/// Returns the packages that a package's programs link, according to `cargo tree`.
+fn linked_packages(package: &str) -> BTreeSet<String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let arguments = [
         "tree",
@@ -22,7 +22,7 @@ fn linked_by(package: &str) -> BTreeSet<String> {
         "--prefix",
         "none",
     ];
-    let world = World::without_git().without_plimsoll();
+    let world = World::without_git().without_plimsoll_programs();
     let mut launch = world.command(cargo, &arguments).cwd(workspace_root());
     // Cargo needs the user's own home for its registry.
     for name in ["HOME", "CARGO_HOME", "RUSTUP_HOME", "PATH"] {
@@ -39,9 +39,9 @@ fn linked_by(package: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_hook_programs_link_a_short_committed_list() {
-    let path = fixtures().parent().unwrap().join("dependencies.txt");
-    let linked = linked_by("plimsoll-hooks");
+fn the_hook_programs_link_exactly_the_committed_packages() {
+    let path = fixtures_dir().parent().unwrap().join("dependencies.txt");
+    let linked = linked_packages("plimsoll-hooks");
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         let text: String = linked.iter().map(|name| format!("{name}\n")).collect();
         std::fs::write(&path, text).unwrap();
@@ -49,10 +49,10 @@ fn the_hook_programs_link_a_short_committed_list() {
     let committed = std::fs::read_to_string(&path).unwrap();
     let committed: BTreeSet<String> = committed.lines().map(str::to_owned).collect();
     let new: Vec<_> = linked.difference(&committed).collect();
-    let gone: Vec<_> = committed.difference(&linked).collect();
+    let missing: Vec<_> = committed.difference(&linked).collect();
     assert!(
-        new.is_empty() && gone.is_empty(),
-        "new: {new:?}, gone: {gone:?}; is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1"
+        new.is_empty() && missing.is_empty(),
+        "new: {new:?}, gone: {missing:?}; is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1"
     );
     for heavy in [
         "clap",
@@ -76,7 +76,7 @@ fn the_hook_programs_link_a_short_committed_list() {
 }
 
 #[test]
-fn no_program_for_users_links_the_test_bench() {
+fn no_user_program_links_the_test_kit() {
     for package in [
         "plimsoll",
         "plimsoll-cli",
@@ -86,53 +86,53 @@ fn no_program_for_users_links_the_test_bench() {
         "plimsoll-otel",
         "plimsoll-fleet",
     ] {
-        let linked = linked_by(package);
+        let linked = linked_packages(package);
         assert!(linked.contains("plimsoll-flows") && linked.contains(package), "{linked:?}");
         assert!(!linked.contains("plimsoll-testkit"), "{package}");
     }
 }
 
-/// What opens connections to other computers, and what that needs.
+/// Covers the packages that open connections to other computers, and their dependencies.
 #[test]
 fn only_the_optional_programs_link_a_network_client() {
     const NETWORK: [&str; 6] = ["plimsoll-network", "ureq", "rustls", "rustls-native-certs", "ring", "http"];
     const OTLP: [&str; 2] = ["opentelemetry-proto", "prost"];
     for package in ["plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp"] {
-        let linked = linked_by(package);
+        let linked = linked_packages(package);
         assert!(linked.contains(package), "{linked:?}");
         let wrong: Vec<_> = NETWORK.iter().chain(&OTLP).filter(|name| linked.contains(**name)).collect();
         assert!(wrong.is_empty(), "{package} links {wrong:?}");
     }
     for (package, parts) in [("plimsoll-linear", &[][..]), ("plimsoll-otel", &OTLP)] {
-        let linked = linked_by(package);
-        let lost: Vec<_> = NETWORK.iter().chain(parts).filter(|name| !linked.contains(**name)).collect();
-        assert!(lost.is_empty(), "they have other names now: {lost:?}");
+        let linked = linked_packages(package);
+        let missing: Vec<_> = NETWORK.iter().chain(parts).filter(|name| !linked.contains(**name)).collect();
+        assert!(missing.is_empty(), "they have other names now: {missing:?}");
     }
     const DATABASE: [&str; 4] = ["plimsoll-fleet", "postgres", "tokio-postgres", "tokio-postgres-rustls"];
     for package in ["plimsoll-cli", "plimsoll-hooks", "plimsoll-mcp", "plimsoll-linear", "plimsoll-otel"] {
-        let linked = linked_by(package);
+        let linked = linked_packages(package);
         let wrong: Vec<_> = DATABASE.iter().filter(|name| linked.contains(**name)).collect();
         assert!(wrong.is_empty(), "{package} links {wrong:?}");
     }
-    let linked = linked_by("plimsoll-fleet");
-    let lost: Vec<_> = DATABASE.iter().filter(|name| !linked.contains(**name)).collect();
-    assert!(lost.is_empty(), "they have other names now: {lost:?}");
+    let linked = linked_packages("plimsoll-fleet");
+    let missing: Vec<_> = DATABASE.iter().filter(|name| !linked.contains(**name)).collect();
+    assert!(missing.is_empty(), "they have other names now: {missing:?}");
     for others in ["plimsoll-network", "ureq", "openssl", "aws-lc-rs", "plimsoll-testkit"] {
         assert!(!linked.contains(others), "plimsoll-fleet links {others}");
     }
-    // One request after another, in threads of ours: neither gRPC nor a runtime.
-    let linked = linked_by("plimsoll-otel");
+    // It sends one request after another in its own threads, so it needs neither gRPC nor an async runtime.
+    let linked = linked_packages("plimsoll-otel");
     for heavy in ["tokio", "tonic", "hyper", "plimsoll-linear"] {
         assert!(!linked.contains(heavy), "plimsoll-otel links {heavy}");
     }
 }
 
-/// They are programs of one package, so that one command installs them: cargo cannot tell what each of them links. The compiler
-/// leaves a library out that a program does not name.
+/// All programs belong to one package, so that one command installs them; cargo therefore cannot tell what each of them
+/// links. The compiler leaves out a library that a program does not name.
 #[test]
-fn each_program_names_the_one_library_that_it_is() {
+fn each_program_names_exactly_one_library_crate() {
     let folder = workspace_root().join("crates/plimsoll/src/bin");
-    let library = |path: &Path| {
+    let named_libraries = |path: &Path| {
         let text = std::fs::read_to_string(path).unwrap();
         let code: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
         let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
@@ -141,7 +141,7 @@ fn each_program_names_the_one_library_that_it_is() {
     };
     let entries = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
     let named: BTreeMap<String, String> = entries
-        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), library(&path)))
+        .map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), named_libraries(&path)))
         .collect();
     let expected = [
         ("plimsoll", "plimsoll_cli"),
@@ -168,7 +168,7 @@ fn locked_packages(lock_file: &str) -> BTreeSet<String> {
 
 /// `scripts/deny.sh` checks the licenses, sources and known vulnerabilities of this workspace's packages alone.
 #[test]
-fn research_uses_no_package_that_deny_does_not_check() {
+fn research_uses_only_packages_that_deny_checks() {
     let used = locked_packages("research/Cargo.lock");
     assert!(used.len() > 30, "the lock file was not read: {used:?}");
     let unchecked: Vec<_> = used.difference(&locked_packages("Cargo.lock")).cloned().collect();
@@ -179,9 +179,9 @@ fn research_uses_no_package_that_deny_does_not_check() {
     );
 }
 
-/// The crates of the workspace that a manifest names under one of these headings, by their folders.
-fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
-    let mut named = BTreeSet::new();
+/// Returns the folders of the workspace crates that a manifest names under one of these headings.
+fn workspace_dependencies(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
+    let mut dependencies = BTreeSet::new();
     let mut inside = false;
     for line in manifest.lines() {
         if line.starts_with('[') {
@@ -190,28 +190,29 @@ fn ours(manifest: &str, headings: &[&str]) -> BTreeSet<String> {
             && let Some(folder) =
                 line.split(['.', ' ', '=']).next().and_then(|name| name.strip_prefix("plimsoll-"))
         {
-            named.insert(folder.to_owned());
+            dependencies.insert(folder.to_owned());
         }
     }
-    named
+    dependencies
 }
 
 #[test]
-fn imports_go_one_way() {
+fn crates_depend_only_on_their_allowed_crates() {
     let allowed: [(&str, &[&str]); 19] = [
         ("system", &[]),
         ("protocol", &[]),
         ("domain", &["protocol"]),
         ("policy", &["protocol", "domain"]),
         ("store", &["protocol", "domain", "system"]),
-        // Text in, findings out.
+        // It takes a text and returns findings.
         ("secrets", &[]),
         ("launcher", &["protocol", "domain", "store", "secrets", "system"]),
-        // It knows nothing of ours: what it carries is given to it. Nothing that a hook links may lean on it.
+        // It depends on no other crate of ours: callers pass in what it sends. Nothing that a hook links may depend on
+        // it.
         ("network", &[]),
         ("flows", &["protocol", "domain", "policy", "store", "secrets", "launcher"]),
         ("hooks", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
-        // What the programs below have in common where they meet people.
+        // The code for the user interface that the programs below share.
         ("terminal", &["protocol", "domain", "policy", "store", "launcher", "flows"]),
         (
             "cli",
@@ -232,9 +233,9 @@ fn imports_go_one_way() {
         ("linear", &["domain", "policy", "store", "secrets", "network", "flows", "terminal"]),
         ("otel", &["domain", "policy", "store", "secrets", "network", "flows", "terminal"]),
         ("fleet", &["domain", "policy", "store", "secrets", "launcher", "flows", "terminal"]),
-        // The programs, each one call.
+        // The program binaries, each one call into its library.
         ("plimsoll", &["cli", "fleet", "hooks", "linear", "mcp", "otel"]),
-        // Script in, answers out.
+        // It takes a script and returns model responses.
         ("scripted-model", &[]),
         ("testkit", &["scripted-model"]),
     ];
@@ -245,34 +246,34 @@ fn imports_go_one_way() {
         .collect();
     let known: BTreeSet<String> = allowed.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(folders, known, "a new crate needs a new rule, here too");
-    let mut seen = 0;
-    for (name, may) in allowed {
+    let mut dependency_count = 0;
+    for (name, permitted) in allowed {
         let manifest = std::fs::read_to_string(crates.join(name).join("Cargo.toml")).unwrap();
-        let named = ours(&manifest, &["[dependencies]", "[build-dependencies]"]);
-        seen += named.len();
-        let wrong: Vec<_> = named.iter().filter(|name| !may.contains(&name.as_str())).collect();
+        let named = workspace_dependencies(&manifest, &["[dependencies]", "[build-dependencies]"]);
+        dependency_count += named.len();
+        let wrong: Vec<_> = named.iter().filter(|name| !permitted.contains(&name.as_str())).collect();
         assert!(wrong.is_empty(), "{name} may not depend on {wrong:?}");
     }
-    assert!(seen >= 30, "the scan has lost the manifests: {seen} imports");
+    assert!(dependency_count >= 30, "the scan has lost the manifests: {dependency_count} imports");
 }
 
-/// Source files below a folder, without the tests of a module.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+/// Collects the source files below a folder, except `tests.rs` files.
+fn collect_source_files(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();
         if path.is_dir() {
-            sources(&path, found);
+            collect_source_files(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "rs")
             && path.file_name().is_some_and(|name| name != "tests.rs")
         {
-            found.push(path);
+            files.push(path);
         }
     }
 }
 
 #[test]
 fn no_source_file_panics_on_purpose_or_silences_a_lint() {
-    // Put together here, so that this file may be looked at too.
+    // Assembled from parts, so that this file itself does not contain them.
     let forbidden = [".unwrap", "#[allow", "#![allow", "todo", "unimplemented", "#[ignore", "dbg"]
         .into_iter()
         .zip(["()", "(", "(", "!(", "!(", "", "!("])
@@ -280,20 +281,20 @@ fn no_source_file_panics_on_purpose_or_silences_a_lint() {
     let forbidden: Vec<String> = forbidden.collect();
     let mut files = Vec::new();
     for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap().flatten() {
-        // The test bench is made of tests.
+        // The test kit is test code.
         if entry.file_name() != "testkit" {
-            sources(&entry.path().join("src"), &mut files);
+            collect_source_files(&entry.path().join("src"), &mut files);
         }
     }
     assert!(files.len() > 50, "{}", files.len());
-    let mut found = Vec::new();
+    let mut violations = Vec::new();
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
-        let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for (number, line) in
-            ours.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
+            code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
         {
-            found.extend(
+            violations.extend(
                 forbidden
                     .iter()
                     .filter(|word| line.contains(word.as_str()))
@@ -301,35 +302,36 @@ fn no_source_file_panics_on_purpose_or_silences_a_lint() {
             );
         }
     }
-    assert_eq!(found, Vec::<String>::new());
+    assert_eq!(violations, Vec::<String>::new());
 }
 
-/// No function is longer, from its signature to its last line.
-const LONGEST_FUNCTION: usize = 60;
+/// The maximum length of a function in lines, from its signature to its last line.
+const MAX_FUNCTION_LINES: usize = 60;
 
-/// The functions of a source file, without its tests, that are longer: their names and lengths. Rustfmt puts the brace that
-/// ends a function below its first line.
+/// Returns the names and lengths of the functions of a source file, outside its tests, that are longer than the limit.
+/// Relies on rustfmt, which puts the closing brace of a function below the start of its first line.
 fn long_functions(text: &str) -> Vec<(String, usize)> {
     let lines: Vec<&str> =
         text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().collect();
-    let mut found = Vec::new();
-    for (place, line) in lines.iter().enumerate() {
+    let mut functions = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
         let indent = &line[..line.len() - line.trim_start().len()];
-        let Some(name) = function_named(line.trim_start()) else { continue };
-        let end = lines[place..].iter().position(|line| line.strip_prefix(indent) == Some("}"));
-        // One without a body, or on one line, has its end before.
-        let signature_end = lines[place..].iter().find(|line| line.ends_with([';', '{', '}']));
+        let Some(name) = function_name_in_line(line.trim_start()) else { continue };
+        let end = lines[index..].iter().position(|line| line.strip_prefix(indent) == Some("}"));
+        // A function without a body, or on one line, ends with its signature.
+        let signature_end = lines[index..].iter().find(|line| line.ends_with([';', '{', '}']));
         let is_short = signature_end.is_some_and(|line| line.ends_with([';', '}']));
-        if let Some(length) = end.map(|end| end + 1).filter(|length| !is_short && *length > LONGEST_FUNCTION)
+        if let Some(length) =
+            end.map(|end| end + 1).filter(|length| !is_short && *length > MAX_FUNCTION_LINES)
         {
-            found.push((name.to_owned(), length));
+            functions.push((name.to_owned(), length));
         }
     }
-    found
+    functions
 }
 
-/// The name in `pub(super) const fn name<…`.
-fn function_named(line: &str) -> Option<&str> {
+/// Returns the function's name in a line such as `pub(super) const fn name<…`.
+fn function_name_in_line(line: &str) -> Option<&str> {
     let (before, after) = line.split_once("fn ")?;
     let is_qualifier =
         |word: &str| word.starts_with("pub") || ["const", "async", "unsafe", "extern"].contains(&word);
@@ -339,39 +341,40 @@ fn function_named(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn no_function_is_longer_than_a_screen() {
+fn no_function_is_longer_than_60_lines() {
     let body = |lines: usize| "        let _ = 0;\n".repeat(lines);
     let planted = format!(
         "trait Ship {{\n    fn named(&self);\n    fn wide(\n        &self,\n    ) -> u8;\n{}}}\n\nimpl Hull {{\n    pub(super) const fn long(&self) {{\n{}    }}\n\n    fn short() {{\n{}    }}\n}}\n",
-        "    // More of it.\n".repeat(LONGEST_FUNCTION),
-        body(LONGEST_FUNCTION - 1),
-        body(LONGEST_FUNCTION - 2)
+        "    // More of it.\n".repeat(MAX_FUNCTION_LINES),
+        body(MAX_FUNCTION_LINES - 1),
+        body(MAX_FUNCTION_LINES - 2)
     );
-    assert_eq!(long_functions(&planted), [("long".to_owned(), LONGEST_FUNCTION + 1)]);
+    assert_eq!(long_functions(&planted), [("long".to_owned(), MAX_FUNCTION_LINES + 1)]);
 
     let crates = workspace_root().join("crates");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(&crates).unwrap().flatten() {
-        sources(&entry.path().join("src"), &mut files);
+        collect_source_files(&entry.path().join("src"), &mut files);
     }
-    let mut found = BTreeSet::new();
+    let mut violations = BTreeSet::new();
     for path in files {
         let name = path.strip_prefix(&crates).unwrap().display().to_string();
         let long = long_functions(&std::fs::read_to_string(&path).unwrap());
-        found.extend(long.into_iter().map(|(function, _)| format!("{name}: {function}")));
+        violations.extend(long.into_iter().map(|(function, _)| format!("{name}: {function}")));
     }
-    assert_eq!(found, BTreeSet::new(), "give the parts of a long function names");
+    assert_eq!(violations, BTreeSet::new(), "give the parts of a long function names");
 }
 
-/// The paths that a source file imports from its own crate, with `super` and `self` resolved: each from the crate's root on.
-fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    let own = text.split("#[cfg(test)]\n").next().unwrap_or_default();
-    for statement in own.split(";\n") {
+/// Returns the paths that a source file imports from its own crate, each from the crate's root on, with `super` and
+/// `self` resolved.
+fn crate_imports(module: &[String], text: &str) -> Vec<Vec<String>> {
+    let mut import_paths = Vec::new();
+    let code = text.split("#[cfg(test)]\n").next().unwrap_or_default();
+    for statement in code.split(";\n") {
         let is_use = |line: &str| line.starts_with("use ");
         let Some(start) = statement.lines().position(is_use) else { continue };
         let tree: String = statement.lines().skip(start).map(str::trim).collect();
-        for path in branches(tree.trim_start_matches("use ")) {
+        for path in expand_use_tree(tree.trim_start_matches("use ")) {
             let mut parts: Vec<String> = path.split("::").map(str::to_owned).collect();
             let above = parts.iter().take_while(|part| *part == "super").count();
             let base = match parts[0].as_str() {
@@ -381,14 +384,14 @@ fn imports(module: &[String], text: &str) -> Vec<Vec<String>> {
                 _ => continue,
             };
             parts.drain(..above.max(1));
-            found.push(base.iter().cloned().chain(parts).collect());
+            import_paths.push(base.iter().cloned().chain(parts).collect());
         }
     }
-    found
+    import_paths
 }
 
-/// `a::{b, c::{d, e}}` as `a::b`, `a::c::d`, `a::c::e`.
-fn branches(tree: &str) -> Vec<String> {
+/// Expands `a::{b, c::{d, e}}` to `a::b`, `a::c::d`, `a::c::e`.
+fn expand_use_tree(tree: &str) -> Vec<String> {
     let Some((stem, rest)) = tree.split_once('{') else { return vec![tree.to_owned()] };
     let inside = rest.strip_suffix('}').unwrap_or(rest);
     let mut depth = 0;
@@ -397,20 +400,20 @@ fn branches(tree: &str) -> Vec<String> {
         letter == ',' && depth == 0
     });
     let pieces = pieces.map(str::trim).filter(|piece| !piece.is_empty());
-    pieces.flat_map(branches).map(|branch| format!("{stem}{branch}")).collect()
+    pieces.flat_map(expand_use_tree).map(|branch| format!("{stem}{branch}")).collect()
 }
 
-/// The modules of a crate that import each other in a circle. A module is one with all that is below it, so that a circle is
-/// found which passes from a file to its child or back; the children of each module are compared with each other. Each file by
-/// its module path, with its text.
-fn circles(files: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
-    let file_of = |path: Vec<String>| {
+/// Returns the modules of a crate that import each other in a cycle. The map has the text of each file by its module
+/// path. A module counts together with everything below it, so that a cycle from a file to its child and back is found;
+/// the children of each module are compared with each other.
+fn import_cycles(files: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
+    let nearest_module = |path: Vec<String>| {
         (0..=path.len()).rev().map(|end| path[..end].to_vec()).find(|module| files.contains_key(module))
     };
-    // Two modules meet where their paths part: there the one's side imports the other's.
+    // The edge is between the ancestors at which the two module paths diverge.
     let mut edges: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
     for (module, text) in files {
-        for other in imports(module, text).into_iter().filter_map(file_of) {
+        for other in crate_imports(module, text).into_iter().filter_map(nearest_module) {
             let common = module.iter().zip(&other).take_while(|(one, other)| one == other).count();
             if common < module.len() && common < other.len() {
                 let from = module[..=common].to_vec();
@@ -418,28 +421,28 @@ fn circles(files: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
             }
         }
     }
-    let reaches_itself = |from: &&Vec<String>| {
-        let mut seen: BTreeSet<&Vec<String>> = BTreeSet::new();
-        let mut ahead: Vec<&Vec<String>> = edges[*from].iter().collect();
-        while let Some(next) = ahead.pop() {
-            if seen.insert(next) {
-                ahead.extend(edges.get(next).into_iter().flatten());
+    let is_in_cycle = |from: &&Vec<String>| {
+        let mut visited: BTreeSet<&Vec<String>> = BTreeSet::new();
+        let mut pending: Vec<&Vec<String>> = edges[*from].iter().collect();
+        while let Some(next) = pending.pop() {
+            if visited.insert(next) {
+                pending.extend(edges.get(next).into_iter().flatten());
             }
         }
-        seen.contains(from)
+        visited.contains(from)
     };
-    edges.keys().filter(reaches_itself).map(|module| module.join("::")).collect()
+    edges.keys().filter(is_in_cycle).map(|module| module.join("::")).collect()
 }
 
-/// The path of a module by its file.
-fn module_of(source: &Path, path: &Path) -> Vec<String> {
+/// Returns the module path of a source file.
+fn module_path(source: &Path, path: &Path) -> Vec<String> {
     let path = path.strip_prefix(source).unwrap().with_extension("");
     let parts = path.iter().map(|part| part.to_string_lossy().into_owned());
     parts.filter(|part| !["lib", "main", "mod"].contains(&part.as_str())).collect()
 }
 
 #[test]
-fn no_two_ideas_of_a_crate_import_each_other() {
+fn no_modules_of_a_crate_import_each_other_in_a_cycle() {
     let files = |files: &[(&str, &str)]| -> BTreeMap<Vec<String>, String> {
         let path = |name: &str| name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect();
         files.iter().map(|(name, text)| (path(name), (*text).to_owned())).collect()
@@ -451,98 +454,103 @@ fn no_two_ideas_of_a_crate_import_each_other() {
         ("b", "use std::io;\nuse crate::a::A;\n"),
         ("c", "pub struct C;\n#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}\n"),
     ]);
-    assert_eq!(circles(&planted), ["a", "b"].map(str::to_owned).into());
-    // No file of these reaches itself: the circle passes from `b` to what is below it.
+    assert_eq!(import_cycles(&planted), ["a", "b"].map(str::to_owned).into());
+    // No single file here reaches itself: the cycle goes from `b` to its child.
     let planted = files(&[
         ("", "mod a;\nmod b;\n"),
         ("a", "use crate::b::B;\n"),
         ("b", "mod inner;\n\npub struct B;\n"),
         ("b::inner", "use crate::a::A;\n"),
     ]);
-    assert_eq!(circles(&planted), ["a", "b"].map(str::to_owned).into());
-    // Nor of these, whose circle is among the children of a module.
+    assert_eq!(import_cycles(&planted), ["a", "b"].map(str::to_owned).into());
+    // No single file here reaches itself either: the cycle is among the children of a module.
     let planted = files(&[
         ("a", "mod one;\nmod two;\n"),
         ("a::one", "mod deep;\n"),
         ("a::one::deep", "use super::super::two::Two;\n"),
         ("a::two", "use super::one::One;\n"),
     ]);
-    assert_eq!(circles(&planted), ["a::one", "a::two"].map(str::to_owned).into());
+    assert_eq!(import_cycles(&planted), ["a::one", "a::two"].map(str::to_owned).into());
 
     let crates = workspace_root().join("crates");
-    let mut found = BTreeSet::new();
+    let mut cycles = BTreeSet::new();
     for entry in std::fs::read_dir(&crates).unwrap().flatten() {
         let source = entry.path().join("src");
         let mut paths = Vec::new();
-        sources(&source, &mut paths);
+        collect_source_files(&source, &mut paths);
         let files = paths
             .iter()
-            .map(|path| (module_of(&source, path), std::fs::read_to_string(path).unwrap()))
+            .map(|path| (module_path(&source, path), std::fs::read_to_string(path).unwrap()))
             .collect();
         let name = entry.file_name().to_string_lossy().into_owned();
-        found.extend(circles(&files).into_iter().map(|module| format!("{name}: {module}")));
+        cycles.extend(import_cycles(&files).into_iter().map(|module| format!("{name}: {module}")));
     }
-    assert_eq!(found, BTreeSet::new(), "move what they share below both");
+    assert_eq!(cycles, BTreeSet::new(), "move what they share below both");
 }
 
-/// What two commands share is beside `commands`, so that each can be read without the others. `commands.rs` has their table.
+/// Code that two commands share is beside `commands`, so that each command can be read without the others.
+/// `commands.rs` has the table of commands.
 #[test]
 fn no_command_imports_another() {
-    // Put together here, so that this file may be looked at too.
+    // Assembled from parts, so that this file itself does not contain it.
     let commands = format!("crate::{}::", "commands");
-    let imported = |own: &str, module: &[String], text: &str| -> BTreeSet<String> {
+    let imported_commands = |own_command: &str, module: &[String], text: &str| -> BTreeSet<String> {
         let code = text.split("#[cfg(test)]\n").next().unwrap_or_default();
         let named = code.split(&commands).skip(1);
         let named = named
             .filter_map(|rest| rest.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next());
-        let paths = imports(module, text).into_iter().filter(|path| path[0] == "commands" && path.len() > 2);
-        let all = named.map(str::to_owned).chain(paths.map(|path| path[1].clone()));
-        // The table itself, which `generate` describes, is a type.
-        all.filter(|other| other != own && other.starts_with(|letter: char| letter.is_ascii_lowercase()))
+        let paths =
+            crate_imports(module, text).into_iter().filter(|path| path[0] == "commands" && path.len() > 2);
+        let names = named.map(str::to_owned).chain(paths.map(|path| path[1].clone()));
+        // The command table, which `generate` describes, is a type and does not count.
+        names
+            .filter(|other| {
+                other != own_command && other.starts_with(|letter: char| letter.is_ascii_lowercase())
+            })
             .collect()
     };
     let module = ["commands", "one", "inner"].map(str::to_owned);
     let planted = "use super::super::other::Thing;\nuse super::sibling::Part;\nuse std::io;\n";
-    assert_eq!(imported("one", &module, planted), ["other".to_owned()].into());
+    assert_eq!(imported_commands("one", &module, planted), ["other".to_owned()].into());
     let planted = format!("fn called() {{ {commands}other::call({commands}one::inner::value()) }}");
-    assert_eq!(imported("one", &module, &planted), ["other".to_owned()].into());
+    assert_eq!(imported_commands("one", &module, &planted), ["other".to_owned()].into());
 
     let source = workspace_root().join("crates/cli/src");
     let mut paths = Vec::new();
-    sources(&source.join("commands"), &mut paths);
+    collect_source_files(&source.join("commands"), &mut paths);
     assert!(paths.len() > 80, "{}", paths.len());
-    let mut found = BTreeSet::new();
+    let mut violations = BTreeSet::new();
     for path in paths {
-        let module = module_of(&source, &path);
-        let others = imported(&module[1], &module, &std::fs::read_to_string(&path).unwrap());
-        found.extend(others.into_iter().map(|other| format!("{}: {other}", module[1..].join("::"))));
+        let module = module_path(&source, &path);
+        let others = imported_commands(&module[1], &module, &std::fs::read_to_string(&path).unwrap());
+        violations.extend(others.into_iter().map(|other| format!("{}: {other}", module[1..].join("::"))));
     }
-    assert_eq!(found, BTreeSet::new(), "move what they share beside `commands`");
+    assert_eq!(violations, BTreeSet::new(), "move what they share beside `commands`");
 }
 
-/// The files of the programs, without their tests, in which one of these words stands.
-fn files_with(words: &[&str]) -> BTreeSet<String> {
+/// Returns the source files of the programs, outside tests, that contain one of these texts.
+fn source_files_containing(texts: &[&str]) -> BTreeSet<String> {
     let crates = workspace_root().join("crates");
     let mut files = Vec::new();
     for entry in std::fs::read_dir(&crates).unwrap().flatten() {
         if entry.file_name() != "testkit" {
-            sources(&entry.path().join("src"), &mut files);
+            collect_source_files(&entry.path().join("src"), &mut files);
         }
     }
-    let mut found = BTreeSet::new();
+    let mut matching_files = BTreeSet::new();
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
-        let ours = text.split("#[cfg(test)]").next().unwrap_or_default();
-        if words.iter().any(|word| ours.contains(word)) {
-            found.insert(path.strip_prefix(&crates).unwrap().display().to_string());
+        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+        if texts.iter().any(|word| code.contains(word)) {
+            matching_files.insert(path.strip_prefix(&crates).unwrap().display().to_string());
         }
     }
-    found
+    matching_files
 }
 
 #[test]
-fn only_the_door_opens_files() {
-    const OPENING: [&str; 12] = [
+fn only_allowed_source_files_open_files() {
+    const FILE_OPENING_CALLS: [&str; 12] = [
         "File::open(",
         "File::create(",
         "OpenOptions",
@@ -556,27 +564,29 @@ fn only_the_door_opens_files() {
         "openat2(",
         "fs::open(",
     ];
-    // The door itself, and the call that walks for it; the MCP server's own, which uses the same walk; protected files, which are read
-    // behind no link at all; `/proc`; git's index, which only its lock guards.
-    const MAY: [&str; 8] = [
-        "store/src/door.rs",
-        "store/src/door/roots.rs",
-        "store/src/door/spot.rs",
-        "store/src/door/walk.rs",
-        "store/src/confined.rs",
-        "store/src/protected.rs",
+    // The module that opens files and the path walk that it calls; the MCP server's own file access, which uses the
+    // same walk; protected files, which are read without following any link; `/proc`; git's index, which only its lock
+    // guards.
+    const ALLOWED_FILES: [&str; 8] = [
+        "store/src/safe_open.rs",
+        "store/src/safe_open/registered_roots.rs",
+        "store/src/safe_open/folder_entry.rs",
+        "store/src/safe_open/path_walk.rs",
+        "store/src/confined_folder.rs",
+        "store/src/protected_files.rs",
         "system/src/files/linux.rs",
         "system/src/linux.rs",
     ];
-    const INDEX: &str = "launcher/src/wip.rs";
-    let found = files_with(&OPENING);
-    let may: BTreeSet<String> = MAY.iter().chain([&INDEX]).map(|path| (*path).to_owned()).collect();
-    assert_eq!(found, may);
+    const INDEX_FILE: &str = "launcher/src/wip.rs";
+    let found = source_files_containing(&FILE_OPENING_CALLS);
+    let allowed: BTreeSet<String> =
+        ALLOWED_FILES.iter().chain([&INDEX_FILE]).map(|path| (*path).to_owned()).collect();
+    assert_eq!(found, allowed);
 }
 
 #[test]
-fn only_the_console_prints() {
-    const PRINTING: [&str; 9] = [
+fn only_listed_files_print_to_the_terminal() {
+    const PRINTING_CALLS: [&str; 9] = [
         " io::stdout(",
         "std::io::stdout(",
         "std::io::stderr(",
@@ -587,43 +597,44 @@ fn only_the_console_prints() {
         "write_stdout(",
         "/dev/tty",
     ];
-    // The console and the whole screen; a hook's answer to the client, and how it is written at once; what the server says.
-    const MAY: [&str; 5] = [
+    // The console and the full-screen view; a hook's response to the client, and the function that writes it in one
+    // call; the MCP server's output.
+    const ALLOWED_FILES: [&str; 5] = [
         "cli/src/full_screen.rs",
         "hooks/src/hook.rs",
         "mcp/src/lib.rs",
         "store/src/disk.rs",
         "terminal/src/console.rs",
     ];
-    let found = files_with(&PRINTING);
-    let may: BTreeSet<String> = MAY.iter().map(|path| (*path).to_owned()).collect();
-    assert_eq!(found, may);
+    let found = source_files_containing(&PRINTING_CALLS);
+    let allowed: BTreeSet<String> = ALLOWED_FILES.iter().map(|path| (*path).to_owned()).collect();
+    assert_eq!(found, allowed);
 }
 
-/// `domain::exit_status` says what each code means.
+/// `domain::exit_status` defines the meaning of each code.
 #[test]
-fn no_program_ends_with_a_bare_number() {
+fn no_program_exits_with_a_literal_exit_code() {
     let numbers = (0..=9).map(|digit| format!("ExitCode::from({digit}")).collect::<Vec<_>>();
-    let words: Vec<&str> =
+    let patterns: Vec<&str> =
         numbers.iter().map(String::as_str).chain(["u8 = 130", "i32 = 130", "u8 = 70"]).collect();
-    assert_eq!(files_with(&words), BTreeSet::new());
+    assert_eq!(source_files_containing(&patterns), BTreeSet::new());
 }
 
-/// What a template is given it escapes, unless it is told that it is HTML already.
+/// A template escapes its input unless the input is marked as HTML.
 #[test]
-fn only_the_frame_of_a_page_adds_html_that_is_not_escaped() {
-    let may = BTreeSet::from(["cli/src/render/web_page.rs".to_owned()]);
-    assert_eq!(files_with(&["PreEscaped"]), may);
+fn only_web_page_adds_unescaped_html() {
+    let allowed = BTreeSet::from(["cli/src/render/web_page.rs".to_owned()]);
+    assert_eq!(source_files_containing(&["PreEscaped"]), allowed);
 }
 
-/// An error has a type that says what went wrong: a caller matches on it, and its words are in one place.
+/// Each error has a type of its own: callers match on it, and its message is in one place.
 #[test]
-fn no_error_is_a_bare_text() {
+fn no_function_returns_a_string_as_its_error() {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap().flatten() {
-        // What a test harness says of a fault goes to whoever reads the test's output.
+        // The errors of a test harness go directly to the reader of the test's output.
         if entry.file_name() != "testkit" && entry.file_name() != "scripted-model" {
-            sources(&entry.path().join("src"), &mut files);
+            collect_source_files(&entry.path().join("src"), &mut files);
         }
     }
     let bare: Vec<_> = files
@@ -638,78 +649,82 @@ fn no_error_is_a_bare_text() {
 }
 
 #[test]
-fn every_git_is_made_in_one_place() {
+fn git_commands_are_built_in_one_file() {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(workspace_root().join("crates")).unwrap().flatten() {
-        // The test bench makes the repositories.
+        // The test kit creates the repositories of tests.
         if entry.file_name() != "testkit" {
-            sources(&entry.path().join("src"), &mut files);
+            collect_source_files(&entry.path().join("src"), &mut files);
         }
     }
-    let makes_one = |path: &PathBuf| {
+    let builds_git_command = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).unwrap();
-        // What stands behind the tests of a file is none of it.
+        // Code after the tests of a file does not count.
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         ["Command::new(\"git\")", "\"git\".into()", "\"git\".to_owned()", "find_program(\"git\")"]
             .iter()
             .any(|made| code.contains(made))
     };
-    let found: Vec<_> = files.into_iter().filter(makes_one).collect();
+    let found: Vec<_> = files.into_iter().filter(builds_git_command).collect();
     assert_eq!(found, [workspace_root().join("crates/launcher/src/git/command.rs")]);
 }
 
 /// A path in backticks, such as `flows::run::close`, names a crate's folder and a module in it, perhaps one of its items.
 #[test]
-fn the_modules_that_the_documents_name_are_there() {
+fn modules_named_in_the_documents_exist() {
     let is_path = |text: &&str| {
         let is_plain = |letter: char| letter.is_ascii_lowercase() || letter == '_' || letter == ':';
         text.contains("::") && text.chars().all(is_plain)
     };
-    let mut seen = 0;
+    let mut module_count = 0;
     for document in OTHER_PAGES.into_iter().chain(MODULE_PAGES) {
         let text = std::fs::read_to_string(workspace_root().join(document)).unwrap();
         for path in text.split('`').filter(is_path) {
             let (folder, names) = path.split_once("::").unwrap();
             let sources = workspace_root().join("crates").join(folder.replace('_', "-")).join("src");
-            let (above, last) = names.rsplit_once("::").unwrap_or(("", names));
-            let folder = sources.join(above.replace("::", "/"));
+            let (parents, last) = names.rsplit_once("::").unwrap_or(("", names));
+            let folder = sources.join(parents.replace("::", "/"));
             let is_module = ["rs", "/mod.rs"].map(|end| format!("{last}.{end}").replace("./", "/"));
             let is_module = is_module.iter().any(|file| folder.join(file).is_file());
-            let holder = if above.is_empty() { sources.join("lib.rs") } else { folder.with_extension("rs") };
+            let parent_file =
+                if parents.is_empty() { sources.join("lib.rs") } else { folder.with_extension("rs") };
             let is_item = || {
-                let source = std::fs::read_to_string(holder).unwrap_or_default();
+                let source = std::fs::read_to_string(parent_file).unwrap_or_default();
                 source.contains(&format!("fn {last}("))
             };
             assert!(is_module || is_item(), "{document} names {path}, which is not there");
-            seen += 1;
+            module_count += 1;
         }
     }
-    assert!(seen > 60, "the documents name {seen} modules");
+    assert!(module_count > 60, "the documents name {module_count} modules");
 }
 
-/// A file in backticks, such as `crates/flows/src/run.rs`; in one that is still to be written, such as
-/// `crates/flows/src/hooks/NAME.rs`, the folder.
+/// A file in backticks, such as `crates/flows/src/run.rs`, must exist. For a placeholder of a future file, such as
+/// `crates/flows/src/hooks/NAME.rs`, its folder must exist.
 #[test]
-fn the_files_that_the_documents_name_are_there() {
-    const TOPS: [&str; 8] =
+fn files_named_in_the_documents_exist() {
+    const TOP_FOLDERS: [&str; 8] =
         [".github/", "crates/", "docs/", "fuzz/", "hooks-config/", "research/", "scripts/", "tests/"];
     let is_named = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
-    let mut seen = BTreeSet::new();
+    let mut named_files = BTreeSet::new();
     for document in OTHER_PAGES.into_iter().chain(MODULE_PAGES) {
         let text = std::fs::read_to_string(workspace_root().join(document)).unwrap();
         let words = text.split('`').filter_map(|quoted| quoted.split(' ').next());
-        for path in words.filter(|word| TOPS.iter().any(|top| word.starts_with(top))) {
-            // `tests/tests/*/` and the like.
+        for path in words.filter(|word| TOP_FOLDERS.iter().any(|top| word.starts_with(top))) {
+            // Skips patterns such as `tests/tests/*/`.
             if !path.chars().all(is_named) {
                 continue;
             }
             let last = path.rsplit('/').next().unwrap_or_default();
-            let is_to_come =
+            let is_placeholder =
                 last.split('.').next().is_some_and(|name| name.len() > 1 && name.to_uppercase() == name);
-            let there = if is_to_come { path.trim_end_matches(last) } else { path };
-            assert!(workspace_root().join(there).exists(), "{document} names {path}, which is not there");
-            seen.insert(path.to_owned());
+            let existing_path = if is_placeholder { path.trim_end_matches(last) } else { path };
+            assert!(
+                workspace_root().join(existing_path).exists(),
+                "{document} names {path}, which is not there"
+            );
+            named_files.insert(path.to_owned());
         }
     }
-    assert!(seen.len() > 30, "the documents name {} files", seen.len());
+    assert!(named_files.len() > 30, "the documents name {} files", named_files.len());
 }

@@ -1,17 +1,18 @@
-//! The gates depend on nothing but the programs: not on where the checkout lies, nor on whose it is.
+//! The cost limits depend on the programs alone, not on the path or the owner of the checkout.
 
 use plimsoll_testkit::{bin_dir, workspace_root};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// `scripts/cost.sh` ends so when it cannot measure here.
-const NOTHING_MEASURED: i32 = 75;
-/// All that the count of the first row needs of a checkout.
-const NEEDED: [&str; 3] = ["scripts/cost.sh", "scripts/stage.sh", "tests/fixtures/statusline/usage.1m.json"];
+/// The exit code of `scripts/cost.sh` if it cannot measure here.
+const NOT_MEASURED_EXIT_CODE: i32 = 75;
+/// The files of a checkout that the count of the first row needs.
+const NEEDED_FILES: [&str; 3] =
+    ["scripts/cost.sh", "scripts/stage.sh", "tests/fixtures/statusline/usage.1m.json"];
 
-/// The count of the first row, as it is made in this checkout.
-fn count(checkout: &Path, home: &Path) -> Option<u64> {
+/// Returns the count of the first row as measured in this checkout, or `None` if it cannot be measured here.
+fn count_first_row(checkout: &Path, home: &Path) -> Option<u64> {
     let output = Command::new(checkout.join("scripts/cost.sh"))
         .arg("--first")
         .env("PLIMSOLL_BIN_DIR", bin_dir())
@@ -20,7 +21,7 @@ fn count(checkout: &Path, home: &Path) -> Option<u64> {
         .output()
         .unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr);
-    if output.status.code() == Some(NOTHING_MEASURED) {
+    if output.status.code() == Some(NOT_MEASURED_EXIT_CODE) {
         println!("NOT MEASURED: {complaints}");
         return None;
     }
@@ -31,17 +32,17 @@ fn count(checkout: &Path, home: &Path) -> Option<u64> {
 
 /// A clone in a longer path once exceeded the limits that a shorter one kept.
 #[test]
-fn a_hook_costs_the_same_instructions_whatever_the_path_of_the_checkout() {
+fn the_path_of_the_checkout_does_not_change_the_instruction_count() {
     let elsewhere = tempfile::tempdir().unwrap();
     let checkout = elsewhere.path().join(format!("a space, an ü and {}", "length ".repeat(20)));
-    for file in NEEDED {
+    for file in NEEDED_FILES {
         let copy = checkout.join(file);
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::copy(workspace_root().join(file), copy).unwrap();
     }
     let (here, there) = std::thread::scope(|scope| {
-        let here = scope.spawn(|| count(&workspace_root(), Path::new("/")));
-        let there = count(&checkout, elsewhere.path());
+        let here = scope.spawn(|| count_first_row(&workspace_root(), Path::new("/")));
+        let there = count_first_row(&checkout, elsewhere.path());
         (here.join().unwrap(), there)
     });
     assert_eq!(there, here);

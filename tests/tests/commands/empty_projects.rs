@@ -1,4 +1,4 @@
-//! What a command does where nothing has been recorded: one rule for all commands that show something.
+//! Commands in a project without records: one rule for all commands that show something.
 
 use plimsoll_testkit::world::World;
 use serde_json::Value;
@@ -12,12 +12,12 @@ fn without_hash(text: &str) -> String {
 }
 
 #[test]
-fn a_command_that_finds_nothing_says_so_in_one_line_and_succeeds() {
-    let world = World::untouched();
+fn a_command_with_nothing_to_show_says_so_in_one_line_and_succeeds() {
+    let world = World::without_plimsoll_files();
     let line = |arguments: &[&str]| {
         let shown = world.plimsoll(arguments).run();
         assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), ""), "{arguments:?}: {}", shown.stderr);
-        without_hash(&world.stable_text(&shown.stderr))
+        without_hash(&world.replace_unstable_parts(&shown.stderr))
     };
     insta::assert_snapshot!(line(&["log"]), @"The journal [HOME]/.local/state/plimsoll/projects/project-[HASH]/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
     assert_eq!(line(&["log", "--why"]), line(&["log"]));
@@ -31,8 +31,8 @@ fn a_command_that_finds_nothing_says_so_in_one_line_and_succeeds() {
 }
 
 #[test]
-fn programs_get_json_where_nothing_has_been_recorded() {
-    let world = World::untouched();
+fn json_output_is_valid_json_without_any_records() {
+    let world = World::without_plimsoll_files();
     for arguments in [
         &["status", "--json"][..],
         &["plan", "--json"],
@@ -49,12 +49,12 @@ fn programs_get_json_where_nothing_has_been_recorded() {
 }
 
 #[test]
-fn what_is_named_and_not_there_is_a_failure_and_so_is_an_action_without_its_object() {
-    let world = World::untouched();
+fn a_missing_named_object_or_an_action_without_object_fails() {
+    let world = World::without_plimsoll_files();
     let error = |arguments: &[&str]| {
         let shown = world.plimsoll(arguments).run();
         assert_eq!(shown.code, Some(1), "{arguments:?}: {shown:?}");
-        world.stable_text(&shown.stderr)
+        world.replace_unstable_parts(&shown.stderr)
     };
     insta::assert_snapshot!(error(&["plan", "--todo", "elsewhere.md"]), @"plimsoll: there is no plan: elsewhere.md (`- [ ] …` lines, one item each)");
     insta::assert_snapshot!(error(&["plan", "--fix"]), @"plimsoll: there is no plan: fix_plan.md (`- [ ] …` lines, one item each)");

@@ -1,38 +1,40 @@
-//! `plimsoll log --why`: after a real run it tells from the journal why it acted.
+//! `plimsoll log --why` explains from the journal of a real run why Plimsoll acted.
 
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, ScriptedAgent, honest, run, world};
+use plimsoll_tests::{
+    LIFELIKE_DELAY, ScriptedAgent, honest_agent, run_with_objective, world_with_plan_and_dates,
+};
 use serde_json::Value;
 
 /// The first session fills its window; the second does the item.
-fn full_at_first(turn: &Turn<'_>) -> Step {
-    let step = match (turn.iteration, turn.step) {
-        (1, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(600_000),
-        (1, 1) => Step::bash("echo more").usage(870_000),
-        (1, _) => Step::text("I stop here.").usage(872_000),
-        _ => honest(turn),
+fn fill_window_in_first_session(turn: &StoryTurn<'_>) -> Step {
+    let step = match (turn.iteration, turn.answer_count) {
+        (1, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt").with_input_tokens(600_000),
+        (1, 1) => Step::bash_call("echo more").with_input_tokens(870_000),
+        (1, _) => Step::from_text("I stop here.").with_input_tokens(872_000),
+        _ => honest_agent(turn),
     };
-    step.delay(LIFELIKE)
+    step.with_delay(LIFELIKE_DELAY)
 }
 
-fn explained(world: &World, what: &[&str]) -> String {
-    let arguments: Vec<&str> = ["log", "--why"].iter().chain(what).copied().collect();
+fn explain(world: &World, filters: &[&str]) -> String {
+    let arguments: Vec<&str> = ["log", "--why"].iter().chain(filters).copied().collect();
     world.plimsoll(&arguments).run().expect_success().stdout
 }
 
 #[test]
-fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
-    let mut world = world("- [ ] Item three\n");
-    let _model = ScriptedAgent::new(full_at_first).start(&mut world);
-    let finished = run(&world, &["--verify", "true"]);
+fn log_why_explains_the_level_and_the_verdict_with_their_figures() {
+    let mut world = world_with_plan_and_dates("- [ ] Item three\n");
+    let _model = ScriptedAgent::new(fill_window_in_first_session).start(&mut world);
+    let finished = run_with_objective(&world, &["--verify", "true"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
 
-    let level = explained(&world, &["level"]);
+    let level = explain(&world, &["level"]);
     // Whether the hook waited depends on how fast the client writes.
     let lines: Vec<&str> = level.lines().filter(|line| !line.starts_with("  The hook waited ")).collect();
-    insta::assert_snapshot!(world.stable_text(&lines.join("\n")), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&lines.join("\n")), @r#"
     [TIME], session 1 of the run
     checkpoint L2 at 87%: .claude/handoffs/[DATE-TIME].md (item "Item three")
       The next request would have held about 870k of 1M tokens (87%): 870k input, 50 output, 1 estimated for tool results not sent yet.
@@ -43,9 +45,9 @@ fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
       The handoff .claude/handoffs/[DATE-TIME].md was written, for the item "Item three".
       Files in progress: src/dates.txt.
     "#);
-    assert_eq!(explained(&world, &["L2"]), level);
-    let verdict = explained(&world, &["verdict"]);
-    insta::assert_snapshot!(world.stable_text(&verdict), @r#"
+    assert_eq!(explain(&world, &["L2"]), level);
+    let verdict = explain(&world, &["verdict"]);
+    insta::assert_snapshot!(world.replace_unstable_parts(&verdict), @r#"
     [TIME], session 2 of the run
     ticked "Item three"; run completed: 1 item, 1 verify command passed ($0.49 so far)
       The gate ended the run as completed, because: 1 item, 1 verify command passed.
@@ -55,9 +57,9 @@ fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
       Progress: an item was ticked, HEAD moved, files changed.
       So far: $0.49, 2.4M tokens.
     "#);
-    assert_eq!(explained(&world, &["completed"]), verdict);
-    assert_eq!(explained(&world, &[]), verdict, "it is also the last that was done");
-    insta::assert_snapshot!(world.stable_text(&explained(&world, &["checkpoint"])), @"
+    assert_eq!(explain(&world, &["completed"]), verdict);
+    assert_eq!(explain(&world, &[]), verdict, "it is also the last that was done");
+    insta::assert_snapshot!(world.replace_unstable_parts(&explain(&world, &["checkpoint"])), @"
     [TIME], session 1 of the run
     continues from .claude/handoffs/[DATE-TIME].md ($0.47 so far)
       The run continues with a fresh session that resumes from .claude/handoffs/[DATE-TIME].md.
@@ -67,23 +69,23 @@ fn after_a_run_the_level_and_the_verdict_are_explained_with_their_figures() {
       So far: $0.47, 2.3M tokens.
     ");
 
-    let entries: Value = serde_json::from_str(&explained(&world, &["verdict", "--json"])).unwrap();
+    let entries: Value = serde_json::from_str(&explain(&world, &["verdict", "--json"])).unwrap();
     assert_eq!(
         entries[0]["marker"].as_str().map(|marker| marker.starts_with("RALPH_STOP|completed")),
         Some(true)
     );
-    let nothing = world.plimsoll(&["log", "--why", "circuit_breaker"]).run();
-    assert_eq!(nothing.code, Some(1), "{nothing:?}");
-    insta::assert_snapshot!(world.stable_text(&nothing.stderr), @"
+    let without_entry = world.plimsoll(&["log", "--why", "circuit_breaker"]).run();
+    assert_eq!(without_entry.code, Some(1), "{without_entry:?}");
+    insta::assert_snapshot!(world.replace_unstable_parts(&without_entry.stderr), @"
     plimsoll: the journal has no circuit_breaker
     hint: it has checkpoint, iteration_closed, level, planned, run_started, session_end, session_start, spawned, verdict, verified, wip_commit
     ");
 }
 
 #[test]
-fn an_empty_journal_has_nothing_to_explain() {
+fn log_why_reports_an_empty_journal() {
     let world = World::new();
     let finished = world.plimsoll(&["log", "--why", "level"]).run();
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(0), ""), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"The journal [PROJECT]/.claude/plimsoll/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"The journal [PROJECT]/.claude/plimsoll/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
 }

@@ -1,4 +1,4 @@
-//! The command and its pages, the installers, the walls and the costs.
+//! Tests of the commands and their documentation, the installers, the crate boundaries, and the time and memory that programs take.
 
 mod architecture;
 mod architecture_pages;
@@ -26,10 +26,10 @@ mod stop;
 mod terminal_escapes;
 mod workflows;
 
-/// The commands that a page of help lists, under whatever headings: between its usage and its options.
-fn commands_in(help: &str) -> Vec<String> {
-    let behind_usage = help.split_once("Usage:").map(|(_, rest)| rest).unwrap_or_default();
-    let lists = behind_usage.split_once("\nOptions:").map_or(behind_usage, |(lists, _)| lists);
+/// Returns the commands that a help text lists between its usage and its options, under any heading.
+fn commands_listed_in_help(help: &str) -> Vec<String> {
+    let after_usage = help.split_once("Usage:").map(|(_, rest)| rest).unwrap_or_default();
+    let lists = after_usage.split_once("\nOptions:").map_or(after_usage, |(lists, _)| lists);
     let rows = lists.lines().filter_map(|line| line.strip_prefix("  "));
     let rows = rows.filter(|row| row.starts_with(|letter: char| letter.is_ascii_lowercase()));
     let names = rows.filter_map(|row| row.split(' ').next());

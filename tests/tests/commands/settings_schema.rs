@@ -1,4 +1,4 @@
-//! The published schema of the settings is made of their types, and the page about them of the schema.
+//! The published schema of the settings is generated from their types, and docs/settings.md from the schema.
 
 use plimsoll_domain::Settings;
 use plimsoll_domain::settings::authority::{self, ProjectFilePermission};
@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 
 const SCHEMA: &str = "hooks-config/plimsoll.schema.json";
 
-fn schema() -> Value {
+fn published_schema() -> Value {
     let text = std::fs::read_to_string(workspace_root().join(SCHEMA)).expect("the schema");
     serde_json::from_str(&text).expect("the schema is JSON")
 }
 
-/// A description is one line. Rust's names of the number types mean nothing to an editor, and what an object is made of has
-/// its own defaults.
-fn plain(schema: &mut Schema) {
+/// Joins descriptions into one line and removes what an editor cannot use: Rust's names of number types, and the defaults of
+/// objects, whose properties have their own.
+fn simplify_schema(schema: &mut Schema) {
     schema.remove("format");
     schema.remove("writeOnly");
     if schema.get("properties").is_some() {
@@ -29,53 +29,57 @@ fn plain(schema: &mut Schema) {
 }
 
 #[test]
-fn the_schema_is_what_the_types_say() {
-    let mut settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(plain));
+fn published_schema_matches_the_settings_types() {
+    let mut settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(simplify_schema));
     settings.inline_subschemas = true;
-    let made = settings.into_generator().into_root_schema_for::<Settings>();
-    let made = serde_json::to_string_pretty(&made).expect("a schema is JSON") + "\n";
+    let generated = settings.into_generator().into_root_schema_for::<Settings>();
+    let generated = serde_json::to_string_pretty(&generated).expect("a schema is JSON") + "\n";
     let path = workspace_root().join(SCHEMA);
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &made).expect("hooks-config/ is writable");
+        std::fs::write(&path, &generated).expect("hooks-config/ is writable");
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(written == made, "{SCHEMA} is not what the types say: PLIMSOLL_UPDATE_GOLDEN=1");
+    assert!(written == generated, "{SCHEMA} is not what the types say: PLIMSOLL_UPDATE_GOLDEN=1");
 }
 
 #[test]
-fn the_command_prints_the_schema() {
+fn generate_schema_prints_the_published_schema() {
     let world = plimsoll_testkit::world::World::new();
-    assert_eq!(world.plimsoll(&["generate", "schema"]).run().expect_success().json(), schema());
+    assert_eq!(
+        world.plimsoll(&["generate", "schema"]).run().expect_success().stdout_json(),
+        published_schema()
+    );
 }
 
-/// A row for each setting, objects by their parts.
-fn rows(properties: &Map<String, Value>, before: &str, page: &mut String) {
+/// Appends a table row for each setting; for an object, one for each of its properties.
+fn push_setting_rows(properties: &Map<String, Value>, prefix: &str, page: &mut String) {
     for (name, setting) in properties.iter().filter(|(name, _)| *name != "$schema") {
-        let name = format!("{before}{name}");
+        let name = format!("{prefix}{name}");
         let inner = setting["properties"].as_object();
-        let of_each = setting["additionalProperties"]["properties"].as_object();
+        let map_value_properties = setting["additionalProperties"]["properties"].as_object();
         let description = setting["description"].as_str().unwrap_or_default().replace('|', "\\|");
         let default = match (&setting["default"], inner) {
             (_, Some(_)) | (Value::Null, None) => String::new(),
             (value, None) => format!("`{value}`"),
         };
-        let of_project = authority::permission_for_key(&name).map(words).unwrap_or_default();
+        let project_permission =
+            authority::permission_for_key(&name).map(permission_text).unwrap_or_default();
         page.push_str(&format!(
-            "| `{name}` | {} | {default} | {of_project} | {description} |\n",
-            kind(setting)
+            "| `{name}` | {} | {default} | {project_permission} | {description} |\n",
+            type_text(setting)
         ));
         if let Some(inner) = inner {
-            rows(inner, &format!("{name}."), page);
+            push_setting_rows(inner, &format!("{name}."), page);
         }
-        if let Some(inner) = of_each {
-            rows(inner, &format!("{name}.NAME."), page);
+        if let Some(inner) = map_value_properties {
+            push_setting_rows(inner, &format!("{name}.NAME."), page);
         }
     }
 }
 
-/// What a project's file may do with a key.
-fn words(may: ProjectFilePermission) -> &'static str {
-    match may {
+/// Returns the word for what a project's file may do with a key.
+fn permission_text(permission: ProjectFilePermission) -> &'static str {
+    match permission {
         ProjectFilePermission::AnyValue => "prefer",
         ProjectFilePermission::OnlyLower | ProjectFilePermission::OnlyLowerNonZero => "lower",
         ProjectFilePermission::OnlyHigher => "raise",
@@ -83,28 +87,33 @@ fn words(may: ProjectFilePermission) -> &'static str {
     }
 }
 
-/// Every setting, by the name that the page has for it.
-fn names(properties: &Map<String, Value>, before: &str, found: &mut Vec<String>) {
+/// Collects the names of all settings, as docs/settings.md writes them.
+fn collect_setting_names(properties: &Map<String, Value>, prefix: &str, names: &mut Vec<String>) {
     for (name, setting) in properties {
-        let name = format!("{before}{name}");
-        let each = setting["additionalProperties"]["properties"].as_object();
-        match (setting["properties"].as_object(), each) {
-            (Some(inner), _) => names(inner, &format!("{name}."), found),
-            (None, Some(inner)) => names(inner, &format!("{name}.NAME."), found),
-            (None, None) => found.push(name),
+        let name = format!("{prefix}{name}");
+        let map_value_properties = setting["additionalProperties"]["properties"].as_object();
+        match (setting["properties"].as_object(), map_value_properties) {
+            (Some(inner), _) => collect_setting_names(inner, &format!("{name}."), names),
+            (None, Some(inner)) => collect_setting_names(inner, &format!("{name}.NAME."), names),
+            (None, None) => names.push(name),
         }
     }
 }
 
 #[test]
-fn of_every_setting_it_is_said_what_a_project_may_do_with_it() {
-    let mut all = Vec::new();
-    names(schema()["properties"].as_object().expect("properties"), "", &mut all);
-    let table: Vec<String> = authority::PERMISSIONS_BY_KEY.iter().map(|(key, _)| (*key).to_owned()).collect();
-    assert_eq!(all, table);
+fn every_setting_has_an_entry_in_the_authority_table() {
+    let mut schema_keys = Vec::new();
+    collect_setting_names(
+        published_schema()["properties"].as_object().expect("properties"),
+        "",
+        &mut schema_keys,
+    );
+    let authority_keys: Vec<String> =
+        authority::PERMISSIONS_BY_KEY.iter().map(|(key, _)| (*key).to_owned()).collect();
+    assert_eq!(schema_keys, authority_keys);
 }
 
-fn kind(setting: &Value) -> String {
+fn type_text(setting: &Value) -> String {
     match (&setting["oneOf"], &setting["type"]) {
         (Value::Array(words), _) => words
             .iter()
@@ -120,8 +129,8 @@ fn kind(setting: &Value) -> String {
 }
 
 #[test]
-fn the_page_about_the_settings_is_what_the_schema_says() {
-    let schema = schema();
+fn settings_page_matches_the_schema() {
+    let schema = published_schema();
     let mut page = String::from(
         "# Settings\n\nGenerated from the schema (`plimsoll generate schema`) by `tests/tests/commands/settings_schema.rs` with \
          `PLIMSOLL_UPDATE_GOLDEN=1`.\n\n",
@@ -135,7 +144,7 @@ fn the_page_about_the_settings_is_what_the_schema_says() {
          cannot set 0), or **nothing** (ignored: set it in your own file, for one project below `projects`):\n\n```json ~/.config/plimsoll/settings.json\n{ \"projects\": { \"~/work/dates\": { \"linear\": { \"issue\": \"ENG-123\" } } } }\n```\n\n\
          | setting | type | default | a project may | meaning |\n| --- | --- | --- | --- | --- |\n",
     );
-    rows(schema["properties"].as_object().expect("properties"), "", &mut page);
+    push_setting_rows(schema["properties"].as_object().expect("properties"), "", &mut page);
     let path = workspace_root().join("docs/settings.md");
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &page).expect("docs/ is writable");

@@ -1,59 +1,59 @@
-//! `plimsoll stop` cancels for good: on a terminal it asks first.
+//! `plimsoll stop` cancels a run, which cannot be resumed afterwards. On a terminal it asks first.
 
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::terminal::Terminal;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::put_run;
+use plimsoll_tests::create_run;
 
 const STATE: &str = ".claude/ralph-state.json";
 
-fn typed(world: &World, arguments: &[&str], answer: Option<&str>) -> (String, u32) {
+fn run_on_terminal(world: &World, arguments: &[&str], answer: Option<&str>) -> (String, u32) {
     let mut terminal = Terminal::start(world, bin_dir().join("plimsoll"), arguments, 120, 20);
     if let Some(answer) = answer {
-        terminal.wait_for("[y/N]");
+        terminal.wait_for_text("[y/N]");
         terminal.type_text(answer);
         terminal.press_enter();
     }
-    let code = terminal.wait_exit().exit_code();
-    (String::from_utf8_lossy(&terminal.all_received()).into_owned(), code)
+    let code = terminal.wait_for_exit().exit_code();
+    (String::from_utf8_lossy(&terminal.wait_for_all_bytes()).into_owned(), code)
 }
 
 #[test]
-fn a_run_is_cancelled_for_good_only_after_yes() {
+fn stop_on_a_terminal_cancels_the_run_only_after_yes() {
     let world = World::new();
-    put_run(&world, "run-1", "s1");
-    let refusal = |answer: &str| {
-        let (screen, code) = typed(&world, &["stop"], Some(answer));
+    create_run(&world, "run-1", "s1");
+    let screen_after_answer = |answer: &str| {
+        let (screen, code) = run_on_terminal(&world, &["stop"], Some(answer));
         assert_eq!(code, 1, "{answer:?}: {screen}");
-        assert_ne!(world.json(STATE)["status"], "cancelled", "{answer:?}");
+        assert_ne!(world.read_json(STATE)["status"], "cancelled", "{answer:?}");
         screen.replace('\r', "")
     };
-    insta::assert_snapshot!(refusal("n"), @r#"
+    insta::assert_snapshot!(screen_after_answer("n"), @r#"
     Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] n
     plimsoll: nothing was cancelled
     "#);
-    insta::assert_snapshot!(refusal(""), @r#"
+    insta::assert_snapshot!(screen_after_answer(""), @r#"
     Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] 
     plimsoll: nothing was cancelled
     "#);
-    insta::assert_snapshot!(refusal("\u{4}"), @r#"Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] plimsoll: nothing was cancelled"#);
-    assert_eq!(typed(&world, &["stop"], Some("y")).1, 0);
-    assert_eq!(world.json(STATE)["status"], "cancelled");
-    let (screen, code) = typed(&world, &["stop"], None);
+    insta::assert_snapshot!(screen_after_answer("\u{4}"), @r#"Cancel the run "Dates" for good? It cannot be resumed; Ctrl-C in its own terminal pauses it. [y/N] plimsoll: nothing was cancelled"#);
+    assert_eq!(run_on_terminal(&world, &["stop"], Some("y")).1, 0);
+    assert_eq!(world.read_json(STATE)["status"], "cancelled");
+    let (screen, code) = run_on_terminal(&world, &["stop"], None);
     assert_eq!(code, 0, "{screen}");
-    insta::assert_snapshot!(world.stable_text(&screen.replace('\r', "")), @"RALPH_STOP|cancelled|");
+    insta::assert_snapshot!(world.replace_unstable_parts(&screen.replace('\r', "")), @"RALPH_STOP|cancelled|");
 }
 
 #[test]
-fn with_yes_and_without_a_terminal_nobody_is_asked() {
+fn stop_asks_nothing_with_yes_or_without_a_terminal() {
     for is_terminal in [false, true] {
         let world = World::new();
-        put_run(&world, "run-1", "s1");
+        create_run(&world, "run-1", "s1");
         if is_terminal {
-            assert_eq!(typed(&world, &["stop", "--yes"], None).1, 0);
+            assert_eq!(run_on_terminal(&world, &["stop", "--yes"], None).1, 0);
         } else {
             world.plimsoll(&["stop"]).stdin("").run().expect_success();
         }
-        assert_eq!(world.json(STATE)["status"], "cancelled");
+        assert_eq!(world.read_json(STATE)["status"], "cancelled");
     }
 }

@@ -1,13 +1,13 @@
-//! GitHub's workflows: one file names the machines that they run on, with the day on which GitHub ends them, and every action is
-//! pinned by the commit of its version.
+//! GitHub's workflows: one file names the macOS runner images, with the day on which GitHub retires each of them, and every action is
+//! pinned to the commit of its version.
 
-use crate::packaging::{LONG, script};
+use crate::packaging::{COMMAND_TIMEOUT, script_launch};
 use plimsoll_testkit::world::World;
 use plimsoll_testkit::{target_dir, workspace_root};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-fn machines() -> Vec<Value> {
+fn mac_runners() -> Vec<Value> {
     let text = std::fs::read_to_string(workspace_root().join(".github/runners.json")).expect("runners.json");
     let file: Value = serde_json::from_str(&text).expect("JSON");
     file["macos"].as_array().expect("a list").clone()
@@ -24,21 +24,21 @@ fn workflows() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn no_workflow_names_a_mac_itself() {
+fn workflows_do_not_hard_code_mac_runners() {
     for (name, text) in workflows() {
         let named: Vec<&str> = text.lines().filter(|line| line.contains("macos-1")).collect();
         assert_eq!(named, Vec::<&str>::new(), "{name}");
     }
 }
 
-/// Returns what a line uses, if it uses an action or a container image: the text behind `uses:` or `image:`.
+/// Returns the action or container image that a line uses: the text after `uses:` or `image:`.
 fn used_by_line(line: &str) -> Option<&str> {
     let line = line.trim_start().trim_start_matches("- ");
     let used = line.strip_prefix("uses:").or_else(|| line.strip_prefix("image:"))?;
     Some(used.trim())
 }
 
-/// Whether an action is a commit of another repository with its version behind it, or a file of this repository.
+/// Whether an action is pinned to a commit with its version in a comment, or is a file of this repository.
 fn is_pinned(used: &str) -> bool {
     let parts = used.split_once('@').and_then(|(action, rest)| Some((action, rest.split_once(" # v")?)));
     let Some((action, (commit, version))) = parts else { return used.starts_with("./") };
@@ -53,40 +53,43 @@ fn is_pinned(used: &str) -> bool {
 
 /// A tag can be moved to another commit after a review, and the workflow that signs a release would run that commit.
 #[test]
-fn every_action_is_pinned_by_the_commit_of_one_version() {
+fn every_action_is_pinned_to_the_commit_of_one_version() {
     let mut pins: BTreeMap<String, String> = BTreeMap::new();
     for (name, text) in workflows() {
         for used in text.lines().filter_map(used_by_line) {
             assert!(is_pinned(used), "{name}: {used}");
             let Some((action, pin)) = used.split_once('@') else { continue };
-            let known = pins.entry(action.to_owned()).or_insert_with(|| pin.to_owned());
-            assert_eq!(known, pin, "{name}: {action} has one version in all workflows");
+            let first_pin = pins.entry(action.to_owned()).or_insert_with(|| pin.to_owned());
+            assert_eq!(first_pin, pin, "{name}: {action} has one version in all workflows");
         }
     }
     assert!(pins.len() > 3, "the search has lost the actions: {pins:?}");
 }
 
-/// Expressions in scripts, stored credentials, rights that nobody needs, poisoned caches: zizmor knows them, without the network.
+/// zizmor checks for expressions in scripts, stored credentials, unneeded permissions and poisoned caches, without the network.
 #[test]
-fn no_workflow_has_a_weakness_that_zizmor_knows() {
+fn zizmor_finds_no_weakness_in_the_workflows() {
     let zizmor = target_dir().join("judges/bin/zizmor");
     assert!(zizmor.exists(), "{} is missing: scripts/judges.sh installs it", zizmor.display());
     let world = World::without_git();
     let workflows = workspace_root().join(".github/workflows").display().to_string();
-    let judge = |folder: &str| {
-        world.command(&zizmor, &["--offline", "--no-progress", "--no-config", folder]).timeout(LONG).run()
+    let run_zizmor = |folder: &str| {
+        world
+            .command(&zizmor, &["--offline", "--no-progress", "--no-config", folder])
+            .timeout(COMMAND_TIMEOUT)
+            .run()
     };
-    let judged = judge(&workflows);
-    assert!(judged.code == Some(0) && judged.stdout.contains("No findings"), "{judged:?}");
-    // The judge sees something: a branch's name is anybody's text, and here a shell would run it.
+    let checked = run_zizmor(&workflows);
+    assert!(checked.code == Some(0) && checked.stdout.contains("No findings"), "{checked:?}");
+    // The check itself works: in this workflow a shell would run the name of a branch, which anybody can choose.
     let text = "on: pull_request_target\njobs:\n  a:\n    runs-on: x\n    steps:\n      - run: echo ${{ github.head_ref }}\n";
     world.write("weak/.github/workflows/weak.yml", text);
-    let weak = judge(&world.path("weak").display().to_string());
+    let weak = run_zizmor(&world.path("weak").display().to_string());
     assert!(weak.code != Some(0) && weak.stdout.contains("template-injection"), "{weak:?}");
 }
 
 #[test]
-fn a_tag_a_branch_or_a_short_commit_is_not_pinned() {
+fn tags_branches_and_short_commits_do_not_count_as_pinned() {
     let commit = "08c6903cd8c0fde910a37f88322edcfb5dd907a8";
     for (used, pinned) in [
         (format!("actions/checkout@{commit} # v5.0.0"), true),
@@ -105,13 +108,14 @@ fn a_tag_a_branch_or_a_short_commit_is_not_pinned() {
 }
 
 #[test]
-fn a_machine_that_ends_within_60_days_is_named() {
+fn runner_image_that_expires_within_60_days_is_reported() {
     let world = World::without_git();
-    let first = machines().iter().map(|machine| machine["until"].as_str().expect("a day").to_owned()).min();
-    let first = first.expect("a machine").parse::<chrono::NaiveDate>().expect("a day");
+    let earliest =
+        mac_runners().iter().map(|machine| machine["until"].as_str().expect("a day").to_owned()).min();
+    let earliest = earliest.expect("a machine").parse::<chrono::NaiveDate>().expect("a day");
     for (days, code) in [(61, 0), (59, 1), (-1, 1)] {
-        let today = (first - chrono::Duration::days(days)).to_string();
-        let checked = script(&world, "runners.sh", &[&today]).run();
+        let today = (earliest - chrono::Duration::days(days)).to_string();
+        let checked = script_launch(&world, "runners.sh", &[&today]).run();
         assert_eq!(checked.code, Some(code), "{today}: {checked:?}");
         assert_eq!(checked.stderr.contains("choose another machine"), code == 1, "{today}: {checked:?}");
     }

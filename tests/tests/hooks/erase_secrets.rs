@@ -1,14 +1,15 @@
-//! `plimsoll turns erase --secrets`: what older logs hold is found, named by kind and place, and gone from the log, its
-//! large pieces, its torn end and what waits; the chain holds, and nothing else is lost.
+//! `plimsoll turns erase --secrets` finds the secrets in older logs, names each by kind and place, and removes it from
+//! the log, its large pieces, its torn end and its pending records. The hash chain stays valid, and nothing else is
+//! lost.
 
-use crate::crash_points::prepared_world::{Play, Stage};
+use crate::crash_points::prepared_world::{Invocation, PreparedWorld};
 use crate::crash_points::syscall_trace;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_domain::turn::record::encode_fields;
 use plimsoll_store::turn_log::{ErasureRequest, NewRecord};
 use plimsoll_store::{Project, TurnLog};
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use std::time::Duration;
 const SESSION: &str = "leaky";
 const TURNS: &str = ".claude/plimsoll/turns";
 
-/// Drawn by lot, and put together here, so that this file is not taken for a leak.
+/// Returns a random-looking token. It is put together here so that no scanner takes this file for a leak.
 fn token(mark: &str) -> String {
     format!("{}{mark}{}", "ghp_", "aB3dE5fG7hK9".repeat(3))
 }
@@ -25,15 +26,16 @@ fn password() -> String {
     ["hunter2", "Hunter2"].concat()
 }
 
-fn line(at: usize, mut fields: Value) -> String {
-    fields["timestamp"] = json!(format!("2026-01-07T12:00:{at:02}.000Z"));
+fn transcript_line(second: usize, mut fields: Value) -> String {
+    fields["timestamp"] = json!(format!("2026-01-07T12:00:{second:02}.000Z"));
     fields["isSidechain"] = json!(false);
     format!("{fields}\n")
 }
 
-/// A prompt, three turns: a token in the arguments, a password far inside a large result, and nothing.
+/// Returns a transcript of a prompt and three turns: one with a token in the arguments, one with a password deep inside
+/// a large result, and one without a secret.
 fn transcript() -> String {
-    let mut lines = line(
+    let mut lines = transcript_line(
         1,
         json!({"type": "user", "message": {"role": "user", "content": format!("use {}", token("p"))}}),
     );
@@ -45,7 +47,7 @@ fn transcript() -> String {
     let commands = [format!("push {}", token("a")), "cat env".to_owned(), "make test".to_owned()];
     for (turn, (command, result)) in commands.iter().zip(results).enumerate() {
         let id = format!("toolu_{turn}");
-        lines += &line(
+        lines += &transcript_line(
             10 * turn + 2,
             json!({"type": "assistant", "message": {
             "id": format!("msg_{turn}"), "type": "message", "role": "assistant", "model": "claude-opus-5-5",
@@ -53,7 +55,7 @@ fn transcript() -> String {
             "stop_reason": "tool_use",
             "usage": {"input_tokens": 1, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 3, "output_tokens": 4}}}),
         );
-        lines += &line(
+        lines += &transcript_line(
             10 * turn + 3,
             json!({"type": "user",
             "message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": result}]},
@@ -63,8 +65,8 @@ fn transcript() -> String {
     lines
 }
 
-/// A session whose log holds secrets in each of the places where one can lie.
-fn leaky() -> World {
+/// Returns a world with a session whose log holds a secret in each place where one can be.
+fn world_with_secrets_in_log() -> World {
     let world = World::without_git();
     world.write(format!("{SESSION}.jsonl"), &transcript());
     let end = json!({"session_id": SESSION, "transcript_path": world.path(format!("{SESSION}.jsonl")),
@@ -74,12 +76,12 @@ fn leaky() -> World {
     let project = Project::with_local_files(&world.project());
     for session in [SESSION, "only-waiting"] {
         let log = TurnLog::for_session(&project, &SessionId::from(session)).unwrap();
-        let held = log.open_writer(Duration::from_secs(5)).unwrap();
+        let writer = log.open_writer(Duration::from_secs(5)).unwrap();
         let fields = json!({"text": format!("waits with {}", token("w"))});
         let entry = NewRecord::new(RecordKind::Context, "2026-01-07T13:00:00Z".into());
         let entry = entry.with_content(encode_fields(fields.as_object().unwrap()));
         log.append_or_defer(&entry, Duration::ZERO).unwrap();
-        drop(held);
+        drop(writer);
     }
     for name in ["only-waiting.jsonl", "only-waiting.head"] {
         let _ = std::fs::remove_file(world.path(format!("{TURNS}/{name}")));
@@ -93,37 +95,37 @@ fn leaky() -> World {
     world
 }
 
-/// The files below a folder that hold a word.
-fn holders(folder: &Path, word: &str, found: &mut Vec<String>) {
+/// Collects the files below a folder that contain a word.
+fn collect_files_containing(folder: &Path, word: &str, files: &mut Vec<String>) {
     for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if path.is_dir() {
-            holders(&path, word, found);
+            collect_files_containing(&path, word, files);
         } else if String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains(word) {
-            found.push(path.display().to_string());
+            files.push(path.display().to_string());
         }
     }
 }
 
-fn held(world: &World) -> Vec<String> {
-    let mut found = Vec::new();
+fn files_with_secrets(world: &World) -> Vec<String> {
+    let mut files = Vec::new();
     for word in ["ghp_", &password()] {
-        holders(&world.path(TURNS), word, &mut found);
+        collect_files_containing(&world.path(TURNS), word, &mut files);
     }
-    found
+    files
 }
 
-fn turns(world: &World, arguments: &[&str]) -> Finished {
+fn run_turns_command(world: &World, arguments: &[&str]) -> FinishedProgram {
     world.plimsoll(&[&["turns"], arguments].concat()).env("TZ", "UTC").run()
 }
 
 #[test]
-fn what_looks_like_a_secret_is_gone_from_log_pieces_and_waiting_files_and_the_chain_holds() {
-    let world = leaky();
-    assert!(held(&world).len() >= 6, "{:?}", held(&world));
-    let listed = turns(&world, &["list"]).expect_success().stdout;
+fn erase_secrets_cleans_log_pieces_and_pending_files_and_keeps_the_chain() {
+    let world = world_with_secrets_in_log();
+    assert!(files_with_secrets(&world).len() >= 6, "{:?}", files_with_secrets(&world));
+    let listed = run_turns_command(&world, &["list"]).expect_success().stdout;
 
-    let shown = turns(&world, &["erase", "--secrets", "--dry-run"]).expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&shown), @"
+    let shown = run_turns_command(&world, &["erase", "--secrets", "--dry-run"]).expect_success().stdout;
+    insta::assert_snapshot!(world.replace_unstable_parts(&shown), @"
     leaky#1, text: looks like github-token
     leaky:1, raw_response[0].input.command: looks like github-token
     leaky:1, program: looks like github-token
@@ -137,11 +139,15 @@ fn what_looks_like_a_secret_is_gone_from_log_pieces_and_waiting_files_and_the_ch
     only-wai#1, text: looks like github-token
     2 turns, 3 other records, 3 loose files of 2 sessions held what looks like a secret: github-token (9), url-password (2). Nothing was erased: run it without --dry-run to erase.
     ");
-    assert!(held(&world).len() >= 6, "a dry run erases nothing: {:?}", held(&world));
-    assert_eq!(turns(&world, &["list"]).expect_success().stdout, listed);
+    assert!(
+        files_with_secrets(&world).len() >= 6,
+        "a dry run erases nothing: {:?}",
+        files_with_secrets(&world)
+    );
+    assert_eq!(run_turns_command(&world, &["list"]).expect_success().stdout, listed);
 
-    let done = turns(&world, &["erase", "--secrets"]).expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&done), @"
+    let done = run_turns_command(&world, &["erase", "--secrets"]).expect_success().stdout;
+    insta::assert_snapshot!(world.replace_unstable_parts(&done), @"
     leaky#1, text: looks like github-token
     leaky:1, raw_response[0].input.command: looks like github-token
     leaky:1, program: looks like github-token
@@ -155,8 +161,8 @@ fn what_looks_like_a_secret_is_gone_from_log_pieces_and_waiting_files_and_the_ch
     only-wai#1, text: looks like github-token
     2 turns, 3 other records, 3 loose files of 2 sessions held what looks like a secret: github-token (9), url-password (2). Erased here permanently. The client's own transcript still has the contents, until the client deletes it.
     ");
-    assert_eq!(held(&world), Vec::<String>::new());
-    insta::assert_snapshot!(turns(&world, &["verify"]).expect_success().stdout, @"
+    assert_eq!(files_with_secrets(&world), Vec::<String>::new());
+    insta::assert_snapshot!(run_turns_command(&world, &["verify"]).expect_success().stdout, @"
     only-waiting  whole: 2 records, 0 turns, 1 erased
       · line 1, record 1: erased
     leaky  whole: 7 records, 3 turns, 4 erased
@@ -165,79 +171,89 @@ fn what_looks_like_a_secret_is_gone_from_log_pieces_and_waiting_files_and_the_ch
       · line 3, record 3: erased
       · line 6, record 6: erased
     ");
-    let after = turns(&world, &["list"]).expect_success().stdout;
+    let after = run_turns_command(&world, &["list"]).expect_success().stdout;
     insta::assert_snapshot!(after, @"
     leaky:1       Wed  7 Jan 12:00:03      6  ok           [erased]
     leaky:2       Wed  7 Jan 12:00:13      6  ok           [erased]
     leaky:3       Wed  7 Jan 12:00:23      6  ok           Bash(make test)
     ");
 
-    let again = turns(&world, &["erase", "--secrets"]).expect_success().stdout;
+    let again = run_turns_command(&world, &["erase", "--secrets"]).expect_success().stdout;
     assert_eq!(again, "Nothing in the turn log looks like a secret.\n");
-    assert_eq!(turns(&world, &["list"]).expect_success().stdout, after);
+    assert_eq!(run_turns_command(&world, &["list"]).expect_success().stdout, after);
 }
 
 #[test]
-fn one_session_is_erased_alone_and_turns_and_secrets_are_not_named_together() {
-    let world = leaky();
-    let done = turns(&world, &["erase", "--secrets", "--session", "only-"]).expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&done), @"
+fn erase_can_be_limited_to_one_session_and_takes_turns_or_secrets() {
+    let world = world_with_secrets_in_log();
+    let done =
+        run_turns_command(&world, &["erase", "--secrets", "--session", "only-"]).expect_success().stdout;
+    insta::assert_snapshot!(world.replace_unstable_parts(&done), @"
     only-wai#1, text: looks like github-token
     1 other record of 1 session held what looks like a secret: github-token (1). Erased here permanently. The client's own transcript still has the contents, until the client deletes it.
     ");
-    assert!(held(&world).iter().all(|path| !path.contains("only-waiting")), "{:?}", held(&world));
-    assert!(held(&world).iter().any(|path| path.contains(SESSION)));
-    assert_eq!(turns(&world, &["erase", "--secrets", "--session", "nobody"]).code, Some(1));
-    let before = held(&world);
+    assert!(
+        files_with_secrets(&world).iter().all(|path| !path.contains("only-waiting")),
+        "{:?}",
+        files_with_secrets(&world)
+    );
+    assert!(files_with_secrets(&world).iter().any(|path| path.contains(SESSION)));
+    assert_eq!(run_turns_command(&world, &["erase", "--secrets", "--session", "nobody"]).code, Some(1));
+    let before = files_with_secrets(&world);
     for wrong in [&["erase", "leaky:1", "--secrets"][..], &["erase"], &["erase", "--dry-run"]] {
-        assert_eq!(turns(&world, wrong).code, Some(2), "{wrong:?}");
+        assert_eq!(run_turns_command(&world, wrong).code, Some(2), "{wrong:?}");
     }
-    let shown = turns(&world, &["erase", "leaky:1", "--dry-run"]).expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&shown), @"
+    let shown = run_turns_command(&world, &["erase", "leaky:1", "--dry-run"]).expect_success().stdout;
+    insta::assert_snapshot!(world.replace_unstable_parts(&shown), @"
     leaky:1 (record 2)
     Nothing was erased: run it without --dry-run to erase.
     ");
-    assert_eq!(held(&world), before);
+    assert_eq!(files_with_secrets(&world), before);
 }
 
 #[test]
-fn a_line_that_is_no_record_is_left_as_evidence_and_named() {
-    let world = leaky();
+fn an_unreadable_log_line_with_a_secret_is_reported_and_left_unchanged() {
+    let world = world_with_secrets_in_log();
     let log = format!("{TURNS}/{SESSION}.jsonl");
     let text = world.read(&log);
     let (first, rest) = text.split_once('\n').unwrap();
     world.write(&log, &format!("{first}\nspoiled {}\n{rest}", token("s")));
-    let finished = turns(&world, &["erase", "--secrets"]);
+    let finished = run_turns_command(&world, &["erase", "--secrets"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
     plimsoll: 1 line of a log cannot be read and hold what looks like a secret; nothing was changed there
     hint: `plimsoll turns verify` names them
     ");
     assert!(world.read(&log).contains(&token("s")), "nothing is changed there");
 }
 
-/// Kills an erasure before each of its changes, and refuses it each of them. Afterwards the log is as before, or `verify` prints
-/// the command that finishes the erasure; then the log is whole, and what was to go is nowhere.
-fn interrupt_everywhere(world: World, arguments: &[&str], is_gone: impl Fn(&World) -> bool) {
-    let stage = Stage::new(world);
-    let play = Play::command(arguments);
-    stage.keep();
-    let (finished, kills) = syscall_trace::kill_points(&stage, &play);
+/// Kills an erasure before each of its changes, and makes each of them fail. Afterwards the log is as before, or
+/// `verify` prints the command that finishes the erasure; after that command the log is whole, and the secrets are
+/// gone.
+fn assert_erasure_survives_interruption_everywhere(
+    world: World,
+    arguments: &[&str],
+    is_erased: impl Fn(&World) -> bool,
+) {
+    let prepared = PreparedWorld::new(world);
+    let invocation = Invocation::plimsoll(arguments);
+    prepared.save();
+    let (finished, kills) = syscall_trace::trace_kill_points(&prepared, &invocation);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(is_gone(&stage.world), "nothing was erased: {finished:?}");
-    stage.put_back();
-    let refusals = syscall_trace::error_points(&stage, &play);
+    assert!(is_erased(&prepared.world), "nothing was erased: {finished:?}");
+    prepared.restore();
+    let refusals = syscall_trace::trace_refusable_points(&prepared, &invocation);
     let mut unfinished = 0;
-    let all = kills.iter().map(|point| (point, true)).chain(refusals.iter().map(|point| (point, false)));
-    for (point, is_kill) in all {
-        stage.put_back();
+    let points = kills.iter().map(|point| (point, true)).chain(refusals.iter().map(|point| (point, false)));
+    for (point, is_kill) in points {
+        prepared.restore();
         let interrupted = match is_kill {
-            true => syscall_trace::killed(&stage, &play, point),
-            false => syscall_trace::refused(&stage, &play, point, true),
+            true => syscall_trace::run_killed_before(&prepared, &invocation, point),
+            false => syscall_trace::run_with_refused_syscall(&prepared, &invocation, point, true),
         };
-        let place = format!("{point}: {interrupted:?}");
-        let verified = turns(&stage.world, &["verify"]);
-        assert!(!verified.stdout.contains("NOT WHOLE"), "{place} {verified:?}");
+        let context = format!("{point}: {interrupted:?}");
+        let verified = run_turns_command(&prepared.world, &["verify"]);
+        assert!(!verified.stdout.contains("NOT WHOLE"), "{context} {verified:?}");
         let commands: Vec<Vec<String>> = verified
             .stdout
             .lines()
@@ -245,71 +261,80 @@ fn interrupt_everywhere(world: World, arguments: &[&str], is_gone: impl Fn(&Worl
             .map(|line| line.split(' ').map(str::to_owned).collect())
             .collect();
         if verified.code == Some(0) {
-            assert!(commands.is_empty(), "{place} {verified:?}");
-            // Nothing had begun, or all was done.
+            assert!(commands.is_empty(), "{context} {verified:?}");
+            // The erasure had not begun, or it was complete.
             continue;
         }
         unfinished += 1;
-        assert!(!commands.is_empty(), "{place} {verified:?}");
+        assert!(!commands.is_empty(), "{context} {verified:?}");
         for command in &commands {
             let command: Vec<&str> = command.iter().map(String::as_str).collect();
-            stage.world.plimsoll(&command).run().expect_success();
+            prepared.world.plimsoll(&command).run().expect_success();
         }
-        assert!(is_gone(&stage.world), "{place}");
-        let verified = turns(&stage.world, &["verify"]);
-        assert_eq!(verified.code, Some(0), "{place} {verified:?}");
+        assert!(is_erased(&prepared.world), "{context}");
+        let verified = run_turns_command(&prepared.world, &["verify"]);
+        assert_eq!(verified.code, Some(0), "{context} {verified:?}");
     }
     assert!(unfinished * 2 > kills.len(), "{unfinished} of {} and {}", kills.len(), refusals.len());
 }
 
 #[test]
-fn an_interrupted_erasure_of_secrets_is_named_and_finished() {
-    interrupt_everywhere(leaky(), &["turns", "erase", "--secrets"], |world| held(world).is_empty());
+fn verify_prints_how_to_finish_an_interrupted_erasure_of_secrets() {
+    assert_erasure_survives_interruption_everywhere(
+        world_with_secrets_in_log(),
+        &["turns", "erase", "--secrets"],
+        |world| files_with_secrets(world).is_empty(),
+    );
 }
 
 #[test]
-fn an_interrupted_erasure_in_a_packed_log_is_named_and_finished() {
-    let world = leaky();
+fn verify_prints_how_to_finish_an_interrupted_erasure_in_a_compressed_log() {
+    let world = world_with_secrets_in_log();
     for session in [SESSION, "only-waiting"] {
         let log =
             TurnLog::for_session(&Project::with_local_files(&world.project()), &SessionId::from(session))
                 .unwrap();
         log.compress_log(Duration::from_secs(5)).unwrap();
     }
-    // Nothing that is read, compressed or not, holds one.
-    interrupt_everywhere(world, &["turns", "erase", "--secrets"], |world| {
-        let found = turns(world, &["erase", "--secrets", "--dry-run"]).expect_success().stdout;
-        found == "Nothing in the turn log looks like a secret.\n"
+    // A dry run reads compressed and plain files alike, so it must find no secret anywhere.
+    assert_erasure_survives_interruption_everywhere(world, &["turns", "erase", "--secrets"], |world| {
+        let dry_run_output =
+            run_turns_command(world, &["erase", "--secrets", "--dry-run"]).expect_success().stdout;
+        dry_run_output == "Nothing in the turn log looks like a secret.\n"
     });
 }
 
 #[test]
-fn an_interrupted_erasure_of_a_turn_is_named_and_finished() {
-    let is_gone = |world: &World| {
-        let mut found = Vec::new();
-        holders(&world.path(TURNS), &token("a"), &mut found);
-        found.is_empty()
+fn verify_prints_how_to_finish_an_interrupted_erasure_of_a_turn() {
+    let is_erased = |world: &World| {
+        let mut files = Vec::new();
+        collect_files_containing(&world.path(TURNS), &token("a"), &mut files);
+        files.is_empty()
     };
-    interrupt_everywhere(leaky(), &["turns", "erase", "leaky:1"], is_gone);
+    assert_erasure_survives_interruption_everywhere(
+        world_with_secrets_in_log(),
+        &["turns", "erase", "leaky:1"],
+        is_erased,
+    );
 }
 
 #[test]
-fn two_interrupted_erasures_are_both_named() {
-    let world = leaky();
+fn verify_prints_the_commands_for_two_interrupted_erasures() {
+    let world = world_with_secrets_in_log();
     let project = Project::with_local_files(&world.project());
     let records = [(SESSION.to_owned(), [3].into())].into();
-    let one = ErasureRequest { records_by_session: records, ..ErasureRequest::default() };
+    let turn_request = ErasureRequest { records_by_session: records, ..ErasureRequest::default() };
     let session = Some("it's".to_owned());
-    let other =
+    let secrets_request =
         ErasureRequest { removes_secrets: true, session_prefix: session, ..ErasureRequest::default() };
-    for request in [&one, &other, &one] {
+    for request in [&turn_request, &secrets_request, &turn_request] {
         request.record_start(&project).unwrap();
     }
-    let verified = turns(&world, &["verify"]);
+    let verified = run_turns_command(&world, &["verify"]);
     let commands = "  plimsoll turns erase --secrets --session 'it'\\''s'\n  plimsoll turns erase --session leaky record:3\n";
     assert!(verified.code == Some(1) && verified.stdout.ends_with(commands), "{verified:?}");
-    turns(&world, &["erase", "--secrets"]).expect_success();
-    assert_eq!(ErasureRequest::load_interrupted(&project), [one]);
-    turns(&world, &["erase", "--session", SESSION, "record:3"]).expect_success();
-    turns(&world, &["verify"]).expect_success();
+    run_turns_command(&world, &["erase", "--secrets"]).expect_success();
+    assert_eq!(ErasureRequest::load_interrupted(&project), [turn_request]);
+    run_turns_command(&world, &["erase", "--session", SESSION, "record:3"]).expect_success();
+    run_turns_command(&world, &["verify"]).expect_success();
 }

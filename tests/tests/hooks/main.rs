@@ -1,4 +1,4 @@
-//! The hook programs by themselves, and what lies on disk after them.
+//! Tests of the hook programs by themselves, and of the files that they leave on disk.
 
 mod bad_input;
 mod codex_sessions;

@@ -1,20 +1,21 @@
-//! L2 leaves room for the largest step of the session: on a window of 200,000 tokens, where the client compacts at
-//! 167,000, a session with small steps works on to 147,000, one with large steps stops before the next could end there.
+//! L2 leaves room for the largest step of the session. On a window of 200,000 tokens, where the client compacts at
+//! 167,000, a session with small steps works on to 147,000; one with large steps stops before its next step could end
+//! there.
 
 use plimsoll_testkit::world::World;
-use plimsoll_tests::put_run;
+use plimsoll_tests::create_run;
 use serde_json::json;
 
 const RUN: &str = "20260107-090000-dates";
 const SESSION: &str = "session-1";
 
-/// The usage in tokens at which each threshold was announced, of a session that goes through these.
-fn announced(usage: &[u64]) -> Vec<(String, u64)> {
+/// Returns the levels that are announced in a session with these usages, each with the usage in tokens.
+fn announced_levels(usages: &[u64]) -> Vec<(String, u64)> {
     let world = World::new();
     world.write("fix_plan.md", "- [ ] Item one\n");
-    put_run(&world, RUN, SESSION);
+    create_run(&world, RUN, SESSION);
     let transcript = world.home().join("transcript.jsonl");
-    let announce = |tokens: &u64| {
+    let announced_level = |tokens: &u64| {
         let line = json!({
             "type": "assistant", "isSidechain": false, "requestedModel": "claude-opus-4-6",
             "timestamp": "2026-01-07T11:45:00.000Z",
@@ -36,18 +37,18 @@ fn announced(usage: &[u64]) -> Vec<(String, u64)> {
         let marker = reply["systemMessage"].as_str()?.split('|').nth(1)?.to_owned();
         Some((marker, *tokens))
     };
-    usage.iter().filter_map(announce).collect()
+    usages.iter().filter_map(announced_level).collect()
 }
 
-fn at(levels: &[(&str, u64)]) -> Vec<(String, u64)> {
+fn owned_levels(levels: &[(&str, u64)]) -> Vec<(String, u64)> {
     levels.iter().map(|(level, tokens)| ((*level).to_owned(), *tokens)).collect()
 }
 
 #[test]
-fn a_session_with_small_steps_uses_more_of_a_small_window_than_one_with_large_steps() {
+fn with_small_steps_the_checkpoint_comes_later_than_with_large_steps() {
     let small = [110_000, 120_000, 129_000, 138_000, 146_000, 147_100];
-    assert_eq!(announced(&small), at(&[("L1", 129_000), ("L2", 147_100)]));
+    assert_eq!(announced_levels(&small), owned_levels(&[("L1", 129_000), ("L2", 147_100)]));
     // A step of 32,000 tokens: L2 is at 135,000 from then on.
     let large = [58_000, 90_000, 110_000, 120_000, 129_000, 138_000];
-    assert_eq!(announced(&large), at(&[("L1", 120_000), ("L2", 138_000)]));
+    assert_eq!(announced_levels(&large), owned_levels(&[("L1", 120_000), ("L2", 138_000)]));
 }

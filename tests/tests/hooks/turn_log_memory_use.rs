@@ -1,4 +1,4 @@
-//! A session of 500 MB is recorded at the memory of a small one.
+//! A session of 500 MB is recorded with the memory use of a small one.
 
 use cpu_time::ProcessTime;
 use plimsoll_domain::{SessionId, SessionRecord, Timestamp};
@@ -14,14 +14,14 @@ use std::process::Command;
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 const MB: u64 = 1024 * 1024;
 
-/// A transcript of about so many bytes: a call and its result each turn, an image now and then, and the client's own
-/// notes, which are most of it. Answers how many turns it has.
-fn write_transcript(path: &Path, project: &Path, size: u64) -> u64 {
+/// Writes a transcript of about this many bytes: a call and its result in each turn, an image now and then, and the
+/// client's own notes, which are most of it. Returns the number of turns.
+fn write_transcript(path: &Path, project: &Path, byte_count: u64) -> u64 {
     let mut file = BufWriter::new(File::create(path).unwrap());
-    let (output, image, note) =
+    let (output, image, client_note) =
         ("line of output\n".repeat(200), "iVBORw0KGgo".repeat(50_000), "x".repeat(36_000));
     let (mut written, mut turns) = (0, 0);
-    while written < size {
+    while written < byte_count {
         turns += 1;
         let (id, at) = (format!("toolu_{turns}"), "2026-01-07T12:00:00.000Z");
         let content = if turns % 100 == 0 {
@@ -37,7 +37,7 @@ fn write_transcript(path: &Path, project: &Path, size: u64) -> u64 {
             }}),
             json!({"type": "user", "timestamp": at, "toolUseResult": {"stdout": output, "stderr": ""},
                 "message": {"content": [{"type": "tool_result", "tool_use_id": id, "content": content}]}}),
-            json!({"type": "api-request-shape", "note": note}),
+            json!({"type": "api-request-shape", "note": client_note}),
         ];
         for line in lines {
             let line = line.to_string() + "\n";
@@ -50,16 +50,20 @@ fn write_transcript(path: &Path, project: &Path, size: u64) -> u64 {
 }
 
 /// What one process needed to record a session.
-struct Cost {
+struct RecordingCost {
     turns: u64,
     seconds: f64,
     peak_kb: u64,
 }
 
-/// This program again: the named test below, which does nothing in an ordinary run.
-fn record_in_another_process(project: &Path) -> Cost {
+/// Runs this program again with the test below, which does nothing in an ordinary run.
+fn record_in_another_process(project: &Path) -> RecordingCost {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args([&plimsoll_tests::test_name(module_path!(), "as_one_who_records"), "--exact", "--nocapture"])
+        .args([
+            &plimsoll_tests::exact_test_name(module_path!(), "recording_subprocess"),
+            "--exact",
+            "--nocapture",
+        ])
         .env("PLIMSOLL_RECORD", project)
         .env("CLAUDE_CONFIG_DIR", project)
         .output()
@@ -67,11 +71,12 @@ fn record_in_another_process(project: &Path) -> Cost {
     let text = String::from_utf8_lossy(&output.stdout);
     let numbers = text.lines().find_map(|line| line.strip_prefix("COST ")).expect(&text);
     let numbers: Vec<f64> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
-    Cost { turns: numbers[0] as u64, seconds: numbers[1], peak_kb: numbers[2] as u64 }
+    RecordingCost { turns: numbers[0] as u64, seconds: numbers[1], peak_kb: numbers[2] as u64 }
 }
 
+/// Does nothing unless [`record_in_another_process`] starts it.
 #[test]
-fn as_one_who_records() {
+fn recording_subprocess() {
     let Some(folder) = std::env::var_os("PLIMSOLL_RECORD") else { return };
     let start = ProcessTime::now();
     let turns = record_missing_turns_of_all_sessions(
@@ -85,23 +90,23 @@ fn as_one_who_records() {
     println!("\nCOST {turns} {seconds} {}", peak.trim().trim_end_matches(" kB"));
 }
 
-/// A folder that is gone afterwards, also when the test fails.
-struct Scratch(PathBuf);
+/// A folder that is removed when it is dropped, also if the test fails.
+struct ScratchFolder(PathBuf);
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-fn record(size: u64) -> (Cost, f64) {
+fn record_session_of_size(byte_count: u64) -> (RecordingCost, f64) {
     let folder =
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("turn-log-{size}-{}", std::process::id()));
-    let scratch = Scratch(folder.clone());
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("turn-log-{byte_count}-{}", std::process::id()));
+    let scratch = ScratchFolder(folder.clone());
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("projects/x").join(format!("{ID}.jsonl"));
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    let turns = write_transcript(&path, &folder, size);
+    let turns = write_transcript(&path, &folder, byte_count);
     let project = Project::with_local_files(&folder);
     let mut record = SessionRecord { session_id: SessionId::from(ID), ..SessionRecord::default() };
     record.start.transcript_path = Some(path.display().to_string());
@@ -109,7 +114,7 @@ fn record(size: u64) -> (Cost, f64) {
     sessions::save_session_record(&project, &record, Durability::Lazy).unwrap();
     let start = ProcessTime::now();
     let lines = BufReader::with_capacity(256 * 1024, File::open(&path).unwrap()).split(b'\n').count() as u64;
-    let scan = start.elapsed().as_secs_f64();
+    let scan_seconds = start.elapsed().as_secs_f64();
     assert_eq!(lines, turns * 3);
     let cost = record_in_another_process(&folder);
     assert_eq!(cost.turns, turns, "every turn");
@@ -117,24 +122,24 @@ fn record(size: u64) -> (Cost, f64) {
     let last = log.backward_lines().unwrap().next().unwrap().unwrap();
     let last = plimsoll_domain::log_line::LogLine::parse(&last.bytes).unwrap().header;
     assert_eq!((last.turn_number, last.message_id), (Some(turns), Some(format!("msg_{turns}"))));
-    let again = record_in_another_process(&folder);
-    assert_eq!(again.turns, 0, "nothing is read twice");
-    assert!(again.seconds < 1.0, "{} s for nothing new", again.seconds);
+    let second_cost = record_in_another_process(&folder);
+    assert_eq!(second_cost.turns, 0, "nothing is read twice");
+    assert!(second_cost.seconds < 1.0, "{} s for nothing new", second_cost.seconds);
     drop(scratch);
-    (cost, scan)
+    (cost, scan_seconds)
 }
 
 #[test]
-fn a_session_of_500_mb_is_recorded_at_the_memory_of_one_of_50() {
-    let (small, _) = record(50 * MB);
-    let (large, scan) = record(500 * MB);
+fn recording_500_mb_takes_no_more_memory_than_recording_50_mb() {
+    let (small, _) = record_session_of_size(50 * MB);
+    let (large, scan_seconds) = record_session_of_size(500 * MB);
     let rate = |seconds: f64| 500.0 / seconds;
     println!(
         "500 MB, {} turns: {:.1} s ({:.0} MB/s; a plain scan of its lines {:.0} MB/s), peak {} MB; 50 MB: {:.1} s, peak {} MB",
         large.turns,
         large.seconds,
         rate(large.seconds),
-        rate(scan),
+        rate(scan_seconds),
         large.peak_kb / 1024,
         small.seconds,
         small.peak_kb / 1024

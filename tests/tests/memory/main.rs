@@ -1,4 +1,4 @@
-//! The working memory: its commands, its server, its frames, and that the model sees it.
+//! Tests of the working memory: its commands, its server, its frames, and what the model sees of it.
 
 mod frames;
 mod hook_processes;

@@ -1,64 +1,69 @@
-//! A checkpoint at a commit, before L2, where the next step will probably not fit.
+//! A checkpoint at a commit, before L2, if the next step will probably not fit.
 
-use crate::prompt_section::section_of;
+use crate::prompt_section::stable_section;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, first_request_of, journal, run, world};
+use plimsoll_tests::{
+    LIFELIKE_DELAY, ScriptedAgent, events_named, first_request_of_iteration, read_journal,
+    run_with_objective, world_with_plan_and_dates,
+};
 use serde_json::json;
 
-const STATE: &str = ".claude/ralph-state.json";
-const STOP: &str = "this commit is a good place to stop";
-const NOTES: &str =
+const STATE_FILE: &str = ".claude/ralph-state.json";
+const STOP_SENTENCE: &str = "this commit is a good place to stop";
+const HANDOFF_NOTES: &str =
     "Summary: three of four parts stand.\nProgress on the item: three quarters\nNext step: part 4";
 
 /// A step of the item, committed by the session itself.
-fn commit_part(number: u32) -> Step {
-    Step::bash(format!(
+fn commit_part_step(number: u32) -> Step {
+    Step::bash_call(format!(
         "echo 'part {number}' >> work.txt && git add work.txt && git commit -qm 'Part {number}'"
     ))
 }
 
 /// The last part, the tick, and the commit of both.
-fn finish() -> Step {
-    Step::bash(format!("echo 'part 4' >> work.txt && {}", tick("Item one")))
+fn finish_item_step() -> Step {
+    Step::bash_call(format!("echo 'part 4' >> work.txt && {}", tick_item_command("Item one")))
 }
 
-/// Three parts of 220k tokens each, which ends at 740k of a million; then what `then` says.
-fn three_parts(turn: &Turn<'_>, then: impl Fn(&Turn<'_>) -> Step) -> Step {
-    let step = match (turn.iteration, turn.step) {
-        (1, step @ 0..=2) => commit_part(step as u32 + 1).usage(300_000 + 220_000 * step as u64),
+/// Three parts of 220k tokens each, which end at 740k of a million; then the step that `then` returns.
+fn three_parts_then(turn: &StoryTurn<'_>, then: impl Fn(&StoryTurn<'_>) -> Step) -> Step {
+    let step = match (turn.iteration, turn.answer_count) {
+        (1, step @ 0..=2) => {
+            commit_part_step(step as u32 + 1).with_input_tokens(300_000 + 220_000 * step as u64)
+        }
         (1, _) => then(turn),
-        (_, 0) => finish().usage(40_000),
-        (_, _) => Step::text(format!("All done.\n\n{}", turn.promise)).usage(41_000),
+        (_, 0) => finish_item_step().with_input_tokens(40_000),
+        (_, _) => Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(41_000),
     };
-    step.delay(LIFELIKE)
+    step.with_delay(LIFELIKE_DELAY)
 }
 
-fn assert_done_once(world: &World, sessions: u64) {
-    let state = world.json(STATE);
-    assert_eq!((&state["status"], &state["iteration"]), (&json!("completed"), &json!(sessions)));
+fn assert_done_once(world: &World, session_count: u64) {
+    let state = world.read_json(STATE_FILE);
+    assert_eq!((&state["status"], &state["iteration"]), (&json!("completed"), &json!(session_count)));
     assert_eq!(world.read("work.txt"), "part 1\npart 2\npart 3\npart 4\n", "none lost, none twice");
 }
 
 #[test]
-fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
-    let mut world = world("- [ ] Item one\n");
+fn a_session_stops_at_a_commit_if_its_next_step_would_not_fit_below_l2() {
+    let mut world = world_with_plan_and_dates("- [ ] Item one\n");
     let model = ScriptedAgent::new(|turn| {
-        three_parts(turn, |turn| {
-            // It obeys, and leaves what it was not asked to commit.
-            match turn.step {
-                3 => Step::bash("echo 'a thought' > draft.txt").usage(741_000),
-                _ => Step::text(NOTES).usage(742_000),
+        three_parts_then(turn, |turn| {
+            // It obeys, and leaves a file that it was not asked to commit.
+            match turn.answer_count {
+                3 => Step::bash_call("echo 'a thought' > draft.txt").with_input_tokens(741_000),
+                _ => Step::from_text(HANDOFF_NOTES).with_input_tokens(742_000),
             }
         })
     })
     .with_real_client_in(&[1])
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_done_once(&world, 2);
-    insta::assert_snapshot!(section_of(&world, &first_request_of(&model, 1), "## Your item"), @"
+    insta::assert_snapshot!(stable_section(&world, &first_request_of_iteration(&model, 1), "## Your item"), @"
 
     > Item one
 
@@ -71,11 +76,15 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
 
     Commit each part as soon as it is complete and its checks pass, as the project's rules (CLAUDE.md) allow: what is not committed may be lost.
     ");
-    let told = model.main_requests().iter().map(|request| request.text()).find(|text| text.contains(STOP));
-    let told = told.expect("it was told");
-    let (_, told) = told.split_once("CCS_CHECKPOINT_TRIGGERED|").expect("a marker");
-    let (order, _) = told.split_once("\n</system-reminder>").unwrap_or((told, ""));
-    insta::assert_snapshot!(world.stable_text(order), @"
+    let checkpoint_request = model
+        .main_requests()
+        .iter()
+        .map(|request| request.full_text())
+        .find(|text| text.contains(STOP_SENTENCE));
+    let checkpoint_request = checkpoint_request.expect("it was told");
+    let (_, after_marker) = checkpoint_request.split_once("CCS_CHECKPOINT_TRIGGERED|").expect("a marker");
+    let (instructions, _) = after_marker.split_once("\n</system-reminder>").unwrap_or((after_marker, ""));
+    insta::assert_snapshot!(world.replace_unstable_parts(instructions), @"
     L1|74|.claude/handoffs/[DATE-TIME].md
     This session's context window is 74% full. From one of your commits to the next you usually take about 220k tokens, and about 105k are left below 85%: this commit is a good place to stop, and a fresh session goes on. Now, and nothing else:
     1. Start nothing new.
@@ -86,26 +95,31 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     Next step: the next action, with file and function, and the failing test if there is one
     ");
 
-    let journal = journal(&world);
-    let [checkpoint] = events(&journal, "checkpoint")[..] else { panic!("one checkpoint: {journal:#?}") };
+    let journal = read_journal(&world);
+    let [checkpoint] = events_named(&journal, "checkpoint")[..] else {
+        panic!("one checkpoint: {journal:#?}")
+    };
     assert_eq!((&checkpoint["cause"], &checkpoint["level"]), (&json!("step"), &json!("L1")));
-    let [room] = events(&journal, "no_room_for_step")[..] else { panic!("one reason: {journal:#?}") };
-    let tokens = |name: &str| room[name].as_u64().expect("tokens");
+    let [room_entry] = events_named(&journal, "no_room_for_step")[..] else {
+        panic!("one reason: {journal:#?}")
+    };
+    let tokens_of = |name: &str| room_entry[name].as_u64().expect("tokens");
     assert!(
-        tokens("estimate_tokens").abs_diff(220_000) < 500 && tokens("room_tokens").abs_diff(105_000) < 500,
-        "{room}"
+        tokens_of("estimate_tokens").abs_diff(220_000) < 500
+            && tokens_of("room_tokens").abs_diff(105_000) < 500,
+        "{room_entry}"
     );
-    let [wip] = events(&journal, "wip_commit")[..] else { panic!("one commit: {journal:#?}") };
-    assert_eq!(wip["message"], "ralph: checkpoint iter 1 (step at 74%)");
-    let entry = &world.json(STATE)["context_history"][0];
+    let [wip_commit] = events_named(&journal, "wip_commit")[..] else { panic!("one commit: {journal:#?}") };
+    assert_eq!(wip_commit["message"], "ralph: checkpoint iter 1 (step at 74%)");
+    let entry = &world.read_json(STATE_FILE)["context_history"][0];
     assert_eq!((&entry["checkpoint"], &entry["peak_percent"]), (&json!(true), &json!(74)));
 
-    let growth = world.json(STATE)["growth"].clone();
-    let took = growth[0]["tokens"].as_u64().expect("tokens");
-    assert!((442_000..445_000).contains(&took), "both sessions of the item: {growth}");
+    let growth = world.read_json(STATE_FILE)["growth"].clone();
+    let measured_tokens = growth[0]["tokens"].as_u64().expect("tokens");
+    assert!((442_000..445_000).contains(&measured_tokens), "both sessions of the item: {growth}");
 
-    let second = first_request_of(&model, 2);
-    let half_done = section_of(&world, &second, "## You take over this item half done");
+    let second_prompt = first_request_of_iteration(&model, 2);
+    let half_done = stable_section(&world, &second_prompt, "## You take over this item half done");
     insta::assert_snapshot!(half_done, @"
 
     The session before stopped after a commit at 74% of its context window, where the next step would probably not have fitted. Its work: `[COMMIT]..HEAD` (`git diff [COMMIT]`), of which [COMMIT] is a work-in-progress commit by Plimsoll; all committed.
@@ -125,7 +139,7 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
     ");
     let log = world.plimsoll(&["log"]).run().expect_success().stdout;
     let (_, log) = log.split_once('\n').expect("a heading with the day");
-    insta::assert_snapshot!(world.stable_text(log), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(log), @r#"
     [TIME]   -  run "Dates" started: 1 item, at most 50 sessions
     [TIME]   1  session began (fresh)
     [TIME]   1  checkpoint after a commit at 74%: .claude/handoffs/[DATE-TIME].md (item "Item one")
@@ -140,32 +154,36 @@ fn a_session_stops_at_a_commit_where_its_next_step_would_not_fit_below_l2() {
 }
 
 #[test]
-fn who_goes_on_all_the_same_meets_l2_as_ever() {
-    let mut world = world("- [ ] Item one\n");
+fn a_session_that_continues_past_the_commit_still_ends_at_l2() {
+    let mut world = world_with_plan_and_dates("- [ ] Item one\n");
     let model = ScriptedAgent::new(|turn| {
-        three_parts(turn, |turn| match turn.step {
-            3 => Step::bash("echo 'part 4, half' > half.txt").usage(800_000),
-            4 => Step::bash("echo 'part 4, more' > half.txt").usage(870_000),
-            _ => Step::text(NOTES).usage(871_000),
+        three_parts_then(turn, |turn| match turn.answer_count {
+            3 => Step::bash_call("echo 'part 4, half' > half.txt").with_input_tokens(800_000),
+            4 => Step::bash_call("echo 'part 4, more' > half.txt").with_input_tokens(870_000),
+            _ => Step::from_text(HANDOFF_NOTES).with_input_tokens(871_000),
         })
     })
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_done_once(&world, 2);
-    let journal = journal(&world);
-    let told: Vec<_> = events(&journal, "checkpoint")
+    let journal = read_journal(&world);
+    let checkpoints: Vec<_> = events_named(&journal, "checkpoint")
         .iter()
         .map(|entry| (entry["cause"].clone(), entry["level"].clone(), entry["handoff"].clone()))
         .collect();
-    let handoff = told[0].2.clone();
-    assert_eq!(told, [(json!("step"), json!("L1"), handoff.clone()), (json!("level"), json!("L2"), handoff)]);
+    let handoff = checkpoints[0].2.clone();
+    assert_eq!(
+        checkpoints,
+        [(json!("step"), json!("L1"), handoff.clone()), (json!("level"), json!("L2"), handoff)]
+    );
     let requests = model.main_requests();
-    let l2 = requests.iter().map(|request| request.text()).find(|text| text.contains("TRIGGERED|L2|87|"));
-    let l2 = l2.expect("told at L2");
-    let (_, l2) = l2.split_once("CCS_CHECKPOINT_TRIGGERED|L2|87|").expect("its marker");
-    let (order, _) = l2.split_once("\n</system-reminder>").unwrap_or((l2, ""));
-    insta::assert_snapshot!(world.stable_text(order), @"
+    let l2_request =
+        requests.iter().map(|request| request.full_text()).find(|text| text.contains("TRIGGERED|L2|87|"));
+    let l2_request = l2_request.expect("told at L2");
+    let (_, after_marker) = l2_request.split_once("CCS_CHECKPOINT_TRIGGERED|L2|87|").expect("its marker");
+    let (instructions, _) = after_marker.split_once("\n</system-reminder>").unwrap_or((after_marker, ""));
+    insta::assert_snapshot!(world.replace_unstable_parts(instructions), @"
     .claude/handoffs/[DATE-TIME].md
     This session's context window is 87% full: a fresh session goes on. Now, and nothing else:
     1. Finish the edit you are in, and start nothing new.
@@ -178,21 +196,23 @@ fn who_goes_on_all_the_same_meets_l2_as_ever() {
 }
 
 #[test]
-fn a_commit_that_ends_the_item_is_no_reason_to_stop() {
-    let mut world = world("- [ ] Item one\n");
+fn a_commit_that_finishes_the_item_does_not_stop_the_session() {
+    let mut world = world_with_plan_and_dates("- [ ] Item one\n");
     let model = ScriptedAgent::new(|turn| {
-        let step = match turn.step {
-            step @ 0..=1 => commit_part(step as u32 + 1).usage(300_000 + 220_000 * step as u64),
-            2 => Step::bash("echo 'part 3' >> work.txt").usage(700_000),
-            3 => finish().usage(740_000),
-            _ => Step::text(format!("All done.\n\n{}", turn.promise)).usage(741_000),
+        let step = match turn.answer_count {
+            step @ 0..=1 => {
+                commit_part_step(step as u32 + 1).with_input_tokens(300_000 + 220_000 * step as u64)
+            }
+            2 => Step::bash_call("echo 'part 3' >> work.txt").with_input_tokens(700_000),
+            3 => finish_item_step().with_input_tokens(740_000),
+            _ => Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(741_000),
         };
-        step.delay(LIFELIKE)
+        step.with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_done_once(&world, 1);
-    assert!(events(&journal(&world), "checkpoint").is_empty());
-    assert!(model.main_requests().iter().all(|request| !request.text().contains(STOP)));
+    assert!(events_named(&read_journal(&world), "checkpoint").is_empty());
+    assert!(model.main_requests().iter().all(|request| !request.full_text().contains(STOP_SENTENCE)));
 }

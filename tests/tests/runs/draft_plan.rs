@@ -1,23 +1,23 @@
-//! `plimsoll plan --draft`: the client proposes items in a session that can only read; what it writes is foreign text.
+//! `plimsoll plan --draft`: the client proposes items in a read-only session. Its answer is untrusted text.
 
-use crate::read_only_sessions::Outside;
+use crate::read_only_sessions::OutsideFiles;
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::terminal::Terminal;
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::ScriptedAgent;
 use serde_json::json;
 use std::time::Duration;
 
-const SOON: Duration = Duration::from_secs(20);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(20);
 
-fn draft(world: &World, spec: &str, more: &[&str]) -> Finished {
-    let all = [&["plan", "--draft", spec][..], more].concat();
-    world.plimsoll(&all).run()
+fn run_draft(world: &World, spec: &str, extra_arguments: &[&str]) -> FinishedProgram {
+    let command_line = [&["plan", "--draft", spec][..], extra_arguments].concat();
+    world.plimsoll(&command_line).run()
 }
 
-/// A world with a specification, whose client is a script that says this; each start of it leaves a line in `~/starts`.
-fn with_client(script: &str) -> World {
+/// A world with a specification, whose client is this script. Each start of the client adds a line to `~/starts`.
+fn world_with_client_script(script: &str) -> World {
     let world = World::new();
     world.write("SPEC.md", "# Dates\n\nAll dates are ISO 8601.\n");
     let text = format!(
@@ -27,39 +27,38 @@ fn with_client(script: &str) -> World {
     world
 }
 
-fn client(world: &World) -> String {
+fn client_path(world: &World) -> String {
     world.home().join("bin/claude").display().to_string()
 }
 
-/// A client that ends with this result.
-fn answering(result: &serde_json::Value) -> String {
+/// A script of a client that ends with this result.
+fn script_printing_result(result: &serde_json::Value) -> String {
     format!("cat <<'END'\n{result}\nEND")
 }
 
-fn success(text: &str) -> String {
-    answering(
+fn script_printing_success(text: &str) -> String {
+    script_printing_result(
         &json!({ "type": "result", "subtype": "success", "is_error": false, "terminal_reason": "completed",
                        "result": text, "total_cost_usd": 0.25 }),
     )
 }
 
 #[test]
-fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_plan() {
+fn a_draft_comes_from_a_read_only_session_and_is_checked_like_any_plan() {
     let mut world = World::new();
     let spec = "# Dates\n\nAll dates in README.md are ISO 8601.\n";
     world.write("SPEC.md", spec);
-    let seen = world.home().join("seen");
-    let hook =
-        json!({ "type": "command", "command": format!("echo \"[$PLIMSOLL_RUN_ID]\" > {}", seen.display()) });
+    let hook_output_path = world.home().join("seen");
+    let hook = json!({ "type": "command", "command": format!("echo \"[$PLIMSOLL_RUN_ID]\" > {}", hook_output_path.display()) });
     let settings = json!({ "hooks": { "SessionStart": [{ "hooks": [hook] }] } });
     world.write(world.home().join(".claude/settings.json"), &settings.to_string());
-    let readme = world.path("README.md").display().to_string();
-    let model = ScriptedAgent::new(move |turn| match turn.step {
-        0 => Step::text("I try.")
-            .tool("Write", json!({ "file_path": "/tmp/plimsoll-draft.txt", "content": "x" }))
-            .tool("Bash", json!({ "command": "touch made-by-bash.txt" })),
-        1 => Step::text("I read.").tool("Read", json!({ "file_path": readme })),
-        _ => Step::text(
+    let readme_path = world.path("README.md").display().to_string();
+    let model = ScriptedAgent::new(move |turn| match turn.answer_count {
+        0 => Step::from_text("I try.")
+            .with_tool_call("Write", json!({ "file_path": "/tmp/plimsoll-draft.txt", "content": "x" }))
+            .with_tool_call("Bash", json!({ "command": "touch made-by-bash.txt" })),
+        1 => Step::from_text("I read.").with_tool_call("Read", json!({ "file_path": readme_path })),
+        _ => Step::from_text(
             "Here is the plan:\n\n- [ ] Convert README.md — done when: `! grep 2026 README.md` (trivial)\n\
              - [ ] Check it (simple, after: 1, verify: touch owned)\n- [ ] Wait [medium]\n",
         ),
@@ -72,21 +71,25 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
         .run()
         .expect_success();
     let requests = model.main_requests();
-    let mut tools = requests[0].tools();
+    let mut tools = requests[0].tool_names();
     tools.sort_unstable();
-    // Stands for tools that the client would load later, and is none itself (2.1.329).
+    // It stands for tools that the client would load later, and is not a tool itself (2.1.329).
     tools.retain(|tool| *tool != "DeferredToolPlaceholder");
     assert_eq!(tools, ["Glob", "Grep", "Read"]);
-    assert!(requests[0].text().contains(spec), "{}", requests[0].text());
+    assert!(requests[0].full_text().contains(spec), "{}", requests[0].full_text());
     let results: Vec<String> = requests[2].tool_results().into_iter().map(|(_, text)| text).collect();
     assert!(results[0].contains("No such tool") && results[1].contains("No such tool"), "{results:?}");
     assert!(results[2].contains("A project."), "{results:?}");
     assert!(!world.exists("made-by-bash.txt") && !std::path::Path::new("/tmp/plimsoll-draft.txt").exists());
-    assert_eq!(std::fs::read_to_string(seen).expect("the user's hook ran"), "[]\n", "it belongs to no run");
+    assert_eq!(
+        std::fs::read_to_string(hook_output_path).expect("the user's hook ran"),
+        "[]\n",
+        "it belongs to no run"
+    );
     assert!(!world.exists(".claude/ralph-state.json"));
-    let plan = "- [ ] Convert README.md — done when: `! grep 2026 README.md` (trivial)\n\
+    let expected_plan = "- [ ] Convert README.md — done when: `! grep 2026 README.md` (trivial)\n\
                 - [ ] Check it (simple, after: 1, verify touch owned)\n- [ ] Wait [medium]\n";
-    assert_eq!(world.read("fix_plan.md"), plan);
+    assert_eq!(world.read("fix_plan.md"), expected_plan);
     insta::assert_snapshot!(finished.stdout, @"
     - [ ] Convert README.md — done when: `! grep 2026 README.md` (trivial)
     - [ ] Check it (simple, after: 1, verify touch owned)
@@ -107,7 +110,7 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
     - In fix_plan.md, item 3 says `[medium]`, which is not understood: write a size as `(medium)`, what it waits for as `(after: 2)`, both as `(medium, after: 2)`.
     fix_plan.md: 3 items added
     ");
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
     plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
     plimsoll: the draft cost $0.00
     plimsoll: 1 line of the answer left out: no items
@@ -117,20 +120,22 @@ fn a_draft_comes_from_a_session_that_can_only_read_and_is_checked_like_every_pla
 }
 
 #[test]
-fn whatever_the_settings_permit_a_draft_reads_nothing_outside_the_project() {
+fn a_draft_reads_nothing_outside_the_project_whatever_settings_permit() {
     let mut world = World::new();
-    let outside = Outside::new(&world);
-    world.write("SPEC.md", &format!("# Dates\n\n{}\n", outside.mentions()));
-    // The user logs in by their own settings, which the session knows, without what they permit.
+    let outside = OutsideFiles::new(&world);
+    world.write("SPEC.md", &format!("# Dates\n\n{}\n", outside.prompt_mentions()));
+    // The user logs in through the user settings, which the session reads without their permissions.
     let settings = outside.permissive_settings().to_string();
-    let users = world.home().join(".claude/settings.json");
-    for file in [&users, &world.path(".claude/settings.json"), &world.path(".claude/settings.local.json")] {
+    let user_settings = world.home().join(".claude/settings.json");
+    for file in
+        [&user_settings, &world.path(".claude/settings.json"), &world.path(".claude/settings.local.json")]
+    {
         world.write(file, &settings);
     }
     let reads = outside.clone();
-    let model = ScriptedAgent::new(move |turn| match turn.step {
-        0 => reads.attempts(Step::text("I try.")),
-        _ => Step::text("- [ ] One\n"),
+    let model = ScriptedAgent::new(move |turn| match turn.answer_count {
+        0 => reads.add_read_attempts(Step::from_text("I try.")),
+        _ => Step::from_text("- [ ] One\n"),
     })
     .with_real_client()
     .start(&mut world);
@@ -140,24 +145,25 @@ fn whatever_the_settings_permit_a_draft_reads_nothing_outside_the_project() {
         .run()
         .expect_success();
     assert_eq!(world.read("fix_plan.md"), "- [ ] One\n", "{finished:?}");
-    outside.assert_unread(&model.main_requests());
+    outside.assert_outside_unread(&model.main_requests());
 }
 
 #[test]
-fn what_cannot_become_a_plan_is_refused_before_anything_is_paid() {
-    let world = with_client("exit 3");
+fn invalid_input_for_a_draft_is_refused_before_any_session_starts() {
+    let world = world_with_client_script("exit 3");
     world.write("empty.md", " \n");
     world.write("huge.md", &"x".repeat(300_000));
     std::fs::write(world.path("binary.md"), b"\x7fELF\0\xff").expect("the project is writable");
-    let client = client(&world);
-    let named = ["--yes", "--client", client.as_str()];
-    let refuse = |spec: &str, more: &[&str]| {
-        let finished = draft(&world, spec, more);
+    let client = client_path(&world);
+    let client_arguments = ["--yes", "--client", client.as_str()];
+    let refusal_of = |spec: &str, extra_arguments: &[&str]| {
+        let finished = run_draft(&world, spec, extra_arguments);
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        world.stable_text(&finished.stderr)
+        world.replace_unstable_parts(&finished.stderr)
     };
-    let specs = ["none.md", "empty.md", "-", "huge.md", "binary.md"].map(|spec| refuse(spec, &named));
-    insta::assert_snapshot!(specs.concat(), @"
+    let spec_errors =
+        ["none.md", "empty.md", "-", "huge.md", "binary.md"].map(|spec| refusal_of(spec, &client_arguments));
+    insta::assert_snapshot!(spec_errors.concat(), @"
     plimsoll: there is no specification none.md: name a file, or - for standard input
     plimsoll: the specification is empty: describe what is to be built
     plimsoll: the specification is empty: describe what is to be built
@@ -174,8 +180,10 @@ fn what_cannot_become_a_plan_is_refused_before_anything_is_paid() {
         &["--settings", "{}"],
         &["words"],
     ];
-    let arguments = arguments.map(|passed| refuse("SPEC.md", &[&named[..], &["--"], passed].concat()));
-    insta::assert_snapshot!(arguments.concat(), @"
+    let option_errors = arguments.map(|passed_arguments| {
+        refusal_of("SPEC.md", &[&client_arguments[..], &["--"], passed_arguments].concat())
+    });
+    insta::assert_snapshot!(option_errors.concat(), @"
     plimsoll: `--tools` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
     plimsoll: `--mcp-config` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
     plimsoll: `--resume` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
@@ -186,46 +194,46 @@ fn what_cannot_become_a_plan_is_refused_before_anything_is_paid() {
     plimsoll: `words` cannot be passed on: the session of plan --draft can only read inside the project, and ends with one answer; leave it out after `--`; nothing was written
     ");
     world.write_program(world.home().join("bin/older"), "#!/bin/sh\necho '2.1.247 (Claude Code)'\n");
-    let older = world.home().join("bin/older").display().to_string();
+    let older_client = world.home().join("bin/older").display().to_string();
     world.write_program(world.home().join("bin/other"), "#!/bin/sh\necho GNU something else\n");
-    let other = world.home().join("bin/other").display().to_string();
-    let clients = [
-        refuse("SPEC.md", &["--client", &client]),
-        refuse("SPEC.md", &["--yes", "--client", &older]),
-        refuse("SPEC.md", &["--yes", "--client", &other]),
+    let other_program = world.home().join("bin/other").display().to_string();
+    let client_errors = [
+        refusal_of("SPEC.md", &["--client", &client]),
+        refusal_of("SPEC.md", &["--yes", "--client", &older_client]),
+        refusal_of("SPEC.md", &["--yes", "--client", &other_program]),
     ];
-    insta::assert_snapshot!(clients.concat(), @r#"
+    insta::assert_snapshot!(client_errors.concat(), @r#"
     plimsoll: nothing was asked, because there is no terminal to ask for confirmation: add --yes to write the plan without asking
     plimsoll: plan --draft needs Claude Code 2.1.248 or newer, whose `--restricted` keeps a session inside the project, and [HOME]/bin/older says 2.1.247 (Claude Code): update Claude Code; nothing was written
     plimsoll: [HOME]/bin/other answers `--version` with "GNU something else": is it Claude Code?; nothing was written
     "#);
     world.write("fix_plan.md", "- [ ] One\n```\nopen\n");
-    let usage = world.plimsoll(&["plan", "--yes"]).run();
-    assert_eq!(usage.code, Some(2), "{usage:?}");
+    let usage_error = world.plimsoll(&["plan", "--yes"]).run();
+    assert_eq!(usage_error.code, Some(2), "{usage_error:?}");
     assert!(!world.home().join("starts").exists(), "no session was started");
 }
 
 #[test]
-fn a_client_that_fails_or_answers_otherwise_leaves_the_plan_as_it_is_and_says_why() {
-    let limit = json!({ "type": "result", "subtype": "success", "is_error": true, "api_error_status": 429,
+fn a_failed_or_unusable_answer_leaves_the_plan_unchanged_with_a_reason() {
+    let limit_result = json!({ "type": "result", "subtype": "success", "is_error": true, "api_error_status": 429,
                         "result": "You've hit your session limit · resets 6:10am (UTC)" });
     let scripts = [
-        answering(&limit),
+        script_printing_result(&limit_result),
         "echo 'a warning' >&2; echo \"error: unknown option '--tools'\" >&2; exit 1".to_owned(),
-        success("I would rather talk\u{1b}[2J about it."),
-        success("- [x] Done\n"),
-        success(" "),
+        script_printing_success("I would rather talk\u{1b}[2J about it."),
+        script_printing_success("- [x] Done\n"),
+        script_printing_success(" "),
         "echo '{\"type\":'".to_owned(),
     ];
-    let refuse = |script: String, plan: &str| {
-        let world = with_client(&script);
+    let refusal_of = |script: String, plan: &str| {
+        let world = world_with_client_script(&script);
         world.write("fix_plan.md", plan);
-        let finished = draft(&world, "SPEC.md", &["--yes", "--client", &client(&world)]);
+        let finished = run_draft(&world, "SPEC.md", &["--yes", "--client", &client_path(&world)]);
         assert_eq!((finished.code, world.read("fix_plan.md").as_str()), (Some(1), plan), "{finished:?}");
         assert!(!finished.stderr.contains('\u{1b}'), "{finished:?}");
-        world.stable_text(&finished.stderr)
+        world.replace_unstable_parts(&finished.stderr)
     };
-    let errors = scripts.map(|script| refuse(script, "- [ ] One\n"));
+    let errors = scripts.map(|script| refusal_of(script, "- [ ] One\n"));
     insta::assert_snapshot!(errors.join("\n"), @r"
     plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
     plimsoll: the client gave no answer: a usage limit: You've hit your session limit · resets 6:10am (UTC); nothing was written
@@ -247,8 +255,8 @@ fn a_client_that_fails_or_answers_otherwise_leaves_the_plan_as_it_is_and_says_wh
     plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
     plimsoll: the client gave no answer: ended with exit code 0, without a result; nothing was written
     ");
-    let fenced = refuse(success("- [ ] Two\n"), "- [ ] One\n```\nopen\n");
-    insta::assert_snapshot!(fenced, @"
+    let fence_error = refusal_of(script_printing_success("- [ ] Two\n"), "- [ ] One\n```\nopen\n");
+    insta::assert_snapshot!(fence_error, @"
     plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
     plimsoll: the draft cost $0.25
     plimsoll: fix_plan.md ends inside a code fence, where no line is an item: close it, then run this again
@@ -257,40 +265,40 @@ fn a_client_that_fails_or_answers_otherwise_leaves_the_plan_as_it_is_and_says_wh
 
 #[test]
 fn a_signal_ends_the_client_and_nothing_is_written() {
-    let world = with_client("echo $$ > ~/pid\nexec sleep 60");
-    let client = client(&world);
+    let world = world_with_client_script("echo $$ > ~/pid\nexec sleep 60");
+    let client = client_path(&world);
     let mut running = world.plimsoll(&["plan", "--draft", "SPEC.md", "--yes", "--client", &client]).spawn();
-    let pid = world.home().join("pid");
+    let pid_file = world.home().join("pid");
     world.wait_until(
-        || std::fs::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')),
+        || std::fs::read_to_string(&pid_file).is_ok_and(|pid| pid.ends_with('\n')),
         "the client works",
     );
     running.interrupt();
-    let finished = running.wait(SOON);
+    let finished = running.wait(CLIENT_TIMEOUT);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
     plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
     plimsoll: interrupted: the client was ended; nothing was written
     ");
-    let pid = std::fs::read_to_string(pid).expect("its pid");
+    let pid = std::fs::read_to_string(pid_file).expect("its pid");
     assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "it is gone");
     assert!(!world.exists("fix_plan.md"));
 }
 
 #[test]
-fn on_a_terminal_the_user_is_asked_and_new_items_go_below_the_old_ones() {
-    let before = "# Plan\n\n- [x] Zero\n- [ ] One";
-    let answer = "- [ ] Two (simple)\n- [ ] Three (simple, after: 1)\n- [ ] One\n";
-    for (typed, is_written) in [("n", false), ("y", true)] {
-        let world = with_client(&success(answer));
-        world.write("fix_plan.md", before);
-        let client = client(&world);
+fn on_a_terminal_the_user_is_asked_before_new_items_are_appended() {
+    let old_plan = "# Plan\n\n- [x] Zero\n- [ ] One";
+    let draft_items = "- [ ] Two (simple)\n- [ ] Three (simple, after: 1)\n- [ ] One\n";
+    for (typed_key, is_written) in [("n", false), ("y", true)] {
+        let world = world_with_client_script(&script_printing_success(draft_items));
+        world.write("fix_plan.md", old_plan);
+        let client = client_path(&world);
         let arguments = ["plan", "--draft", "SPEC.md", "--client", &client];
         let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, 120, 50);
         let question = "fix_plan.md has 1 open item. Append 2 items below? [y/N]";
-        let screen = terminal.wait_for(question);
+        let screen = terminal.wait_for_text(question);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.stable_text(&screen), @"
+            insta::assert_snapshot!(world.replace_unstable_parts(&screen), @"
             plimsoll: asking the client, which can only read; at most 15 minutes, Ctrl-C ends it
             plimsoll: the draft cost $0.25
             - [ ] Two (simple)
@@ -312,11 +320,11 @@ fn on_a_terminal_the_user_is_asked_and_new_items_go_below_the_old_ones() {
             fix_plan.md has 1 open item. Append 2 items below? [y/N]
             ");
         }
-        terminal.type_text(typed);
+        terminal.type_text(typed_key);
         terminal.press_enter();
-        assert_eq!(terminal.wait_exit().exit_code(), u32::from(!is_written), "{typed}");
-        let after = format!("{before}\n- [ ] Two (simple)\n- [ ] Three (simple, after: 3)\n");
-        assert_eq!(world.read("fix_plan.md"), if is_written { after.as_str() } else { before });
+        assert_eq!(terminal.wait_for_exit().exit_code(), u32::from(!is_written), "{typed_key}");
+        let new_plan = format!("{old_plan}\n- [ ] Two (simple)\n- [ ] Three (simple, after: 3)\n");
+        assert_eq!(world.read("fix_plan.md"), if is_written { new_plan.as_str() } else { old_plan });
         let prompt = std::fs::read_to_string(world.home().join("prompt")).expect("a prompt");
         insta::allow_duplicates! {
             insta::assert_snapshot!(prompt, @"

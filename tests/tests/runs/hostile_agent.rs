@@ -1,31 +1,32 @@
-//! An agent that commits, resets, stashes, cleans, deletes and overwrites in the middle of its run. Each item
-//! is done once all the same, the hooks stay on duty, and the user in the morning finds the whole story.
+//! An agent that commits, resets, stashes, cleans, deletes and overwrites during its run. Each item is still done
+//! once, the hooks keep working, and in the morning the user finds the complete record.
 
-use crate::prompt_section::section_of;
+use crate::prompt_section::stable_section;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::Turn;
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::story::StoryTurn;
+use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, journal, last_request_of, markers, world,
+    LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration,
+    last_request_of_iteration, read_journal, verdict_markers, world_with_plan_and_dates,
 };
 use serde_json::Value;
 use std::time::Duration;
 
-const STATE: &str = ".claude/ralph-state.json";
-const CLEAN: &str = "git clean -ffdxq";
-const STASH_ALL: &str = "git stash push -q -a";
+const STATE_FILE: &str = ".claude/ralph-state.json";
+const CLEAN_COMMAND: &str = "git clean -ffdxq";
+const STASH_ALL_COMMAND: &str = "git stash push -q -a";
 
-/// Whether the to-do file is known to git.
+/// Whether git tracks the to-do file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plan {
+enum PlanTracking {
     Tracked,
     Untracked,
 }
 
-/// A project whose agent notes its work outside of it, where no git command reaches.
-fn project(plan: Plan) -> World {
-    let world = world(ITEMS);
-    if plan == Plan::Untracked {
+/// A project whose agent records its work outside of it, where no git command reaches.
+fn create_project(tracking: PlanTracking) -> World {
+    let world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    if tracking == PlanTracking::Untracked {
         world.git(&["rm", "-q", "--cached", "fix_plan.md"]);
         world.write(".gitignore", "fix_plan.md\n");
         world.git(&["add", "-A"]);
@@ -34,238 +35,260 @@ fn project(plan: Plan) -> World {
     world
 }
 
-/// Does an item; work that is committed stays where it is.
-fn do_item(item: &str) -> String {
-    let sed = format!("sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' fix_plan.md");
+/// A command that does an item and commits it.
+fn do_item_command(item: &str) -> String {
+    let tick_command = format!("sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' fix_plan.md");
     format!(
-        "echo '{item}' >> ~/work.txt && {sed} && git add -A && git commit -q --allow-empty -m 'Finish {item}'"
+        "echo '{item}' >> ~/work.txt && {tick_command} && git add -A && git commit -q --allow-empty -m 'Finish {item}'"
     )
 }
 
-/// An honest session, from the given answer on.
-fn session(turn: &Turn<'_>, from: usize) -> Step {
-    let Some(item) = turn.item.clone() else { return promise(turn) };
-    match turn.step - from {
-        0 => Step::bash(do_item(&item)).usage(30_000),
-        _ if item == "Item three" => promise(turn),
-        _ => Step::text(format!("{item} is done.")).usage(31_000),
+/// An honest session that begins at this step.
+fn honest_session(turn: &StoryTurn<'_>, first_step: usize) -> Step {
+    let Some(item) = turn.item_text.clone() else { return promise_completion(turn) };
+    match turn.answer_count - first_step {
+        0 => Step::bash_call(do_item_command(&item)).with_input_tokens(30_000),
+        _ if item == "Item three" => promise_completion(turn),
+        _ => Step::from_text(format!("{item} is done.")).with_input_tokens(31_000),
     }
 }
 
-fn promise(turn: &Turn<'_>) -> Step {
-    Step::text(format!("All done.\n\n{}", turn.promise)).usage(31_000)
+fn promise_completion(turn: &StoryTurn<'_>) -> Step {
+    Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(31_000)
 }
 
-fn run(world: &World) -> Finished {
-    plimsoll_tests::run(world, &["--max-iterations", "8"])
+fn run_to_end(world: &World) -> FinishedProgram {
+    plimsoll_tests::run_with_objective(world, &["--max-iterations", "8"])
 }
 
-fn work(world: &World) -> String {
+fn recorded_work(world: &World) -> String {
     world.read(world.home().join("work.txt"))
 }
 
-/// What the hooks say in a session that they know to be the run's; others get advice.
-const WARNED: &str = "context window is 72% full. Go on with your item";
+/// The hooks' warning in a session that they know to be the run's; other sessions get advice.
+const RUN_WARNING: &str = "context window is 72% full. Go on with your item";
 
 const ALL_DONE: &str = "Item one\nItem two\nItem three\n";
 
-/// The client itself asks about commands that name `.claude`; it does not look into scripts.
-fn hostile_script(world: &World, text: &str) {
+/// Writes a script for the agent. The client asks about commands that name `.claude`, but does not look into scripts.
+fn write_hostile_script(world: &World, text: &str) {
     world.write(world.home().join("hostile.sh"), text);
 }
 
-/// What a person needs at 8 a.m.: the whole journal, a paragraph for each session, nothing of ours committed.
-fn the_story_is_whole(world: &World, words: &str) {
-    let journal = journal(world);
-    assert_eq!(events(&journal, "run_started").len(), 1, "{words}");
-    let of = |event: &str| -> Vec<u64> {
-        events(&journal, event).iter().filter_map(|entry| entry["iteration"].as_u64()).collect()
+/// Asserts that a person finds a complete record at 8 a.m.: the whole journal, a paragraph for each session, and none
+/// of our files committed.
+fn assert_record_is_complete(world: &World, context: &str) {
+    let journal = read_journal(world);
+    assert_eq!(events_named(&journal, "run_started").len(), 1, "{context}");
+    let iterations_with = |event: &str| -> Vec<u64> {
+        events_named(&journal, event).iter().filter_map(|entry| entry["iteration"].as_u64()).collect()
     };
-    assert_eq!(of("verdict"), [1, 2, 3], "{words}");
-    assert_eq!(of("planned"), [1, 2, 3], "{words}");
+    assert_eq!(iterations_with("verdict"), [1, 2, 3], "{context}");
+    assert_eq!(iterations_with("planned"), [1, 2, 3], "{context}");
     let progress = world.read(".claude/plimsoll/progress.txt");
     for iteration in 1..=3 {
-        assert_eq!(progress.matches(&format!("Iteration {iteration}:")).count(), 1, "{words}: {progress}");
+        assert_eq!(progress.matches(&format!("Iteration {iteration}:")).count(), 1, "{context}: {progress}");
     }
-    let committed = world.git(&["log", "--all", "--name-only", "--format="]);
-    assert!(!committed.contains("ralph-state") || words.contains("stash"), "{words}: {committed}");
+    let committed_files = world.git(&["log", "--all", "--name-only", "--format="]);
+    assert!(
+        !committed_files.contains("ralph-state") || context.contains("stash"),
+        "{context}: {committed_files}"
+    );
 }
 
 // ---- git in the middle of the work ----
 
-/// The second session begins with the command, then works; the hooks must still warn it.
-fn before_the_work(plan: Plan, command: &'static str) {
-    let mut world = project(plan);
+/// The second session begins with the command and then works; the hooks must still warn it.
+fn run_with_command_before_work(tracking: PlanTracking, command: &'static str) {
+    let mut world = create_project(tracking);
     let model = ScriptedAgent::new(move |turn| {
-        let step = match (turn.iteration, turn.step) {
-            (2, 0) => Step::bash(command).usage(560_000),
-            (2, 1) => session(turn, 1).usage(720_000),
-            (2, _) => session(turn, 1).usage(721_000),
-            _ => session(turn, 0),
+        let step = match (turn.iteration, turn.answer_count) {
+            (2, 0) => Step::bash_call(command).with_input_tokens(560_000),
+            (2, 1) => honest_session(turn, 1).with_input_tokens(720_000),
+            (2, _) => honest_session(turn, 1).with_input_tokens(721_000),
+            _ => honest_session(turn, 0),
         };
-        step.delay(if turn.iteration == 2 { LIFELIKE } else { Duration::ZERO })
+        step.with_delay(if turn.iteration == 2 { LIFELIKE_DELAY } else { Duration::ZERO })
     })
     .start(&mut world);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world.git(&["add", "-A"]);
-    let finished = run(&world);
-    let words = format!("{plan:?}, {command}: {finished:#?}");
-    assert_eq!(finished.code, Some(0), "{words}");
-    assert_eq!(work(&world), ALL_DONE, "{words}");
-    let state = world.json(STATE);
+    let finished = run_to_end(&world);
+    let context = format!("{tracking:?}, {command}: {finished:#?}");
+    assert_eq!(finished.code, Some(0), "{context}");
+    assert_eq!(recorded_work(&world), ALL_DONE, "{context}");
+    let state = world.read_json(STATE_FILE);
     assert_eq!(
         (state["status"].as_str(), state["iteration"].as_u64()),
         (Some("completed"), Some(3)),
-        "{words}"
+        "{context}"
     );
-    assert_eq!(state["completed_items"].as_array().map(Vec::len), Some(3), "{words}");
-    assert!(last_request_of(&model, 2).contains(WARNED), "the hooks are on duty; {words}");
-    assert_eq!(state["context_history"][1]["peak_percent"], 72, "{words}");
-    assert!(first_request_of(&model, 3).contains("Item three"), "{words}");
-    assert!(world.exists("PROMPT.md"), "{words}");
-    the_story_is_whole(&world, &words);
-    let journal = journal(&world);
+    assert_eq!(state["completed_items"].as_array().map(Vec::len), Some(3), "{context}");
+    assert!(last_request_of_iteration(&model, 2).contains(RUN_WARNING), "the hooks are on duty; {context}");
+    assert_eq!(state["context_history"][1]["peak_percent"], 72, "{context}");
+    assert!(first_request_of_iteration(&model, 3).contains("Item three"), "{context}");
+    assert!(world.exists("PROMPT.md"), "{context}");
+    assert_record_is_complete(&world, &context);
+    let journal = read_journal(&world);
     let endings: Vec<&Value> =
-        events(&journal, "verdict").iter().map(|entry| &entry["ending"]["ending"]).collect();
-    assert_eq!(endings, ["completed"; 3], "the stream is read to its end; {words}");
+        events_named(&journal, "verdict").iter().map(|entry| &entry["ending"]["ending"]).collect();
+    assert_eq!(endings, ["completed"; 3], "the stream is read to its end; {context}");
 }
 
-/// The second session works, and then runs the command: a tick that git knows nothing of is gone with it.
-fn after_the_work(plan: Plan, command: &'static str) {
-    let mut world = project(plan);
-    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
-        (2, 1) => Step::bash(command).usage(31_000).delay(Duration::from_secs(1)),
-        (2, 2) => Step::text("Item two is done.").usage(31_500),
-        _ => session(turn, 0),
+/// The second session works and then runs the command, which also removes a tick that git does not know.
+fn run_with_command_after_work(tracking: PlanTracking, command: &'static str) {
+    let mut world = create_project(tracking);
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+        (2, 1) => Step::bash_call(command).with_input_tokens(31_000).with_delay(Duration::from_secs(1)),
+        (2, 2) => Step::from_text("Item two is done.").with_input_tokens(31_500),
+        _ => honest_session(turn, 0),
     })
     .start(&mut world);
-    let finished = run(&world);
-    let words = format!("{plan:?}, {command}: {finished:#?}");
-    assert_eq!(finished.code, Some(0), "{words}");
-    assert_eq!(work(&world), ALL_DONE, "what was finished is not done again; {words}");
-    assert_eq!(world.json(STATE)["iteration"], 3, "{words}");
+    let finished = run_to_end(&world);
+    let context = format!("{tracking:?}, {command}: {finished:#?}");
+    assert_eq!(finished.code, Some(0), "{context}");
+    assert_eq!(recorded_work(&world), ALL_DONE, "what was finished is not done again; {context}");
+    assert_eq!(world.read_json(STATE_FILE)["iteration"], 3, "{context}");
     assert_eq!(
         world.read("fix_plan.md"),
         "# Plan\n\n- [x] Item one\n- [x] Item two\n- [x] Item three\n",
-        "the list is as the agent left it; {words}"
+        "the list is as the agent left it; {context}"
     );
-    assert_eq!(model.main_requests().len(), 7, "{words}");
-    the_story_is_whole(&world, &words);
+    assert_eq!(model.main_requests().len(), 7, "{context}");
+    assert_record_is_complete(&world, &context);
 }
 
 #[test]
-fn a_commit_of_everything() {
-    before_the_work(Plan::Tracked, "git add -A && git commit -qm everything --allow-empty");
-    before_the_work(Plan::Untracked, "git add -A && git commit -qm everything --allow-empty");
+fn committing_everything_before_the_work_loses_nothing() {
+    run_with_command_before_work(
+        PlanTracking::Tracked,
+        "git add -A && git commit -qm everything --allow-empty",
+    );
+    run_with_command_before_work(
+        PlanTracking::Untracked,
+        "git add -A && git commit -qm everything --allow-empty",
+    );
 }
 
 #[test]
-fn a_hard_reset() {
-    before_the_work(Plan::Tracked, "git reset -q --hard");
-    before_the_work(Plan::Untracked, "git reset -q --hard");
+fn a_hard_reset_before_the_work_loses_nothing() {
+    run_with_command_before_work(PlanTracking::Tracked, "git reset -q --hard");
+    run_with_command_before_work(PlanTracking::Untracked, "git reset -q --hard");
 }
 
 #[test]
-fn a_stash_with_untracked_files() {
-    before_the_work(Plan::Tracked, "git stash push -q -u");
-    before_the_work(Plan::Untracked, "git stash push -q -u");
+fn stashing_untracked_files_before_the_work_loses_nothing() {
+    run_with_command_before_work(PlanTracking::Tracked, "git stash push -q -u");
+    run_with_command_before_work(PlanTracking::Untracked, "git stash push -q -u");
 }
 
 #[test]
-fn a_stash_of_all_files() {
-    before_the_work(Plan::Tracked, STASH_ALL);
-    after_the_work(Plan::Untracked, STASH_ALL);
+fn stashing_all_files_before_or_after_the_work_loses_nothing() {
+    run_with_command_before_work(PlanTracking::Tracked, STASH_ALL_COMMAND);
+    run_with_command_after_work(PlanTracking::Untracked, STASH_ALL_COMMAND);
 }
 
 #[test]
-fn a_clean_of_all_files_before_the_work() {
-    before_the_work(Plan::Tracked, CLEAN);
+fn cleaning_all_files_before_the_work_loses_nothing() {
+    run_with_command_before_work(PlanTracking::Tracked, CLEAN_COMMAND);
 }
 
 #[test]
-fn a_clean_of_all_files_after_the_work() {
-    after_the_work(Plan::Tracked, CLEAN);
-    after_the_work(Plan::Untracked, CLEAN);
+fn cleaning_all_files_after_the_work_loses_nothing() {
+    run_with_command_after_work(PlanTracking::Tracked, CLEAN_COMMAND);
+    run_with_command_after_work(PlanTracking::Untracked, CLEAN_COMMAND);
 }
 
-/// A stash that is brought back later lays old files of ours over the new ones.
+/// A stash that is popped later puts old files of ours over the new ones.
 #[test]
-fn a_stash_that_comes_back() {
-    let mut world = project(Plan::Tracked);
-    hostile_script(&world, "rm -rf .claude PROMPT.md progress.txt; git stash pop -q; true");
-    let _model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
-        (1, 0) => Step::bash(STASH_ALL).usage(30_000),
-        (1, _) => session(turn, 1),
-        (2, 0) => Step::bash("sh ~/hostile.sh").usage(30_000),
-        (2, _) => session(turn, 1),
-        _ => session(turn, 0),
+fn an_old_state_from_a_popped_stash_is_noticed_and_repaired() {
+    let mut world = create_project(PlanTracking::Tracked);
+    write_hostile_script(&world, "rm -rf .claude PROMPT.md progress.txt; git stash pop -q; true");
+    let _model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+        (1, 0) => Step::bash_call(STASH_ALL_COMMAND).with_input_tokens(30_000),
+        (1, _) => honest_session(turn, 1),
+        (2, 0) => Step::bash_call("sh ~/hostile.sh").with_input_tokens(30_000),
+        (2, _) => honest_session(turn, 1),
+        _ => honest_session(turn, 0),
     })
     .start(&mut world);
-    let finished = run(&world);
-    let words = format!("stash pop: {finished:#?}");
-    assert_eq!(finished.code, Some(0), "{words}");
-    assert_eq!(work(&world), ALL_DONE, "{words}");
-    assert_eq!(world.json(STATE)["iteration"], 3, "{words}");
-    the_story_is_whole(&world, &words);
-    let journal = journal(&world);
-    let mended: Vec<&Value> = events(&journal, "state_mended").iter().map(|entry| &entry["what"]).collect();
+    let finished = run_to_end(&world);
+    let context = format!("stash pop: {finished:#?}");
+    assert_eq!(finished.code, Some(0), "{context}");
+    assert_eq!(recorded_work(&world), ALL_DONE, "{context}");
+    assert_eq!(world.read_json(STATE_FILE)["iteration"], 3, "{context}");
+    assert_record_is_complete(&world, &context);
+    let journal = read_journal(&world);
+    let repairs: Vec<&Value> =
+        events_named(&journal, "state_mended").iter().map(|entry| &entry["what"]).collect();
     assert!(
-        mended.iter().any(|what| what.as_str().is_some_and(|what| what.contains("back in time"))),
-        "{mended:?}"
+        repairs.iter().any(|what| what.as_str().is_some_and(|what| what.contains("back in time"))),
+        "{repairs:?}"
     );
 }
 
-/// The checkpoint is written, told, and cleaned away before the session ends.
+/// The checkpoint is written, the model is told, and the handoff is deleted before the session ends.
 #[test]
-fn a_handoff_that_is_cleaned_away_is_there_for_the_next_session() {
-    let mut world = project(Plan::Tracked);
+fn a_handoff_deleted_by_git_clean_is_restored_for_the_next_session() {
+    let mut world = create_project(PlanTracking::Tracked);
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.step) {
-            (1, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(560_000),
-            (1, 1) => Step::bash("echo on").usage(870_000),
-            (1, 2) => Step::bash(CLEAN).usage(871_000),
-            (1, _) => Step::text("I stop.\n\nSummary: half\nProgress on the item: 70%\nNext step: line 81")
-                .usage(872_000),
-            (2, 0) => Step::bash("cat .claude/handoffs/*.md"),
-            (2, _) => session(turn, 1),
-            _ => session(turn, 0),
+        let step = match (turn.iteration, turn.answer_count) {
+            (1, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt").with_input_tokens(560_000),
+            (1, 1) => Step::bash_call("echo on").with_input_tokens(870_000),
+            (1, 2) => Step::bash_call(CLEAN_COMMAND).with_input_tokens(871_000),
+            (1, _) => {
+                Step::from_text("I stop.\n\nSummary: half\nProgress on the item: 70%\nNext step: line 81")
+                    .with_input_tokens(872_000)
+            }
+            (2, 0) => Step::bash_call("cat .claude/handoffs/*.md"),
+            (2, _) => honest_session(turn, 1),
+            _ => honest_session(turn, 0),
         };
-        step.delay(LIFELIKE)
+        step.with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world);
+    let finished = run_to_end(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
-    let told = last_request_of(&model, 1);
-    assert!(told.contains("CCS_CHECKPOINT_TRIGGERED|L2|87|"), "{told}");
-    let next = first_request_of(&model, 2);
-    let state = world.json(STATE);
+    let last_request = last_request_of_iteration(&model, 1);
+    assert!(last_request.contains("CCS_CHECKPOINT_TRIGGERED|L2|87|"), "{last_request}");
+    let next_prompt = first_request_of_iteration(&model, 2);
+    let state = world.read_json(STATE_FILE);
     let handoff = state["context_checkpoint"]["handoff_file"].as_str().expect("a handoff");
     for part in [handoff, "stopped at 87%", "70%", "| src/dates.txt | 45-80 | modified"] {
-        assert!(next.contains(part), "{part} in {next}");
+        assert!(next_prompt.contains(part), "{part} in {next_prompt}");
     }
-    assert!(last_request_of(&model, 2).contains("- Next step: line 81"), "the next session can read it");
-    assert_eq!(work(&world), ALL_DONE);
+    assert!(
+        last_request_of_iteration(&model, 2).contains("- Next step: line 81"),
+        "the next session can read it"
+    );
+    assert_eq!(recorded_work(&world), ALL_DONE);
 }
 
 // ---- the plan ----
 
 #[test]
-fn a_line_that_vanishes_unticked_is_not_a_finished_item() {
-    let mut world = project(Plan::Tracked);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step, turn.item.as_deref()) {
-        (1, 0, _) => Step::bash(format!("sed -i '/Item two/d' fix_plan.md && {}", do_item("Item one"))),
-        (3, 0, None) => Step::bash("echo '- [ ] Item two' >> fix_plan.md && git commit -qam 'It is back'"),
-        (3, _, None) => Step::text("It was lost; I have put it back."),
-        (4, 1.., _) => promise(turn),
-        _ => session(turn, 0),
-    })
-    .start(&mut world);
-    let finished = run(&world);
+fn an_item_removed_unticked_is_not_finished_and_completion_is_refused() {
+    let mut world = create_project(PlanTracking::Tracked);
+    let model =
+        ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count, turn.item_text.as_deref()) {
+            (1, 0, _) => Step::bash_call(format!(
+                "sed -i '/Item two/d' fix_plan.md && {}",
+                do_item_command("Item one")
+            )),
+            (3, 0, None) => {
+                Step::bash_call("echo '- [ ] Item two' >> fix_plan.md && git commit -qam 'It is back'")
+            }
+            (3, _, None) => Step::from_text("It was lost; I have put it back."),
+            (4, 1.., _) => promise_completion(turn),
+            _ => honest_session(turn, 0),
+        })
+        .start(&mut world);
+    let finished = run_to_end(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
-    let verdicts = markers(&journal(&world));
+    let verdicts = verdict_markers(&read_journal(&world));
     assert_eq!(verdicts[1], "RALPH_CONTINUE|refused|1 item vanished unticked from fix_plan.md: \"Item two\"");
-    let next = first_request_of(&model, 3);
-    insta::assert_snapshot!(section_of(&world, &next, "## Completion was refused"), @r#"
+    let next_prompt = first_request_of_iteration(&model, 3);
+    insta::assert_snapshot!(stable_section(&world, &next_prompt, "## Completion was refused"), @r#"
 
     The session before promised completion. It was refused, because:
 
@@ -275,36 +298,39 @@ fn a_line_that_vanishes_unticked_is_not_a_finished_item() {
 
     Fix this first.
     "#);
-    assert_eq!(work(&world), "Item one\nItem three\nItem two\n");
-    assert_eq!(world.json(STATE)["iteration"], 4);
+    assert_eq!(recorded_work(&world), "Item one\nItem three\nItem two\n");
+    assert_eq!(world.read_json(STATE_FILE)["iteration"], 4);
 }
 
 #[test]
-fn a_to_do_file_that_is_deleted_is_written_again() {
-    let mut world = project(Plan::Untracked);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
-        (2, 0) => Step::bash("rm fix_plan.md"),
-        (2, _) => promise(turn),
-        _ => session(turn, 0),
+fn a_deleted_to_do_file_is_written_again() {
+    let mut world = create_project(PlanTracking::Untracked);
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+        (2, 0) => Step::bash_call("rm fix_plan.md"),
+        (2, _) => promise_completion(turn),
+        _ => honest_session(turn, 0),
     })
     .start(&mut world);
-    let finished = run(&world);
+    let finished = run_to_end(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
-    let journal = journal(&world);
-    // It is written again before the session is judged, so that its promise is held against the items.
+    let journal = read_journal(&world);
+    // It is written again before the session is judged, so that the promise is checked against the items.
     assert_eq!(
-        markers(&journal)[1],
+        verdict_markers(&journal)[1],
         "RALPH_CONTINUE|refused|2 items are open in fix_plan.md: \"Item two\", \"Item three\""
     );
-    assert_eq!(events(&journal, "todo_mended").len(), 1);
-    assert!(first_request_of(&model, 3).contains("\n> Item two\n"), "no tick is lost and none is invented");
-    assert_eq!(work(&world), ALL_DONE);
+    assert_eq!(events_named(&journal, "todo_mended").len(), 1);
+    assert!(
+        first_request_of_iteration(&model, 3).contains("\n> Item two\n"),
+        "no tick is lost and none is invented"
+    );
+    assert_eq!(recorded_work(&world), ALL_DONE);
     assert!(world.read("fix_plan.md").starts_with("# Plan\n"), "the person's own words are there again");
 }
 
 // ---- the state ----
 
-fn aside(world: &World) -> Vec<String> {
+fn set_aside_files(world: &World) -> Vec<String> {
     let names = std::fs::read_dir(world.path(".claude")).expect("the folder").flatten();
     names
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -313,123 +339,130 @@ fn aside(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn garbage_in_the_state_is_set_aside_and_mended() {
+fn garbage_in_the_state_is_set_aside_and_the_state_repaired() {
     for garbage in
         ["{\"iteration\": 1, \"status", "[1, 2]", "{\"run_id\": \"another\", \"iteration\": 40}", "{}"]
     {
-        let mut world = project(Plan::Tracked);
-        hostile_script(&world, &format!("printf '%s' '{garbage}' > {STATE}"));
+        let mut world = create_project(PlanTracking::Tracked);
+        write_hostile_script(&world, &format!("printf '%s' '{garbage}' > {STATE_FILE}"));
         let model = ScriptedAgent::new(move |turn| {
-            let step = match (turn.iteration, turn.step) {
-                (2, 0) => Step::bash("sh ~/hostile.sh").usage(560_000),
-                (2, _) => session(turn, 1).usage(720_000),
-                _ => session(turn, 0),
+            let step = match (turn.iteration, turn.answer_count) {
+                (2, 0) => Step::bash_call("sh ~/hostile.sh").with_input_tokens(560_000),
+                (2, _) => honest_session(turn, 1).with_input_tokens(720_000),
+                _ => honest_session(turn, 0),
             };
-            step.delay(LIFELIKE)
+            step.with_delay(LIFELIKE_DELAY)
         })
         .start(&mut world);
-        let finished = run(&world);
-        let words = format!("{garbage}: {finished:#?}");
-        assert_eq!(finished.code, Some(0), "{words}");
-        assert_eq!(work(&world), ALL_DONE, "{words}");
-        assert!(last_request_of(&model, 2).contains(WARNED), "the hooks are on duty; {words}");
-        let state = world.json(STATE);
+        let finished = run_to_end(&world);
+        let context = format!("{garbage}: {finished:#?}");
+        assert_eq!(finished.code, Some(0), "{context}");
+        assert_eq!(recorded_work(&world), ALL_DONE, "{context}");
+        assert!(
+            last_request_of_iteration(&model, 2).contains(RUN_WARNING),
+            "the hooks are on duty; {context}"
+        );
+        let state = world.read_json(STATE_FILE);
         assert_eq!(
             (state["status"].as_str(), state["iteration"].as_u64()),
             (Some("completed"), Some(3)),
-            "{words}"
+            "{context}"
         );
-        let aside = aside(&world);
-        assert_eq!(aside.len(), 1, "{aside:?}; {words}");
-        assert_eq!(world.read(format!(".claude/{}", aside[0])), garbage, "kept, never overwritten");
-        let journal = journal(&world);
-        let mended = events(&journal, "state_mended");
-        assert_eq!(mended.len(), 1, "{words}");
-        assert!(mended[0]["what"].as_str().is_some_and(|what| what.contains(&aside[0])), "{mended:?}");
+        let set_aside = set_aside_files(&world);
+        assert_eq!(set_aside.len(), 1, "{set_aside:?}; {context}");
+        assert_eq!(world.read(format!(".claude/{}", set_aside[0])), garbage, "kept, never overwritten");
+        let journal = read_journal(&world);
+        let repairs = events_named(&journal, "state_mended");
+        assert_eq!(repairs.len(), 1, "{context}");
+        assert!(repairs[0]["what"].as_str().is_some_and(|what| what.contains(&set_aside[0])), "{repairs:?}");
     }
 }
 
-/// The state was committed with force, and an old commit of it is checked out while the session works.
+/// The state was committed by force, and an old commit of it is checked out while the session works.
 #[test]
-fn a_state_from_an_old_commit_is_noticed() {
-    let mut world = project(Plan::Tracked);
+fn a_state_restored_from_an_old_commit_is_noticed_and_repaired() {
+    let mut world = create_project(PlanTracking::Tracked);
     let model = ScriptedAgent::new(|turn| {
-        let step = match (turn.iteration, turn.step) {
-            (1, 0) => {
-                Step::bash(format!("git add -f {STATE} && git commit -qm 'With the state' && git tag old"))
+        let step = match (turn.iteration, turn.answer_count) {
+            (1, 0) => Step::bash_call(format!(
+                "git add -f {STATE_FILE} && git commit -qm 'With the state' && git tag old"
+            )),
+            (1, _) => honest_session(turn, 1),
+            (2, 0) => Step::bash_call(do_item_command("Item two")).with_input_tokens(30_000),
+            (2, 1) => {
+                Step::bash_call(format!("git checkout -q old -- {STATE_FILE}")).with_input_tokens(560_000)
             }
-            (1, _) => session(turn, 1),
-            (2, 0) => Step::bash(do_item("Item two")).usage(30_000),
-            (2, 1) => Step::bash(format!("git checkout -q old -- {STATE}")).usage(560_000),
-            (2, 2) => Step::bash("echo on").usage(720_000),
-            (2, _) => Step::text("Item two is done.").usage(721_000),
-            // By force: without it git refuses the way back, because the state has changed.
-            (3, 0) => Step::bash("git checkout -qf old && git checkout -qf main").usage(30_000),
-            (3, _) => session(turn, 1),
-            _ => session(turn, 0),
+            (2, 2) => Step::bash_call("echo on").with_input_tokens(720_000),
+            (2, _) => Step::from_text("Item two is done.").with_input_tokens(721_000),
+            // By force: otherwise git refuses to switch back, because the state has changed.
+            (3, 0) => {
+                Step::bash_call("git checkout -qf old && git checkout -qf main").with_input_tokens(30_000)
+            }
+            (3, _) => honest_session(turn, 1),
+            _ => honest_session(turn, 0),
         };
-        step.delay(LIFELIKE)
+        step.with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world);
-    let words = format!("{finished:#?}");
-    assert_eq!(finished.code, Some(0), "{words}");
-    assert_eq!(work(&world), ALL_DONE, "{words}");
+    let finished = run_to_end(&world);
+    let context = format!("{finished:#?}");
+    assert_eq!(finished.code, Some(0), "{context}");
+    assert_eq!(recorded_work(&world), ALL_DONE, "{context}");
     assert!(
-        last_request_of(&model, 2).contains(WARNED),
-        "the old state does not send the hooks home; {words}"
+        last_request_of_iteration(&model, 2).contains(RUN_WARNING),
+        "the old state does not send the hooks home; {context}"
     );
-    let state = world.json(STATE);
+    let state = world.read_json(STATE_FILE);
     assert_eq!(
         (state["status"].as_str(), state["iteration"].as_u64()),
         (Some("completed"), Some(3)),
-        "{words}"
+        "{context}"
     );
-    let journal = journal(&world);
-    let mended = events(&journal, "state_mended");
-    assert!(mended.iter().any(|entry| entry["what"] == "the state had gone back in time"), "{mended:?}");
-    assert_eq!(markers(&journal).len(), 3, "{words}");
+    let journal = read_journal(&world);
+    let repairs = events_named(&journal, "state_mended");
+    assert!(repairs.iter().any(|entry| entry["what"] == "the state had gone back in time"), "{repairs:?}");
+    assert_eq!(verdict_markers(&journal).len(), 3, "{context}");
 }
 
 // ---- the prompt ----
 
 #[test]
-fn a_prompt_that_is_emptied_or_torn_is_mended() {
+fn a_deleted_emptied_or_truncated_prompt_is_restored() {
     for command in ["rm PROMPT.md", ": > PROMPT.md", "head -c 200 PROMPT.md > p && mv p PROMPT.md"] {
-        let mut world = project(Plan::Tracked);
-        let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
-            (1, 0) => Step::bash(command),
-            (1, _) => session(turn, 1),
-            _ => session(turn, 0),
+        let mut world = create_project(PlanTracking::Tracked);
+        let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+            (1, 0) => Step::bash_call(command),
+            (1, _) => honest_session(turn, 1),
+            _ => honest_session(turn, 0),
         })
         .start(&mut world);
-        let finished = run(&world);
-        let words = format!("{command}: {finished:#?}");
-        assert_eq!(finished.code, Some(0), "{words}");
-        assert_eq!(work(&world), ALL_DONE, "{words}");
+        let finished = run_to_end(&world);
+        let context = format!("{command}: {finished:#?}");
+        assert_eq!(finished.code, Some(0), "{context}");
+        assert_eq!(recorded_work(&world), ALL_DONE, "{context}");
         for iteration in 2..=3 {
-            let prompt = first_request_of(&model, iteration);
-            assert_eq!(prompt.matches("Do the plan.").count(), 1, "{words}: {prompt}");
+            let prompt = first_request_of_iteration(&model, iteration);
+            assert_eq!(prompt.matches("Do the plan.").count(), 1, "{context}: {prompt}");
         }
     }
 }
 
-// ---- its files are ours, and only ours ----
+// ---- the files of a run belong to one project ----
 
-/// Two projects of one repository have nothing in common.
+/// Two projects in one repository are independent.
 #[test]
-fn a_run_in_a_folder_of_the_repository_is_not_its_neighbours() {
-    let mut world = project(Plan::Tracked);
-    let _model = ScriptedAgent::new(|turn| session(turn, 0)).start(&mut world);
+fn a_run_in_one_subfolder_is_not_visible_in_its_neighbor() {
+    let mut world = create_project(PlanTracking::Tracked);
+    let _model = ScriptedAgent::new(|turn| honest_session(turn, 0)).start(&mut world);
     for name in ["one", "two"] {
-        world.write(format!("{name}/fix_plan.md"), ITEMS);
+        world.write(format!("{name}/fix_plan.md"), THREE_ITEM_PLAN);
     }
-    let all = ["start", "--objective", "Do it.", "--name", "One"];
-    world.plimsoll(&all).cwd(world.path("one")).run().expect_success();
-    let stop = world.plimsoll(&["stop"]).cwd(world.path("two")).run();
-    assert_eq!(stop.code, Some(1), "the neighbour has no run: {stop:?}");
-    let resume = world.plimsoll(&["run", "--resume"]).cwd(world.path("two")).run();
-    assert_eq!(resume.code, Some(1), "{resume:?}");
-    assert!(!world.exists(format!("two/{STATE}")));
-    assert_eq!(world.json(format!("one/{STATE}"))["status"], "running");
+    let arguments = ["start", "--objective", "Do it.", "--name", "One"];
+    world.plimsoll(&arguments).cwd(world.path("one")).run().expect_success();
+    let stopped = world.plimsoll(&["stop"]).cwd(world.path("two")).run();
+    assert_eq!(stopped.code, Some(1), "the neighbour has no run: {stopped:?}");
+    let resumed = world.plimsoll(&["run", "--resume"]).cwd(world.path("two")).run();
+    assert_eq!(resumed.code, Some(1), "{resumed:?}");
+    assert!(!world.exists(format!("two/{STATE_FILE}")));
+    assert_eq!(world.read_json(format!("one/{STATE_FILE}"))["status"], "running");
 }

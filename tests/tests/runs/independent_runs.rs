@@ -1,67 +1,77 @@
-//! Runs and sessions that have nothing to do with each other, side by side.
+//! Independent runs and sessions side by side.
 
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::story::{Turn, story, tick};
-use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, events, honest, journal, markers, run, world};
+use plimsoll_testkit::story::{StoryTurn, start_story, tick_item_command};
+use plimsoll_testkit::world::{RunningProgram, World};
+use plimsoll_tests::{
+    LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, honest_agent, read_journal,
+    run_with_objective, verdict_markers, world_with_plan_and_dates,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Waits, but not for ever: who does not come is missed by the assertions.
-fn meet(limit: Duration, is_so: impl Fn() -> bool) {
+/// Waits until the condition is true, at most for the given time; the assertions of the test notice what is missing.
+fn wait_at_most(timeout: Duration, condition: impl Fn() -> bool) {
     let start = Instant::now();
-    while !is_so() && start.elapsed() < limit {
+    while !condition() && start.elapsed() < timeout {
         sleep(Duration::from_millis(20));
     }
 }
 
-fn spawn_run(world: &World, project: &Path, model: &ScriptedModel) -> Running {
-    let ours = ["run", "--objective", "Do the plan.", "--max-iterations", "5"];
-    let client = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
-    let all: Vec<&str> = ours.iter().chain(&client).copied().collect();
-    world.plimsoll(&all).cwd(project).env("ANTHROPIC_BASE_URL", model.url()).spawn()
+fn spawn_run(world: &World, project: &Path, model: &ScriptedModel) -> RunningProgram {
+    let run_arguments = ["run", "--objective", "Do the plan.", "--max-iterations", "5"];
+    let client_arguments = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
+    let command_line: Vec<&str> = run_arguments.iter().chain(&client_arguments).copied().collect();
+    world.plimsoll(&command_line).cwd(project).env("ANTHROPIC_BASE_URL", model.url()).spawn()
 }
 
-/// An honest agent that does not begin before the other run's first session has.
-fn sociable(present: &Arc<AtomicUsize>) -> ScriptedModel {
-    let present = Arc::clone(present);
-    let mut first = true;
-    story(move |turn| {
-        if std::mem::take(&mut first) {
-            present.fetch_add(1, Ordering::SeqCst);
-            meet(Duration::from_secs(30), || present.load(Ordering::SeqCst) == 2);
+/// An honest agent that waits in its first session until the other run's first session has begun.
+fn start_agent_waiting_for_other_run(started_count: &Arc<AtomicUsize>) -> ScriptedModel {
+    let started_count = Arc::clone(started_count);
+    let mut is_first = true;
+    start_story(move |turn| {
+        if std::mem::take(&mut is_first) {
+            started_count.fetch_add(1, Ordering::SeqCst);
+            wait_at_most(Duration::from_secs(30), || started_count.load(Ordering::SeqCst) == 2);
         }
-        honest(turn).delay(LIFELIKE)
+        honest_agent(turn).with_delay(LIFELIKE_DELAY)
     })
 }
 
-fn texts(model: &ScriptedModel) -> Vec<String> {
-    model.main_requests().iter().map(Request::text).collect()
+fn request_texts(model: &ScriptedModel) -> Vec<String> {
+    model.main_requests().iter().map(Request::full_text).collect()
 }
 
 #[test]
 fn two_projects_run_at_the_same_time_with_one_home() {
-    let mut world = world(ITEMS);
-    let other = world.project_at("other");
-    world.write(other.join("fix_plan.md"), "# Plan\n\n- [ ] Other one\n- [ ] Item three\n");
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let other_project = world.create_project("other");
+    world.write(other_project.join("fix_plan.md"), "# Plan\n\n- [ ] Other one\n- [ ] Item three\n");
     for arguments in [["add", "-A"].as_slice(), &["commit", "-qm", "Plan"]] {
-        world.command("git", arguments).cwd(&other).run().expect_success();
+        world.command("git", arguments).cwd(&other_project).run().expect_success();
     }
-    let present = Arc::new(AtomicUsize::new(0));
-    let (here, there) = (sociable(&present), sociable(&present));
-    world.use_model(&here);
-    // The first session of each.
-    world.use_real_client_in(&[1, 2]);
-    let runs = [spawn_run(&world, &world.project(), &here), spawn_run(&world, &other, &there)];
+    let started_count = Arc::new(AtomicUsize::new(0));
+    let (first_model, second_model) = (
+        start_agent_waiting_for_other_run(&started_count),
+        start_agent_waiting_for_other_run(&started_count),
+    );
+    world.use_model(&first_model);
+    // The first session of each run.
+    world.use_real_client_in_sessions(&[1, 2]);
+    let runs =
+        [spawn_run(&world, &world.project(), &first_model), spawn_run(&world, &other_project, &second_model)];
     for running in runs {
         running.wait(Duration::from_secs(120)).expect_success();
     }
-    assert_eq!(present.load(Ordering::SeqCst), 2, "they did run at the same time");
+    assert_eq!(started_count.load(Ordering::SeqCst), 2, "they did run at the same time");
 
-    let states = [world.json(".claude/ralph-state.json"), world.json(other.join(".claude/ralph-state.json"))];
+    let states = [
+        world.read_json(".claude/ralph-state.json"),
+        world.read_json(other_project.join(".claude/ralph-state.json")),
+    ];
     let nonces = [0, 1].map(|index: usize| states[index]["nonce"].as_str().expect("nonce").to_owned());
     assert_ne!(states[0]["run_id"], states[1]["run_id"]);
     for (state, iterations) in states.iter().zip([3, 2]) {
@@ -70,75 +80,79 @@ fn two_projects_run_at_the_same_time_with_one_home() {
         assert_eq!(state["context_history"].as_array().expect("history").len(), iterations);
     }
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
-    assert_eq!(world.read(other.join("work.txt")), "Other one\nItem three\n");
-    for (model, own, foreign, item) in [(&here, 0, 1, "Other one"), (&there, 1, 0, "Item two")] {
-        let texts = texts(model);
-        assert!(texts.iter().all(|text| text.contains(&nonces[own])), "each has its own promise");
-        assert!(!texts.iter().any(|text| text.contains(&nonces[foreign]) || text.contains(item)));
+    assert_eq!(world.read(other_project.join("work.txt")), "Other one\nItem three\n");
+    for (model, own_index, other_index, foreign_item) in
+        [(&first_model, 0, 1, "Other one"), (&second_model, 1, 0, "Item two")]
+    {
+        let texts = request_texts(model);
+        assert!(texts.iter().all(|text| text.contains(&nonces[own_index])), "each has its own promise");
+        assert!(!texts.iter().any(|text| text.contains(&nonces[other_index]) || text.contains(foreign_item)));
     }
     let run_id = &states[0]["run_id"];
-    assert!(journal(&world).iter().all(|entry| entry["run_id"].is_null() || entry["run_id"] == *run_id));
+    assert!(read_journal(&world).iter().all(|entry| entry["run_id"].is_null() || entry["run_id"] == *run_id));
 }
 
-/// Everything in the project that tells where the run stands.
-fn run_files(world: &World) -> Vec<String> {
+/// Returns everything in the project that records the state of the run.
+fn run_file_texts(world: &World) -> Vec<String> {
     [".claude/ralph-state.json", "PROMPT.md", "fix_plan.md", ".claude/plimsoll/progress.txt"]
         .map(|file| world.read(file))
         .into()
 }
 
 #[test]
-fn an_ordinary_session_in_the_same_project_is_advised_and_never_touches_the_run() {
-    let mut world = world(ITEMS);
+fn an_ordinary_session_beside_a_run_is_advised_and_never_touches_it() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.plimsoll(&["init", "--local"]).run().expect_success();
-    let (working, go_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (is_working, may_continue) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let model = ScriptedAgent::new({
-        let (working, go_on) = (Arc::clone(&working), Arc::clone(&go_on));
+        let (is_working, may_continue) = (Arc::clone(&is_working), Arc::clone(&may_continue));
         move |turn| {
-            if (turn.iteration, turn.step) == (2, 0) {
-                working.store(true, Ordering::SeqCst);
-                meet(Duration::from_secs(60), || go_on.load(Ordering::SeqCst));
+            if (turn.iteration, turn.answer_count) == (2, 0) {
+                is_working.store(true, Ordering::SeqCst);
+                wait_at_most(Duration::from_secs(60), || may_continue.load(Ordering::SeqCst));
             }
-            honest(turn).delay(LIFELIKE)
+            honest_agent(turn).with_delay(LIFELIKE_DELAY)
         }
     })
     .with_real_client_in(&[2, 3])
     .start(&mut world);
     let running = spawn_run(&world, &world.project(), &model);
-    world.wait_until(|| working.load(Ordering::SeqCst), "the run's second session works");
+    world.wait_until(|| is_working.load(Ordering::SeqCst), "the run's second session works");
 
-    let before = run_files(&world);
-    let nonce = world.json(".claude/ralph-state.json")["nonce"].as_str().expect("nonce").to_owned();
-    let look = |used| Step::bash("echo looking").usage(used).delay(LIFELIKE);
-    let words = format!("Ordinary work is done.\n\n<promise>COMPLETE {nonce}</promise>");
-    let mut steps: Vec<Step> = [600_000, 720_000, 870_000, 970_000, 970_100, 970_200].map(look).into();
-    steps.push(Step::text(words).usage(970_300).delay(LIFELIKE));
-    let ordinary = ScriptedModel::steps(steps);
+    let files_before = run_file_texts(&world);
+    let nonce = world.read_json(".claude/ralph-state.json")["nonce"].as_str().expect("nonce").to_owned();
+    let look_step = |used_tokens| {
+        Step::bash_call("echo looking").with_input_tokens(used_tokens).with_delay(LIFELIKE_DELAY)
+    };
+    let last_message = format!("Ordinary work is done.\n\n<promise>COMPLETE {nonce}</promise>");
+    let mut steps: Vec<Step> = [600_000, 720_000, 870_000, 970_000, 970_100, 970_200].map(look_step).into();
+    steps.push(Step::from_text(last_message).with_input_tokens(970_300).with_delay(LIFELIKE_DELAY));
+    let ordinary_model = ScriptedModel::with_steps(steps);
     let finished = world
         .claude(&["-p", "ORDINARY: look around", "--model", "opus", "--allowedTools", "Bash"])
-        .env("ANTHROPIC_BASE_URL", ordinary.url())
-        // The client itself would compact at 96.7 %.
+        .env("ANTHROPIC_BASE_URL", ordinary_model.url())
+        // Without this the client itself would compact at 96.7%.
         .env("DISABLE_AUTO_COMPACT", "1")
         .run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("Ordinary work is done."), "it was not ended: {finished:?}");
-    assert_eq!(run_files(&world), before, "the run of the other session is untouched");
-    go_on.store(true, Ordering::SeqCst);
+    assert_eq!(run_file_texts(&world), files_before, "the run of the other session is untouched");
+    may_continue.store(true, Ordering::SeqCst);
 
-    let asked = texts(&ordinary);
-    assert_eq!(asked.len(), 7);
-    let last = &asked[6];
+    let asked_texts = request_texts(&ordinary_model);
+    assert_eq!(asked_texts.len(), 7);
+    let last_request = &asked_texts[6];
     for marker in ["CCS_WARNING|L1|72|", "CCS_WARNING|L2|87|", "CCS_WARNING|L3|97|"] {
-        assert_eq!(last.matches(marker).count(), 1, "{marker}");
+        assert_eq!(last_request.matches(marker).count(), 1, "{marker}");
     }
-    assert_eq!(last.matches("No action is required").count(), 3, "advice, not orders");
+    assert_eq!(last_request.matches("No action is required").count(), 3, "advice, not orders");
     for order in ["CCS_CHECKPOINT", "RALPH_", "End your turn", "Do not start over"] {
-        assert!(!last.contains(order), "{order}");
+        assert!(!last_request.contains(order), "{order}");
     }
 
     let finished = running.wait(Duration::from_secs(90));
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let state = world.json(".claude/ralph-state.json");
+    let state = world.read_json(".claude/ralph-state.json");
     assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)));
     assert_eq!(state["context_history"].as_array().expect("history").len(), 3);
     for entry in state["context_history"].as_array().expect("history") {
@@ -149,90 +163,94 @@ fn an_ordinary_session_in_the_same_project_is_advised_and_never_touches_the_run(
         );
     }
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
-    assert_eq!(markers(&journal(&world)).len(), 3);
+    assert_eq!(verdict_markers(&read_journal(&world)).len(), 3);
     assert!(
-        texts(&model).iter().all(|text| !text.contains("CCS_WARNING")),
+        request_texts(&model).iter().all(|text| !text.contains("CCS_WARNING")),
         "the run's sessions hear nothing of it"
     );
 }
 
-const NESTED: &str = "NESTED: help a little";
+const NESTED_PROMPT: &str = "NESTED: help a little";
 
-/// Starts a session of its own from the Bash tool, and keeps the run's state of before and after it.
+/// Starts a nested session from the Bash tool, and keeps copies of the run's state from before and after it.
 fn nested_command(number: usize) -> Step {
     let state = ".claude/ralph-state.json";
-    Step::bash(format!(
+    Step::bash_call(format!(
         "test -n \"$PLIMSOLL_RUN_ID\" && cp {state} before-{number}.json && cp .claude/plimsoll/progress.txt before-{number}.txt; \
-         claude -p '{NESTED} ({number})' --model opus --allowedTools Bash < /dev/null > nested-{number}.out 2>&1; \
+         claude -p '{NESTED_PROMPT} ({number})' --model opus --allowedTools Bash < /dev/null > nested-{number}.out 2>&1; \
          echo \"exit $?\" >> nested-{number}.out; cp {state} after-{number}.json; cp .claude/plimsoll/progress.txt after-{number}.txt"
     ))
-    .usage(30_000)
+    .with_input_tokens(30_000)
 }
 
-fn is_nested(turn: &Turn<'_>) -> bool {
-    turn.iteration == 0 && turn.saw(NESTED)
+fn is_nested(turn: &StoryTurn<'_>) -> bool {
+    turn.iteration == 0 && turn.request_contains(NESTED_PROMPT)
 }
 
 #[test]
-fn a_nested_session_that_inherits_the_runs_id_does_not_act_on_its_state() {
-    let mut world = world(ITEMS);
+fn a_nested_session_that_inherits_the_run_id_does_not_change_the_run() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let model = ScriptedAgent::new({
         let mut promise = String::new();
         move |turn| {
-            if !turn.promise.is_empty() {
-                promise.clone_from(&turn.promise);
+            if !turn.promise_line.is_empty() {
+                promise.clone_from(&turn.promise_line);
             }
             let step = if is_nested(turn) {
-                match turn.step {
-                    0 => Step::bash("echo \"nested with ${PLIMSOLL_RUN_ID:-nothing}\"").usage(600_000),
-                    1 => Step::bash("echo nested").usage(960_000),
-                    _ if turn.saw(&format!("{NESTED} (0)")) => {
-                        Step::text(format!("Nested work is done.\n\n{promise}"))
+                match turn.answer_count {
+                    0 => Step::bash_call("echo \"nested with ${PLIMSOLL_RUN_ID:-nothing}\"")
+                        .with_input_tokens(600_000),
+                    1 => Step::bash_call("echo nested").with_input_tokens(960_000),
+                    _ if turn.request_contains(&format!("{NESTED_PROMPT} (0)")) => {
+                        Step::from_text(format!("Nested work is done.\n\n{promise}"))
                     }
-                    _ => Step::text("Nested work is done."),
+                    _ => Step::from_text("Nested work is done."),
                 }
             } else {
-                match (turn.iteration, turn.step) {
-                    (2, 0 | 1) => nested_command(turn.step),
-                    (2, 2) => Step::bash(format!("echo 'Item two' >> work.txt && {}", tick("Item two")))
-                        .usage(30_000),
-                    _ => honest(turn),
+                match (turn.iteration, turn.answer_count) {
+                    (2, 0 | 1) => nested_command(turn.answer_count),
+                    (2, 2) => Step::bash_call(format!(
+                        "echo 'Item two' >> work.txt && {}",
+                        tick_item_command("Item two")
+                    ))
+                    .with_input_tokens(30_000),
+                    _ => honest_agent(turn),
                 }
             };
-            step.delay(LIFELIKE)
+            step.with_delay(LIFELIKE_DELAY)
         }
     })
     .with_real_client_in(&[2, 3, 4])
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let run_id = world.json(".claude/ralph-state.json")["run_id"].as_str().expect("run id").to_owned();
+    let run_id = world.read_json(".claude/ralph-state.json")["run_id"].as_str().expect("run id").to_owned();
     for number in [0, 1] {
-        let said = world.read(format!("nested-{number}.out"));
+        let output = world.read(format!("nested-{number}.out"));
         assert!(
-            said.contains("Nested work is done.") && said.ends_with("exit 0\n"),
-            "it was not ended: {said}"
+            output.contains("Nested work is done.") && output.ends_with("exit 0\n"),
+            "it was not ended: {output}"
         );
         for kind in ["json", "txt"] {
             let [before, after] =
-                ["before", "after"].map(|when| world.read(format!("{when}-{number}.{kind}")));
+                ["before", "after"].map(|moment| world.read(format!("{moment}-{number}.{kind}")));
             assert_eq!(before, after, "session {number} changed the run's files");
         }
     }
-    let nested: Vec<String> =
-        texts(&model).into_iter().filter(|text| !text.contains("You are session ")).collect();
-    assert_eq!(nested.len(), 6);
-    assert!(nested[1].contains(&format!("nested with {run_id}")), "it did inherit the run's id");
-    assert!(nested[2].contains("CCS_WARNING|L3|96|"), "advice is all it hears");
-    assert!(!nested.iter().any(|text| text.contains("CCS_CHECKPOINT")), "no order");
+    let nested_requests: Vec<String> =
+        request_texts(&model).into_iter().filter(|text| !text.contains("You are session ")).collect();
+    assert_eq!(nested_requests.len(), 6);
+    assert!(nested_requests[1].contains(&format!("nested with {run_id}")), "it did inherit the run's id");
+    assert!(nested_requests[2].contains("CCS_WARNING|L3|96|"), "advice is all it hears");
+    assert!(!nested_requests.iter().any(|text| text.contains("CCS_CHECKPOINT")), "no order");
 
-    let journal = journal(&world);
-    let state = world.json(".claude/ralph-state.json");
+    let journal = read_journal(&world);
+    let state = world.read_json(".claude/ralph-state.json");
     assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(3)));
-    assert_eq!(events(&journal, "verdict").len(), 3, "{:?}", markers(&journal));
-    assert_eq!(events(&journal, "provisional_verdict").len(), 3, "the nested Stop is nobody's claim");
-    assert_eq!(events(&journal, "iteration_closed").len(), 3);
+    assert_eq!(events_named(&journal, "verdict").len(), 3, "{:?}", verdict_markers(&journal));
+    assert_eq!(events_named(&journal, "provisional_verdict").len(), 3, "the nested Stop is nobody's claim");
+    assert_eq!(events_named(&journal, "iteration_closed").len(), 3);
     assert_eq!(state["context_history"].as_array().expect("history").len(), 3);
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
 }

@@ -1,24 +1,26 @@
-//! Which model works on an item: the user's settings decide, and the plan, which anybody may have written, only chooses among
-//! the models that they name.
+//! Which model works on an item: the user's settings decide. The plan, which anybody may have written, only chooses
+//! among the models that those settings allow.
 
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::tick;
-use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, journal, run, world};
+use plimsoll_testkit::story::tick_item_command;
+use plimsoll_tests::{
+    LIFELIKE_DELAY, ScriptedAgent, events_named, read_journal, run_with_objective, world_with_plan_and_dates,
+};
 use serde_json::json;
 
 #[test]
-fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_other_is_paid() {
-    let mut world = world(
+fn a_plan_selects_only_models_that_the_user_settings_allow() {
+    let mut world = world_with_plan_and_dates(
         "- [ ] Item one (model: haiku)\n- [ ] Item two (simple)\n- [ ] Item three (model: dear)\n- [ ] Item four (model: dear)\n",
     );
     world.write_user_settings(&json!({ "models": { "simple": "sonnet", "allowed": ["haiku"] } }));
-    // Which models may be chosen, a project does not say.
+    // A project's settings cannot choose models.
     world.write(
         ".claude/plimsoll.json",
         &json!({ "models": { "allowed": ["dear"], "simple": "dear" } }).to_string(),
     );
-    let shown = world.plimsoll(&["plan", "--markdown"]).run();
-    insta::assert_snapshot!(world.stable_text(&shown.stdout), @"
+    let plan_output = world.plimsoll(&["plan", "--markdown"]).run();
+    insta::assert_snapshot!(world.replace_unstable_parts(&plan_output.stdout), @"
     ## Plan
 
     4 items open in fix_plan.md, 0 done. A session has room for about 820k tokens before L2 (window 1M, assumed: no session has been recorded here yet).
@@ -36,43 +38,45 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
     - In fix_plan.md, item 4: `(model: dear)` in the plan is ignored: only models that your own settings name count (`models.allowed` in ~/.config/plimsoll/settings.json).
     ");
     let model = ScriptedAgent::new(|turn| {
-        let step = match (&turn.item, turn.step) {
-            (Some(item), 0) => Step::bash(tick(item)).usage(30_000),
+        let step = match (&turn.item_text, turn.answer_count) {
+            (Some(item), 0) => Step::bash_call(tick_item_command(item)).with_input_tokens(30_000),
             (Some(item), _) if item.starts_with("Item four") => {
-                Step::text(format!("All done.\n\n{}", turn.promise)).usage(31_000)
+                Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(31_000)
             }
-            _ => Step::text("Done.").usage(31_000),
+            _ => Step::from_text("Done.").with_input_tokens(31_000),
         };
-        step.delay(LIFELIKE)
+        step.with_delay(LIFELIKE_DELAY)
     })
     .with_real_client_in(&[1, 2])
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let requests = model.main_requests();
-    let asked = |iteration: u32| {
-        let named = format!("You are session {iteration} of");
-        let of_it = requests.iter().filter(|request| request.first_text().contains(&named));
-        of_it.map(|request| request.model.clone()).collect::<Vec<_>>()
+    let models_of_iteration = |iteration: u32| {
+        let prompt_phrase = format!("You are session {iteration} of");
+        let iteration_requests =
+            requests.iter().filter(|request| request.first_message_text().contains(&prompt_phrase));
+        iteration_requests.map(|request| request.model.clone()).collect::<Vec<_>>()
     };
     for (iteration, name) in [(1, "haiku"), (2, "sonnet"), (3, "opus"), (4, "opus")] {
-        let asked = asked(iteration);
+        let models = models_of_iteration(iteration);
         assert!(
-            !asked.is_empty() && asked.iter().all(|model| model.contains(name)),
-            "{iteration}: {asked:?}"
+            !models.is_empty() && models.iter().all(|model| model.contains(name)),
+            "{iteration}: {models:?}"
         );
     }
     assert!(requests.iter().all(|request| !request.model.contains("dear")));
-    let journal = journal(&world);
-    let started: Vec<_> = events(&journal, "spawned").iter().map(|line| line["model"].clone()).collect();
-    assert_eq!(json!(started), json!(["haiku", "sonnet", "opus", "opus"]));
-    for (line, name) in events(&journal, "spawned").into_iter().zip(["haiku", "sonnet", "opus"]) {
+    let journal = read_journal(&world);
+    let spawned_models: Vec<_> =
+        events_named(&journal, "spawned").iter().map(|line| line["model"].clone()).collect();
+    assert_eq!(json!(spawned_models), json!(["haiku", "sonnet", "opus", "opus"]));
+    for (line, name) in events_named(&journal, "spawned").into_iter().zip(["haiku", "sonnet", "opus"]) {
         let session = line["session_id"].as_str().expect("a session");
-        let record = world.json(format!(".claude/plimsoll/sessions/{session}.json"));
-        let measured = record["reading"]["model"].as_str().expect("a model");
-        assert!(measured.contains(name), "the window is that of {name}: {record}");
+        let record = world.read_json(format!(".claude/plimsoll/sessions/{session}.json"));
+        let measured_model = record["reading"]["model"].as_str().expect("a model");
+        assert!(measured_model.contains(name), "the window is that of {name}: {record}");
     }
-    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 50 sessions, 4 open items in fix_plan.md
     ── iteration 1: Item one (model: haiku) [haiku]
        client [VERSION], claude-haiku-5-5
@@ -96,7 +100,7 @@ fn an_item_gets_the_model_that_the_user_allows_and_is_measured_by_it_and_no_othe
        iteration 4 ended its turn; "Item four (model: dear)" is ticked
        RALPH_STOP|completed|4 items   ($0.04)
     "#);
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
     plimsoll: .claude/plimsoll.json: models.allowed is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
     plimsoll: .claude/plimsoll.json: models.simple is ignored in a project's file: only your own settings may start a program, send something out, delete records, choose a model or protect files (`plimsoll doctor` says what to do)
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log

@@ -1,4 +1,4 @@
-//! Runs: `plimsoll run` and the loops around it, from the plan to the morning after.
+//! Runs: `plimsoll run` and the loops around it, from the plan to the end of the run.
 
 mod authority;
 mod branch;

@@ -1,96 +1,104 @@
-//! `--pack`: a session goes on with the next item while its window has room for it, and no further. Without it, trivial
-//! neighbours share a session.
+//! `--pack`: a session continues with the next item only while its window has room for it. Without `--pack`, trivial
+//! neighbors share a session.
 
-use crate::prompt_section::section_of;
+use crate::prompt_section::stable_section;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{LIFELIKE, ScriptedAgent, events, first_request_of, journal, markers, run, world};
+use plimsoll_tests::{
+    LIFELIKE_DELAY, ScriptedAgent, events_named, first_request_of_iteration, read_journal,
+    run_with_objective, verdict_markers, world_with_plan_and_dates,
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const STATE: &str = ".claude/ralph-state.json";
-/// What the scripted sessions stand at before any work.
-const BASE: u64 = 30_000;
+const STATE_PATH: &str = ".claude/ralph-state.json";
+/// Tokens that the scripted sessions use before any work.
+const BASE_TOKENS: u64 = 30_000;
 
-fn plan(items: usize) -> String {
+fn plan_with_items(items: usize) -> String {
     (1..=items).map(|n| format!("- [ ] Item {n:02}\n")).collect()
 }
 
-/// An agent that does the item it was told last; each item fills so many tokens.
-fn packed(turn: &Turn<'_>, tokens: u64) -> Step {
-    let told = turn.request.text();
-    let mark = "exactly this item: \"";
-    let continued = told.rfind(mark).map(|place| {
-        let rest = &told[place + mark.len()..];
+/// Does the item that it was given last; each item uses this many tokens.
+fn packing_agent(turn: &StoryTurn<'_>, item_tokens: u64) -> Step {
+    let request_text = turn.request.full_text();
+    let phrase = "exactly this item: \"";
+    let continued_item = request_text.rfind(phrase).map(|place| {
+        let rest = &request_text[place + phrase.len()..];
         rest[..rest.find('"').unwrap_or(0)].to_owned()
     });
-    let Some(item) = continued.or(turn.item.clone()) else {
-        return Step::text(format!("All done.\n\n{}", turn.promise));
+    let Some(item) = continued_item.or(turn.item_text.clone()) else {
+        return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
     };
-    let done = turn.step as u64 / 2;
-    let is_work = turn.step.is_multiple_of(2);
-    let fill = BASE + tokens * (done + u64::from(!is_work));
-    let last = told.contains("It is the last one") || told.contains("`fix_plan.md` (1 of ");
+    let done_steps = turn.answer_count as u64 / 2;
+    let is_work = turn.answer_count.is_multiple_of(2);
+    let used_tokens = BASE_TOKENS + item_tokens * (done_steps + u64::from(!is_work));
+    let is_last_item =
+        request_text.contains("It is the last one") || request_text.contains("`fix_plan.md` (1 of ");
     let step = if is_work {
-        Step::bash(format!("echo '{item}' >> work.txt; {}", tick(&item)))
-    } else if last {
-        Step::text(format!("{item} is done, all is done.\n\n{}", turn.promise))
+        Step::bash_call(format!("echo '{item}' >> work.txt; {}", tick_item_command(&item)))
+    } else if is_last_item {
+        Step::from_text(format!("{item} is done, all is done.\n\n{}", turn.promise_line))
     } else {
-        Step::text(format!("{item} is done."))
+        Step::from_text(format!("{item} is done."))
     };
-    step.usage(fill).delay(LIFELIKE)
+    step.with_input_tokens(used_tokens).with_delay(LIFELIKE_DELAY)
 }
 
-fn sessions(world: &World) -> u64 {
-    world.json(STATE)["iteration"].as_u64().expect("an iteration")
+fn session_count(world: &World) -> u64 {
+    world.read_json(STATE_PATH)["iteration"].as_u64().expect("an iteration")
 }
 
-fn done_in_order(world: &World, items: usize) {
+fn assert_done_in_order(world: &World, items: usize) {
     let expected: String = (1..=items).map(|n| format!("Item {n:02}\n")).collect();
     assert_eq!(world.read("work.txt"), expected, "none lost, none twice");
-    assert_eq!(world.json(STATE)["status"], "completed");
+    assert_eq!(world.read_json(STATE_PATH)["status"], "completed");
 }
 
 #[test]
-fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
+fn pack_needs_fewer_sessions_for_the_same_plan_and_loses_no_item() {
     const ITEMS: usize = 12;
-    let finish = |arguments: &[&str]| {
-        let mut world = world(&plan(ITEMS));
-        let model = ScriptedAgent::new(|turn| packed(turn, 150_000)).start(&mut world);
-        let finished = run(&world, arguments);
+    let finish_plan = |arguments: &[&str]| {
+        let mut world = world_with_plan_and_dates(&plan_with_items(ITEMS));
+        let model = ScriptedAgent::new(|turn| packing_agent(turn, 150_000)).start(&mut world);
+        let finished = run_with_objective(&world, arguments);
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        done_in_order(&world, ITEMS);
-        (sessions(&world), world, model)
+        assert_done_in_order(&world, ITEMS);
+        (session_count(&world), world, model)
     };
-    let (without, ..) = finish(&[]);
-    let (with, world, model) = finish(&["--pack"]);
-    assert_eq!(without, ITEMS as u64, "one item a session");
-    assert_eq!(with, 3, "five items fit below L2");
-    let gain = without as f64 / with as f64;
+    let (sessions_without_pack, ..) = finish_plan(&[]);
+    let (sessions_with_pack, world, model) = finish_plan(&["--pack"]);
+    assert_eq!(sessions_without_pack, ITEMS as u64, "one item a session");
+    assert_eq!(sessions_with_pack, 3, "five items fit below L2");
+    let gain = sessions_without_pack as f64 / sessions_with_pack as f64;
     assert!(
         gain >= 1.3,
-        "{without} sessions without, {with} with --pack: {gain:.2} times the items a session"
+        "{sessions_without_pack} sessions without, {sessions_with_pack} with --pack: {gain:.2} times the items a session"
     );
-    let journal = journal(&world);
-    assert_eq!(events(&journal, "packed").len() + with as usize, ITEMS, "each item was begun once");
+    let journal = read_journal(&world);
+    assert_eq!(
+        events_named(&journal, "packed").len() + sessions_with_pack as usize,
+        ITEMS,
+        "each item was begun once"
+    );
     // 30k + 150k an item: the fifth ends at 780k, and a sixth would pass L2 at 845k.
-    for entry in events(&journal, "packed") {
+    for entry in events_named(&journal, "packed") {
         let (estimate, room) = (&entry["estimate_tokens"], &entry["room_tokens"]);
         assert!(estimate.as_u64() < room.as_u64(), "{entry}");
     }
-    assert!(events(&journal, "warning").len() < with as usize * 2);
-    let peaks: Vec<u64> = world.json(STATE)["context_history"]
+    assert!(events_named(&journal, "warning").len() < sessions_with_pack as usize * 2);
+    let peaks: Vec<u64> = world.read_json(STATE_PATH)["context_history"]
         .as_array()
         .expect("a history")
         .iter()
         .filter_map(|entry| entry["peak_percent"].as_u64())
         .collect();
     assert!(peaks.iter().all(|peak| *peak < 85), "no session was driven into L2: {peaks:?}");
-    let second = first_request_of(&model, 2);
-    let (_, beginning) = second.split_once("\nThe run started at ").expect("the prompt's second line");
+    let second_prompt = first_request_of_iteration(&model, 2);
+    let (_, beginning) = second_prompt.split_once("\nThe run started at ").expect("the prompt's second line");
     let (beginning, _) = beginning.split_once("\n1. Look first:").expect("the steps");
-    insta::assert_snapshot!(world.stable_text(beginning), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(beginning), @r#"
     [DATE-TIME]. Last action: iteration 1 finished "Item 01", "Item 02", "Item 03", "Item 04", "Item 05".
 
     ## Your item
@@ -99,10 +107,10 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
 
     It is the first open item of `fix_plan.md` (7 of 12 items open).
     "#);
-    let checkpoint = events(&journal, "checkpoint")[0];
+    let checkpoint = events_named(&journal, "checkpoint")[0];
     let handoff = world.read(checkpoint["handoff"].as_str().expect("a handoff"));
-    // Its last answer reached L1. It has no word of another item's session, and no last command.
-    insta::assert_snapshot!(world.stable_text(&handoff), @r#"
+    // The last answer reached L1. The handoff contains nothing about another item's session, and no last command.
+    insta::assert_snapshot!(world.replace_unstable_parts(&handoff), @r#"
     # Handoff
 
     - Run: Dates ([ID]), iteration 1
@@ -142,89 +150,95 @@ fn the_same_list_takes_far_fewer_sessions_with_pack_and_nothing_is_lost() {
 }
 
 #[test]
-fn an_item_that_states_a_size_is_not_begun_where_it_would_not_fit() {
+fn pack_does_not_start_an_item_whose_stated_size_does_not_fit() {
     let todo = "- [ ] Item 01\n- [ ] Item 02 (complex)\n- [ ] Item 03\n";
-    let mut world = world(todo);
-    let _model = ScriptedAgent::new(|turn| packed(turn, 250_000)).start(&mut world);
-    let finished = run(&world, &["--pack"]);
+    let mut world = world_with_plan_and_dates(todo);
+    let _model = ScriptedAgent::new(|turn| packing_agent(turn, 250_000)).start(&mut world);
+    let finished = run_with_objective(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let journal = journal(&world);
-    let held = events(&journal, "not_packed");
-    assert_eq!(held[0]["item"], "Item 02 (complex)");
-    assert_eq!(held[0]["estimate_tokens"], 600_000, "60% of the window by the original's table");
+    let journal = read_journal(&world);
+    let not_packed = events_named(&journal, "not_packed");
+    assert_eq!(not_packed[0]["item"], "Item 02 (complex)");
+    assert_eq!(not_packed[0]["estimate_tokens"], 600_000, "60% of the window by the original's table");
     assert_eq!(
-        held[0]["room_tokens"],
-        845_000 - (BASE + 250_000 + 50),
+        not_packed[0]["room_tokens"],
+        845_000 - (BASE_TOKENS + 250_000 + 50),
         "to L2, which is reached where 85 % is shown"
     );
-    let checkpoints = events(&journal, "checkpoint");
+    let checkpoints = events_named(&journal, "checkpoint");
     assert_eq!((&checkpoints[0]["cause"], &checkpoints[0]["iteration"]), (&json!("budget"), &json!(1)));
-    assert!(markers(&journal)[0].starts_with("RALPH_CONTINUE|checkpoint|"), "{:?}", markers(&journal));
+    assert!(
+        verdict_markers(&journal)[0].starts_with("RALPH_CONTINUE|checkpoint|"),
+        "{:?}",
+        verdict_markers(&journal)
+    );
 }
 
 #[test]
-fn a_session_that_has_not_finished_its_item_is_not_kept_going() {
-    let mut world = world(&plan(2));
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
-        (1, 0) => Step::bash("echo half >> src/dates.txt").usage(BASE).delay(LIFELIKE),
-        (1, _) => Step::text("I am not done.").usage(BASE).delay(LIFELIKE),
-        _ => packed(turn, 50_000),
+fn pack_does_not_continue_a_session_with_an_unfinished_item() {
+    let mut world = world_with_plan_and_dates(&plan_with_items(2));
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+        (1, 0) => Step::bash_call("echo half >> src/dates.txt")
+            .with_input_tokens(BASE_TOKENS)
+            .with_delay(LIFELIKE_DELAY),
+        (1, _) => Step::from_text("I am not done.").with_input_tokens(BASE_TOKENS).with_delay(LIFELIKE_DELAY),
+        _ => packing_agent(turn, 50_000),
     })
     .start(&mut world);
-    let finished = run(&world, &["--pack"]);
+    let finished = run_with_objective(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let first = model
+    let first_session_requests = model
         .main_requests()
         .iter()
-        .filter(|request| request.text().contains("You are session 1 of"))
+        .filter(|request| request.full_text().contains("You are session 1 of"))
         .count();
-    assert_eq!(first, 2, "its turn ended with its words");
-    done_in_order(&world, 2);
+    assert_eq!(first_session_requests, 2, "its turn ended with its words");
+    assert_done_in_order(&world, 2);
 }
 
 #[test]
-fn a_turn_that_the_client_ends_against_our_word_is_journaled_and_the_run_goes_on() {
-    let mut world = world(&plan(4));
+fn a_turn_that_the_client_ends_despite_our_block_is_journaled() {
+    let mut world = world_with_plan_and_dates(&plan_with_items(4));
     world.set_env("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP", "2");
-    // A hook of the user's own has used the client's blocks up by the time our word comes; the item ticks itself after that,
-    // for a tool of the model would start the client's count anew.
-    let hold = world.home().join("hold.sh");
+    // A hook of the user's own has used up the client's limit of blocks before our hook blocks. The item is ticked by a
+    // background command, because a tool call of the model would reset the client's count.
+    let hook_script = world.home().join("hold.sh");
     std::fs::write(
-        &hold,
+        &hook_script,
         "n=$(cat ~/n 2>/dev/null || echo 0); echo $((n + 1)) > ~/n\n[ $n -ge 2 ] || echo '{\"decision\": \"block\", \"reason\": \"Wait.\"}'\n",
     )
     .expect("a file");
-    let entry = json!({"hooks": [{"type": "command", "command": format!("sh {}", hold.display())}]});
+    let entry = json!({"hooks": [{"type": "command", "command": format!("sh {}", hook_script.display())}]});
     world.write(".claude/settings.json", &json!({"hooks": {"Stop": [entry]}}).to_string());
     let _model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.step) {
-        (1, 0) => Step::bash(
+        match (turn.iteration, turn.answer_count) {
+        (1, 0) => Step::bash_call(
             "(until [ \"$(cat ~/n 2>/dev/null)\" = 2 ]; do sleep 0.1; done; sleep 1.5; sed -i 's/\\[ \\] Item 01/[x] Item 01/' fix_plan.md; echo 'Item 01' >> work.txt) > /dev/null 2>&1 &",
         )
-        .usage(BASE),
-        (1, 3) => Step::text("Item 01 is done.").usage(BASE + 6_000).delay(Duration::from_secs(5)),
-        (1, _) => Step::text(format!("I wait ({}).", turn.step)).usage(BASE + 5_000).delay(LIFELIKE),
-        _ => packed(turn, 50_000),
+        .with_input_tokens(BASE_TOKENS),
+        (1, 3) => Step::from_text("Item 01 is done.").with_input_tokens(BASE_TOKENS + 6_000).with_delay(Duration::from_secs(5)),
+        (1, _) => Step::from_text(format!("I wait ({}).", turn.answer_count)).with_input_tokens(BASE_TOKENS + 5_000).with_delay(LIFELIKE_DELAY),
+        _ => packing_agent(turn, 50_000),
     }
     }).with_real_client().start(&mut world);
-    let finished = run(&world, &["--pack"]);
-    let journal = journal(&world);
-    let cut: Vec<&Value> = events(&journal, "cut_off_by_client");
-    assert_eq!(cut.len(), 1, "{finished:?}\n{journal:#?}");
-    assert_eq!(cut[0]["iteration"], 1);
+    let finished = run_with_objective(&world, &["--pack"]);
+    let journal = read_journal(&world);
+    let cut_off_events: Vec<&Value> = events_named(&journal, "cut_off_by_client");
+    assert_eq!(cut_off_events.len(), 1, "{finished:?}\n{journal:#?}");
+    assert_eq!(cut_off_events[0]["iteration"], 1);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(markers(&journal)[0], "RALPH_CONTINUE|next|3 open items", "cut off is not complete");
-    done_in_order(&world, 4);
+    assert_eq!(verdict_markers(&journal)[0], "RALPH_CONTINUE|next|3 open items", "cut off is not complete");
+    assert_done_in_order(&world, 4);
 }
 
 #[test]
-fn an_item_that_fits_no_window_is_begun_in_a_fresh_session_that_is_told_to_split_it() {
-    let mut world = world("- [ ] Item 01\n- [ ] Item 02 (very complex)\n");
-    let model = ScriptedAgent::new(|turn| packed(turn, 20_000)).start(&mut world);
-    let finished = run(&world, &["--pack"]);
+fn an_item_too_large_for_any_window_starts_a_session_told_to_split_it() {
+    let mut world = world_with_plan_and_dates("- [ ] Item 01\n- [ ] Item 02 (very complex)\n");
+    let model = ScriptedAgent::new(|turn| packing_agent(turn, 20_000)).start(&mut world);
+    let finished = run_with_objective(&world, &["--pack"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(sessions(&world), 2);
-    insta::assert_snapshot!(section_of(&world, &first_request_of(&model, 2), "## Your item"), @"
+    assert_eq!(session_count(&world), 2);
+    insta::assert_snapshot!(stable_section(&world, &first_request_of_iteration(&model, 2), "## Your item"), @"
 
     > Item 02 (very complex)
 
@@ -240,7 +254,7 @@ fn an_item_that_fits_no_window_is_begun_in_a_fresh_session_that_is_told_to_split
 }
 
 #[test]
-fn trivial_neighbours_share_a_session_without_pack_a_handful_of_them_and_only_with_the_same_model() {
+fn trivial_neighbors_of_the_same_model_share_a_session_without_pack() {
     let list: String = (1..=9)
         .map(|number| match number {
             7 => "- [ ] Item 07 (trivial, model: claude-opus-5-5)\n".to_owned(),
@@ -248,37 +262,41 @@ fn trivial_neighbours_share_a_session_without_pack_a_handful_of_them_and_only_wi
             number => format!("- [ ] Item {number:02} (trivial)\n"),
         })
         .collect();
-    let mut world = world(&list);
+    let mut world = world_with_plan_and_dates(&list);
     world.write_user_settings(&json!({ "models": { "allowed": ["claude-opus-5-5"] } }));
-    let shown = world.plimsoll(&["plan", "--markdown"]).run().stdout;
-    let (_, groups) = shown.rsplit_once("|\n").expect("a table of the items");
+    let plan_table = world.plimsoll(&["plan", "--markdown"]).run().stdout;
+    let (_, groups) = plan_table.rsplit_once("|\n").expect("a table of the items");
     insta::assert_snapshot!(groups, @"
 
     One item a session: 5 sessions (1–5 · 6 · 7 · 8 · 9): trivial neighbours share one. With `--pack`, in your order: 3 sessions (1–6 · 7 · 8+9).
     ");
-    let model = ScriptedAgent::new(|turn| packed(turn, 20_000)).start(&mut world);
-    let finished = run(&world, &[]);
+    let model = ScriptedAgent::new(|turn| packing_agent(turn, 20_000)).start(&mut world);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let done: Vec<String> = world.read("work.txt").lines().map(|line| line[..7].to_owned()).collect();
+    let done_items: Vec<String> = world.read("work.txt").lines().map(|line| line[..7].to_owned()).collect();
     let expected: Vec<String> = (1..=9).map(|number| format!("Item {number:02}")).collect();
-    assert_eq!(done, expected, "none lost, none twice");
-    let journal = journal(&world);
-    let packed = events(&journal, "packed");
-    let of_first = packed.iter().filter(|entry| entry["iteration"] == 1).count();
-    assert_eq!((sessions(&world), packed.len(), of_first), (5, 4, 4));
-    assert!(events(&journal, "checkpoint").is_empty(), "nothing was half done");
-    let told = "You may then be told to continue with the next item in this session";
-    assert!(first_request_of(&model, 1).contains(told) && !first_request_of(&model, 4).contains(told));
+    assert_eq!(done_items, expected, "none lost, none twice");
+    let journal = read_journal(&world);
+    let packed_events = events_named(&journal, "packed");
+    let packed_in_first = packed_events.iter().filter(|entry| entry["iteration"] == 1).count();
+    assert_eq!((session_count(&world), packed_events.len(), packed_in_first), (5, 4, 4));
+    assert!(events_named(&journal, "checkpoint").is_empty(), "nothing was half done");
+    let sentence = "You may then be told to continue with the next item in this session";
+    assert!(
+        first_request_of_iteration(&model, 1).contains(sentence)
+            && !first_request_of_iteration(&model, 4).contains(sentence)
+    );
 }
 
 #[test]
-fn a_trivial_item_that_would_not_fit_begins_a_session_of_its_own_without_a_checkpoint() {
-    let mut world = world("- [ ] Item 01 (trivial)\n- [ ] Item 02 (trivial)\n");
-    let _model = ScriptedAgent::new(|turn| packed(turn, 760_000)).start(&mut world);
-    let finished = run(&world, &[]);
+fn a_trivial_item_that_does_not_fit_starts_a_session_without_a_checkpoint() {
+    let mut world = world_with_plan_and_dates("- [ ] Item 01 (trivial)\n- [ ] Item 02 (trivial)\n");
+    let _model = ScriptedAgent::new(|turn| packing_agent(turn, 760_000)).start(&mut world);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(sessions(&world), 2);
-    let journal = journal(&world);
-    let none = ["packed", "not_packed", "checkpoint"].map(|event| events(&journal, event).len());
-    assert_eq!(none, [0, 0, 0], "{journal:#?}");
+    assert_eq!(session_count(&world), 2);
+    let journal = read_journal(&world);
+    let event_counts =
+        ["packed", "not_packed", "checkpoint"].map(|event| events_named(&journal, event).len());
+    assert_eq!(event_counts, [0, 0, 0], "{journal:#?}");
 }

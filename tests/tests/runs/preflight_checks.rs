@@ -1,158 +1,168 @@
-//! An unguarded night must not begin, and a start that fails leaves nothing behind.
+//! A run must not start without working hooks, and a start that fails leaves nothing behind.
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ITEMS, ScriptedAgent, events, honest, journal, run, world};
+use plimsoll_testkit::world::{FinishedProgram, World};
+use plimsoll_tests::{
+    ScriptedAgent, THREE_ITEM_PLAN, events_named, honest_agent, read_journal, run_with_objective,
+    world_with_plan_and_dates,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const STATE: &str = ".claude/ralph-state.json";
+const STATE_PATH: &str = ".claude/ralph-state.json";
 
 // ---- the hooks do not run ----
 
 #[test]
-fn hooks_that_are_switched_off_end_the_run_at_once() {
+fn disabled_hooks_end_the_run_immediately() {
     for (file, at_home) in [
         (".claude/settings.json", false),
         (".claude/settings.local.json", false),
         (".claude/settings.json", true),
     ] {
-        let mut world = world(ITEMS);
+        let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
         let path = if at_home { world.home().join(file) } else { world.path(file) };
         world.write(path, "{\"disableAllHooks\": true}\n");
-        let model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_secs(2))).start(&mut world);
-        let finished = run(&world, &[]);
-        unguarded(&world, &model, &finished);
+        let model = ScriptedAgent::new(|turn| honest_agent(turn).with_delay(Duration::from_secs(2)))
+            .start(&mut world);
+        let finished = run_with_objective(&world, &[]);
+        assert_run_ended_unguarded(&world, &model, &finished);
         assert!(finished.elapsed < Duration::from_secs(40), "{finished:#?}");
         assert!(model.main_requests().len() <= 1, "{finished:#?}");
         assert!(!world.exists("work.txt"));
     }
 }
 
-/// A client that answers at once is over before anybody could look: it is noticed all the same.
+/// A client that answers at once ends before the run can check its hooks; the missing hooks are detected all the same.
 #[test]
-fn hooks_that_are_switched_off_are_noticed_after_a_quick_session_too() {
-    let mut world = world(ITEMS);
+fn disabled_hooks_are_detected_even_after_a_very_short_session() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.write(".claude/settings.json", "{\"disableAllHooks\": true}\n");
-    let model = ScriptedAgent::new(|_| Step::text("I have nothing to do.")).start(&mut world);
-    let finished = run(&world, &[]);
-    unguarded(&world, &model, &finished);
+    let model = ScriptedAgent::new(|_| Step::from_text("I have nothing to do.")).start(&mut world);
+    let finished = run_with_objective(&world, &[]);
+    assert_run_ended_unguarded(&world, &model, &finished);
     assert_eq!(model.main_requests().len(), 1, "and no second session is started");
 }
 
 #[test]
-fn a_bare_client_ends_the_run_at_once() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(|turn| honest(turn).delay(Duration::from_secs(2)))
+fn a_client_with_the_bare_option_ends_the_run_immediately() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(|turn| honest_agent(turn).with_delay(Duration::from_secs(2)))
         .with_real_client()
         .start(&mut world);
-    let all =
+    let arguments =
         ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--bare", "--allowedTools", "Bash"];
-    let finished = world.plimsoll(&all).run();
-    unguarded(&world, &model, &finished);
+    let finished = world.plimsoll(&arguments).run();
+    assert_run_ended_unguarded(&world, &model, &finished);
     assert!(model.main_requests().len() <= 1);
 }
 
-fn unguarded(world: &World, model: &ScriptedModel, finished: &Finished) {
-    let words = format!("{finished:#?}, {} requests", model.main_requests().len());
-    assert_eq!(finished.code, Some(5), "{words}");
+fn assert_run_ended_unguarded(world: &World, model: &ScriptedModel, finished: &FinishedProgram) {
+    let details = format!("{finished:#?}, {} requests", model.main_requests().len());
+    assert_eq!(finished.code, Some(5), "{details}");
     insta::allow_duplicates! {
         insta::assert_snapshot!(finished.stdout.lines().last().unwrap_or_default(), @"   RALPH_STOP|fatal_error|our hooks did not run in this session (client 2.1.329), so nothing would guard it: check for `disableAllHooks` or `--bare`, for hook programs that cannot be started, or for a client too old for its settings   ($0.00)");
     }
-    let state = world.json(STATE);
+    let state = world.read_json(STATE_PATH);
     assert_eq!(
         (state["status"].as_str(), state["iteration"].as_u64()),
         (Some("fatal_error"), Some(1)),
-        "{words}"
+        "{details}"
     );
-    assert_eq!(events(&journal(world), "unguarded").len(), 1, "{words}");
-    let left = world.plimsoll(&["status"]).run().stdout;
+    assert_eq!(events_named(&read_journal(world), "unguarded").len(), 1, "{details}");
+    let status_output = world.plimsoll(&["status"]).run().stdout;
     insta::allow_duplicates! {
-        insta::assert_snapshot!(left.lines().nth(1).unwrap_or_default(), @"Status       a fatal error (fatal_error): our hooks did not run in this session (client 2.1.329), so");
+        insta::assert_snapshot!(status_output.lines().nth(1).unwrap_or_default(), @"Status       a fatal error (fatal_error): our hooks did not run in this session (client 2.1.329), so");
     }
 }
 
-/// What switched the hooks off is mended: the same run goes on.
+/// Once the hooks are enabled again, the same run continues.
 #[test]
-fn a_run_that_was_stopped_unguarded_goes_on_once_it_is_mended() {
-    let mut world = world(ITEMS);
+fn a_run_stopped_for_disabled_hooks_resumes_once_they_are_enabled() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.write(".claude/settings.json", "{\"disableAllHooks\": true}\n");
     let _model = ScriptedAgent::new(|turn| match turn.iteration {
-        1 => Step::text("I have nothing to do."),
-        _ => honest(turn),
+        1 => Step::from_text("I have nothing to do."),
+        _ => honest_agent(turn),
     })
     .start(&mut world);
-    assert_eq!(run(&world, &[]).code, Some(5));
+    assert_eq!(run_with_objective(&world, &[]).code, Some(5));
     world.write(".claude/settings.json", "{}\n");
-    let finished = resume(&world);
+    let finished = resume_and_wait(&world);
     assert_eq!(finished.code, Some(0), "{finished:#?}");
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
 }
 
-fn resume(world: &World) -> Finished {
-    let all = ["run", "--resume", "--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
-    world.plimsoll(&all).timeout(Duration::from_secs(120)).run()
+fn resume_and_wait(world: &World) -> FinishedProgram {
+    let arguments =
+        ["run", "--resume", "--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
+    world.plimsoll(&arguments).timeout(Duration::from_secs(120)).run()
 }
 
 // ---- a start that fails leaves nothing behind ----
 
-/// Returns the error of a start that created nothing and started no session, so that a good start is possible at once.
-fn error_that_left_nothing(world: &World, finished: &Finished) -> String {
+/// Asserts that a failed start created nothing and started no session, so that a good start is possible at once.
+/// Returns its error.
+fn clean_failure_error(world: &World, finished: &FinishedProgram) -> String {
     assert_eq!(finished.code, Some(1), "{finished:#?}");
-    for path in [STATE, "PROMPT.md", ".claude/plimsoll/journal.jsonl", "progress.txt", ".claude/handoffs"] {
+    for path in
+        [STATE_PATH, "PROMPT.md", ".claude/plimsoll/journal.jsonl", "progress.txt", ".claude/handoffs"]
+    {
         assert!(!world.exists(path), "{path} was left behind; {finished:#?}");
     }
     assert_eq!(world.git(&["status", "--porcelain"]), "", "{finished:#?}");
-    world.stable_text(&finished.stderr)
+    world.replace_unstable_parts(&finished.stderr)
 }
 
-/// A program in a world of its own.
-fn program(world: &World, name: &str, text: &str) -> PathBuf {
+/// Writes a program into the home of this world.
+fn write_home_program(world: &World, name: &str, text: &str) -> PathBuf {
     world.write_program(world.home().join(name), text)
 }
 
-fn with_client(world: &World, client: &Path) -> Finished {
-    run(world, &["--client", &client.display().to_string()])
+fn run_with_client(world: &World, client: &Path) -> FinishedProgram {
+    run_with_objective(world, &["--client", &client.display().to_string()])
 }
 
 #[test]
 fn missing_hook_programs_are_named_before_anything_starts() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(honest).start(&mut world);
-    let alone = world.home().join("alone");
-    std::fs::create_dir_all(&alone).expect("a folder");
-    std::fs::copy(plimsoll_testkit::bin_dir().join("plimsoll"), alone.join("plimsoll")).expect("a copy");
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(honest_agent).start(&mut world);
+    let program_folder = world.home().join("alone");
+    std::fs::create_dir_all(&program_folder).expect("a folder");
+    std::fs::copy(plimsoll_testkit::bin_dir().join("plimsoll"), program_folder.join("plimsoll"))
+        .expect("a copy");
     let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
     let hooks = plimsoll_testkit::bin_dir();
-    let without: Vec<PathBuf> = std::env::split_paths(&path).filter(|folder| *folder != hooks).collect();
-    let path = std::env::join_paths(without).expect("a PATH").to_string_lossy().into_owned();
-    let all = ["run", "--objective", "Do the plan.", "--", "--model", "opus"];
-    let finished = world.command(alone.join("plimsoll"), &all).env("PATH", &path).run();
-    insta::assert_snapshot!(error_that_left_nothing(&world, &finished), @"plimsoll: the hook program plimsoll-post-tool is neither next to plimsoll nor on the PATH: install all programs of Plimsoll together, in one of the ways of docs/start.md");
+    let other_folders: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|folder| *folder != hooks).collect();
+    let path = std::env::join_paths(other_folders).expect("a PATH").to_string_lossy().into_owned();
+    let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus"];
+    let finished = world.command(program_folder.join("plimsoll"), &arguments).env("PATH", &path).run();
+    insta::assert_snapshot!(clean_failure_error(&world, &finished), @"plimsoll: the hook program plimsoll-post-tool is neither next to plimsoll nor on the PATH: install all programs of Plimsoll together, in one of the ways of docs/start.md");
     assert!(model.requests().is_empty(), "nothing is started");
-    // One of them, and not the others.
-    std::fs::copy(hooks.join("plimsoll-session-start"), alone.join("plimsoll-session-start"))
+    // One of the hook programs is there, and the others are not.
+    std::fs::copy(hooks.join("plimsoll-session-start"), program_folder.join("plimsoll-session-start"))
         .expect("a copy");
-    let finished = world.command(alone.join("plimsoll"), &all).env("PATH", &path).run();
-    insta::assert_snapshot!(error_that_left_nothing(&world, &finished), @"plimsoll: the hook program plimsoll-post-tool is neither next to plimsoll nor on the PATH: install all programs of Plimsoll together, in one of the ways of docs/start.md");
+    let finished = world.command(program_folder.join("plimsoll"), &arguments).env("PATH", &path).run();
+    insta::assert_snapshot!(clean_failure_error(&world, &finished), @"plimsoll: the hook program plimsoll-post-tool is neither next to plimsoll nor on the PATH: install all programs of Plimsoll together, in one of the ways of docs/start.md");
     assert!(model.requests().is_empty());
 }
 
 #[test]
-fn a_relative_entry_of_the_path_starts_nothing_that_lies_in_the_project() {
-    let mut world = world(ITEMS);
-    let planted = "#!/bin/sh\ntouch ~/started\necho '2.1.329 (Claude Code)'\n";
+fn a_relative_path_entry_starts_no_program_of_the_project() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let planted_script = "#!/bin/sh\ntouch ~/started\necho '2.1.329 (Claude Code)'\n";
     for name in ["claude", "git"] {
-        world.write_program(world.project().join(name), planted);
+        world.write_program(world.project().join(name), planted_script);
     }
     for entry in [".", ""] {
         let path = format!("{entry}:{}:/usr/bin:/bin", plimsoll_testkit::bin_dir().display());
         world.set_env("PATH", path);
-        let finished = run(&world, &[]);
+        let finished = run_with_objective(&world, &[]);
         assert_ne!(finished.code, Some(0), "{finished:#?}");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(world.stable_text(&finished.stderr), @"plimsoll: there is no client `claude`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH");
+            insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: there is no client `claude`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH");
         }
         for arguments in [&["doctor"][..], &["start", "--objective", "Do the plan."], &["checkpoint"]] {
             world.plimsoll(arguments).run();
@@ -162,8 +172,8 @@ fn a_relative_entry_of_the_path_starts_nothing_that_lies_in_the_project() {
 }
 
 #[test]
-fn a_program_that_is_no_client_is_refused() {
-    let world = world(ITEMS);
+fn a_program_that_is_not_claude_code_is_rejected_as_client() {
+    let world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let errors = [
         ("silent", "#!/bin/sh\nexit 0\n"),
         ("failing", "#!/bin/sh\necho oops >&2\nexit 3\n"),
@@ -171,8 +181,8 @@ fn a_program_that_is_no_client_is_refused() {
         ("broken", "not a program at all"),
     ]
     .map(|(name, text)| {
-        let client = program(&world, name, text);
-        error_that_left_nothing(&world, &with_client(&world, &client))
+        let client = write_home_program(&world, name, text);
+        clean_failure_error(&world, &run_with_client(&world, &client))
     });
     insta::assert_snapshot!(errors.concat(), @r#"
     plimsoll: [HOME]/silent does not answer `--version`: is it Claude Code?
@@ -182,21 +192,21 @@ fn a_program_that_is_no_client_is_refused() {
     "#);
 }
 
-/// It ignores every option and waits for ever: asked for its version, it is not waited for long.
+/// The program ignores every option and never ends. The version query does not wait for it long.
 #[test]
-fn a_program_that_never_answers_is_given_up() {
-    let world = world(ITEMS);
-    let client = program(&world, "sleeper", "#!/bin/sh\nexec sleep 300\n");
-    let finished = with_client(&world, &client);
-    insta::assert_snapshot!(error_that_left_nothing(&world, &finished), @"plimsoll: [HOME]/sleeper does not answer `--version`: is it Claude Code?");
+fn a_client_that_does_not_answer_the_version_query_is_rejected() {
+    let world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let client = write_home_program(&world, "sleeper", "#!/bin/sh\nexec sleep 300\n");
+    let finished = run_with_client(&world, &client);
+    insta::assert_snapshot!(clean_failure_error(&world, &finished), @"plimsoll: [HOME]/sleeper does not answer `--version`: is it Claude Code?");
     assert!(finished.elapsed < Duration::from_secs(30), "{finished:#?}");
 }
 
 #[test]
-fn a_client_that_is_not_there_is_named() {
-    let world = world(ITEMS);
+fn a_missing_client_program_is_named() {
+    let world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let errors = [PathBuf::from("/nonexistent"), world.path("README.md")];
-    let errors = errors.map(|client| error_that_left_nothing(&world, &with_client(&world, &client)));
+    let errors = errors.map(|client| clean_failure_error(&world, &run_with_client(&world, &client)));
     insta::assert_snapshot!(errors.concat(), @"
     plimsoll: there is no client `/nonexistent`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH
     plimsoll: there is no client `[PROJECT]/README.md`: install Claude Code (`npm install -g @anthropic-ai/claude-code`) or name it with --client PATH
@@ -204,9 +214,9 @@ fn a_client_that_is_not_there_is_named() {
 }
 
 #[test]
-fn arguments_that_take_the_session_out_of_our_hands_are_refused() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(honest).start(&mut world);
+fn client_arguments_that_conflict_with_the_run_are_rejected() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(honest_agent).start(&mut world);
     let errors = [
         &["--output-format", "json"][..],
         &["--output-format=json"],
@@ -218,8 +228,8 @@ fn arguments_that_take_the_session_out_of_our_hands_are_refused() {
         &["-p"],
     ]
     .map(|arguments| {
-        let all = [&["run", "--objective", "Do it.", "--"], arguments].concat();
-        error_that_left_nothing(&world, &world.plimsoll(&all).run())
+        let command_line = [&["run", "--objective", "Do it.", "--"], arguments].concat();
+        clean_failure_error(&world, &world.plimsoll(&command_line).run())
     });
     insta::assert_snapshot!(errors.concat(), @"
     plimsoll: `--output-format` is set by plimsoll run itself: leave it out after `--`
@@ -235,63 +245,63 @@ fn arguments_that_take_the_session_out_of_our_hands_are_refused() {
 }
 
 #[test]
-fn two_tasks_and_no_task_are_refused() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(honest).start(&mut world);
+fn a_run_with_two_tasks_or_no_task_is_rejected() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(honest_agent).start(&mut world);
     world.git(&["rm", "-q", "fix_plan.md"]);
     world.git(&["commit", "-qm", "No plan"]);
-    let without = world.plimsoll(&["run"]).run();
-    insta::assert_snapshot!(error_that_left_nothing(&world, &without), @"plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
+    let without_task = world.plimsoll(&["run"]).run();
+    insta::assert_snapshot!(clean_failure_error(&world, &without_task), @"plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
     world.write("PROMPT.md", "My own task.\n");
-    let both = run(&world, &[]);
-    assert_eq!(both.code, Some(1), "{both:#?}");
-    insta::assert_snapshot!(both.stderr, @"plimsoll: there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)");
+    let with_two_tasks = run_with_objective(&world, &[]);
+    assert_eq!(with_two_tasks.code, Some(1), "{with_two_tasks:#?}");
+    insta::assert_snapshot!(with_two_tasks.stderr, @"plimsoll: there is a PROMPT.md and an objective: give one of them (without --objective, PROMPT.md is the task)");
     assert_eq!(world.read("PROMPT.md"), "My own task.\n");
-    assert!(!world.exists(STATE));
-    let todo = run(&world, &["--todo", "missing.md"]);
-    assert_eq!(todo.code, Some(1), "{todo:#?}");
-    insta::assert_snapshot!(todo.stderr, @"plimsoll: the plan missing.md is missing: write it, or leave out --todo");
-    assert!(!world.exists(STATE));
+    assert!(!world.exists(STATE_PATH));
+    let with_missing_plan = run_with_objective(&world, &["--todo", "missing.md"]);
+    assert_eq!(with_missing_plan.code, Some(1), "{with_missing_plan:#?}");
+    insta::assert_snapshot!(with_missing_plan.stderr, @"plimsoll: the plan missing.md is missing: write it, or leave out --todo");
+    assert!(!world.exists(STATE_PATH));
     assert!(model.requests().is_empty());
 }
 
-/// The tests may run as root, whom no mode stops: a file where a folder must be stops everybody.
+/// The tests may run as root, for whom file modes have no effect; a file in the place of a folder stops every user.
 #[test]
-fn a_project_that_cannot_be_written_is_named() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(honest).start(&mut world);
+fn a_project_that_is_not_writable_stops_the_start() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(honest_agent).start(&mut world);
     std::fs::remove_dir_all(world.path(".claude")).expect("the folder of ours");
     world.write(".claude", "a file\n");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "In the way"]);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(1), "{finished:#?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"plimsoll: cannot open [PROJECT]/.claude/ralph-state.json.lock: Not a directory (os error 20)");
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"plimsoll: cannot open [PROJECT]/.claude/ralph-state.json.lock: Not a directory (os error 20)");
     assert!(!world.exists("PROMPT.md"), "{finished:#?}");
     assert!(model.requests().is_empty());
 }
 
 #[test]
 fn settings_that_do_not_parse_stop_the_start() {
-    let world = world(ITEMS);
+    let world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.write(".claude/plimsoll.json", "{\"grace_batches\": ");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Settings"]);
-    let finished = run(&world, &[]);
-    insta::assert_snapshot!(error_that_left_nothing(&world, &finished), @"plimsoll: settings [PROJECT]/.claude/plimsoll.json: EOF while parsing a value at line 1 column 18; correct the file; until then all of it is ignored");
+    let finished = run_with_objective(&world, &[]);
+    insta::assert_snapshot!(clean_failure_error(&world, &finished), @"plimsoll: settings [PROJECT]/.claude/plimsoll.json: EOF while parsing a value at line 1 column 18; correct the file; until then all of it is ignored");
 }
 
 // ---- one run at a time ----
 
 #[test]
 fn a_second_run_is_refused_and_the_first_one_is_named() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.step) {
-        (1, 0) => honest(turn).delay(Duration::from_secs(4)),
-        _ => honest(turn),
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(|turn| match (turn.iteration, turn.answer_count) {
+        (1, 0) => honest_agent(turn).with_delay(Duration::from_secs(4)),
+        _ => honest_agent(turn),
     })
     .start(&mut world);
-    let all = [
+    let arguments = [
         "run",
         "--objective",
         "Do the plan.",
@@ -303,62 +313,62 @@ fn a_second_run_is_refused_and_the_first_one_is_named() {
         "--allowedTools",
         "Bash",
     ];
-    let first = world.plimsoll(&all).spawn();
+    let first = world.plimsoll(&arguments).spawn();
     world.wait_until(|| !model.main_requests().is_empty(), "the first request");
-    let run_id = world.json(STATE)["run_id"].as_str().expect("an id").to_owned();
-    let second = run(&world, &[]);
+    let run_id = world.read_json(STATE_PATH)["run_id"].as_str().expect("an id").to_owned();
+    let second = run_with_objective(&world, &[]);
     assert_eq!(second.code, Some(1), "{second:#?}");
     let without_id = |text: &str| text.replace(&run_id, "[RUN]");
-    insta::assert_snapshot!(world.stable_text(&without_id(&second.stderr)), @r#"plimsoll: another `plimsoll run` is active in this project: the run "Dates" ([RUN]), iteration 1"#);
+    insta::assert_snapshot!(world.replace_unstable_parts(&without_id(&second.stderr)), @r#"plimsoll: another `plimsoll run` is active in this project: the run "Dates" ([RUN]), iteration 1"#);
     let started = world.plimsoll(&["start", "--objective", "Another."]).run();
     assert_eq!(started.code, Some(1), "{started:#?}");
-    insta::assert_snapshot!(world.stable_text(&without_id(&started.stderr)), @r#"plimsoll: the run "Dates" ([RUN]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
+    insta::assert_snapshot!(world.replace_unstable_parts(&without_id(&started.stderr)), @r#"plimsoll: the run "Dates" ([RUN]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
     let first = first.wait(Duration::from_secs(120));
     assert_eq!(first.code, Some(0), "{first:#?}");
-    assert_eq!(world.json(STATE)["run_id"], Value::String(run_id), "the first one is unharmed");
+    assert_eq!(world.read_json(STATE_PATH)["run_id"], Value::String(run_id), "the first one is unharmed");
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
 }
 
-/// A run that was left open is named too, and how to go on.
+/// An open run is named too, with the command that continues it.
 #[test]
-fn a_run_that_is_open_is_in_the_way_of_a_new_one() {
-    let mut world = world(ITEMS);
-    let _model = ScriptedAgent::new(honest).start(&mut world);
+fn an_open_run_prevents_a_new_one_and_is_named() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let _model = ScriptedAgent::new(honest_agent).start(&mut world);
     world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Open"]).run().expect_success();
     let refused = world.plimsoll(&["run", "--objective", "Another."]).run();
     assert_eq!(refused.code, Some(1), "{refused:#?}");
-    insta::assert_snapshot!(world.stable_text(&refused.stderr), @r#"plimsoll: the run "Open" ([ID]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
+    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "Open" ([ID]) is running at iteration 1: continue with `plimsoll run --resume`, or cancel it with `plimsoll stop`"#);
 }
 
 // ---- another version of the client ----
 
 #[test]
-fn a_client_of_the_classic_era_works_in_the_loop() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(honest).start(&mut world);
-    let client = plimsoll_testkit::client::claude_version("2.0.77");
-    let finished = with_client(&world, &client);
+fn an_old_client_version_completes_a_run() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(honest_agent).start(&mut world);
+    let client = plimsoll_testkit::client::claude_of_version("2.0.77");
+    let finished = run_with_client(&world, &client);
     assert_eq!(finished.code, Some(0), "{finished:#?}, {} requests", model.main_requests().len());
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
-    assert_eq!(world.json(STATE)["iteration"], 3);
-    assert_eq!(events(&journal(&world), "session_start").len(), 3, "its hooks were on duty");
+    assert_eq!(world.read_json(STATE_PATH)["iteration"], 3);
+    assert_eq!(events_named(&read_journal(&world), "session_start").len(), 3, "its hooks were on duty");
 }
 
-/// An option that the client does not know ends it before its session begins: one try tells as much as fifty.
+/// The client exits on an unknown option before its session starts. Retrying cannot help, so one attempt is enough.
 #[test]
-fn a_client_that_never_begins_ends_the_run_with_its_own_words() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(honest).with_real_client_in(&[1]).start(&mut world);
+fn a_client_that_rejects_its_options_ends_the_run_with_its_message() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(honest_agent).with_real_client_in(&[1]).start(&mut world);
     let finished = world.plimsoll(&["run", "--objective", "Do it.", "--", "--no-such-option"]).run();
     assert_eq!(finished.code, Some(5), "{finished:#?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
     run "Do it." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        iteration 1 failed: the client ended with exit code 1 before its session began, and said: error: unknown option '--no-such-option'; "Item one" is still open
        RALPH_STOP|fatal_error|the client ended with exit code 1 before its session began, and said: error: unknown option '--no-such-option'   ($0.00)
     "#);
-    assert_eq!(world.json(STATE)["iteration"], 1);
+    assert_eq!(world.read_json(STATE_PATH)["iteration"], 1);
     assert!(model.requests().is_empty());
-    let resumed = resume(&world);
+    let resumed = resume_and_wait(&world);
     assert_eq!(resumed.code, Some(0), "{resumed:#?}");
 }

@@ -1,5 +1,5 @@
-//! `/ralph context` and `/ralph checkpoint` in the real client: what a person sees of them. Also what a session is told that is to
-//! start a run: one starts only in a terminal.
+//! `/ralph context` and `/ralph checkpoint` in the real client: the output that a person sees. Also what a session is
+//! told that is to start a run, because a run starts only in a terminal.
 
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
@@ -7,61 +7,65 @@ use plimsoll_testkit::world::World;
 use serde_json::Value;
 use std::time::Duration;
 
-/// A project with our hooks and commands and a run whose first session is the next that starts here.
-fn world() -> World {
-    let mut world =
-        plimsoll_tests::world("# Plan\n\n- [ ] Implement OAuth callback (medium)\n- [ ] Log out\n");
+/// Creates a project with our hooks and commands, and a run whose first session is the next one that starts here.
+fn world_with_started_run() -> World {
+    let mut world = plimsoll_tests::world_with_plan_and_dates(
+        "# Plan\n\n- [ ] Implement OAuth callback (medium)\n- [ ] Log out\n",
+    );
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let started = world.plimsoll(&["start", "--objective", "Do the plan.", "--name", "Auth"]).run();
-    let run_id = world.json(".claude/ralph-state.json")["run_id"].as_str().expect("a run").to_owned();
+    let run_id = world.read_json(".claude/ralph-state.json")["run_id"].as_str().expect("a run").to_owned();
     assert!(started.expect_success().stdout.contains(&run_id));
     world.set_env("PLIMSOLL_RUN_ID", run_id);
     world
 }
 
-/// The command as the text has it.
-fn named(arguments: &str) -> String {
+/// Returns the command line as the command's text names it.
+fn plimsoll_command_line(arguments: &str) -> String {
     format!("{} {arguments}", plimsoll_testkit::bin_dir().join("plimsoll").display())
 }
 
-/// A model that does what the command's text asks for: runs the named command and answers with what it printed,
-/// from the heading on. It looks around first, so that the session has a figure which the client has written down.
-fn obedient(arguments: &'static str) -> ScriptedModel {
-    let calls = [Step::bash(named("--version")), Step::bash(named(arguments))];
+/// A model that does what the command's text asks for: it runs the named command and answers with the output from the
+/// heading on. It runs another command first, so that the client has already written down a usage figure.
+fn obedient_model(arguments: &'static str) -> ScriptedModel {
+    let calls = [
+        Step::bash_call(plimsoll_command_line("--version")),
+        Step::bash_call(plimsoll_command_line(arguments)),
+    ];
     let answer = move |request: &Request| {
         let results = request.tool_results();
         match calls.get(results.len()) {
-            Some(call) => call.clone().usage(668_000).delay(plimsoll_tests::LIFELIKE),
+            Some(call) => call.clone().with_input_tokens(668_000).with_delay(plimsoll_tests::LIFELIKE_DELAY),
             None => {
                 let printed = &results[1].1;
-                Step::text(&printed[printed.find("##").unwrap_or_default()..]).usage(669_000)
+                Step::from_text(&printed[printed.find("##").unwrap_or_default()..]).with_input_tokens(669_000)
             }
         }
     };
     ScriptedModel::start(answer)
 }
 
-/// No permission is given but the command's own.
-fn ask(world: &World, prompt: &str) -> Value {
+/// Runs a prompt. No permission is given but the command's own.
+fn run_claude_prompt(world: &World, prompt: &str) -> Value {
     let args =
         ["-p", prompt, "--model", "opus", "--permission-mode", "default", "--output-format", "stream-json"];
-    world.claude(&[&args[..], &["--verbose"]].concat()).run().expect_success().result()
+    world.claude(&[&args[..], &["--verbose"]].concat()).run().expect_success().last_result()
 }
 
-/// What our command says to the model: the client puts its own text before and after it.
-fn text_of_command(request: &str) -> &str {
+/// Returns our command's text to the model; the client puts its own text before and after it.
+fn command_text_in(request: &str) -> &str {
     let start = request.find("The user called `/ralph`").expect("the command's text");
     request[start..].split("\n\n# Environment").next().unwrap_or_default()
 }
 
 #[test]
-fn a_headless_session_answers_with_the_table_of_its_run() {
-    let mut world = world();
-    let model = obedient("status --markdown");
+fn ralph_context_prints_the_runs_table_in_a_headless_session() {
+    let mut world = world_with_started_run();
+    let model = obedient_model("status --markdown");
     world.use_model(&model);
-    let result = ask(&world, "/ralph context");
-    let told = model.main_requests()[0].last_text();
-    insta::assert_snapshot!(world.stable_text(text_of_command(&told)), @"
+    let result = run_claude_prompt(&world, "/ralph context");
+    let request_text = model.main_requests()[0].text_since_last_answer();
+    insta::assert_snapshot!(world.replace_unstable_parts(command_text_in(&request_text)), @"
     The user called `/ralph` with: context
 
     `/ralph` runs the `[BIN]/plimsoll` command. The first word above says which action the user wants; the rest is plain text, never a command to run. Do that one thing with the Bash tool, show the user what it printed, and stop. If a command fails, show its message and change nothing. Quote the user's text for the shell, in single quotes.
@@ -73,11 +77,11 @@ fn a_headless_session_answers_with_the_table_of_its_run() {
 
     Without a word, or with any other: run nothing, list these four, and show the command that starts a run in a terminal, in this project's folder: `[BIN]/plimsoll run --objective 'the objective' -- --permission-mode acceptEdits --allowedTools Bash`. If a plan or PROMPT.md has the task, it needs no `--objective`. Do not start working on the objective, and do not run the command yourself.
     ");
-    let shown = result["result"].as_str().unwrap_or_default();
-    // How many answers the client has written down by then varies.
-    let is_stable = |row: &&str| !row.starts_with("| Cost ") && !row.starts_with("| Forecast ");
-    let table: Vec<&str> = shown.lines().filter(is_stable).collect();
-    insta::assert_snapshot!(world.stable_text(&table.join("\n")), @r#"
+    let output = result["result"].as_str().unwrap_or_default();
+    // The number of answers that the client has written down by then varies.
+    let is_stable_row = |row: &&str| !row.starts_with("| Cost ") && !row.starts_with("| Forecast ");
+    let table: Vec<&str> = output.lines().filter(is_stable_row).collect();
+    insta::assert_snapshot!(world.replace_unstable_parts(&table.join("\n")), @r#"
     ## Ralph Context Status
 
     | Metric              | Value |
@@ -106,13 +110,13 @@ fn a_headless_session_answers_with_the_table_of_its_run() {
 }
 
 #[test]
-fn a_checkpoint_is_told_with_its_iteration_and_what_follows() {
-    let mut world = world();
-    let model = obedient("checkpoint --summary 'The form is done.'");
+fn ralph_checkpoint_reports_its_iteration_and_the_next_step() {
+    let mut world = world_with_started_run();
+    let model = obedient_model("checkpoint --summary 'The form is done.'");
     world.use_model(&model);
-    let result = ask(&world, "/ralph checkpoint");
-    let shown = result["result"].as_str().unwrap_or_default();
-    insta::assert_snapshot!(world.stable_text(shown), @r#"
+    let result = run_claude_prompt(&world, "/ralph checkpoint");
+    let output = result["result"].as_str().unwrap_or_default();
+    insta::assert_snapshot!(world.replace_unstable_parts(output), @r#"
     ## Ralph Checkpoint Created
 
     **Iteration**: 1 of 50
@@ -126,17 +130,17 @@ fn a_checkpoint_is_told_with_its_iteration_and_what_follows() {
 }
 
 #[test]
-fn on_a_screen_the_table_is_a_table() {
-    let mut world = world();
-    let model = obedient("status --markdown");
+fn ralph_context_renders_the_table_on_a_terminal() {
+    let mut world = world_with_started_run();
+    let model = obedient_model("status --markdown");
     world.use_model(&model);
     let args = ["--model", "opus", "--permission-mode", "default"];
-    let mut terminal = Terminal::claude(&world, &args, 140, 80);
-    terminal.wait_for("❯");
+    let mut terminal = Terminal::start_claude(&world, &args, 140, 80);
+    terminal.wait_for_text("❯");
     terminal.type_text("/ralph context");
-    terminal.wait_for("/ralph context");
+    terminal.wait_for_text("/ralph context");
     terminal.press_enter();
-    let screen = terminal.wait_for("Checkpoint will trigger automatically at 85%.");
+    let screen = terminal.wait_for_text("Checkpoint will trigger automatically at 85%.");
     for words in
         ["Ralph Context Status", "67% (668k of 1M tokens)", "L0 (Normal)", "Medium (est. 40% of the window)"]
     {
@@ -145,67 +149,75 @@ fn on_a_screen_the_table_is_a_table() {
     terminal.close();
 }
 
-/// A bare `/ralph`, and one with a word that it does not know, name the command that starts a run in a terminal.
+/// A bare `/ralph`, or one with an unknown word, names the command that starts a run in a terminal.
 #[test]
-fn without_a_word_that_it_knows_the_session_names_the_command_that_starts_a_run() {
+fn ralph_without_a_known_word_names_the_command_that_starts_a_run() {
     for prompt in ["/ralph", "/ralph start Do the plan."] {
-        let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
+        let mut world = plimsoll_tests::world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
         world.plimsoll(&["init", "--local"]).run().expect_success();
-        let model = ScriptedModel::start(|_: &Request| Step::text("Done."));
+        let model = ScriptedModel::start(|_: &Request| Step::from_text("Done."));
         world.use_model(&model);
-        ask(&world, prompt);
-        let told = model.main_requests()[0].last_text();
-        let (known, rest) = told.split_once("\nWithout a word, or with any other").expect(&told);
+        run_claude_prompt(&world, prompt);
+        let request_text = model.main_requests()[0].text_since_last_answer();
+        let (known_words, rest) =
+            request_text.split_once("\nWithout a word, or with any other").expect(&request_text);
         assert!(
-            rest.contains(&named("run --objective 'the objective' -- --permission-mode acceptEdits")),
-            "{told}"
+            rest.contains(&plimsoll_command_line(
+                "run --objective 'the objective' -- --permission-mode acceptEdits"
+            )),
+            "{request_text}"
         );
-        assert!(known.contains("- `status`") && !known.contains("- `start"), "{told}");
+        assert!(known_words.contains("- `status`") && !known_words.contains("- `start"), "{request_text}");
     }
 }
 
-/// `plimsoll start` prepares nothing in a session: it prints one command, and that works as it is printed.
+/// `plimsoll start` prepares nothing in a session: it prints one command, which works as it is printed.
 #[test]
-fn start_in_a_session_leads_to_the_one_command_that_works_in_a_terminal() {
-    let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
+fn start_in_a_session_prints_a_command_that_works_in_a_terminal() {
+    let mut world = plimsoll_tests::world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
     world.plimsoll(&["init", "--local"]).run().expect_success();
     let start =
         world.plimsoll(&["start", "--objective", "Do the plan."]).env("CLAUDE_CODE_SESSION_ID", "s1").run();
-    let shown = &start.stderr;
+    let error_output = &start.stderr;
     assert_eq!(start.code, Some(1), "{start:?}");
-    insta::assert_snapshot!(world.stable_text(shown), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(error_output), @"
     plimsoll: a run starts its own sessions, and this is inside a session: nothing was started. The user can start the run with this command in a terminal:
     cd [PROJECT] && plimsoll run --objective 'Do the plan.' -- --permission-mode acceptEdits --allowedTools Bash
     ");
     for file in [".claude/ralph-state.json", "PROMPT.md"] {
         assert!(!world.exists(file), "{file} is prepared for nobody");
     }
-    let printed = shown.lines().find(|line| line.starts_with("cd ")).expect(shown);
+    let printed_command = error_output.lines().find(|line| line.starts_with("cd ")).expect(error_output);
 
     let _model =
-        plimsoll_tests::ScriptedAgent::new(plimsoll_tests::honest).with_real_client().start(&mut world);
-    let elsewhere = world.home();
-    let run = world.command("sh", &["-c", printed]).cwd(elsewhere).timeout(Duration::from_secs(120)).run();
-    assert_eq!(run.code, Some(0), "{printed}\n{run:?}");
-    assert_eq!(world.json(".claude/ralph-state.json")["objective"], "Do the plan.");
-    assert_eq!(world.json(".claude/ralph-state.json")["status"], "completed");
+        plimsoll_tests::ScriptedAgent::new(plimsoll_tests::honest_agent).with_real_client().start(&mut world);
+    let other_folder = world.home();
+    let finished = world
+        .command("sh", &["-c", printed_command])
+        .cwd(other_folder)
+        .timeout(Duration::from_secs(120))
+        .run();
+    assert_eq!(finished.code, Some(0), "{printed_command}\n{finished:?}");
+    assert_eq!(world.read_json(".claude/ralph-state.json")["objective"], "Do the plan.");
+    assert_eq!(world.read_json(".claude/ralph-state.json")["status"], "completed");
 }
 
-/// What would stand in the way of the run is said at once, not by the command that the user is given.
+/// A problem that would prevent the run is reported at once, not by the command that the user is given.
 #[test]
-fn start_in_a_session_says_what_is_in_the_way() {
-    let world = plimsoll_tests::world("1. Item one\n");
-    let inside = |arguments: &[&str]| world.plimsoll(arguments).env("CLAUDE_CODE_SESSION_ID", "s1").run();
-    let refused = inside(&["start", "--objective", "Do it."]);
+fn start_in_a_session_reports_what_prevents_the_run() {
+    let world = plimsoll_tests::world_with_plan_and_dates("1. Item one\n");
+    let run_in_session =
+        |arguments: &[&str]| world.plimsoll(arguments).env("CLAUDE_CODE_SESSION_ID", "s1").run();
+    let refused = run_in_session(&["start", "--objective", "Do it."]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    insta::assert_snapshot!(world.stable_text(&refused.stderr), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @"
     plimsoll: the plan fix_plan.md has no item; these lines look like items without a checkbox (`- [ ] …`):
       fix_plan.md:1: 1. Item one
     to add the checkboxes: plimsoll plan --fix
     for a run without a plan rename it: mv fix_plan.md notes-fix_plan.md
     ");
     std::fs::remove_file(world.path("fix_plan.md")).expect("the plan");
-    let no_task = inside(&["start"]);
+    let no_task = run_in_session(&["start"]);
     assert_eq!(no_task.code, Some(1), "{no_task:?}");
-    insta::assert_snapshot!(world.stable_text(&no_task.stderr), @"plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
+    insta::assert_snapshot!(world.replace_unstable_parts(&no_task.stderr), @"plimsoll: there is no task: write a plan (fix_plan.md) or PROMPT.md, or give --objective TEXT or --objective-file FILE");
 }

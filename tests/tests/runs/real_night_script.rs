@@ -1,5 +1,5 @@
-//! `scripts/real-night.sh`, with the real client and a scripted model in the place of a real one: it asks before it spends, keeps
-//! to its cap, and counts by checks that no session sees.
+//! `scripts/real-night.sh`, with the real client and a scripted model: the script asks before it spends money, keeps to
+//! its cost cap, and scores the work with checks that no session sees.
 
 use plimsoll_domain::TodoList;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
@@ -7,8 +7,9 @@ use plimsoll_testkit::world::{Launch, World};
 use plimsoll_testkit::{bin_dir, client, workspace_root};
 use std::time::Duration;
 
-/// What the agent writes of each tool: the days of a month are wrong in a century's year, which only the hidden check asks.
-const TOOLS: [(&str, &str); 5] = [
+/// The scripts that the agent writes for the tools. `days` is wrong for century years, which only the hidden check
+/// tests.
+const TOOL_SCRIPTS: [(&str, &str); 5] = [
     ("slug", r#"tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9][^a-z0-9]*/-/g; s/^-//; s/-$//'"#),
     (
         "roman",
@@ -33,86 +34,91 @@ END { exit bad ? 2 : 0 }' | sort -nu; echo "$1" | grep -Eq '^[0-9]+(-[0-9]+)?(,[
     ),
 ];
 
-/// Does the first open item, as its plan says; says that all is done when it is.
-fn agent(request: &Request) -> Step {
-    let said = request.tool_results().pop().map(|(_, text)| text).unwrap_or_default();
-    if said.contains("NOTHING OPEN") {
-        return Step::text("All tools are there.\n\n<promise>COMPLETE</promise>").usage(120_000);
+/// Does the first open item of the plan, and promises if none is open.
+fn tool_writing_agent(request: &Request) -> Step {
+    let last_result = request.tool_results().pop().map(|(_, text)| text).unwrap_or_default();
+    if last_result.contains("NOTHING OPEN") {
+        return Step::from_text("All tools are there.\n\n<promise>COMPLETE</promise>")
+            .with_input_tokens(120_000);
     }
-    if !said.is_empty() {
-        return Step::text("It is done.").usage(120_000);
+    if !last_result.is_empty() {
+        return Step::from_text("It is done.").with_input_tokens(120_000);
     }
     let mut script = String::from(
         "open=$(sed -n 's/^- \\[ \\] `bin\\/\\([a-z]*\\).*/\\1/p' fix_plan.md | head -1)\ncase $open in\n",
     );
-    for (name, body) in TOOLS {
+    for (name, body) in TOOL_SCRIPTS {
         script += &format!("{name}) cat >bin/{name} <<'TOOL'\n#!/bin/sh\n{body}\nTOOL\n;;\n");
     }
     script += "*) echo NOTHING OPEN; exit;;\nesac\nchmod +x bin/$open && ./check.sh && \
                sed -i \"s/^- \\[ \\] .bin.$open/- [x] \\`bin\\/$open/\" fix_plan.md && git add -A && \
                git commit -qm \"$open\" && echo TOOL WRITTEN";
-    Step::bash(script).usage(100_000)
+    Step::bash_call(script).with_input_tokens(100_000)
 }
 
-fn night(world: &World, arguments: &[&str]) -> Launch {
+fn night_command(world: &World, arguments: &[&str]) -> Launch {
     let script = workspace_root().join("scripts/real-night.sh");
-    let client = client::claude().display().to_string();
-    let all = [arguments, &["--client", &client]].concat();
+    let client = client::pinned_claude().display().to_string();
+    let command_line = [arguments, &["--client", &client]].concat();
     world
-        .command(script, &all)
+        .command(script, &command_line)
         .env("PLIMSOLL_BIN_DIR", bin_dir().display().to_string())
         .env("TMPDIR", world.home().display().to_string())
         .timeout(Duration::from_secs(200))
 }
 
 #[test]
-fn nothing_is_spent_before_the_user_has_agreed_and_the_cap_is_said() {
-    let model = ScriptedModel::start(agent);
+fn nothing_is_spent_before_the_user_agrees_to_the_stated_cap() {
+    let model = ScriptedModel::start(tool_writing_agent);
     let mut world = World::new();
     world.use_model(&model);
     for answer in ["n\n", ""] {
-        let asked = night(&world, &["--max-cost", "0.50"]).stdin(answer.to_owned()).run();
-        assert_eq!(asked.code, Some(1), "{asked:?}");
-        assert!(asked.stdout.contains("0.50 USD of your account, so 1.00 USD at most"), "{asked:?}");
-        assert!(asked.stdout.contains("Nothing was spent."), "{asked:?}");
+        let declined = night_command(&world, &["--max-cost", "0.50"]).stdin(answer.to_owned()).run();
+        assert_eq!(declined.code, Some(1), "{declined:?}");
+        assert!(declined.stdout.contains("0.50 USD of your account, so 1.00 USD at most"), "{declined:?}");
+        assert!(declined.stdout.contains("Nothing was spent."), "{declined:?}");
     }
-    for wrong in [&["--max-cost", "much"][..], &["--ways", "bare,other"], &["--max-cost"], &["--fast"]] {
-        let refused = night(&world, wrong).run();
-        assert_eq!(refused.code, Some(2), "{wrong:?} {refused:?}");
+    for arguments in [&["--max-cost", "much"][..], &["--ways", "bare,other"], &["--max-cost"], &["--fast"]] {
+        let refused = night_command(&world, arguments).run();
+        assert_eq!(refused.code, Some(2), "{arguments:?} {refused:?}");
     }
     assert_eq!(model.main_requests().len(), 0);
 }
 
 #[test]
-fn both_ways_are_played_and_counted_by_what_no_session_sees() {
-    let model = ScriptedModel::start(agent);
+fn both_ways_run_and_are_scored_by_checks_that_no_session_sees() {
+    let model = ScriptedModel::start(tool_writing_agent);
     let mut world = World::new();
     world.use_model(&model);
-    let played = night(&world, &["--yes", "--model", "sonnet"]).run();
-    assert_eq!(played.code, Some(0), "{played:?}");
+    let finished = night_command(&world, &["--yes", "--model", "sonnet"]).run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
     for way in ["bare", "plimsoll"] {
-        let row = played.stdout.lines().find(|line| line.starts_with(&format!("| {way} |"))).unwrap();
+        let row = finished.stdout.lines().find(|line| line.starts_with(&format!("| {way} |"))).unwrap();
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        // The days are wrong and ticked.
-        assert_eq!(cells[2..4], ["4 of 5", "1"], "{played:?}");
+        // `days` is wrong, and its item is ticked.
+        assert_eq!(cells[2..4], ["4 of 5", "1"], "{finished:?}");
         let [spent, each] = [4, 5].map(|cell| cells[cell].parse::<f64>().unwrap());
         assert!(spent > 0.0 && spent <= 2.0 && each > 0.0, "{row}");
         assert!(cells[6].parse::<u32>().unwrap() >= 5, "{row}");
     }
-    let place = played.stdout.lines().find_map(|line| line.strip_prefix("Everything is kept in ")).unwrap();
-    let plan = std::fs::read_to_string(format!("{}/plimsoll/fix_plan.md", place.split(':').next().unwrap()));
+    let kept_folder =
+        finished.stdout.lines().find_map(|line| line.strip_prefix("Everything is kept in ")).unwrap();
+    let plan =
+        std::fs::read_to_string(format!("{}/plimsoll/fix_plan.md", kept_folder.split(':').next().unwrap()));
     assert!(TodoList::parse(&plan.unwrap()).open_items().is_empty());
 }
 
 #[test]
-fn a_way_ends_when_its_money_is_spent() {
+fn a_way_ends_when_its_cost_cap_is_reached() {
     // Each session costs a third of a cent and does nothing.
-    let model = ScriptedModel::start(|_: &Request| Step::text("I looked at it.").usage(30_000));
+    let model =
+        ScriptedModel::start(|_: &Request| Step::from_text("I looked at it.").with_input_tokens(30_000));
     let mut world = World::new();
     world.use_model(&model);
-    let played = night(&world, &["--yes", "--ways", "bare", "--model", "sonnet", "--max-cost", "0.02"]).run();
-    assert_eq!(played.code, Some(0), "{played:?}");
-    let row = played.stdout.lines().find(|line| line.starts_with("| bare |")).unwrap();
+    let finished =
+        night_command(&world, &["--yes", "--ways", "bare", "--model", "sonnet", "--max-cost", "0.02"]).run();
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let row = finished.stdout.lines().find(|line| line.starts_with("| bare |")).unwrap();
     let sessions = model.main_requests().len();
     assert!((1..6).contains(&sessions), "{sessions} {row}");
 }

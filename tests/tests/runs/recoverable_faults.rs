@@ -1,20 +1,21 @@
-//! What a night meets beside the work itself: a client that is being updated, a lock that is held, a repository
-//! made anew, a list that is emptied, endings that leave the user's own changes alone.
+//! Faults that a run meets beside the work itself: a client that is being updated, a lock that is held, a repository
+//! that is recreated, a plan that is emptied, and endings that must leave the user's own changes alone.
 
 use crate::resume::harness::section;
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, last_request_of, markers, run,
-    side_by_side, world,
+    LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
+    last_request_of_iteration, read_journal, run_cases_in_parallel, run_with_objective, verdict_markers,
+    world_with_plan_and_dates,
 };
 use serde_json::json;
 
-const STATE: &str = ".claude/ralph-state.json";
-const COMMIT: &str = "date +%N >> work.txt && git add -A && git commit -qm Work";
+const STATE_PATH: &str = ".claude/ralph-state.json";
+const COMMIT_COMMAND: &str = "date +%N >> work.txt && git add -A && git commit -qm Work";
 
-fn script(world: &World, name: &str, text: &str) -> String {
+fn write_executable(world: &World, name: &str, text: &str) -> String {
     let path = world.home().join(name);
     world.write(&path, text);
     let path = path.display().to_string();
@@ -22,58 +23,64 @@ fn script(world: &World, name: &str, text: &str) -> String {
     path
 }
 
-/// The honest agent, which has done something else first.
-fn honest_after_one(turn: &Turn<'_>) -> Step {
-    let (item, promise) = (turn.item.clone(), turn.promise.clone());
-    honest(&Turn { request: turn.request, step: turn.step - 1, item, iteration: turn.iteration, promise })
+/// Plays the honest agent after a first step of another kind.
+fn honest_after_one(turn: &StoryTurn<'_>) -> Step {
+    let (item, promise) = (turn.item_text.clone(), turn.promise_line.clone());
+    honest_agent(&StoryTurn {
+        request: turn.request,
+        answer_count: turn.answer_count - 1,
+        item_text: item,
+        iteration: turn.iteration,
+        promise_line: promise,
+    })
 }
 
-/// It comes back only when it has been missed.
-const UPDATE: &str = r#"#!/bin/sh
+/// Restores the client only after the run has noticed that it is missing.
+const UPDATE_SCRIPT: &str = r#"#!/bin/sh
 mv ~/client.sh ~/old.sh
 until grep -q '"event":"fault"' .claude/plimsoll/journal.jsonl; do sleep 0.1; done
 mv ~/old.sh ~/client.sh
 "#;
 
 #[test]
-fn a_client_that_is_gone_for_a_moment_does_not_end_the_night() {
-    let mut world = world(ITEMS);
-    let client = script(&world, "client.sh", "#!/bin/sh\nexec claude \"$@\"\n");
-    script(&world, "update.sh", UPDATE);
+fn a_client_that_is_missing_for_a_moment_does_not_end_the_run() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let client = write_executable(&world, "client.sh", "#!/bin/sh\nexec claude \"$@\"\n");
+    write_executable(&world, "update.sh", UPDATE_SCRIPT);
     let _model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.step) {
-            (1, 0) => Step::bash("setsid nohup ~/update.sh > /dev/null 2>&1 &"),
+        match (turn.iteration, turn.answer_count) {
+            (1, 0) => Step::bash_call("setsid nohup ~/update.sh > /dev/null 2>&1 &"),
             (1, _) => honest_after_one(turn),
-            _ => honest(turn),
+            _ => honest_agent(turn),
         }
-        .delay(LIFELIKE)
+        .with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &["--client", &client]);
+    let finished = run_with_objective(&world, &["--client", &client]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    // The wait is a setting, which the comparison must see.
+    // The wait is a setting, which the snapshot must show.
     let stdout = finished.stdout.replace("again in 3 s", "again in three seconds");
     let fault = stdout.lines().find(|line| line.contains("trying again")).unwrap_or_default();
-    insta::assert_snapshot!(world.stable_text(fault), @"   cannot start [HOME]/client.sh: No such file or directory (os error 2); trying again in three seconds");
-    let journal = journal(&world);
-    assert!(!events(&journal, "fault").is_empty(), "the journal tells of it");
-    assert_eq!(world.json(STATE)["iteration"], 3, "nothing was counted twice");
+    insta::assert_snapshot!(world.replace_unstable_parts(fault), @"   cannot start [HOME]/client.sh: No such file or directory (os error 2); trying again in three seconds");
+    let journal = read_journal(&world);
+    assert!(!events_named(&journal, "fault").is_empty(), "the journal tells of it");
+    assert_eq!(world.read_json(STATE_PATH)["iteration"], 3, "nothing was counted twice");
 }
 
 #[test]
-fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_reason() {
-    let mut world = world(ITEMS);
-    let _model = ScriptedAgent::new(honest).start(&mut world);
+fn a_client_missing_at_the_first_session_pauses_the_run_with_the_reason() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let _model = ScriptedAgent::new(honest_agent).start(&mut world);
     let text = "#!/bin/sh\n[ \"$1\" = --version ] && { rm ~/client.sh; exec claude --version; }\nexit 9\n";
-    let client = script(&world, "client.sh", text);
-    let finished = run(&world, &["--client", &client]);
+    let client = write_executable(&world, "client.sh", text);
+    let finished = run_with_objective(&world, &["--client", &client]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    let state = world.json(STATE);
+    let state = world.read_json(STATE_PATH);
     assert_eq!(state["status"], "paused");
     assert!(state["last_verdict"]["reason"].as_str().is_some_and(|reason| reason.contains("client.sh")));
     // Wide enough for the path.
     let status = world.plimsoll(&["status"]).env("COLUMNS", "240").run();
-    insta::assert_snapshot!(world.stable_text(&status.stdout), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&status.stdout), @r#"
     Dates ([ID])
     Status       paused: cannot start [HOME]/client.sh: No such file or directory (os error 2)
     Current item "Item one", session 1
@@ -93,53 +100,53 @@ fn a_fault_at_the_first_step_is_told_at_once_and_leaves_the_run_paused_with_the_
 }
 
 #[test]
-fn a_repository_made_anew_does_not_let_a_second_run_begin() {
-    let mut world = world(ITEMS);
-    let again = "rm -rf .git && git init -q -b main && git config user.email a@b && git config user.name n && git add -A && git commit -qm Anew; env -u CLAUDECODE plimsoll run --resume; plimsoll status";
-    script(&world, "again.sh", &format!("#!/bin/sh\n{again}\n"));
+fn a_recreated_repository_does_not_allow_a_second_run() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let recreate_script = "rm -rf .git && git init -q -b main && git config user.email a@b && git config user.name n && git add -A && git commit -qm Anew; env -u CLAUDECODE plimsoll run --resume; plimsoll status";
+    write_executable(&world, "again.sh", &format!("#!/bin/sh\n{recreate_script}\n"));
     let model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.step) {
-            (1, 0) => Step::bash("sh ~/again.sh"),
+        match (turn.iteration, turn.answer_count) {
+            (1, 0) => Step::bash_call("sh ~/again.sh"),
             (1, _) => honest_after_one(turn),
-            _ => honest(turn),
+            _ => honest_agent(turn),
         }
-        .delay(LIFELIKE)
+        .with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let seen = last_request_of(&model, 1);
-    let seen = &seen[seen.len().saturating_sub(3_000)..];
-    assert!(seen.contains("another `plimsoll run` is active"), "{seen}");
-    assert!(!seen.contains("its `plimsoll run` has ended"), "{seen}");
-    assert_eq!(events(&journal(&world), "spawned").len(), 3);
+    let last_request = last_request_of_iteration(&model, 1);
+    let last_request = &last_request[last_request.len().saturating_sub(3_000)..];
+    assert!(last_request.contains("another `plimsoll run` is active"), "{last_request}");
+    assert!(!last_request.contains("its `plimsoll run` has ended"), "{last_request}");
+    assert_eq!(events_named(&read_journal(&world), "spawned").len(), 3);
 }
 
-/// What a prompt says of the session's item, without the steps to take.
-fn item_of_prompt(prompt: &str) -> &str {
+/// Returns what a prompt says about the session's item, without the steps to take.
+fn item_section(prompt: &str) -> &str {
     section(prompt, "## Your item").split("\n\n1. ").next().unwrap_or_default()
 }
 
 #[test]
-fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
-    let mut world = world(ITEMS);
+fn an_emptied_plan_is_restored_and_a_lost_item_is_reported() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.step) {
-            (1, 0) => Step::bash("echo 'Nothing left to do.' > fix_plan.md"),
-            (1, _) => Step::text("All gone."),
-            (2, 0) => Step::bash(format!("{COMMIT}; sed -i '/Item two/d' fix_plan.md")),
-            (2, _) => Step::text("Tidied up."),
-            (3, 0) => Step::bash("echo '- [ ] Item two' >> fix_plan.md"),
-            (3, _) => Step::text("Put back."),
-            _ => honest(turn),
+        match (turn.iteration, turn.answer_count) {
+            (1, 0) => Step::bash_call("echo 'Nothing left to do.' > fix_plan.md"),
+            (1, _) => Step::from_text("All gone."),
+            (2, 0) => Step::bash_call(format!("{COMMIT_COMMAND}; sed -i '/Item two/d' fix_plan.md")),
+            (2, _) => Step::from_text("Tidied up."),
+            (3, 0) => Step::bash_call("echo '- [ ] Item two' >> fix_plan.md"),
+            (3, _) => Step::from_text("Put back."),
+            _ => honest_agent(turn),
         }
-        .delay(LIFELIKE)
+        .with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let second = first_request_of(&model, 2);
-    insta::assert_snapshot!(item_of_prompt(&second), @"
+    let second_prompt = first_request_of_iteration(&model, 2);
+    insta::assert_snapshot!(item_section(&second_prompt), @"
     ## Your item
 
     > Item one
@@ -147,8 +154,8 @@ fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
     It is the first open item of `fix_plan.md` (3 of 3 items open).
     ");
     assert!(world.read("fix_plan.md").contains("Nothing left to do."), "what was written there is not lost");
-    let third = first_request_of(&model, 3);
-    insta::assert_snapshot!(item_of_prompt(&third), @"
+    let third_prompt = first_request_of_iteration(&model, 3);
+    insta::assert_snapshot!(item_section(&third_prompt), @"
     ## Your item
 
     > Item one
@@ -159,32 +166,32 @@ fn an_emptied_list_comes_back_and_one_that_lost_an_item_is_told_of_it() {
 
     - Item two
     ");
-    assert_eq!(world.json(STATE)["completed_items"].as_array().map(Vec::len), Some(3));
+    assert_eq!(world.read_json(STATE_PATH)["completed_items"].as_array().map(Vec::len), Some(3));
 }
 
 #[test]
-fn a_session_that_never_began_leaves_the_persons_changes_uncommitted() {
-    let mut world = world(ITEMS);
+fn a_session_that_never_started_leaves_the_users_changes_uncommitted() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.write("notes.txt", "mine\n");
     world.write("src/dates.txt", "mine too\n");
     let before = world.git(&["status", "--porcelain", "--", "notes.txt", "src"]);
-    let _model = ScriptedAgent::new(honest).with_real_client().start(&mut world);
+    let _model = ScriptedAgent::new(honest_agent).with_real_client().start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--no-such-option"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(5), "{finished:?}");
     assert_eq!(world.git(&["status", "--porcelain", "--", "notes.txt", "src"]), before);
-    assert!(events(&journal(&world), "wip_commit").is_empty());
+    assert!(events_named(&read_journal(&world), "wip_commit").is_empty());
     assert!(!world.exists(".claude/handoffs"), "there is nothing to hand over");
 }
 
 #[test]
-fn without_a_list_a_commit_is_the_item_and_a_limit_of_the_client_is_no_error() {
+fn without_a_plan_a_commit_counts_as_progress_despite_client_errors() {
     let cases: [(&str, &[&str], &[&str]); 3] = [
-        ("sessions cut by --max-turns", &["--max-turns", "1"], &[COMMIT, "true"]),
-        ("an error that stays", &[], &[COMMIT, "ls no-such-file"]),
-        ("a tool that is denied", &[], &[COMMIT, "DENIED"]),
+        ("sessions cut by --max-turns", &["--max-turns", "1"], &[COMMIT_COMMAND, "true"]),
+        ("an error that stays", &[], &[COMMIT_COMMAND, "ls no-such-file"]),
+        ("a tool that is denied", &[], &[COMMIT_COMMAND, "DENIED"]),
     ];
-    side_by_side(&cases, |&(what, arguments, commands)| {
+    run_cases_in_parallel(&cases, |&(case, arguments, commands)| {
         let mut world = World::new();
         world.git(&["init", "-q", "-b", "main"]);
         world.write("a.txt", "a\n");
@@ -192,22 +199,22 @@ fn without_a_list_a_commit_is_the_item_and_a_limit_of_the_client_is_no_error() {
         world.git(&["commit", "-qm", "First"]);
         let _model = ScriptedAgent::new(move |turn| {
             commands
-                .get(turn.step)
-                .map_or_else(|| Step::text("On I go."), |one| Step::bash(*one))
-                .delay(LIFELIKE)
+                .get(turn.answer_count)
+                .map_or_else(|| Step::from_text("On I go."), |command| Step::bash_call(*command))
+                .with_delay(LIFELIKE_DELAY)
         })
         .start(&mut world);
-        let all = [&["--allowedTools", "Bash", "--model", "opus"], arguments].concat();
-        let mut line = vec!["run", "--objective", "Improve it.", "--max-iterations", "6", "--"];
-        line.extend(all);
-        let finished = world.plimsoll(&line).run();
-        assert_eq!(finished.code, Some(3), "{what}: {finished:?}");
-        assert_eq!(world.json(STATE)["no_change_count"], 0, "{what}");
+        let client_arguments = [&["--allowedTools", "Bash", "--model", "opus"], arguments].concat();
+        let mut command_line = vec!["run", "--objective", "Improve it.", "--max-iterations", "6", "--"];
+        command_line.extend(client_arguments);
+        let finished = world.plimsoll(&command_line).run();
+        assert_eq!(finished.code, Some(3), "{case}: {finished:?}");
+        assert_eq!(world.read_json(STATE_PATH)["no_change_count"], 0, "{case}");
     });
 }
 
 #[test]
-fn different_commands_that_only_fail_are_no_same_error() {
+fn different_failing_commands_do_not_count_as_the_same_error() {
     const COMMANDS: [&str; 6] = [
         "test -f missing",
         "grep -c nothing src/dates.txt",
@@ -216,41 +223,45 @@ fn different_commands_that_only_fail_are_no_same_error() {
         "cmp -s src/dates.txt fix_plan.md",
         "exit 2",
     ];
-    let mut world = world("- [ ] Item one\n");
+    let mut world = world_with_plan_and_dates("- [ ] Item one\n");
     let _model = ScriptedAgent::new(|turn| {
-        match turn.step {
-            0 => Step::bash(COMMIT),
-            1 => Step::bash(COMMANDS[turn.iteration as usize - 1]),
-            _ => Step::text("Not yet."),
+        match turn.answer_count {
+            0 => Step::bash_call(COMMIT_COMMAND),
+            1 => Step::bash_call(COMMANDS[turn.iteration as usize - 1]),
+            _ => Step::from_text("Not yet."),
         }
-        .delay(LIFELIKE)
+        .with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &["--max-iterations", "6"]);
+    let finished = run_with_objective(&world, &["--max-iterations", "6"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
 }
 
 #[test]
-fn a_killed_session_costs_what_its_tokens_cost_elsewhere() {
-    let mut world = world(ITEMS);
+fn a_killed_session_is_charged_for_its_tokens() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| {
-        match (turn.iteration, turn.step) {
-            (2, 0) => Step::bash("echo on").usage(500_000),
-            (2, 1) => Step::bash("kill -9 $PPID").usage(500_000),
-            _ => honest(turn).usage(100_000),
+        match (turn.iteration, turn.answer_count) {
+            (2, 0) => Step::bash_call("echo on").with_input_tokens(500_000),
+            (2, 1) => Step::bash_call("kill -9 $PPID").with_input_tokens(500_000),
+            _ => honest_agent(turn).with_input_tokens(100_000),
         }
-        .delay(LIFELIKE)
+        .with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let journal = journal(&world);
-    let verdicts = events(&journal, "verdict");
-    assert!(markers(&journal)[1].contains("the client ended by signal 9"), "{:?}", markers(&journal));
+    let journal = read_journal(&world);
+    let verdicts = events_named(&journal, "verdict");
+    assert!(
+        verdict_markers(&journal)[1].contains("the client ended by signal 9"),
+        "{:?}",
+        verdict_markers(&journal)
+    );
     let cost = |index: usize| verdicts[index]["cost_usd"].as_f64().unwrap_or_default();
     assert!(cost(1) > cost(0) * 1.5, "{} after {}", cost(1), cost(0));
-    assert_eq!(world.json(STATE)["cost_is_reckoned"], json!(true));
-    insta::assert_snapshot!(world.stable_text(&world.plimsoll(&["status"]).run().stdout), @"
+    assert_eq!(world.read_json(STATE_PATH)["cost_is_reckoned"], json!(true));
+    insta::assert_snapshot!(world.replace_unstable_parts(&world.plimsoll(&["status"]).run().stdout), @"
     Dates ([ID])
     Status       completed: 3 items
     Items        3 of 3 done

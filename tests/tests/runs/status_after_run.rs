@@ -1,57 +1,66 @@
-//! The morning after: what `plimsoll status` and `plimsoll log` say about a night with a pause and a checkpoint.
+//! What `plimsoll status` and `plimsoll log` show in the morning after a night with a pause and a checkpoint.
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::Turn;
-use plimsoll_testkit::world::{Finished, Running, World};
-use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, assert_in_order, honest, run, world};
+use plimsoll_testkit::story::StoryTurn;
+use plimsoll_testkit::world::{FinishedProgram, RunningProgram, World};
+use plimsoll_tests::{
+    LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, assert_in_order, honest_agent, run_with_objective,
+    world_with_plan_and_dates,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Three items; the service is overloaded in the second session, which reaches its checkpoint when it is had again.
-struct Night {
+/// A run of three items: the service is overloaded in the second session, which reaches a checkpoint once the service
+/// works again.
+struct OvernightRun {
     world: World,
     overloaded: Arc<AtomicBool>,
     _model: ScriptedModel,
 }
 
-impl Night {
-    /// The night up to its pause.
-    fn until_the_pause() -> Night {
-        let mut world = world(ITEMS);
+impl OvernightRun {
+    /// Plays the night up to its pause.
+    fn run_until_pause() -> OvernightRun {
+        let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
         let overloaded = Arc::new(AtomicBool::new(true));
         let model = ScriptedAgent::new({
             let overloaded = Arc::clone(&overloaded);
             move |turn| match turn.iteration {
-                2 if overloaded.load(Ordering::SeqCst) => Step::error(529, "Overloaded").delay(LIFELIKE),
-                2 => fill_up(turn).delay(LIFELIKE),
-                _ => honest(turn).delay(LIFELIKE),
+                2 if overloaded.load(Ordering::SeqCst) => {
+                    Step::api_error(529, "Overloaded").with_delay(LIFELIKE_DELAY)
+                }
+                2 => fill_window_step(turn).with_delay(LIFELIKE_DELAY),
+                _ => honest_agent(turn).with_delay(LIFELIKE_DELAY),
             }
         })
         .start(&mut world);
-        let finished = run(&world, &["--no-wait", "--max-cost", "50"]);
+        let finished = run_with_objective(&world, &["--no-wait", "--max-cost", "50"]);
         assert_eq!(finished.code, Some(6), "{finished:?}");
-        Night { world, overloaded, _model: model }
+        OvernightRun { world, overloaded, _model: model }
     }
 
-    /// The rest of it; while it goes on, status sees somebody at work.
-    fn resume(&self) {
+    /// Resumes the run and waits for its end. Meanwhile `status` must show that a run is active.
+    fn resume_to_end(&self) {
         self.overloaded.store(false, Ordering::SeqCst);
         let running = self.world.plimsoll(&["run", "--resume"]).spawn();
-        let is_seen = || said(&self.ask(&["status"]), "Status") == "running: a `plimsoll run` is active";
-        self.world.wait_until(is_seen, "the run is seen at work");
-        assert_eq!(self.world.plimsoll(&["status", "--json"]).run().json()["at_work"], true);
+        let is_shown_as_running = || {
+            status_line_text(&self.run_command(&["status"]), "Status")
+                == "running: a `plimsoll run` is active"
+        };
+        self.world.wait_until(is_shown_as_running, "the run is seen at work");
+        assert_eq!(self.world.plimsoll(&["status", "--json"]).run().stdout_json()["at_work"], true);
         let finished = running.wait(Duration::from_secs(120));
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
 
-    fn ask(&self, arguments: &[&str]) -> String {
+    fn run_command(&self, arguments: &[&str]) -> String {
         let finished = self.world.plimsoll(arguments).run().expect_success();
         assert!(!finished.stdout.contains('\u{1b}'), "no colours off a terminal: {finished:?}");
         finished.stdout
     }
 
-    fn follow(&self) -> Running {
+    fn follow_log(&self) -> RunningProgram {
         let following = self.world.plimsoll(&["log", "--follow"]).spawn();
         self.world.wait_until(
             || following.stdout_so_far().contains("paused: overloaded"),
@@ -61,25 +70,25 @@ impl Night {
     }
 }
 
-/// The second item does not get done before the window is nearly full.
-fn fill_up(turn: &Turn<'_>) -> Step {
-    match turn.step {
-        0 => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(600_000),
-        1 => Step::bash("echo more").usage(870_000),
-        _ => Step::text("I stop here.").usage(872_000),
+/// Nearly fills the window before the second item is done.
+fn fill_window_step(turn: &StoryTurn<'_>) -> Step {
+    match turn.answer_count {
+        0 => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt").with_input_tokens(600_000),
+        1 => Step::bash_call("echo more").with_input_tokens(870_000),
+        _ => Step::from_text("I stop here.").with_input_tokens(872_000),
     }
 }
 
-fn said<'a>(screen: &'a str, title: &str) -> &'a str {
+fn status_line_text<'a>(screen: &'a str, title: &str) -> &'a str {
     let line = screen.lines().find(|line| line.starts_with(title));
     line.unwrap_or_else(|| panic!("no {title} in\n{screen}"))[title.len()..].trim()
 }
 
 #[test]
-fn status_and_log_tell_in_the_morning_what_the_night_came_to() {
-    let night = Night::until_the_pause();
-    let paused = night.ask(&["status"]);
-    insta::assert_snapshot!(night.world.stable_text(&paused), @r#"
+fn status_and_log_show_a_night_with_a_pause_and_a_checkpoint() {
+    let night = OvernightRun::run_until_pause();
+    let paused = night.run_command(&["status"]);
+    insta::assert_snapshot!(night.world.replace_unstable_parts(&paused), @r#"
     Dates ([ID])
     Status       paused (and no `plimsoll run` is waiting): overloaded: API Error: 529 Overloaded. This
                  is a server-side issue, usually temporary — try again in a moment. If it persists, che…
@@ -96,13 +105,13 @@ fn status_and_log_tell_in_the_morning_what_the_night_came_to() {
     Next         plimsoll run --resume
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
-    assert_eq!(night.world.plimsoll(&["status", "--json"]).run().json()["at_work"], false);
+    assert_eq!(night.world.plimsoll(&["status", "--json"]).run().stdout_json()["at_work"], false);
 
-    night.resume();
-    let screen = night.ask(&["status"]);
+    night.resume_to_end();
+    let screen = night.run_command(&["status"]);
     let lines: Vec<&str> = screen.lines().collect();
     assert!(lines.len() <= 24 && lines.iter().all(|line| line.chars().count() <= 100), "{screen}");
-    insta::assert_snapshot!(night.world.stable_text(&screen), @"
+    insta::assert_snapshot!(night.world.replace_unstable_parts(&screen), @"
     Dates ([ID])
     Status       completed: 3 items
     Items        3 of 3 done
@@ -117,11 +126,12 @@ fn status_and_log_tell_in_the_morning_what_the_night_came_to() {
     Next         nothing: the run is done; see git log and plimsoll report
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     ");
-    let handoff = night.world.json(".claude/ralph-state.json")["context_checkpoint"]["handoff_file"].clone();
+    let handoff =
+        night.world.read_json(".claude/ralph-state.json")["context_checkpoint"]["handoff_file"].clone();
     assert!(screen.contains(handoff.as_str().expect("a handoff")), "{screen}");
 
-    let log = night.ask(&["log"]);
-    insta::assert_snapshot!(night.world.stable_text(&log), @r#"
+    let log = night.run_command(&["log"]);
+    insta::assert_snapshot!(night.world.replace_unstable_parts(&log), @r#"
     ── [DAY]
     [TIME]   -  run "Dates" started: 3 items, at most 50 sessions
     [TIME]   1  session began (fresh)
@@ -143,15 +153,15 @@ fn status_and_log_tell_in_the_morning_what_the_night_came_to() {
     [TIME]   4  session ended, peak 3%
     [TIME]   4  ticked "Item three"; run completed: 3 items ($0.51 so far)
     "#);
-    let newest = night.ask(&["log", "--lines", "1"]);
+    let newest = night.run_command(&["log", "--lines", "1"]);
     assert_eq!(newest.lines().last(), log.lines().last());
 }
 
 #[test]
-fn a_followed_log_goes_on_with_the_resumed_run_and_ends_with_it() {
-    let night = Night::until_the_pause();
-    let mut following = night.follow();
-    let mut interrupted = night.follow();
+fn log_follow_continues_with_the_resumed_run_and_ends_with_it() {
+    let night = OvernightRun::run_until_pause();
+    let mut following = night.follow_log();
+    let mut interrupted = night.follow_log();
     interrupted.interrupt();
     assert_eq!(interrupted.wait(Duration::from_secs(5)).signal, Some(2), "Ctrl-C ends it");
     let piped = "plimsoll log --follow | head -n 1";
@@ -159,23 +169,23 @@ fn a_followed_log_goes_on_with_the_resumed_run_and_ends_with_it() {
     assert_eq!(piped.stdout.lines().count(), 1, "{piped:?}");
     assert!(following.is_running(), "the run is only paused");
 
-    night.resume();
-    let Finished { code, stdout, stderr, .. } = following.wait(Duration::from_secs(10));
+    night.resume_to_end();
+    let FinishedProgram { code, stdout, stderr, .. } = following.wait(Duration::from_secs(10));
     assert_eq!(code, Some(0), "{stderr}");
     assert_in_order(&stdout, &["paused: overloaded", "checkpoint L2", "run completed: 3 items"]);
     assert_eq!(stderr.trim_end(), "plimsoll: the run \"Dates\" is over (completed)");
-    assert_eq!(stdout, night.ask(&["log"]), "the same as it is read afterwards");
+    assert_eq!(stdout, night.run_command(&["log"]), "the same as it is read afterwards");
 }
 
 #[test]
-fn where_nothing_has_happened_nothing_is_shown_and_nothing_is_written() {
-    let world = World::untouched();
+fn status_and_log_without_a_run_write_nothing() {
+    let world = World::without_plimsoll_files();
     let before = world.git(&["status", "--porcelain", "--ignored"]);
     let log = world.plimsoll(&["log"]).run().expect_success();
     assert_eq!(log.stdout, "");
-    insta::assert_snapshot!(world.stable_text(&log.stderr), @"The journal [HOME]/.local/state/plimsoll/projects/project-[HASH]/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
+    insta::assert_snapshot!(world.replace_unstable_parts(&log.stderr), @"The journal [HOME]/.local/state/plimsoll/projects/project-[HASH]/journal.jsonl is empty: it begins with a run, or with the first warning or end of a session with our hooks (`plimsoll init`).");
     let status = world.plimsoll(&["status"]).run().expect_success();
-    insta::assert_snapshot!(world.stable_text(&status.stdout), @"There is no run in [PROJECT]. Start one with `plimsoll run`.");
+    insta::assert_snapshot!(world.replace_unstable_parts(&status.stdout), @"There is no run in [PROJECT]. Start one with `plimsoll run`.");
     assert_eq!(world.git(&["status", "--porcelain", "--ignored"]), before);
     assert!(!world.exists(".claude") && !world.exists(".git/plimsoll"));
 }

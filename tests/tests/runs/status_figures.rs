@@ -1,13 +1,13 @@
-//! `plimsoll status` tells what the run knows at that moment: the screen of `plimsoll run`, both forms of `status` and the sessions'
-//! own files are compared while sessions are at work, and after every kind of interruption.
+//! `plimsoll status` shows what the run knows at that moment: the screen of `plimsoll run`, both forms of `status` and
+//! the sessions' own files are compared while sessions work and after every kind of interruption.
 
-use crate::workers::{LIMIT, TWO, begin, number, tick};
+use crate::workers::{RUN_TIMEOUT, TWO_ITEM_PLAN, item_number, start_with_workers, tick_and_commit_command};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::Turn;
+use plimsoll_testkit::story::StoryTurn;
 use plimsoll_testkit::terminal::Terminal;
-use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{ScriptedAgent, world};
+use plimsoll_testkit::world::{RunningProgram, World};
+use plimsoll_tests::{ScriptedAgent, world_with_plan_and_dates};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,32 +15,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-const STATE: &str = ".claude/ralph-state.json";
-/// How often the run is looked at.
+const STATE_PATH: &str = ".claude/ralph-state.json";
+/// How often the figures are sampled.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(300);
-/// The screen of a run is this wide: no line of it is cut.
+/// Width of the run's screen: wide enough that no line is cut.
 const COLUMNS: u16 = 150;
 
-/// A session that waits in its first tool until the test lets it go on.
-fn wait_at_gate(home: &Path, turn: &Turn<'_>) -> Step {
-    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
-    let (number, home) = (number(&item), home.display());
-    match turn.step {
-        0 => Step::bash(format!(
+/// A session whose first tool waits until the test opens its gate.
+fn gated_item_step(home: &Path, turn: &StoryTurn<'_>) -> Step {
+    let Some(item) = turn.item_text.clone() else {
+        return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
+    };
+    let (number, home) = (item_number(&item), home.display());
+    match turn.answer_count {
+        0 => Step::bash_call(format!(
             "touch {home}/at-{number}; while [ ! -e {home}/go-{number} ]; do sleep 0.05; done"
         ))
-        .usage(30_000),
-        1 => Step::bash(format!("mkdir -p done && echo '{item}' > done/{number}.txt && {}", tick(&item)))
-            .usage(31_000),
-        _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)).usage(32_000),
+        .with_input_tokens(30_000),
+        1 => Step::bash_call(format!(
+            "mkdir -p done && echo '{item}' > done/{number}.txt && {}",
+            tick_and_commit_command(&item)
+        ))
+        .with_input_tokens(31_000),
+        _ => Step::from_text(format!("{item} is done.\n\n{}", turn.promise_line)).with_input_tokens(32_000),
     }
 }
 
 /// A world whose sessions wait at gates, one for each item.
 fn gated_world(plan: &str) -> (World, ScriptedModel) {
-    let mut world = world(plan);
+    let mut world = world_with_plan_and_dates(plan);
     let home = world.home();
-    let model = ScriptedAgent::new(move |turn| wait_at_gate(&home, turn)).start(&mut world);
+    let model = ScriptedAgent::new(move |turn| gated_item_step(&home, turn)).start(&mut world);
     (world, model)
 }
 
@@ -49,29 +54,29 @@ fn open_gate(world: &World, item: usize) {
 }
 
 /// Waits until the sessions of these items are in their tool, and their transcripts have the response that called it.
-fn wait_at_gates(world: &World, items: &[usize]) {
-    let is_there = |item: &usize| world.home().join(format!("at-{item}")).exists();
-    world.wait_until(|| items.iter().all(is_there), "sessions at their gates");
+fn wait_until_at_gates(world: &World, items: &[usize]) {
+    let is_at_gate = |item: &usize| world.home().join(format!("at-{item}")).exists();
+    world.wait_until(|| items.iter().all(is_at_gate), "sessions at their gates");
 }
 
-/// `plimsoll status --json`, and the text.
+/// Returns the output of `plimsoll status --json`.
 fn status_json(world: &World) -> Value {
-    world.plimsoll(&["status", "--json"]).run().expect_success().json()
+    world.plimsoll(&["status", "--json"]).run().expect_success().stdout_json()
 }
 
 fn status_text(world: &World) -> String {
     world.plimsoll(&["status"]).env("COLUMNS", "150").run().expect_success().stdout
 }
 
-/// The words of one line of the status screen.
-fn line<'a>(screen: &'a str, title: &str) -> &'a str {
-    let found = screen.lines().find_map(|line| line.strip_prefix(title));
-    found.unwrap_or_else(|| panic!("{title} in {screen}")).trim()
+/// Returns the text after this title on the status screen.
+fn status_line_text<'a>(screen: &'a str, title: &str) -> &'a str {
+    let text = screen.lines().find_map(|line| line.strip_prefix(title));
+    text.unwrap_or_else(|| panic!("{title} in {screen}")).trim()
 }
 
-/// What all sessions have used, by their transcripts: how many they are, and their tokens.
-fn truth(world: &World) -> (u64, u64) {
-    let transcripts = world.transcripts();
+/// Returns the number of sessions and their total tokens, by their transcripts.
+fn transcript_totals(world: &World) -> (u64, u64) {
+    let transcripts = world.transcript_paths();
     let mut responses = BTreeMap::new();
     for path in &transcripts {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -79,119 +84,130 @@ fn truth(world: &World) -> (u64, u64) {
         for message in
             lines.map(|line| line["message"].clone()).filter(|message| message["usage"].is_object())
         {
-            let of = |field: &str| message["usage"][field].as_u64().unwrap_or(0);
-            let sent = of("input_tokens") + of("cache_creation_input_tokens") + of("cache_read_input_tokens");
-            responses.insert(message["id"].to_string(), sent + of("output_tokens"));
+            let token_count = |field: &str| message["usage"][field].as_u64().unwrap_or(0);
+            let input_tokens = token_count("input_tokens")
+                + token_count("cache_creation_input_tokens")
+                + token_count("cache_read_input_tokens");
+            responses.insert(message["id"].to_string(), input_tokens + token_count("output_tokens"));
         }
     }
     (transcripts.len() as u64, responses.into_values().sum())
 }
 
-/// The figures that a screen shows: sessions that have started, items that are done, and the words for cost and tokens.
+/// The figures on a screen: sessions that have started, sessions that are running, items that are done, and the text
+/// for cost and tokens.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Shown {
+struct ScreenFigures {
     sessions: u64,
     running: u64,
-    done: u64,
-    used: String,
+    done_items: u64,
+    cost_text: String,
 }
 
-fn find_leading_number(text: &str) -> Option<u64> {
+fn parse_leading_number(text: &str) -> Option<u64> {
     let digits: String = text.trim_start().chars().take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
-fn leading_number(text: &str) -> u64 {
-    find_leading_number(text).unwrap_or_else(|| panic!("a number in {text:?}"))
+fn expect_leading_number(text: &str) -> u64 {
+    parse_leading_number(text).unwrap_or_else(|| panic!("a number in {text:?}"))
 }
 
-/// `, 2 running` after the number of sessions.
-fn running(text: &str) -> u64 {
-    text.split(", ").find_map(|part| part.strip_suffix(" running")).map_or(0, leading_number)
+/// Returns the number in `, 2 running`, or 0.
+fn running_count(text: &str) -> u64 {
+    text.split(", ").find_map(|part| part.strip_suffix(" running")).map_or(0, expect_leading_number)
 }
 
-/// What `plimsoll status` shows.
-fn shown_by_status(world: &World) -> Shown {
+/// Reads the figures from the screen of `plimsoll status`.
+fn status_screen_figures(world: &World) -> ScreenFigures {
     let screen = status_text(world);
-    let sessions = line(&screen, "Sessions");
-    Shown {
-        sessions: leading_number(sessions),
-        running: running(sessions),
-        done: leading_number(line(&screen, "Items")),
-        used: line(&screen, "Cost").to_owned(),
+    let sessions = status_line_text(&screen, "Sessions");
+    ScreenFigures {
+        sessions: expect_leading_number(sessions),
+        running: running_count(sessions),
+        done_items: expect_leading_number(status_line_text(&screen, "Items")),
+        cost_text: status_line_text(&screen, "Cost").to_owned(),
     }
 }
 
-/// What the screen of `plimsoll run --workers` shows: `1/3 items merged  2 sessions, 1 running  $0.10, 60k tokens`. None before it does,
-/// and while it is being drawn.
-fn shown_by_run(screen: &str) -> Option<Shown> {
-    // The terminal fills each line with blanks and never ends it.
-    let (before, rest) = screen.rsplit_once("/3 items merged")?;
-    let total = &rest[..rest.find(" tokens")? + " tokens".len()];
-    let [_, sessions, used] = total.split("  ").collect::<Vec<_>>().try_into().ok()?;
-    Some(Shown {
-        sessions: find_leading_number(sessions)?,
-        running: running(sessions),
-        done: find_leading_number(
+/// Reads the figures from the screen of `plimsoll run --workers`: `1/3 items merged  2 sessions, 1 running  $0.10, 60k
+/// tokens`. Returns `None` before it shows them, and while it is being drawn.
+fn run_screen_figures(screen: &str) -> Option<ScreenFigures> {
+    // The terminal fills each line with blanks and has no line ends.
+    let (before, after_items) = screen.rsplit_once("/3 items merged")?;
+    let totals_text = &after_items[..after_items.find(" tokens")? + " tokens".len()];
+    let [_, sessions, cost_text] = totals_text.split("  ").collect::<Vec<_>>().try_into().ok()?;
+    Some(ScreenFigures {
+        sessions: parse_leading_number(sessions)?,
+        running: running_count(sessions),
+        done_items: parse_leading_number(
             &before[before.trim_end_matches(|letter: char| letter.is_ascii_digit()).len()..],
         )?,
-        used: used.to_owned(),
+        cost_text: cost_text.to_owned(),
     })
 }
 
-fn figures(document: &Value) -> (u64, u64, u64) {
-    let of = |pointer: &str| {
-        let found = document.pointer(pointer).and_then(Value::as_u64);
-        found.unwrap_or_else(|| panic!("{pointer} in {document}"))
+fn json_figures(document: &Value) -> (u64, u64, u64) {
+    let figure = |pointer: &str| {
+        let value = document.pointer(pointer).and_then(Value::as_u64);
+        value.unwrap_or_else(|| panic!("{pointer} in {document}"))
     };
-    (of("/figures/sessions_started"), of("/figures/tokens"), of("/figures/items/done"))
+    (figure("/figures/sessions_started"), figure("/figures/tokens"), figure("/figures/items/done"))
 }
 
-/// Compares the figures of `status` with each other and with the truth before and after: all of them only grow.
-fn sample(world: &World, screen: impl Fn() -> Option<Shown>) -> (u64, u64, u64) {
-    let truth_before = truth(world);
+/// Compares the figures of `status` with each other and with the transcripts before and after: all of them only grow.
+fn sample_figures(world: &World, screen: impl Fn() -> Option<ScreenFigures>) -> (u64, u64, u64) {
+    let transcripts_before = transcript_totals(world);
     let screen_before = screen();
-    let before = figures(&status_json(world));
-    let text = shown_by_status(world);
-    let after = figures(&status_json(world));
-    let truth_after = truth(world);
+    let before = json_figures(&status_json(world));
+    let text = status_screen_figures(world);
+    let after = json_figures(&status_json(world));
+    let transcripts_after = transcript_totals(world);
     assert!(before.0 <= text.sessions && text.sessions <= after.0, "{before:?} {text:?} {after:?}");
-    assert!(before.2 <= text.done && text.done <= after.2, "{before:?} {text:?} {after:?}");
+    assert!(before.2 <= text.done_items && text.done_items <= after.2, "{before:?} {text:?} {after:?}");
     assert!(before.1 <= after.1, "{before:?} {after:?}");
-    // A session that has a transcript has started, and what is in it is counted. One that has just begun may have none yet.
+    // A session that has a transcript has started, and the transcript's tokens are counted. A session that has just
+    // begun may have no transcript yet.
     assert!(
-        truth_before.0 <= before.0 && after.0 <= truth_after.0 + 2,
-        "{truth_before:?} {before:?} {after:?}"
+        transcripts_before.0 <= before.0 && after.0 <= transcripts_after.0 + 2,
+        "{transcripts_before:?} {before:?} {after:?}"
     );
     assert!(
-        truth_before.1 <= before.1 && after.1 <= truth_after.1,
-        "{truth_before:?} {before:?} {after:?} {truth_after:?}"
+        transcripts_before.1 <= before.1 && after.1 <= transcripts_after.1,
+        "{transcripts_before:?} {before:?} {after:?} {transcripts_after:?}"
     );
-    if let Some(shown) = screen_before {
-        assert!(shown.sessions <= after.0 && shown.done <= after.2, "{shown:?} {after:?}");
+    if let Some(screen_figures) = screen_before {
+        assert!(
+            screen_figures.sessions <= after.0 && screen_figures.done_items <= after.2,
+            "{screen_figures:?} {after:?}"
+        );
     }
     after
 }
 
-/// Ends the samples, also if the test fails.
-struct EndSamples<'a>(&'a AtomicBool);
+/// Stops the sampling, also if the test fails.
+struct StopSamplingOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for EndSamples<'_> {
+impl Drop for StopSamplingOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Waits until both screens show the same, and `status --json` and the transcripts agree.
-fn assert_agreement(world: &World, screen: impl Fn() -> Option<Shown>, expected: (u64, u64, u64)) {
+/// Waits until both screens show the same figures, and `status --json` and the transcripts agree with them.
+fn assert_figures_agree(
+    world: &World,
+    screen: impl Fn() -> Option<ScreenFigures>,
+    expected: (u64, u64, u64),
+) {
     let (sessions, running, done) = expected;
     let agrees = || {
-        let shown = shown_by_status(world);
-        let (_, tokens) = truth(world);
-        let known = figures(&status_json(world));
-        screen().as_ref() == Some(&shown)
-            && (shown.sessions, shown.running, shown.done) == expected
-            && known == (sessions, tokens, done)
+        let status_figures = status_screen_figures(world);
+        let (_, tokens) = transcript_totals(world);
+        let reported = json_figures(&status_json(world));
+        screen().as_ref() == Some(&status_figures)
+            && (status_figures.sessions, status_figures.running, status_figures.done_items) == expected
+            && reported == (sessions, tokens, done)
     };
     let mut tries = 0;
     while !agrees() {
@@ -199,9 +215,9 @@ fn assert_agreement(world: &World, screen: impl Fn() -> Option<Shown>, expected:
         assert!(
             tries < 100,
             "{expected:?}\nstatus: {:?}\nrun: {:?}\ntruth: {:?}\n{}",
-            shown_by_status(world),
+            status_screen_figures(world),
             screen(),
-            truth(world),
+            transcript_totals(world),
             status_json(world)["figures"]
         );
         std::thread::sleep(Duration::from_millis(100));
@@ -215,29 +231,30 @@ fn status_and_the_run_screen_show_the_same_figures_at_every_moment() {
     let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--", "--allowedTools", "Bash"];
     let terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &arguments, COLUMNS, 30);
     let terminal = Mutex::new(terminal);
-    let screen = || shown_by_run(&terminal.lock().unwrap_or_else(PoisonError::into_inner).screen());
-    let is_over = AtomicBool::new(false);
+    let screen =
+        || run_screen_figures(&terminal.lock().unwrap_or_else(PoisonError::into_inner).screen_text());
+    let is_finished = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sampler = scope.spawn(|| {
             let mut last = (0, 0, 0);
-            while !is_over.load(Ordering::Relaxed) {
-                if world.exists(STATE) {
-                    let now = sample(&world, screen);
+            while !is_finished.load(Ordering::Relaxed) {
+                if world.exists(STATE_PATH) {
+                    let now = sample_figures(&world, screen);
                     assert!(last.0 <= now.0 && last.1 <= now.1 && last.2 <= now.2, "{last:?} {now:?}");
                     last = now;
                 }
                 std::thread::sleep(SAMPLE_INTERVAL);
             }
         });
-        let samples = EndSamples(&is_over);
-        wait_at_gates(&world, &[1, 2]);
-        assert_agreement(&world, screen, (2, 2, 0));
+        let sampling_guard = StopSamplingOnDrop(&is_finished);
+        wait_until_at_gates(&world, &[1, 2]);
+        assert_figures_agree(&world, screen, (2, 2, 0));
         let status = status_json(&world);
         let workers = status["figures"]["workers"].as_array().expect("workers");
         let items: Vec<_> =
             workers.iter().map(|worker| (&worker["worker"], &worker["item"], &worker["session"])).collect();
-        let one = |number: u64| (Value::from(number), Value::from(number), Value::from(1));
-        let expected = [one(1), one(2)];
+        let expected_worker = |number: u64| (Value::from(number), Value::from(number), Value::from(1));
+        let expected = [expected_worker(1), expected_worker(2)];
         assert_eq!(items, expected.iter().map(|(a, b, c)| (a, b, c)).collect::<Vec<_>>(), "{status}");
         for worker in workers {
             assert_eq!(
@@ -247,57 +264,62 @@ fn status_and_the_run_screen_show_the_same_figures_at_every_moment() {
             assert!(worker["cost_usd"].as_f64() > Some(0.0), "{worker}");
         }
         open_gate(&world, 1);
-        wait_at_gates(&world, &[2, 3]);
-        assert_agreement(&world, screen, (3, 2, 1));
+        wait_until_at_gates(&world, &[2, 3]);
+        assert_figures_agree(&world, screen, (3, 2, 1));
         open_gate(&world, 2);
         open_gate(&world, 3);
-        world.wait_until(|| world.json(STATE)["status"] == "completed", "the end");
-        drop(samples);
+        world.wait_until(|| world.read_json(STATE_PATH)["status"] == "completed", "the end");
+        drop(sampling_guard);
         sampler.join().expect("the samples agree");
     });
-    let (sessions, tokens) = truth(&world);
+    let (sessions, tokens) = transcript_totals(&world);
     let status = status_json(&world);
-    assert_eq!((figures(&status), sessions), ((3, tokens, 3), 3), "{status}");
+    assert_eq!((json_figures(&status), sessions), ((3, tokens, 3), 3), "{status}");
     assert_eq!(status["activity"]["state"], "over");
-    let page = world.plimsoll(&["report", "-o", "-"]).run().expect_success().stdout;
-    assert!(page.contains("in 3 sessions"), "{page}");
+    let report = world.plimsoll(&["report", "-o", "-"]).run().expect_success().stdout;
+    assert!(report.contains("in 3 sessions"), "{report}");
 }
 
-/// The activity of a run, by both forms of `status`: one says who makes it go on, and the other does not contradict it.
-pub(crate) fn activity(world: &World) -> Value {
+/// Returns the run's activity from `status --json`, and asserts that both forms of `status` agree on whether the run
+/// continues by itself.
+pub(crate) fn read_consistent_activity(world: &World) -> Value {
     let document = status_json(world);
     let activity = &document["activity"];
-    let words = format!("{} {}", activity["summary"], activity["next"]);
-    let goes_on = activity["continues_by_itself"].as_bool().expect("whether it goes on by itself");
+    let text = format!("{} {}", activity["summary"], activity["next"]);
+    let continues_by_itself =
+        activity["continues_by_itself"].as_bool().expect("whether it goes on by itself");
     assert_eq!(
-        words.contains("continues by itself"),
-        goes_on && activity["state"] != "retrying",
+        text.contains("continues by itself"),
+        continues_by_itself && activity["state"] != "retrying",
         "{activity}"
     );
-    assert!(!goes_on || !words.contains("paused"), "{activity}");
-    assert!(goes_on || activity["state"] == "over" || words.contains("plimsoll run --resume"), "{activity}");
+    assert!(!continues_by_itself || !text.contains("paused"), "{activity}");
+    assert!(
+        continues_by_itself || activity["state"] == "over" || text.contains("plimsoll run --resume"),
+        "{activity}"
+    );
     let screen = status_text(world);
     assert!(!(screen.contains("paused") && screen.contains("continues by itself")), "{screen}");
     activity.clone()
 }
 
-/// Waits until the activity has this word, and its summary these words.
+/// Waits until the activity has this state and its summary contains this text.
 fn wait_for_activity(world: &World, state: &str, summary: &str) {
-    let is_so = || {
-        let activity = activity(world);
+    let has_activity = || {
+        let activity = read_consistent_activity(world);
         activity["state"] == state
             && activity["summary"].as_str().is_some_and(|words| words.contains(summary))
     };
     let mut tries = 0;
-    while !is_so() {
+    while !has_activity() {
         tries += 1;
-        assert!(tries < 100, "no {state}, {summary:?} in {}", activity(world));
+        assert!(tries < 100, "no {state}, {summary:?} in {}", read_consistent_activity(world));
         std::thread::sleep(Duration::from_millis(100));
     }
 }
 
-/// Two signals at once may be one.
-fn interrupt_twice(world: &World, run: &mut Running) {
+/// Sends Ctrl-C twice, with a wait between: two signals at once may arrive as one.
+fn interrupt_twice(world: &World, run: &mut RunningProgram) {
     run.interrupt();
     world.wait_until(|| run.stdout_so_far().contains("stopping after "), "the first Ctrl-C");
     wait_for_activity(world, "stopping", "(Ctrl-C)");
@@ -305,78 +327,83 @@ fn interrupt_twice(world: &World, run: &mut Running) {
 }
 
 #[test]
-fn status_says_one_thing_of_an_interrupted_resumed_or_killed_parallel_run() {
-    let (world, _model) = gated_world(TWO);
-    let mut run = begin(&world, &["2"]);
-    wait_at_gates(&world, &[1, 2]);
+fn status_is_consistent_for_an_interrupted_or_killed_parallel_run() {
+    let (world, _model) = gated_world(TWO_ITEM_PLAN);
+    let mut run = start_with_workers(&world, &["2"]);
+    wait_until_at_gates(&world, &[1, 2]);
     wait_for_activity(&world, "working", "a `plimsoll run` is active");
     interrupt_twice(&world, &mut run);
-    let finished = run.wait(LIMIT);
+    let finished = run.wait(RUN_TIMEOUT);
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    let stopped = activity(&world);
+    let stopped = read_consistent_activity(&world);
     assert_eq!((&stopped["state"], &stopped["next"]), (&"stopped".into(), &"plimsoll run --resume".into()));
     assert_eq!(stopped["summary"], "paused: stopped with Ctrl-C");
-    // What has been used stays known, and nothing is running.
-    let known = status_json(&world)["figures"].clone();
-    assert_eq!((&known["sessions_started"], &known["sessions_running"]), (&2.into(), &0.into()), "{known}");
-    assert!(known["tokens"].as_u64() >= Some(truth(&world).1), "{known}");
+    // The usage stays known, and nothing is running.
+    let figures = status_json(&world)["figures"].clone();
+    assert_eq!(
+        (&figures["sessions_started"], &figures["sessions_running"]),
+        (&2.into(), &0.into()),
+        "{figures}"
+    );
+    assert!(figures["tokens"].as_u64() >= Some(transcript_totals(&world).1), "{figures}");
 
-    let mut run = world.plimsoll(&["run", "--resume"]).timeout(LIMIT).spawn();
+    let mut run = world.plimsoll(&["run", "--resume"]).timeout(RUN_TIMEOUT).spawn();
     wait_for_activity(&world, "working", "a `plimsoll run` is active");
     let both_run = || status_json(&world)["figures"]["sessions_running"] == 2;
     world.wait_until(both_run, "both sessions run again");
-    assert_eq!(activity(&world)["state"], "working");
+    assert_eq!(read_consistent_activity(&world)["state"], "working");
     run.kill();
-    run.wait(LIMIT);
+    run.wait(RUN_TIMEOUT);
     wait_for_activity(&world, "left_running", "2 workers are still at work");
-    assert_eq!(activity(&world)["next"], "plimsoll run --resume");
-    world.end_leftovers();
+    assert_eq!(read_consistent_activity(&world)["next"], "plimsoll run --resume");
+    world.kill_leftovers();
     wait_for_activity(&world, "killed", "was killed, or an error ended it");
 }
 
-/// A run whose first session waits at a gate.
-fn begin_single(world: &World) -> Running {
+/// Starts a run whose first session waits at a gate.
+fn start_single_run(world: &World) -> RunningProgram {
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Bash"];
-    world.plimsoll(&arguments).timeout(LIMIT).spawn()
+    world.plimsoll(&arguments).timeout(RUN_TIMEOUT).spawn()
 }
 
 #[test]
-fn status_counts_a_running_session_and_says_one_thing_after_each_end() {
-    let mut world = world(TWO);
+fn status_counts_a_running_session_and_is_consistent_after_each_end() {
+    let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
     let home = world.home();
-    let _model = ScriptedAgent::new(move |turn| match turn.step {
-        0 => wait_at_gate(&home, turn),
-        _ => Step::text("not yet"),
+    let _model = ScriptedAgent::new(move |turn| match turn.answer_count {
+        0 => gated_item_step(&home, turn),
+        _ => Step::from_text("not yet"),
     })
     .start(&mut world);
-    let mut run = begin_single(&world);
-    wait_at_gates(&world, &[1]);
+    let mut run = start_single_run(&world);
+    wait_until_at_gates(&world, &[1]);
     let is_counted = || {
-        let (sessions, tokens) = truth(&world);
-        tokens > 30_000 && figures(&status_json(&world)) == (sessions, tokens, 0)
+        let (sessions, tokens) = transcript_totals(&world);
+        tokens > 30_000 && json_figures(&status_json(&world)) == (sessions, tokens, 0)
     };
     world.wait_until(is_counted, "the running session's tokens");
-    sample(&world, || None);
+    sample_figures(&world, || None);
     let screen = status_text(&world);
-    assert!(line(&screen, "Cost").starts_with("about $0."), "{screen}");
-    assert!(line(&screen, "Sessions").contains(", 1 running"), "{screen}");
+    assert!(status_line_text(&screen, "Cost").starts_with("about $0."), "{screen}");
+    assert!(status_line_text(&screen, "Sessions").contains(", 1 running"), "{screen}");
     interrupt_twice(&world, &mut run);
-    assert_eq!(run.wait(LIMIT).code, Some(130));
-    let stopped = activity(&world);
+    assert_eq!(run.wait(RUN_TIMEOUT).code, Some(130));
+    let stopped = read_consistent_activity(&world);
     assert_eq!((&stopped["state"], &stopped["next"]), (&"stopped".into(), &"plimsoll run --resume".into()));
 
-    // Before its first session a resumed run learns which commands pass.
+    // Before its first session a resumed run checks which commands pass.
     let home = world.home().display().to_string();
-    let slow = format!("touch {home}/verifying; while [ ! -e {home}/verified ]; do sleep 0.1; done");
-    let mut run = world.plimsoll(&["run", "--resume", "--verify", &slow]).timeout(LIMIT).spawn();
+    let slow_command = format!("touch {home}/verifying; while [ ! -e {home}/verified ]; do sleep 0.1; done");
+    let mut run =
+        world.plimsoll(&["run", "--resume", "--verify", &slow_command]).timeout(RUN_TIMEOUT).spawn();
     world.wait_until(|| world.home().join("verifying").exists(), "the verify command runs");
-    assert_eq!(activity(&world)["state"], "working");
+    assert_eq!(read_consistent_activity(&world)["state"], "working");
     world.write(world.home().join("verified"), "");
     wait_for_activity(&world, "working", "a `plimsoll run` is active");
     world.wait_until(|| status_json(&world)["figures"]["sessions_running"] == 1, "the next session runs");
     run.kill();
-    run.wait(LIMIT);
+    run.wait(RUN_TIMEOUT);
     wait_for_activity(&world, "left_running", "is still running");
-    world.end_leftovers();
+    world.kill_leftovers();
     wait_for_activity(&world, "killed", "was killed, or an error ended it");
 }

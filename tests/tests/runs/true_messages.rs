@@ -1,56 +1,59 @@
-//! What our screens, logs and commands say is so: each case was once said wrongly.
+//! Screens, logs and commands print what is true: each case here was once reported wrongly.
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::tick;
-use plimsoll_testkit::world::{Running, World};
-use plimsoll_tests::{ITEMS, ScriptedAgent, events, honest, installed, journal, resume, run, world};
+use plimsoll_testkit::story::tick_item_command;
+use plimsoll_testkit::world::{RunningProgram, World};
+use plimsoll_tests::{
+    ScriptedAgent, THREE_ITEM_PLAN, events_named, honest_agent, read_journal, resume_run, run_with_objective,
+    world_with_hooks, world_with_plan_and_dates,
+};
 use serde_json::json;
 use std::time::Duration;
 
-const STATE: &str = ".claude/ralph-state.json";
-const SOON: Duration = Duration::from_secs(30);
+const STATE_PATH: &str = ".claude/ralph-state.json";
+const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// `plimsoll run` that a test looks at while it works.
-fn begin(world: &World, ours: &[&str]) -> Running {
-    let client = ["--", "--model", "opus", "--allowedTools", "Bash"];
-    world.plimsoll(&[&["run", "--objective", "Do the plan."], ours, &client].concat()).spawn()
+/// Starts `plimsoll run`, so that a test can look at it while it works.
+fn start_run(world: &World, options: &[&str]) -> RunningProgram {
+    let client_arguments = ["--", "--model", "opus", "--allowedTools", "Bash"];
+    world.plimsoll(&[&["run", "--objective", "Do the plan."], options, &client_arguments].concat()).spawn()
 }
 
-/// A run whose first session sits in a tool.
-fn run_with(steps: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel) {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.step) {
-        (1, 0) => steps(),
-        _ => honest(turn),
+/// Returns a world whose first session begins with this step.
+fn world_with_first_step(first_step: impl Fn() -> Step + Send + 'static) -> (World, ScriptedModel) {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(move |turn| match (turn.iteration, turn.answer_count) {
+        (1, 0) => first_step(),
+        _ => honest_agent(turn),
     })
     .start(&mut world);
     (world, model)
 }
 
-fn wait_for(world: &World, file: &str) {
+fn wait_for_file(world: &World, file: &str) {
     world.wait_until(|| world.exists(file), file);
 }
 
-/// Waits until the first session sits in its tool, and the run has printed that.
-fn wait_for_tool(world: &World, run: &Running) {
-    wait_for(world, "begun");
+/// Waits until the first session runs its tool and the run has printed that.
+fn wait_for_tool(world: &World, run: &RunningProgram) {
+    wait_for_file(world, "begun");
     world.wait_until(|| run.stdout_so_far().contains("   Bash "), "the tool's line");
 }
 
-fn status(world: &World) -> String {
+fn status_screen(world: &World) -> String {
     world.plimsoll(&["status"]).env("COLUMNS", "160").run().expect_success().stdout
 }
 
 fn stable_log(world: &World) -> String {
-    world.stable_text(&world.plimsoll(&["log"]).run().stdout)
+    world.replace_unstable_parts(&world.plimsoll(&["log"]).run().stdout)
 }
 
-fn report(world: &World) -> String {
+fn report_page(world: &World) -> String {
     world.plimsoll(&["report", "-o", "-"]).run().stdout
 }
 
-/// The words of one line of the status screen.
-fn line<'a>(screen: &'a str, title: &str) -> &'a str {
+/// Returns the text after this title on the status screen.
+fn status_line_text<'a>(screen: &'a str, title: &str) -> &'a str {
     screen
         .lines()
         .find_map(|line| line.strip_prefix(title))
@@ -58,20 +61,20 @@ fn line<'a>(screen: &'a str, title: &str) -> &'a str {
         .trim()
 }
 
-fn ending_of_the_first(world: &World) -> String {
-    world.json(STATE)["context_history"][0]["ending"].as_str().unwrap_or_default().to_owned()
+fn first_session_ending(world: &World) -> String {
+    world.read_json(STATE_PATH)["context_history"][0]["ending"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn a_session_that_ended_its_turn_has_not_completed_an_item_that_is_open() {
-    let mut world = world(ITEMS);
+fn an_ended_turn_with_an_open_item_is_not_reported_as_completed() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| match turn.iteration {
-        2 => Step::text("I have looked around."),
-        _ => honest(turn),
+        2 => Step::from_text("I have looked around."),
+        _ => honest_agent(turn),
     })
     .start(&mut world);
-    let finished = run(&world, &["--max-iterations", "3"]);
-    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    let finished = run_with_objective(&world, &["--max-iterations", "3"]);
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
     run "Dates" ([ID]), at most 3 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -91,14 +94,14 @@ fn a_session_that_ended_its_turn_has_not_completed_an_item_that_is_open() {
 }
 
 #[test]
-fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
-    let (world, _model) = run_with(|| Step::bash("touch begun; sleep 50"));
-    let run = begin(&world, &[]);
+fn a_session_ended_by_plimsoll_stop_is_not_reported_as_a_crash() {
+    let (world, _model) = world_with_first_step(|| Step::bash_call("touch begun; sleep 50"));
+    let run = start_run(&world, &[]);
     wait_for_tool(&world, &run);
     world.plimsoll(&["stop"]).run().expect_success();
-    let finished = run.wait(SOON);
+    let finished = run.wait(WAIT_TIMEOUT);
     assert_eq!(finished.code, Some(9), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -106,7 +109,7 @@ fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
        iteration 1 was ended by `plimsoll stop`; "Item one" is still open
        RALPH_STOP|cancelled|   (about $0.00)
     "#);
-    assert_eq!(ending_of_the_first(&world), "cancelled");
+    assert_eq!(first_session_ending(&world), "cancelled");
     insta::assert_snapshot!(stable_log(&world), @r#"
     ── [DAY]
     [TIME]   -  run "Do the plan." started: 3 items, at most 50 sessions
@@ -116,7 +119,7 @@ fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
     [TIME]   1  session ended
     [TIME]   1  run over (cancelled) (about $0.00 so far)
     "#);
-    insta::assert_snapshot!(world.stable_text(&status(&world)), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @"
     Do the plan. ([ID])
     Status       cancelled with `plimsoll stop`
     Items        0 of 3 done, 3 open
@@ -130,21 +133,22 @@ fn a_session_that_the_user_stopped_for_good_has_not_crashed() {
     Next         start a new run with: plimsoll run
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     ");
-    assert!(!report(&world).contains("crash"), "{}", report(&world));
+    assert!(!report_page(&world).contains("crash"), "{}", report_page(&world));
 }
 
 #[test]
-fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_plimsoll() {
-    let (world, _model) = run_with(|| Step::bash("echo half > half.txt; touch begun; sleep 50"));
-    let mut run = begin(&world, &[]);
+fn messages_distinguish_an_end_by_ctrl_c_from_an_idle_timeout() {
+    let (world, _model) =
+        world_with_first_step(|| Step::bash_call("echo half > half.txt; touch begun; sleep 50"));
+    let mut run = start_run(&world, &[]);
     wait_for_tool(&world, &run);
     run.interrupt();
-    // Two signals at once may be one.
+    // Two signals at once may arrive as one.
     world.wait_until(|| run.stdout_so_far().contains("stopping after "), "the first Ctrl-C");
     run.interrupt();
-    let finished = run.wait(SOON);
+    let finished = run.wait(WAIT_TIMEOUT);
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -154,7 +158,7 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
        iteration 1 was ended by you (Ctrl-C, or a signal); "Item one" is still open
        RALPH_PAUSE|-|interrupted   (about $0.00)
     "#);
-    assert_eq!(ending_of_the_first(&world), "interrupted");
+    assert_eq!(first_session_ending(&world), "interrupted");
     insta::assert_snapshot!(stable_log(&world), @r#"
     ── [DAY]
     [TIME]   -  run "Do the plan." started: 3 items, at most 50 sessions
@@ -164,7 +168,7 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
     [TIME]   1  uncommitted work committed as [COMMIT]… (2 files): ralph: checkpoint iter 1 (unfinished)
     [TIME]   1  paused: interrupted (about $0.00 so far)
     "#);
-    insta::assert_snapshot!(world.stable_text(&status(&world)), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @r#"
     Do the plan. ([ID])
     Status       paused: interrupted
     Current item "Item one", session 1
@@ -181,15 +185,16 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
     Next         plimsoll run --resume
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
-    let page = report(&world);
-    assert!(!page.contains("crash") && !page.contains("broke off"), "{page}");
+    let report = report_page(&world);
+    assert!(!report.contains("crash") && !report.contains("broke off"), "{report}");
 
-    let (world, _model) = run_with(|| Step::text("never").hang(Duration::from_secs(50)));
-    let run = begin(&world, &["--idle-timeout", "2s", "--max-iterations", "1"]);
-    let finished = run.wait(SOON);
-    // The silence is a setting, which the comparison must see.
+    let (world, _model) =
+        world_with_first_step(|| Step::from_text("never").with_hang(Duration::from_secs(50)));
+    let run = start_run(&world, &["--idle-timeout", "2s", "--max-iterations", "1"]);
+    let finished = run.wait(WAIT_TIMEOUT);
+    // The silence is a setting, so the snapshot must not replace it as a duration.
     let stdout = finished.stdout.replace("no output for 2 s", "no output for two seconds");
-    insta::assert_snapshot!(world.stable_text(&stdout), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&stdout), @r#"
     run "Do the plan." ([ID]), at most 1 session, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -199,32 +204,37 @@ fn a_session_that_ctrl_c_ended_was_ended_by_the_user_and_one_that_was_silent_by_
 }
 
 #[test]
-fn status_counts_the_session_at_work_with_an_estimated_cost() {
-    let (world, _model) = run_with(|| Step::bash("touch begun; sleep 50").usage(410_000));
-    let mut run = begin(&world, &[]);
-    wait_for(&world, "begun");
-    // The client's writer lags a little behind the tool.
-    world.wait_until(|| line(&status(&world), "Cost").contains("410k"), "the session's tokens");
-    let screen = status(&world);
-    assert_eq!(line(&screen, "Cost"), "about $0.08, 410k tokens", "{screen}");
+fn status_includes_the_running_session_with_an_estimated_cost() {
+    let (world, _model) =
+        world_with_first_step(|| Step::bash_call("touch begun; sleep 50").with_input_tokens(410_000));
+    let mut run = start_run(&world, &[]);
+    wait_for_file(&world, "begun");
+    // The client writes its transcript a little later than it starts the tool.
+    world.wait_until(
+        || status_line_text(&status_screen(&world), "Cost").contains("410k"),
+        "the session's tokens",
+    );
+    let screen = status_screen(&world);
+    assert_eq!(status_line_text(&screen, "Cost"), "about $0.08, 410k tokens", "{screen}");
     run.kill();
-    world.end_leftovers();
+    world.kill_leftovers();
 }
 
 #[test]
-fn status_and_progress_say_since_when_the_api_cannot_be_reached() {
-    let mut world = world(ITEMS);
-    let _model = ScriptedAgent::new(honest).with_real_client().start(&mut world);
-    // Nobody listens there.
+fn status_and_progress_show_since_when_the_api_is_unreachable() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let _model = ScriptedAgent::new(honest_agent).with_real_client().start(&mut world);
+    // Nothing listens on this port.
     world.set_env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "10");
-    let mut run = begin(&world, &[]);
-    let retries = |run: &Running| run.stdout_so_far().contains("the API cannot be reached since ");
-    world.wait_until(|| retries(&run), "a retry");
-    let is_said = || line(&status(&world), "Status").contains("the API cannot be reached since ");
-    world.wait_until(is_said, "since when, in the status");
-    let screen = status(&world);
-    insta::assert_snapshot!(world.stable_text(&screen), @r#"
+    let mut run = start_run(&world, &[]);
+    let has_retried = |run: &RunningProgram| run.stdout_so_far().contains("the API cannot be reached since ");
+    world.wait_until(|| has_retried(&run), "a retry");
+    let is_shown =
+        || status_line_text(&status_screen(&world), "Status").contains("the API cannot be reached since ");
+    world.wait_until(is_shown, "since when, in the status");
+    let screen = status_screen(&world);
+    insta::assert_snapshot!(world.replace_unstable_parts(&screen), @r#"
     Do the plan. ([ID])
     Status       running: a `plimsoll run` is active; the API cannot be reached since [TIME]; the client retries by itself
     Current item "Item one", session 1
@@ -240,37 +250,37 @@ fn status_and_progress_say_since_when_the_api_cannot_be_reached() {
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
     run.kill();
-    world.end_leftovers();
+    world.kill_leftovers();
 }
 
 #[test]
-fn an_api_that_answers_again_is_not_called_unreachable_any_more() {
-    let mut world = world(ITEMS);
+fn an_api_that_answers_again_is_no_longer_called_unreachable() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.set_env("CLAUDE_CODE_MAX_RETRIES", "10");
     let mut refused = false;
-    let _model = ScriptedAgent::new(move |turn| match turn.step {
-        0 if !std::mem::replace(&mut refused, true) => Step::error(529, "Overloaded"),
-        0 => Step::bash("touch begun; sleep 50"),
-        _ => honest(turn),
+    let _model = ScriptedAgent::new(move |turn| match turn.answer_count {
+        0 if !std::mem::replace(&mut refused, true) => Step::api_error(529, "Overloaded"),
+        0 => Step::bash_call("touch begun; sleep 50"),
+        _ => honest_agent(turn),
     })
     .start(&mut world);
-    let mut run = begin(&world, &[]);
-    wait_for(&world, "begun");
-    let told = run.stdout_so_far();
-    assert!(told.contains("the API has answered with 529 since "), "{told}");
-    world.wait_until(|| !status(&world).contains("the API"), "it has answered");
+    let mut run = start_run(&world, &[]);
+    wait_for_file(&world, "begun");
+    let output = run.stdout_so_far();
+    assert!(output.contains("the API has answered with 529 since "), "{output}");
+    world.wait_until(|| !status_screen(&world).contains("the API"), "it has answered");
     run.kill();
-    world.end_leftovers();
+    world.kill_leftovers();
 }
 
 #[test]
-fn a_run_that_is_over_is_not_resumed() {
-    let mut world = world("# Plan\n\n- [ ] Item three\n");
-    let _model = ScriptedAgent::new(honest).start(&mut world);
-    run(&world, &[]).expect_success();
-    let again = resume(&world, &[]);
-    insta::assert_snapshot!(world.stable_text(&again.stderr), @r#"plimsoll: the run "Dates" is over (completed): there is nothing to resume"#);
-    assert!(events(&journal(&world), "resumed").is_empty(), "{:#?}", journal(&world));
+fn a_completed_run_is_not_resumed() {
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
+    let _model = ScriptedAgent::new(honest_agent).start(&mut world);
+    run_with_objective(&world, &[]).expect_success();
+    let refused = resume_run(&world, &[]);
+    insta::assert_snapshot!(world.replace_unstable_parts(&refused.stderr), @r#"plimsoll: the run "Dates" is over (completed): there is nothing to resume"#);
+    assert!(events_named(&read_journal(&world), "resumed").is_empty(), "{:#?}", read_journal(&world));
     insta::assert_snapshot!(stable_log(&world), @r#"
     ── [DAY]
     [TIME]   -  run "Dates" started: 1 item, at most 50 sessions
@@ -282,14 +292,16 @@ fn a_run_that_is_over_is_not_resumed() {
 
 #[test]
 fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
-    let (world, _model) =
-        run_with(|| Step::bash("touch begun; while [ ! -e go ]; do sleep 0.1; done").usage(31_000));
-    let mut run = begin(&world, &[]);
+    let (world, _model) = world_with_first_step(|| {
+        Step::bash_call("touch begun; while [ ! -e go ]; do sleep 0.1; done").with_input_tokens(31_000)
+    });
+    let mut run = start_run(&world, &[]);
     wait_for_tool(&world, &run);
     run.interrupt();
-    let is_said = || line(&status(&world), "Status").contains("stops after this session (Ctrl-C)");
-    world.wait_until(is_said, "the pending stop");
-    insta::assert_snapshot!(world.stable_text(&status(&world)), @r#"
+    let is_shown =
+        || status_line_text(&status_screen(&world), "Status").contains("stops after this session (Ctrl-C)");
+    world.wait_until(is_shown, "the pending stop");
+    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @r#"
     Do the plan. ([ID])
     Status       running: a `plimsoll run` is active, and stops after this session (Ctrl-C)
     Current item "Item one", session 1
@@ -305,9 +317,9 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
     world.write("go", "");
-    let finished = run.wait(SOON);
+    let finished = run.wait(WAIT_TIMEOUT);
     assert_eq!(finished.code, Some(130), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stdout), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @r#"
     run "Do the plan." ([ID]), at most 50 sessions, 3 open items in fix_plan.md
     ── iteration 1: Item one
        client [VERSION], claude-opus-5-5
@@ -317,7 +329,7 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
        RALPH_CONTINUE|checkpoint|.claude/handoffs/[DATE-TIME].md   ($0.01)
        stopped after this session, as requested with Ctrl-C
     "#);
-    insta::assert_snapshot!(world.stable_text(&status(&world)), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @r#"
     Do the plan. ([ID])
     Status       paused: interrupted by you
     Current item "Item one", session 1
@@ -335,36 +347,37 @@ fn a_pending_ctrl_c_is_shown_until_the_run_has_stopped() {
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
     let mut run = world.plimsoll(&["run", "--resume"]).spawn();
-    world.wait_until(|| world.json(STATE)["iteration"] == 2, "it goes on");
-    assert!(!status(&world).contains("stops after"), "{}", status(&world));
+    world.wait_until(|| world.read_json(STATE_PATH)["iteration"] == 2, "it goes on");
+    assert!(!status_screen(&world).contains("stops after"), "{}", status_screen(&world));
     run.kill();
-    world.end_leftovers();
+    world.kill_leftovers();
 }
 
 #[test]
-fn with_context_knows_the_session_in_the_agents_own_shell() {
-    let show = "plimsoll with-context -- sh -c 'echo \"$CLAUDE_CONTEXT_PERCENT $CLAUDE_CONTEXT_TOKENS_USED $CLAUDE_CONTEXT_TOKENS_MAX\" > shown.txt'";
-    let model = ScriptedModel::steps(vec![
-        Step::bash("echo one").usage(430_000),
-        Step::bash(show).usage(440_000),
-        Step::text("Done.").usage(441_000),
+fn with_context_finds_the_session_from_the_agents_shell() {
+    let show_command = "plimsoll with-context -- sh -c 'echo \"$CLAUDE_CONTEXT_PERCENT $CLAUDE_CONTEXT_TOKENS_USED $CLAUDE_CONTEXT_TOKENS_MAX\" > shown.txt'";
+    let model = ScriptedModel::with_steps(vec![
+        Step::bash_call("echo one").with_input_tokens(430_000),
+        Step::bash_call(show_command).with_input_tokens(440_000),
+        Step::from_text("Done.").with_input_tokens(441_000),
     ]);
-    let world = installed(&model);
+    let world = world_with_hooks(&model);
     world.claude(&["-p", "Count.", "--model", "opus", "--allowedTools", "Bash"]).run().expect_success();
     assert_eq!(world.read("shown.txt"), "44 440000 1000000\n");
 }
 
-/// What `plimsoll turns` printed, with SESSION in place of the first digits of the session's id.
-fn stable_turns(world: &World, printed: &str) -> String {
-    let session = printed.trim_start_matches("Turn ").split(':').next().expect("a session");
-    world.stable_text(&printed.replace(&format!("{session}:"), "SESSION:"))
+/// Returns the output of `plimsoll turns` with SESSION in place of the first digits of the session's id.
+fn stable_turns(world: &World, output: &str) -> String {
+    let session = output.trim_start_matches("Turn ").split(':').next().expect("a session");
+    world.replace_unstable_parts(&output.replace(&format!("{session}:"), "SESSION:"))
 }
 
 #[test]
-fn a_turn_has_one_number_in_the_list_and_alone() {
-    let steps = vec![Step::bash("echo first"), Step::bash("echo second"), Step::text("Third.")];
-    let model = ScriptedModel::steps(steps);
-    let world = installed(&model);
+fn a_turn_has_the_same_number_in_turns_list_and_turns_show() {
+    let steps =
+        vec![Step::bash_call("echo first"), Step::bash_call("echo second"), Step::from_text("Third.")];
+    let model = ScriptedModel::with_steps(steps);
+    let world = world_with_hooks(&model);
     world.claude(&["-p", "Count.", "--model", "opus", "--allowedTools", "Bash"]).run().expect_success();
     let list = world.plimsoll(&["turns", "list"]).run().expect_success().stdout;
     insta::assert_snapshot!(stable_turns(&world, &list), @"
@@ -385,21 +398,27 @@ fn a_turn_has_one_number_in_the_list_and_alone() {
 }
 
 #[test]
-fn the_last_turn_of_a_killed_session_is_seen_at_once() {
-    let steps = vec![Step::bash("echo before"), Step::bash("touch begun; sleep 50").say("A long one.")];
-    let model = ScriptedModel::steps(steps);
-    let world = installed(&model);
+fn the_last_turn_of_a_killed_session_is_listed_at_once() {
+    let steps = vec![
+        Step::bash_call("echo before"),
+        Step::bash_call("touch begun; sleep 50").with_text("A long one."),
+    ];
+    let model = ScriptedModel::with_steps(steps);
+    let world = world_with_hooks(&model);
     let mut client = world.claude(&["-p", "Work.", "--model", "opus", "--allowedTools", "Bash"]).spawn();
-    wait_for(&world, "begun");
-    let written = || {
-        world.transcripts().iter().any(|path| std::fs::read_to_string(path).unwrap().contains("A long one."))
+    wait_for_file(&world, "begun");
+    let is_in_transcript = || {
+        world
+            .transcript_paths()
+            .iter()
+            .any(|path| std::fs::read_to_string(path).unwrap().contains("A long one."))
     };
-    world.wait_until(written, "the call in the transcript");
+    world.wait_until(is_in_transcript, "the call in the transcript");
     let list = || world.plimsoll(&["turns", "list"]).run().stdout;
     assert!(!list().contains("abandoned"), "it works: {}", list());
     client.kill();
-    client.wait(SOON);
-    world.end_leftovers();
+    client.wait(WAIT_TIMEOUT);
+    world.kill_leftovers();
     insta::assert_snapshot!(stable_turns(&world, &list()), @"
     SESSION:1    [TIME]     10  ok           Bash(echo before)
     SESSION:2    [TIME]     10  abandoned    Bash(touch begun; sleep 50) — A long one.
@@ -407,14 +426,14 @@ fn the_last_turn_of_a_killed_session_is_seen_at_once() {
 }
 
 #[test]
-fn plan_says_that_nothing_fits_where_a_session_begins_above_its_checkpoint() {
-    let mut world = world("# Plan\n\n- [ ] Item one (medium)\n- [ ] Item two\n");
-    let model = ScriptedModel::steps(vec![Step::text("Hello.").usage(900_000)]);
+fn plan_reports_that_nothing_fits_if_a_session_starts_above_l2() {
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one (medium)\n- [ ] Item two\n");
+    let model = ScriptedModel::with_steps(vec![Step::from_text("Hello.").with_input_tokens(900_000)]);
     world.use_model(&model);
     world.plimsoll(&["init", "--local"]).run().expect_success();
     world.claude(&["-p", "Hello.", "--model", "opus"]).run().expect_success();
     let plan = world.plimsoll(&["plan", "--markdown"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&plan), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&plan), @"
     ## Plan
 
     2 items open in fix_plan.md, 0 done. A session has room for about 0 tokens before L2 (window 1M).
@@ -423,26 +442,28 @@ fn plan_says_that_nothing_fits_where_a_session_begins_above_its_checkpoint() {
 
     Check what is loaded at the start (`/context` in Claude Code shows it): CLAUDE.md files, MCP servers, a resumed conversation; or choose a model with a larger window.
     ");
-    let json = world.plimsoll(&["plan", "--json"]).run().expect_success().json();
+    let json = world.plimsoll(&["plan", "--json"]).run().expect_success().stdout_json();
     assert_eq!((&json["one_by_one"], &json["items"][0]["sessions"]), (&json!(null), &json!(null)), "{json}");
 }
 
-/// The agent that the first example of the help stands for: it edits, tests, ticks and commits.
-fn worker(turn: &plimsoll_testkit::story::Turn<'_>) -> Step {
-    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
-    match turn.step {
-        0 => Step::default().tool("Read", json!({"file_path": "src/dates.txt"})),
-        1 => Step::default().tool("Write", json!({"file_path": "new.txt", "content": "new\n"})),
-        2 => Step::bash("test -e new.txt"),
-        3 => Step::bash(tick(&item)),
-        _ => Step::text(format!("All done.\n\n{}", turn.promise)),
+/// The agent that the first example of the help assumes: it edits, tests, ticks and commits.
+fn example_agent_step(turn: &plimsoll_testkit::story::StoryTurn<'_>) -> Step {
+    let Some(item) = turn.item_text.clone() else {
+        return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
+    };
+    match turn.answer_count {
+        0 => Step::default().with_tool_call("Read", json!({"file_path": "src/dates.txt"})),
+        1 => Step::default().with_tool_call("Write", json!({"file_path": "new.txt", "content": "new\n"})),
+        2 => Step::bash_call("test -e new.txt"),
+        3 => Step::bash_call(tick_item_command(&item)),
+        _ => Step::from_text(format!("All done.\n\n{}", turn.promise_line)),
     }
 }
 
 #[test]
-fn the_first_example_of_the_help_works_as_it_is_printed() {
-    let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = ScriptedAgent::new(worker).with_real_client().start(&mut world);
+fn the_first_example_of_the_help_works_as_printed() {
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n");
+    let _model = ScriptedAgent::new(example_agent_step).with_real_client().start(&mut world);
     let help = world.plimsoll(&["--help"]).env("COLUMNS", "80").run().expect_success().stdout;
     let steps = help.split("First steps:").nth(1).expect("first steps");
     let example =
@@ -454,24 +475,24 @@ fn the_first_example_of_the_help_works_as_it_is_printed() {
     assert_eq!(world.git(&["log", "-1", "--format=%s"]), "Finish Item one");
 }
 
-/// What stands behind the last of these words, on its line.
-fn behind(text: &str, words: &str) -> String {
-    let line = text.lines().rev().find_map(|line| line.split_once(words));
-    line.unwrap_or_else(|| panic!("{words} in {text}")).1.to_owned()
+/// Returns the rest of the last line that contains this text.
+fn text_after_last(text: &str, marker: &str) -> String {
+    let line = text.lines().rev().find_map(|line| line.split_once(marker));
+    line.unwrap_or_else(|| panic!("{marker} in {text}")).1.to_owned()
 }
 
 #[test]
-fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
-    let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = ScriptedAgent::new(worker).with_real_client_in(&[1, 2, 3]).start(&mut world);
+fn after_a_refused_tool_the_full_resume_command_is_printed() {
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n");
+    let _model = ScriptedAgent::new(example_agent_step).with_real_client_in(&[1, 2, 3]).start(&mut world);
     let prompt = "Say 'it'.";
     let arguments = ["run", "--objective", "Do the plan.", "--", "--model", "opus", "--allowedTools", "Read"];
     let extra = ["--append-system-prompt", prompt];
     let finished = world.plimsoll(&[&arguments[..], &extra].concat()).run();
     assert_eq!(finished.code, Some(4), "{finished:?}");
-    let command = behind(&finished.stderr, "to continue: ");
+    let command = text_after_last(&finished.stderr, "to continue: ");
     insta::assert_snapshot!(command, @r#"plimsoll run --resume --reset-breaker -- --model opus --allowedTools Read Write Bash --append-system-prompt "Say 'it'.""#);
-    insta::assert_snapshot!(world.stable_text(&status(&world)), @r#"
+    insta::assert_snapshot!(world.replace_unstable_parts(&status_screen(&world)), @r#"
     Do the plan. ([ID])
     Status       stuck (circuit_breaker): permission_denied: in 2 sessions in a row the client refused the tool Write: allow it after `--`, for example with
                  --allowedTools Write
@@ -485,27 +506,28 @@ fn a_refused_tool_ends_with_the_whole_command_that_goes_on() {
     Next         plimsoll run --resume --reset-breaker -- --model opus --allowedTools Read Write Bash --append-system-prompt "Say 'it'."
     More         plimsoll report, plimsoll log, or .claude/plimsoll/journal.jsonl; recorded: [SIZE]
     "#);
-    let again = world.command("sh", &["-c", &command]).run();
-    assert_eq!(again.code, Some(0), "{command}: {again:?}");
+    let resumed = world.command("sh", &["-c", &command]).run();
+    assert_eq!(resumed.code, Some(0), "{command}: {resumed:?}");
     assert_eq!(world.git(&["log", "-1", "--format=%s"]), "Finish Item one");
-    let kept = &world.json(STATE)["client_arguments"];
-    assert!(kept.as_array().is_some_and(|kept| kept.contains(&json!(prompt))), "{kept}");
+    let kept_arguments = &world.read_json(STATE_PATH)["client_arguments"];
+    assert!(kept_arguments.as_array().is_some_and(|kept| kept.contains(&json!(prompt))), "{kept_arguments}");
 }
 
 #[test]
-fn a_run_that_stops_for_another_reason_says_apart_how_to_allow_what_was_refused() {
-    let mut world = world("# Plan\n\n- [ ] Item one\n");
-    let _model = ScriptedAgent::new(worker).with_real_client_in(&[1]).start(&mut world);
+fn after_another_stop_the_command_that_allows_refused_tools_is_printed() {
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item one\n");
+    let _model = ScriptedAgent::new(example_agent_step).with_real_client_in(&[1]).start(&mut world);
     let arguments = ["run", "--objective", "Do the plan.", "--max-iterations", "1", "--", "--model", "opus"];
     let finished = world.plimsoll(&arguments).run();
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
     plimsoll: warning: neither the arguments nor the settings of Claude Code seem to allow Bash, and nobody will be there to ask, so sessions may be refused builds, tests and commits; to allow it: plimsoll run --objective 'Do the plan.' --max-iterations 1 -- --model opus --allowedTools Bash
     plimsoll: to continue: plimsoll run --resume --max-iterations N, with a larger N
     plimsoll: to continue and allow what the client refused (Write, Bash): plimsoll run --resume --max-iterations 11 -- --model opus --allowedTools Write Bash
     plimsoll: to see what happened: plimsoll report --open, or plimsoll log
     ");
-    let command = behind(&finished.stderr, "to continue and allow what the client refused (Write, Bash): ");
-    let again = world.command("sh", &["-c", &command]).run();
-    assert_eq!(again.code, Some(0), "{command}: {again:?}");
+    let command =
+        text_after_last(&finished.stderr, "to continue and allow what the client refused (Write, Bash): ");
+    let resumed = world.command("sh", &["-c", &command]).run();
+    assert_eq!(resumed.code, Some(0), "{command}: {resumed:?}");
 }

@@ -1,10 +1,12 @@
 //! `--verify-sandbox`: projects pass their tests in it, and what an agent wrote into a project reaches nothing outside.
 
-use crate::park_items::staged;
+use crate::park_items::run_scripted_sessions;
 use plimsoll_testkit::bin_dir;
-use plimsoll_testkit::story::Turn;
-use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{ScriptedAgent, events, journal, side_by_side, world};
+use plimsoll_testkit::story::StoryTurn;
+use plimsoll_testkit::world::{FinishedProgram, World};
+use plimsoll_tests::{
+    ScriptedAgent, events_named, read_journal, run_cases_in_parallel, world_with_plan_and_dates,
+};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -16,43 +18,46 @@ use std::time::Duration;
 const PLAN: &str = "# Plan\n\n- [ ] Item 1\n";
 const SECRET: &str = "SECRET-OUTSIDE-THE-PROJECT";
 
-/// Puts worlds below /tmp: scripts/test.sh keeps them in /dev/shm, and the sandbox has a /dev of its own.
+/// Places worlds below /tmp: scripts/test.sh keeps them in /dev/shm, but the sandbox has a /dev of its own.
 pub fn use_plain_temporary_folder() {
-    let found = Command::new("bwrap").arg("--version").output();
-    assert!(found.is_ok(), "bwrap is missing: install bubblewrap");
+    let bwrap_version = Command::new("bwrap").arg("--version").output();
+    assert!(bwrap_version.is_ok(), "bwrap is missing: install bubblewrap");
     let _ = tempfile::env::override_temp_dir(Path::new("/tmp"));
 }
 
 fn sandbox_world() -> World {
     use_plain_temporary_folder();
-    world(PLAN)
+    world_with_plan_and_dates(PLAN)
 }
 
 /// Prepares a run for a shell loop, which runs the verify commands once.
-fn start_run(world: &World, options: &[&str], verify: &[String]) -> Finished {
+fn start_run(world: &World, options: &[&str], verify_commands: &[String]) -> FinishedProgram {
     let mut arguments = vec!["start", "--objective", "Do the plan."];
     arguments.extend(options);
-    verify.iter().for_each(|command| arguments.extend(["--verify", command]));
+    verify_commands.iter().for_each(|command| arguments.extend(["--verify", command]));
     world.plimsoll(&arguments).run()
 }
 
-/// Whether each verify command passed, and what was printed of it.
-fn outcomes(world: &World) -> Vec<(bool, String)> {
-    let journal = journal(world);
-    let verified = events(&journal, "verified")[0]["verify"].as_array().cloned().unwrap_or_default();
-    let outcome = |one: &Value| {
-        (one["passed"] == true, one["said"].as_str().or(one["words"].as_str()).unwrap_or_default().to_owned())
+/// Returns for each verify command whether it passed, and the text about it.
+fn verify_outcomes(world: &World) -> Vec<(bool, String)> {
+    let journal = read_journal(world);
+    let verified = events_named(&journal, "verified")[0]["verify"].as_array().cloned().unwrap_or_default();
+    let outcome = |verdict: &Value| {
+        (
+            verdict["passed"] == true,
+            verdict["said"].as_str().or(verdict["words"].as_str()).unwrap_or_default().to_owned(),
+        )
     };
     verified.iter().map(outcome).collect()
 }
 
 /// The folder of the run whose records include this file.
 fn run_folder(world: &World, file: &str) -> PathBuf {
-    let mut runs = std::fs::read_dir(world.runs()).unwrap().flatten().map(|entry| entry.path());
+    let mut runs = std::fs::read_dir(world.runs_folder()).unwrap().flatten().map(|entry| entry.path());
     runs.find(|path| path.join(file).exists()).expect("a run")
 }
 
-const CARGO: &str = r#"#[test]
+const CARGO_TEST: &str = r#"#[test]
 fn it_writes_where_it_may() {
     let temporary = std::env::temp_dir().join("x");
     std::fs::write(&temporary, "x").unwrap();
@@ -61,7 +66,7 @@ fn it_writes_where_it_may() {
 }
 "#;
 
-const PYTHON: &str = r#"import os, socket, tempfile, unittest
+const PYTHON_TEST: &str = r#"import os, socket, tempfile, unittest
 
 class Test(unittest.TestCase):
     def test_it_writes_where_it_may(self):
@@ -73,19 +78,19 @@ class Test(unittest.TestCase):
 
 const NPM_LOCK: &str = r#"{"name": "x", "version": "1.0.0", "lockfileVersion": 3, "requires": true, "packages": {"": {"name": "x", "version": "1.0.0"}}}"#;
 
-/// The user's own toolchain stays where it is: below another HOME.
-fn add_rust(world: &mut World) {
+/// Makes the user's own Rust toolchain available, which is below another HOME.
+fn add_rust_toolchain(world: &mut World) {
     let home = std::env::var("HOME").unwrap_or_default();
     let folder = |variable: &str, name: &str| {
         std::env::var(variable).map_or_else(|_| Path::new(&home).join(name), PathBuf::from)
     };
-    let (cargo, rustup) = (folder("CARGO_HOME", ".cargo"), folder("RUSTUP_HOME", ".rustup"));
+    let (cargo_home, rustup_home) = (folder("CARGO_HOME", ".cargo"), folder("RUSTUP_HOME", ".rustup"));
     let path = std::env::var("PATH").unwrap_or_default();
     let programs = std::env::split_paths(&path).find(|folder| folder.join("cargo").exists()).expect("cargo");
-    let own = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
-    world.set_env("PATH", format!("{}:{own}", programs.display()));
-    world.set_env("CARGO_HOME", cargo.display().to_string());
-    world.set_env("RUSTUP_HOME", rustup.display().to_string());
+    let world_path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
+    world.set_env("PATH", format!("{}:{world_path}", programs.display()));
+    world.set_env("CARGO_HOME", cargo_home.display().to_string());
+    world.set_env("RUSTUP_HOME", rustup_home.display().to_string());
     // The folder names another toolchain than the one that is there.
     if let Ok(toolchain) = std::env::var("RUSTUP_TOOLCHAIN") {
         world.set_env("RUSTUP_TOOLCHAIN", toolchain);
@@ -95,13 +100,13 @@ fn add_rust(world: &mut World) {
 #[test]
 fn cargo_npm_python_and_git_work_inside() {
     let mut world = sandbox_world();
-    add_rust(&mut world);
+    add_rust_toolchain(&mut world);
     world.write("Cargo.toml", "[package]\nname = \"x\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
-    world.write("src/lib.rs", CARGO);
+    world.write("src/lib.rs", CARGO_TEST);
     world.write("package.json", r#"{"name": "x", "version": "1.0.0", "scripts": {"test": "node test.js"}}"#);
     world.write("package-lock.json", NPM_LOCK);
     world.write("test.js", "require('fs').writeFileSync('by-node', 'x'); require('assert')(true);\n");
-    world.write("test_x.py", PYTHON);
+    world.write("test_x.py", PYTHON_TEST);
     let has_pytest = Command::new("/usr/bin/python3")
         .args(["-m", "pytest", "--version"])
         .output()
@@ -120,13 +125,18 @@ fn cargo_npm_python_and_git_work_inside() {
     .map(str::to_owned);
     let finished = start_run(&world, &["--verify-sandbox"], &commands);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let outcomes = outcomes(&world);
+    let outcomes = verify_outcomes(&world);
     let passed: Vec<bool> = outcomes.iter().map(|(passed, _)| *passed).collect();
-    assert_eq!(passed, [true, true, true, true, true, true, false], "{outcomes:#?}\n{:#?}", journal(&world));
+    assert_eq!(
+        passed,
+        [true, true, true, true, true, true, false],
+        "{outcomes:#?}\n{:#?}",
+        read_journal(&world)
+    );
     assert!(world.exists("target/debug") && world.exists("by-node"), "the project is writable");
     assert!(run_folder(&world, "ledger.json").join("cache/kept").exists(), "the cache is the run's");
     assert!(!world.home().join(".cache/kept").exists() && !world.home().join("elsewhere").exists());
-    assert_eq!(world.json(".claude/ralph-state.json")["verify_sandbox"], json!(true));
+    assert_eq!(world.read_json(".claude/ralph-state.json")["verify_sandbox"], json!(true));
 
     let run = run_folder(&world, "ledger.json");
     let prune = || world.plimsoll(&["prune", "--max-size", "0K"]).run().expect_success();
@@ -137,7 +147,7 @@ fn cargo_npm_python_and_git_work_inside() {
     assert!(!run.join("cache").exists() && run.join("ledger.json").exists(), "{pruned:?}");
 }
 
-/// What an agent can have written into a test, and whether it had an effect.
+/// Something that an agent may have written into a test, and whether it had an effect.
 struct Attack<'a> {
     name: &'static str,
     command: String,
@@ -152,13 +162,13 @@ fn attack<'a>(
     Attack { name, command: command.into(), has_succeeded: Box::new(has_succeeded) }
 }
 
-/// An attack that says itself whether it succeeded.
+/// An attack that reports its own success.
 fn attack_with_exit_code<'a>(name: &'static str, command: &str) -> Attack<'a> {
-    let trace = name.replace(' ', "-");
-    attack(name, format!("{command} && echo evil > {trace}"), move |world| world.exists(&trace))
+    let marker_file = name.replace(' ', "-");
+    attack(name, format!("{command} && echo evil > {marker_file}"), move |world| world.exists(&marker_file))
 }
 
-/// Something that runs outside, with a secret in its environment.
+/// A process outside the sandbox, with a secret in its environment.
 struct Bystander(Child);
 
 impl Bystander {
@@ -182,76 +192,87 @@ impl Drop for Bystander {
     }
 }
 
-fn connect(family: &str, address: &str) -> String {
+fn connect_command(family: &str, address: &str) -> String {
     format!(
         "/usr/bin/python3 -c 'import socket; socket.socket(socket.{family}).connect({address})' 2>/dev/null"
     )
 }
 
-fn contains(path: PathBuf, text: &str) -> bool {
+fn file_contains(path: PathBuf, text: &str) -> bool {
     std::fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(text))
 }
 
 /// Runs every attack as a verify command, and returns the names of those that had an effect.
-fn attacks_that_succeed(options: &[&str]) -> Vec<&'static str> {
+fn succeeding_attacks(options: &[&str]) -> Vec<&'static str> {
     let mut world = sandbox_world();
     let outside = world.home().parent().unwrap().join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(world.home().join("secret"), SECRET).unwrap();
     std::fs::write(world.home().join(".bashrc"), "# mine\n").unwrap();
     world.write(".mcp.json", "{}");
-    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-    let socket = outside.join("socket");
-    let _unix = UnixListener::bind(&socket).unwrap();
-    // A folder of programs is visible inside.
-    let shown = world.home().join("tools/bin");
-    std::fs::create_dir_all(&shown).unwrap();
-    let shown_socket = shown.join("socket");
-    let _shown = UnixListener::bind(&shown_socket).unwrap();
+    let tcp_listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket_path = outside.join("socket");
+    let _unix = UnixListener::bind(&socket_path).unwrap();
+    // A folder of programs on the PATH is visible inside the sandbox.
+    let visible_folder = world.home().join("tools/bin");
+    std::fs::create_dir_all(&visible_folder).unwrap();
+    let visible_socket = visible_folder.join("socket");
+    let _shown = UnixListener::bind(&visible_socket).unwrap();
     let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
-    world.set_env("PATH", format!("{path}:{}", shown.display()));
-    let name = format!("plimsoll-test-{}", std::process::id() * 2 + u32::from(options.is_empty()));
-    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    world.set_env("PATH", format!("{path}:{}", visible_folder.display()));
+    let abstract_name = format!("plimsoll-test-{}", std::process::id() * 2 + u32::from(options.is_empty()));
+    let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
     let _abstract = UnixListener::bind_addr(&address).unwrap();
     let bystanders = [Bystander::start(), Bystander::start()];
-    let [killed, read] = &bystanders;
-    let tcp_port = tcp.local_addr().unwrap().port();
+    let [kill_target, read_target] = &bystanders;
+    let tcp_port = tcp_listener.local_addr().unwrap().port();
     let outside_file = outside.join("written");
     let attacks = [
         attack("write outside", format!("echo evil > {}", outside_file.display()), |_| outside_file.exists()),
         attack("write HOME", "echo evil >> ~/.bashrc", |world| {
-            contains(world.home().join(".bashrc"), "evil")
+            file_contains(world.home().join(".bashrc"), "evil")
         }),
         attack("write records", "echo evil > ~/.local/state/plimsoll/runs/evil", |world| {
-            world.runs().join("evil").exists()
+            world.runs_folder().join("evil").exists()
         }),
-        attack("read HOME", "cat ~/secret > stolen", |world| contains(world.path("stolen"), SECRET)),
+        attack("read HOME", "cat ~/secret > stolen", |world| file_contains(world.path("stolen"), SECRET)),
         attack("read environment", "env > stolen-environment", |world| {
-            contains(world.path("stolen-environment"), "sk-ant-")
+            file_contains(world.path("stolen-environment"), "sk-ant-")
         }),
-        attack("read processes", format!("cat /proc/{}/environ > stolen-process", read.0.id()), |world| {
-            contains(world.path("stolen-process"), SECRET)
-        }),
-        attack("kill", format!("kill {}", killed.0.id()), |_| killed.has_ended()),
+        attack(
+            "read processes",
+            format!("cat /proc/{}/environ > stolen-process", read_target.0.id()),
+            |world| file_contains(world.path("stolen-process"), SECRET),
+        ),
+        attack("kill", format!("kill {}", kill_target.0.id()), |_| kill_target.has_ended()),
         attack("leave a process", "setsid sh -c 'sleep 1; echo evil > left' > /dev/null 2>&1 &", |world| {
             world.exists("left")
         }),
-        attack_with_exit_code("connect tcp", &connect("AF_INET", &format!("(\"127.0.0.1\", {tcp_port})"))),
-        attack_with_exit_code("connect unix", &connect("AF_UNIX", &format!("\"{}\"", socket.display()))),
+        attack_with_exit_code(
+            "connect tcp",
+            &connect_command("AF_INET", &format!("(\"127.0.0.1\", {tcp_port})")),
+        ),
+        attack_with_exit_code(
+            "connect unix",
+            &connect_command("AF_UNIX", &format!("\"{}\"", socket_path.display())),
+        ),
         attack_with_exit_code(
             "connect to a visible socket",
             &format!(
                 "test -e {0} && {1}",
-                shown_socket.display(),
-                connect("AF_UNIX", &format!("\"{}\"", shown_socket.display()))
+                visible_socket.display(),
+                connect_command("AF_UNIX", &format!("\"{}\"", visible_socket.display()))
             ),
         ),
-        attack_with_exit_code("connect abstract", &connect("AF_UNIX", &format!("\"\\0{name}\""))),
+        attack_with_exit_code(
+            "connect abstract",
+            &connect_command("AF_UNIX", &format!("\"\\0{abstract_name}\"")),
+        ),
         attack("write a git hook", "echo evil > .git/hooks/pre-commit", |world| {
             world.exists(".git/hooks/pre-commit")
         }),
         attack("write the git config", "echo '# evil' >> .git/config", |world| {
-            contains(world.path(".git/config"), "evil")
+            file_contains(world.path(".git/config"), "evil")
         }),
         attack_with_exit_code("replace the git folder", "mv .git moved && mv moved .git"),
         attack("write settings", "echo '{}' > .claude/settings.json", |world| {
@@ -262,7 +283,7 @@ fn attacks_that_succeed(options: &[&str]) -> Vec<&'static str> {
         }),
         attack_with_exit_code("replace the settings folder", "mv .claude moved && mv moved .claude"),
         attack("write MCP servers", "echo evil > .mcp.json", |world| {
-            contains(world.path(".mcp.json"), "evil")
+            file_contains(world.path(".mcp.json"), "evil")
         }),
         attack_with_exit_code(
             "unmount HOME",
@@ -272,25 +293,25 @@ fn attacks_that_succeed(options: &[&str]) -> Vec<&'static str> {
     let commands: Vec<String> = attacks.iter().map(|attack| attack.command.clone()).collect();
     let finished = start_run(&world, options, &commands);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    // So long the process that was left behind waits.
+    // The process that was left behind waits a second before it writes.
     std::thread::sleep(Duration::from_millis(1_500));
     attacks.iter().filter(|attack| (attack.has_succeeded)(&world)).map(|attack| attack.name).collect()
 }
 
 #[test]
-fn what_a_verify_command_does_to_the_outside_it_does_not_do_in_the_sandbox() {
-    side_by_side(&[false, true], |is_sandboxed| {
+fn attacks_by_verify_commands_succeed_only_without_the_sandbox() {
+    run_cases_in_parallel(&[false, true], |is_sandboxed| {
         if *is_sandboxed {
-            assert_eq!(attacks_that_succeed(&["--verify-sandbox"]), [""; 0]);
+            assert_eq!(succeeding_attacks(&["--verify-sandbox"]), [""; 0]);
         } else {
-            assert_eq!(attacks_that_succeed(&[]).len(), 20, "each attack works without the sandbox");
+            assert_eq!(succeeding_attacks(&[]).len(), 20, "each attack works without the sandbox");
         }
     });
 }
 
 #[test]
-fn a_command_that_takes_too_long_ends_with_everything_it_started() {
-    side_by_side(&[false, true], |is_sandboxed| {
+fn a_command_that_times_out_in_the_sandbox_leaves_no_process() {
+    run_cases_in_parallel(&[false, true], |is_sandboxed| {
         let world = sandbox_world();
         world.write(".claude/plimsoll.json", r#"{"verify_timeout_seconds": 1}"#);
         let options: &[&str] = if *is_sandboxed { &["--verify-sandbox"] } else { &[] };
@@ -298,20 +319,20 @@ fn a_command_that_takes_too_long_ends_with_everything_it_started() {
             "setsid sh -c 'echo begun > begun; sleep 3; echo evil > left' > /dev/null 2>&1 & sleep 30";
         let finished = start_run(&world, options, &[command.to_owned()]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        assert!(world.exists("begun") && !outcomes(&world)[0].0, "{:?}", journal(&world));
+        assert!(world.exists("begun") && !verify_outcomes(&world)[0].0, "{:?}", read_journal(&world));
         std::thread::sleep(Duration::from_millis(3_500));
         assert_eq!(world.exists("left"), !is_sandboxed, "it leaves its group, and not the sandbox");
     });
 }
 
-/// A PATH with the usual programs except for bubblewrap, and with these.
-fn path_with(world: &World, programs: &[(&str, &str)]) -> String {
+/// Returns a PATH with the usual programs except bubblewrap, and with these programs.
+fn path_without_bubblewrap(world: &World, programs: &[(&str, &str)]) -> String {
     let folder = world.home().join("programs");
     std::fs::create_dir_all(&folder).unwrap();
     for usual in ["/usr/local/bin", "/usr/bin", "/bin"] {
         for entry in std::fs::read_dir(usual).into_iter().flatten().flatten() {
             if entry.file_name() != "bwrap" {
-                // The first of a name counts.
+                // The first program of a name counts.
                 let _ = std::os::unix::fs::symlink(entry.path(), folder.join(entry.file_name()));
             }
         }
@@ -323,45 +344,48 @@ fn path_with(world: &World, programs: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn without_bubblewrap_nothing_begins_and_nothing_continues() {
+fn without_bubblewrap_no_sandboxed_run_starts_or_resumes() {
     let world = sandbox_world();
     let start = |path: &str| {
         let arguments = ["start", "--objective", "Do it.", "--verify", "true", "--verify-sandbox"];
         world.plimsoll(&arguments).env("PATH", path).run()
     };
-    let refusal = |finished: Finished| {
+    let refusal_message = |finished: FinishedProgram| {
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(!world.exists(".claude/ralph-state.json"), "{finished:?}");
-        world.stable_text(&finished.stderr)
+        world.replace_unstable_parts(&finished.stderr)
     };
-    let path = path_with(&world, &[]);
-    insta::assert_snapshot!(refusal(start(&path)), @"
+    let path = path_without_bubblewrap(&world, &[]);
+    insta::assert_snapshot!(refusal_message(start(&path)), @"
     plimsoll: --verify-sandbox needs bubblewrap (bwrap), which is not on your PATH
     hint: install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)
     ");
 
-    // One that a clone brings is not started.
+    // A bwrap that comes with the project is not started.
     let in_project = world.write_program("tools/bwrap", "#!/bin/sh\ntouch \"$HOME/started\"\n");
     let with_project = format!("{}:{path}", in_project.parent().unwrap().display());
-    insta::assert_snapshot!(refusal(start(&with_project)), @"
+    insta::assert_snapshot!(refusal_message(start(&with_project)), @"
     plimsoll: --verify-sandbox needs bubblewrap (bwrap), which is not on your PATH; [PROJECT]/tools/bwrap is ignored: inside the project
     hint: install it (Debian and Ubuntu: apt install bubblewrap; Fedora: dnf install bubblewrap)
     ");
     assert!(!world.home().join("started").exists());
 
     let world = sandbox_world();
-    let words = "bwrap: No permissions to create new namespace";
-    let path = path_with(&world, &[("bwrap", &format!("#!/bin/sh\necho '{words}' >&2\nexit 1\n"))]);
+    let bwrap_error = "bwrap: No permissions to create new namespace";
+    let path = path_without_bubblewrap(
+        &world,
+        &[("bwrap", &format!("#!/bin/sh\necho '{bwrap_error}' >&2\nexit 1\n"))],
+    );
     let arguments = ["start", "--objective", "Do it.", "--verify", "true", "--verify-sandbox"];
     let finished = world.plimsoll(&arguments).env("PATH", &path).run();
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
     plimsoll: --verify-sandbox: bubblewrap cannot make a sandbox here: bwrap: No permissions to create new namespace
     hint: it needs user namespaces: in a container allow them, on Ubuntu give bwrap an AppArmor profile that has `userns`
     ");
     assert!(!world.exists(".claude/ralph-state.json"), "{finished:?}");
 
-    // A run that was begun with the option keeps it.
+    // A run that was started with the option keeps it.
     assert_eq!(start_run(&world, &["--verify-sandbox"], &["true".to_owned()]).code, Some(0));
     let client = world.write_program(world.home().join("client"), "#!/bin/sh\n").display().to_string();
     let resumed = world.plimsoll(&["run", "--resume", "--client", &client]).env("PATH", &path).run();
@@ -369,23 +393,23 @@ fn without_bubblewrap_nothing_begins_and_nothing_continues() {
     assert_eq!(resumed.stderr, finished.stderr);
 }
 
-const FINISHES: &str = "begin; answers 30000; tick \"$item\"; says 'The item is done.'\n";
+const FINISH_SCRIPT: &str = "begin; answers 30000; tick \"$item\"; says 'The item is done.'\n";
 
 #[test]
-fn a_command_is_not_run_without_its_sandbox_and_takes_no_tick_back() {
+fn without_its_sandbox_a_command_is_not_run_and_reverts_no_tick() {
     let mut world = sandbox_world();
-    let path = path_with(&world, &[]);
+    let path = path_without_bubblewrap(&world, &[]);
     let bwrap = world.home().join("programs/bwrap");
     std::os::unix::fs::symlink("/usr/bin/bwrap", &bwrap).unwrap();
     world.set_env("PATH", path);
-    let removes = format!("rm {}; {FINISHES}", bwrap.display());
+    let remove_bwrap_script = format!("rm {}; {FINISH_SCRIPT}", bwrap.display());
     let options = ["--verify-sandbox", "--verify", "echo x >> ran", "--max-iterations", "1"];
-    let finished = staged(&world, &[&removes], &options);
+    let finished = run_scripted_sessions(&world, &[&remove_bwrap_script], &options);
     assert!(!bwrap.exists() && finished.code != Some(0), "{finished:?}");
     assert_eq!(world.read("ran"), "x\n", "it ran before the session: {finished:?}");
     assert_eq!(world.read("fix_plan.md"), PLAN.replace("[ ]", "[x]"));
-    let journal = journal(&world);
-    let verdict = &events(&journal, "verdict")[0]["verify"][0];
+    let journal = read_journal(&world);
+    let verdict = &events_named(&journal, "verdict")[0]["verify"][0];
     assert!(
         verdict.to_string().contains("could not be started: --verify-sandbox needs bubblewrap"),
         "{verdict}"
@@ -393,73 +417,80 @@ fn a_command_is_not_run_without_its_sandbox_and_takes_no_tick_back() {
 }
 
 #[test]
-fn a_run_recommends_the_sandbox_once_if_the_clients_is_on() {
-    const ON: &str = r#"{"sandbox": {"enabled": true}}"#;
-    const OFF: &str = r#"{"sandbox": {"enabled": false}}"#;
+fn the_sandbox_is_recommended_once_if_the_clients_sandbox_is_on() {
+    const SANDBOX_ON: &str = r#"{"sandbox": {"enabled": true}}"#;
+    const SANDBOX_OFF: &str = r#"{"sandbox": {"enabled": false}}"#;
     let verify: &[&str] = &["--verify", "true"];
     let cases: [(&[&str], Option<&str>, usize); 4] = [
         (verify, None, 1),
-        (verify, Some(OFF), 0),
+        (verify, Some(SANDBOX_OFF), 0),
         (&[], None, 0),
         (&["--verify", "true", "--verify-sandbox"], None, 0),
     ];
-    side_by_side(&cases, |(options, local, expected)| {
+    run_cases_in_parallel(&cases, |(options, local, expected)| {
         let world = sandbox_world();
-        world.write(world.home().join(".claude/settings.json"), ON);
+        world.write(world.home().join(".claude/settings.json"), SANDBOX_ON);
         if let Some(local) = local {
             world.write(".claude/settings.local.json", local);
         }
-        let finished = staged(&world, &[FINISHES], &[options, &["--max-iterations", "1"][..]].concat());
+        let finished = run_scripted_sessions(
+            &world,
+            &[FINISH_SCRIPT],
+            &[options, &["--max-iterations", "1"][..]].concat(),
+        );
         let count = finished.stderr.matches("--verify-sandbox confines them").count();
         assert_eq!(count, *expected, "{options:?} {local:?}: {finished:?}");
     });
 }
 
 #[test]
-fn a_project_that_holds_the_home_is_refused() {
+fn the_sandbox_refuses_a_project_that_contains_the_home() {
     let mut world = sandbox_world();
     world.set_env("HOME", world.path("home").display().to_string());
     std::fs::create_dir(world.path("home")).unwrap();
     let finished = start_run(&world, &["--verify-sandbox"], &["true".to_owned()]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    insta::assert_snapshot!(world.stable_text(&finished.stderr), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stderr), @"
     plimsoll: --verify-sandbox cannot hide your home: the project [PROJECT] is or contains it
     hint: move the project into a folder of its own
     ");
 }
 
-/// Works on its item, and offers it.
-fn works(turn: &Turn<'_>) -> plimsoll_testkit::scripted_model::Step {
+/// Does its item and gives the promise.
+fn finish_item_step(turn: &StoryTurn<'_>) -> plimsoll_testkit::scripted_model::Step {
     use plimsoll_testkit::scripted_model::Step;
-    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
-    match turn.step {
-        0 => Step::bash(format!(
+    let Some(item) = turn.item_text.clone() else {
+        return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
+    };
+    match turn.answer_count {
+        0 => Step::bash_call(format!(
             "echo x > by-agent && sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' plimsoll-item.md && git add -A && git commit -qm 'Finish {item}'"
         ))
-        .usage(30_000),
-        _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)).usage(31_000),
+        .with_input_tokens(30_000),
+        _ => Step::from_text(format!("{item} is done.\n\n{}", turn.promise_line)).with_input_tokens(31_000),
     }
 }
 
 #[test]
-fn workers_prepare_and_verify_their_worktrees_in_the_sandbox() {
+fn setup_and_verify_commands_of_workers_run_in_the_sandbox() {
     let mut world = sandbox_world();
     world.write(world.home().join("secret"), SECRET);
     world.write(".gitignore", "prepared\n");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Ignore"]);
-    let model = ScriptedAgent::new(works).start(&mut world);
-    let sees_nothing = format!("test ! -e {}", world.home().join("secret").display());
-    let setup = format!("{sees_nothing} && git rev-parse HEAD > prepared && echo evil > ~/evil");
-    let verify =
-        format!("{sees_nothing} && test -s prepared && git status > /dev/null && printf x > ~/.cache/kept");
+    let model = ScriptedAgent::new(finish_item_step).start(&mut world);
+    let is_secret_hidden = format!("test ! -e {}", world.home().join("secret").display());
+    let setup = format!("{is_secret_hidden} && git rev-parse HEAD > prepared && echo evil > ~/evil");
+    let verify = format!(
+        "{is_secret_hidden} && test -s prepared && git status > /dev/null && printf x > ~/.cache/kept"
+    );
     let arguments = ["run", "--objective", "Do the plan.", "--workers", "2", "--verify-sandbox"];
     let commands =
         ["--setup", &setup, "--verify", &verify, "--", "--model", "opus", "--allowedTools", "Bash"];
     let finished = world.plimsoll(&[&arguments[..], &commands[..]].concat()).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(!world.home().join("evil").exists());
-    // What an item's tests leave does not reach the commands that verify the merge.
+    // What an item's tests leave in their cache does not reach the commands that verify the merge.
     let caches =
         ["1", "merge"].map(|tree| run_folder(&world, "workers.json").join("cache").join(tree).join("kept"));
     let caches = caches.map(|cache| std::fs::read_to_string(cache).unwrap_or_default());

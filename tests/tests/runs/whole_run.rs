@@ -1,29 +1,30 @@
 //! Whole runs with the real client, our real hooks and a scripted model.
 
-use crate::resume::harness::{Told, section, stable_block};
+use crate::resume::harness::{ResumePrompt, section, stable_block};
 use plimsoll_testkit::scripted_model::{Request, Step};
-use plimsoll_testkit::world::Finished;
+use plimsoll_testkit::world::FinishedProgram;
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, markers, run, world,
+    LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
+    read_journal, run_with_objective, verdict_markers, world_with_plan_and_dates,
 };
 use serde_json::{Value, json};
 
 #[test]
 fn three_items_take_three_sessions_and_end_with_the_promise() {
-    let mut world = world(ITEMS);
-    let model = ScriptedAgent::new(honest).start(&mut world);
-    let finished = run(&world, &["--json"]);
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let model = ScriptedAgent::new(honest_agent).start(&mut world);
+    let finished = run_with_objective(&world, &["--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let state = world.json(".claude/ralph-state.json");
+    let state = world.read_json(".claude/ralph-state.json");
     assert_eq!(state["status"], "completed");
-    a_script_hears_every_step(&finished, &state, &journal(&world));
+    assert_json_lines_cover_every_step(&finished, &state, &read_journal(&world));
     assert_eq!(state["iteration"], 3);
     assert_eq!(state["completed_items"].as_array().expect("items").len(), 3);
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n");
     assert_eq!(world.read("fix_plan.md").matches("- [x]").count(), 3);
-    let journal = journal(&world);
-    assert_eq!(events(&journal, "spawned").len(), 3);
-    let verdicts = markers(&journal);
+    let journal = read_journal(&world);
+    assert_eq!(events_named(&journal, "spawned").len(), 3);
+    let verdicts = verdict_markers(&journal);
     assert_eq!(
         verdicts,
         [
@@ -42,8 +43,8 @@ fn three_items_take_three_sessions_and_end_with_the_promise() {
     );
 }
 
-/// Each line is an object of the journal's kind; the steps come in their order.
-fn a_script_hears_every_step(finished: &Finished, state: &Value, journal: &[Value]) {
+/// Asserts that each line is an object like those of the journal, and that the steps come in order.
+fn assert_json_lines_cover_every_step(finished: &FinishedProgram, state: &Value, journal: &[Value]) {
     let lines: Vec<Value> = finished
         .stdout
         .lines()
@@ -57,18 +58,20 @@ fn a_script_hears_every_step(finished: &Finished, state: &Value, journal: &[Valu
         .map(|line| {
             (line["event"].as_str().expect("an event"), line["iteration"].as_u64().expect("a number"))
         })
-        // How often is looked is a matter of time.
+        // The number of readings depends on timing.
         .filter(|(event, _)| !matches!(*event, "reading" | "tool"))
         .collect();
-    let of_each = ["planned", "client", "session_end", "iteration_closed", "verdict"];
-    let sessions = (1..=3).flat_map(|iteration| of_each.map(|event| (event, iteration)));
+    let session_events = ["planned", "client", "session_end", "iteration_closed", "verdict"];
+    let sessions = (1..=3).flat_map(|iteration| session_events.map(|event| (event, iteration)));
     let expected: Vec<(&str, u64)> =
         [("run_started", 0)].into_iter().chain(sessions).chain([("run_ended", 3)]).collect();
     assert_eq!(steps, expected);
     let marker = |line: &&Value| line["marker"].as_str().unwrap_or_default().to_owned();
-    let told: Vec<String> = events(&lines, "verdict").iter().map(marker).collect();
-    assert_eq!(told, markers(journal), "the same words as in the journal");
-    for (planned, closed) in events(&lines, "planned").iter().zip(events(&lines, "iteration_closed")) {
+    let stream_markers: Vec<String> = events_named(&lines, "verdict").iter().map(marker).collect();
+    assert_eq!(stream_markers, verdict_markers(journal), "the same words as in the journal");
+    for (planned, closed) in
+        events_named(&lines, "planned").iter().zip(events_named(&lines, "iteration_closed"))
+    {
         assert!(
             planned["session_id"].is_string() && planned["session_id"] == closed["session_id"],
             "{closed}"
@@ -82,7 +85,7 @@ fn a_script_hears_every_step(finished: &Finished, state: &Value, journal: &[Valu
             "{closed}"
         );
     }
-    assert_eq!(events(&lines, "planned")[1]["item"], "Item two");
+    assert_eq!(events_named(&lines, "planned")[1]["item"], "Item two");
     let end = lines.last().expect("an end");
     assert_eq!(
         (&end["status"], &end["exit_code"], &end["marker"]),
@@ -91,31 +94,31 @@ fn a_script_hears_every_step(finished: &Finished, state: &Value, journal: &[Valu
 }
 
 #[test]
-fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
-    let mut world = world(ITEMS);
+fn rising_usage_warns_once_then_checkpoints_and_resumes() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let model = ScriptedAgent::new(|turn| {
         let edit = |lines: &str| format!("sed -i '{lines}s/$/ changed/' src/dates.txt");
-        let step = match (turn.iteration, turn.step) {
-            (2, 0) => Step::bash(edit("45,80")).usage(200_000),
-            (2, 1) => Step::bash(edit("81,120")).usage(550_000),
-            (2, 2) => Step::bash("echo two").usage(720_000),
-            (2, 3) => Step::bash("echo three").usage(730_000),
-            (2, 4) => Step::bash("echo four").usage(870_000),
+        let step = match (turn.iteration, turn.answer_count) {
+            (2, 0) => Step::bash_call(edit("45,80")).with_input_tokens(200_000),
+            (2, 1) => Step::bash_call(edit("81,120")).with_input_tokens(550_000),
+            (2, 2) => Step::bash_call("echo two").with_input_tokens(720_000),
+            (2, 3) => Step::bash_call("echo three").with_input_tokens(730_000),
+            (2, 4) => Step::bash_call("echo four").with_input_tokens(870_000),
             (2, _) => {
-                assert!(turn.saw("CCS_CHECKPOINT_TRIGGERED|L2|87|"), "the model is told");
-                Step::text("I stop here.\n\nSummary: lines 45-120 are converted\nProgress on the item: 70%\nNext step: line 121").usage(872_000)
+                assert!(turn.request_contains("CCS_CHECKPOINT_TRIGGERED|L2|87|"), "the model is told");
+                Step::from_text("I stop here.\n\nSummary: lines 45-120 are converted\nProgress on the item: 70%\nNext step: line 121").with_input_tokens(872_000)
             }
-            _ => honest(turn),
+            _ => honest_agent(turn),
         };
-        step.delay(LIFELIKE)
+        step.with_delay(LIFELIKE_DELAY)
     }).start(&mut world);
-    let finished = run(&world, &["--json"]);
+    let finished = run_with_objective(&world, &["--json"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let told = finished.json_lines();
-    let checkpoints = events(&told, "checkpoint");
+    let json_events = finished.json_lines();
+    let checkpoints = events_named(&json_events, "checkpoint");
     assert_eq!(checkpoints.len(), 1, "{checkpoints:?}");
     assert_eq!((&checkpoints[0]["percent"], &checkpoints[0]["iteration"]), (&json!(87), &json!(2)));
-    let state = world.json(".claude/ralph-state.json");
+    let state = world.read_json(".claude/ralph-state.json");
     assert_eq!((state["status"].as_str(), state["iteration"].as_u64()), (Some("completed"), Some(4)));
     assert_eq!(state["context_history"][1]["peak_percent"], 87);
     assert_eq!(state["context_history"][1]["checkpoint"], true);
@@ -125,9 +128,9 @@ fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
     assert_eq!(checkpoint["level"], "L2");
     assert_eq!(checkpoint["percent_at_checkpoint"], 87);
     assert_eq!(checkpoint["progress_on_item"], "70%");
-    let handoff = checkpoint["handoff_file"].as_str().expect("handoff");
-    let files = world.read(handoff);
-    let files = section(&files, "## Files of the item, the one touched last first");
+    let handoff_path = checkpoint["handoff_file"].as_str().expect("handoff");
+    let handoff_text = world.read(handoff_path);
+    let files = section(&handoff_text, "## Files of the item, the one touched last first");
     insta::assert_snapshot!(stable_block(&world, files), @"
     ## Files of the item, the one touched last first
 
@@ -137,18 +140,21 @@ fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
     ");
 
     let requests = model.main_requests();
-    let second: Vec<String> =
-        requests.iter().map(Request::text).filter(|text| text.contains("You are session 2 of")).collect();
-    let last = second.last().expect("requests of iteration 2");
-    assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "one warning reaches the model once");
-    assert!(!second[2].contains("CCS_WARNING"), "and not before its time");
+    let second_session_texts: Vec<String> = requests
+        .iter()
+        .map(Request::full_text)
+        .filter(|text| text.contains("You are session 2 of"))
+        .collect();
+    let last_text = second_session_texts.last().expect("requests of iteration 2");
+    assert_eq!(last_text.matches("CCS_WARNING|L1|72|").count(), 1, "one warning reaches the model once");
+    assert!(!second_session_texts[2].contains("CCS_WARNING"), "and not before its time");
 
-    let resumed = first_request_of(&model, 3);
-    assert!(resumed.contains(handoff), "{resumed}");
-    assert!(resumed.contains("\n1. Do not start over. "), "{resumed}");
-    let told = Told::of(&resumed);
-    told.takes_over("Item two");
-    insta::assert_snapshot!(stable_block(&world, &told.block), @"
+    let third_prompt = first_request_of_iteration(&model, 3);
+    assert!(third_prompt.contains(handoff_path), "{third_prompt}");
+    assert!(third_prompt.contains("\n1. Do not start over. "), "{third_prompt}");
+    let resume_prompt = ResumePrompt::from_request(&third_prompt);
+    resume_prompt.assert_takes_over("Item two");
+    insta::assert_snapshot!(stable_block(&world, &resume_prompt.block), @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Finish Item one]..HEAD` (`git diff [Finish Item one]`), of which [ralph: checkpoint iter 2 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -166,55 +172,58 @@ fn rising_usage_warns_once_checkpoints_and_resumes_where_it_was() {
     More about that session (its last command, all its files): `.claude/handoffs/[DATE-TIME].md`
     ");
     assert_eq!(world.read("work.txt"), "Item one\nItem two\nItem three\n", "nothing is done twice");
-    let journal = journal(&world);
-    let verdicts = markers(&journal);
-    assert_eq!(verdicts[1], format!("RALPH_CONTINUE|checkpoint|{handoff}"));
-    assert_eq!(events(&journal, "checkpoint").len(), 1);
+    let journal = read_journal(&world);
+    let verdicts = verdict_markers(&journal);
+    assert_eq!(verdicts[1], format!("RALPH_CONTINUE|checkpoint|{handoff_path}"));
+    assert_eq!(events_named(&journal, "checkpoint").len(), 1);
 }
 
 #[test]
-fn a_resume_that_names_no_client_arguments_uses_those_of_before() {
-    let mut world = world(ITEMS);
-    let _model = ScriptedAgent::new(honest).start(&mut world);
-    let stopped = run(&world, &["--max-iterations", "1"]);
+fn a_resume_without_client_arguments_uses_the_previous_ones() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let _model = ScriptedAgent::new(honest_agent).start(&mut world);
+    let stopped = run_with_objective(&world, &["--max-iterations", "1"]);
     assert_eq!(stopped.code, Some(3), "{stopped:?}");
     // Without `--allowedTools Bash` no item could be ticked.
     let finished = world.plimsoll(&["run", "--resume", "--max-iterations", "9"]).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(world.json(".claude/ralph-state.json")["completed_items"].as_array().expect("items").len(), 3);
+    assert_eq!(
+        world.read_json(".claude/ralph-state.json")["completed_items"].as_array().expect("items").len(),
+        3
+    );
 }
 
 #[test]
-fn hooks_that_settings_name_by_path_or_by_bare_name_run_once_each() {
+fn hooks_run_once_each_whether_named_by_path_or_bare_name() {
     let bin = format!("\"{}/plimsoll-", plimsoll_testkit::bin_dir().display());
     for spelling in [bin.as_str(), "\"plimsoll-"] {
-        let mut world = world(ITEMS);
-        let _model = ScriptedAgent::new(honest).start(&mut world);
+        let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+        let _model = ScriptedAgent::new(honest_agent).start(&mut world);
         world.plimsoll(&["init", "--local"]).run().expect_success();
         let settings = world.read(".claude/settings.local.json");
         assert_eq!(settings.matches(&bin).count(), 9, "{settings}");
         world.write(".claude/settings.local.json", &settings.replace(&bin, spelling));
-        let finished = run(&world, &[]);
+        let finished = run_with_objective(&world, &[]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        let journal = journal(&world);
-        assert_eq!(events(&journal, "session_start").len(), 3, "one a session");
-        assert_eq!(events(&journal, "session_end").len(), 3, "one a session");
+        let journal = read_journal(&world);
+        assert_eq!(events_named(&journal, "session_start").len(), 3, "one a session");
+        assert_eq!(events_named(&journal, "session_end").len(), 3, "one a session");
     }
 }
 
 #[test]
-fn the_users_own_settings_for_the_client_are_heeded_beside_our_hooks() {
-    let mut world = world("- [ ] Item three\n");
-    let _model = ScriptedAgent::new(honest).start(&mut world);
-    let mark = world.home().join("theirs");
-    let theirs = serde_json::json!({"hooks": {"Stop": [{"hooks": [
-        {"type": "command", "command": format!("echo stop >> {}", mark.display())}
+fn the_users_client_settings_apply_together_with_our_hooks() {
+    let mut world = world_with_plan_and_dates("- [ ] Item three\n");
+    let _model = ScriptedAgent::new(honest_agent).start(&mut world);
+    let marker_file = world.home().join("theirs");
+    let user_settings = serde_json::json!({"hooks": {"Stop": [{"hooks": [
+        {"type": "command", "command": format!("echo stop >> {}", marker_file.display())}
     ]}]}});
     let finished = world
         .plimsoll(&["run", "--objective", "Do it.", "--", "--allowedTools", "Bash", "--settings"])
-        .arg(theirs.to_string())
+        .arg(user_settings.to_string())
         .run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(std::fs::read_to_string(mark).expect("their hook ran"), "stop\n");
-    assert_eq!(events(&journal(&world), "session_end").len(), 1, "and ours did");
+    assert_eq!(std::fs::read_to_string(marker_file).expect("their hook ran"), "stop\n");
+    assert_eq!(events_named(&read_journal(&world), "session_end").len(), 1, "and ours did");
 }

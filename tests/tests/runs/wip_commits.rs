@@ -1,54 +1,55 @@
-//! At a checkpoint the uncommitted work is committed, and nothing that could hurt; checkpoints without any
-//! finished item pause the run; and `--notify` tells a program of ends and pauses.
+//! At a checkpoint the uncommitted work is committed, except for what could do harm; checkpoints without any finished
+//! item pause the run; and `--notify` reports ends and pauses to a program.
 
-use crate::resume::harness::{Told, section, stable_block};
+use crate::resume::harness::{ResumePrompt, section, stable_block};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{Turn, tick};
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::story::{StoryTurn, tick_item_command};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use plimsoll_tests::{
-    ITEMS, LIFELIKE, ScriptedAgent, events, first_request_of, honest, journal, resume, run, world,
+    LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, events_named, first_request_of_iteration, honest_agent,
+    read_journal, resume_run, run_with_objective, world_with_plan_and_dates,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-const STATE: &str = ".claude/ralph-state.json";
-/// One item, which `honest` does and promises.
-const ONE: &str = "# Plan\n\n- [ ] Item three\n";
-const MESSAGE: &str = "ralph: checkpoint iter 1 (L2 at 87%)";
+const STATE_PATH: &str = ".claude/ralph-state.json";
+/// A plan of one item, which `honest` does and promises.
+const ONE_ITEM_PLAN: &str = "# Plan\n\n- [ ] Item three\n";
+const CHECKPOINT_SUBJECT: &str = "ralph: checkpoint iter 1 (L2 at 87%)";
 
-/// A session that works and then stands at L2, and honest ones before and after it.
-fn checkpointing(world: &mut World, iteration: u32, work: &'static str) -> ScriptedModel {
+/// Starts a model whose session of this iteration works and then reaches L2; the sessions before and after it are
+/// honest.
+fn start_checkpointing_model(world: &mut World, iteration: u32, command: &'static str) -> ScriptedModel {
     ScriptedAgent::new(move |turn| {
-        let step = match turn.step {
-            _ if turn.iteration != iteration => honest(turn),
-            0 => Step::bash(work).usage(720_000),
-            1 | 2 => Step::bash("echo on").usage(870_000),
-            _ => {
-                Step::text("I stop here.\n\nSummary: half of it is done\nNext step: the rest").usage(872_000)
-            }
+        let step = match turn.answer_count {
+            _ if turn.iteration != iteration => honest_agent(turn),
+            0 => Step::bash_call(command).with_input_tokens(720_000),
+            1 | 2 => Step::bash_call("echo on").with_input_tokens(870_000),
+            _ => Step::from_text("I stop here.\n\nSummary: half of it is done\nNext step: the rest")
+                .with_input_tokens(872_000),
         };
-        step.delay(LIFELIKE)
+        step.with_delay(LIFELIKE_DELAY)
     })
     .start(world)
 }
 
-/// One session with a checkpoint, and no other.
-fn one_checkpoint(world: &mut World, work: &'static str, arguments: &[&str]) -> ScriptedModel {
-    let model = checkpointing(world, 1, work);
-    let all: Vec<&str> = ["--max-iterations", "1"].iter().chain(arguments).copied().collect();
-    let finished = run(world, &all);
+/// Runs a single session, which ends with a checkpoint.
+fn run_one_checkpoint(world: &mut World, command: &'static str, arguments: &[&str]) -> ScriptedModel {
+    let model = start_checkpointing_model(world, 1, command);
+    let run_arguments: Vec<&str> = ["--max-iterations", "1"].iter().chain(arguments).copied().collect();
+    let finished = run_with_objective(world, &run_arguments);
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    assert_eq!(events(&journal(world), "checkpoint").len(), 1, "{finished:?}");
+    assert_eq!(events_named(&read_journal(world), "checkpoint").len(), 1, "{finished:?}");
     model
 }
 
-fn handoff(world: &World) -> String {
-    world.read(world.json(STATE)["context_checkpoint"]["handoff_file"].as_str().expect("a handoff"))
+fn newest_handoff(world: &World) -> String {
+    world.read(world.read_json(STATE_PATH)["context_checkpoint"]["handoff_file"].as_str().expect("a handoff"))
 }
 
-/// Our commits, by their subjects.
+/// Returns our commits: the id and subject of each.
 fn checkpoint_commits(world: &World) -> Vec<(String, String)> {
     let log = world.git(&["log", "--all", "--format=%H %s"]);
     let commits = log.lines().filter_map(|line| line.split_once(' '));
@@ -56,31 +57,31 @@ fn checkpoint_commits(world: &World) -> Vec<(String, String)> {
     ours.map(|(id, subject)| (id.to_owned(), subject.to_owned())).collect()
 }
 
-/// The last lines of what a run printed: how its last session ended, and the run's verdict.
+/// Returns the last lines of a run's output: how its last session ended, and the run's verdict.
 fn last_lines(stdout: &str, count: usize) -> &str {
     let end = stdout.trim();
     end.rmatch_indices('\n').nth(count - 1).map_or(end, |(at, _)| end[at..].trim_start())
 }
 
-fn lines(text: &str) -> Vec<&str> {
+fn split_lines(text: &str) -> Vec<&str> {
     text.lines().collect()
 }
 
-/// What a session may leave in the middle of its work, each file at a moment of its own, as a handoff lists the newest first. The key is
-/// put together, so that this is none itself.
-const DIRTY: &str = "sed -i '45,80s/$/ changed/' src/dates.txt; sleep 0.02; echo new > 'src/a new file.txt'; sleep 0.02
+/// What a session may leave in the middle of its work. Each file is written at a different time, because a handoff
+/// lists the newest first. The key is put together, so that this source file contains none.
+const DIRTY_WORK_COMMAND: &str = "sed -i '45,80s/$/ changed/' src/dates.txt; sleep 0.02; echo new > 'src/a new file.txt'; sleep 0.02
 echo staged > staged.txt; git add staged.txt; rm README.md; sleep 0.02
 echo PASSWORD=x > .env; sleep 0.02; echo key > server.key; sleep 0.02
 printf -- '-----BEGIN RSA %s KEY-----\\n' PRIVATE > notes.txt; echo log > build.log; mkdir -p out; echo o > out/o.txt";
 
 #[test]
-fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
-    let mut world = world(ITEMS);
+fn a_checkpoint_commits_uncommitted_work_except_secrets_and_ignored_files() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.write(".gitignore", "*.log\nout/\n");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Ignore"]);
-    let model = checkpointing(&mut world, 2, DIRTY);
-    let finished = run(&world, &["--max-iterations", "3"]);
+    let model = start_checkpointing_model(&mut world, 2, DIRTY_WORK_COMMAND);
+    let finished = run_with_objective(&world, &["--max-iterations", "3"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
 
     let commits = checkpoint_commits(&world);
@@ -88,20 +89,20 @@ fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
     assert_eq!(subject, "ralph: checkpoint iter 2 (L2 at 87%)");
     let changed = world.git(&["show", "--name-status", "--format=", id]);
     assert_eq!(
-        lines(&changed),
+        split_lines(&changed),
         ["D\tREADME.md", "A\tsrc/a new file.txt", "M\tsrc/dates.txt", "A\tstaged.txt"]
     );
     let tree = world.git(&["ls-tree", "-r", "--name-only", id]);
-    for ours in
+    for excluded_path in
         [".claude", "PROMPT.md", "progress.txt", ".env", "server.key", "notes.txt", "build.log", "out/"]
     {
-        assert!(!tree.contains(ours), "{ours} in\n{tree}");
+        assert!(!tree.contains(excluded_path), "{excluded_path} in\n{tree}");
     }
     assert_eq!(world.git(&["branch", "--contains", id, "--format=%(refname:short)"]), "main");
 
-    let state = world.json(STATE);
+    let state = world.read_json(STATE_PATH);
     assert_eq!(state["context_checkpoint"]["head"], json!(id));
-    let handoff = handoff(&world);
+    let handoff = newest_handoff(&world);
     assert!(handoff.contains(&format!("HEAD: `{}` {subject}", &id[..12])), "{handoff}");
     insta::assert_snapshot!(stable_block(&world, section(&handoff, "## Git")), @"
     ## Git
@@ -110,12 +111,12 @@ fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
     - HEAD: `[ralph: checkpoint iter 2 (L2 at 87%)]` ralph: checkpoint iter 2 (L2 at 87%)
     - Work in progress: 4 files committed as `ralph: checkpoint iter 2 (L2 at 87%)`; left uncommitted: .env, notes.txt, server.key
     ");
-    let journal = journal(&world);
-    let line = events(&journal, "wip_commit").pop().expect("a line");
+    let journal = read_journal(&world);
+    let line = events_named(&journal, "wip_commit").pop().expect("a line");
     assert_eq!((&line["commit"], &line["files"], &line["iteration"]), (&json!(id), &json!(4), &json!(2)));
     assert_eq!(line["left_out"], json!([".env", "notes.txt", "server.key"]));
-    let prompt = first_request_of(&model, 3);
-    insta::assert_snapshot!(stable_block(&world, &Told::of(&prompt).block), @"
+    let prompt = first_request_of_iteration(&model, 3);
+    insta::assert_snapshot!(stable_block(&world, &ResumePrompt::from_request(&prompt).block), @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Finish Item one]..HEAD` (`git diff [Finish Item one]`), of which [ralph: checkpoint iter 2 (L2 at 87%)] is a work-in-progress commit by Plimsoll; uncommitted: notes.txt, server.key, .env.
@@ -137,48 +138,48 @@ fn what_is_dirty_at_a_checkpoint_is_committed_and_nothing_that_could_hurt() {
 
     More about that session (its last command, all its files): `.claude/handoffs/[DATE-TIME].md`
     ");
-    let counted: Vec<&Value> =
-        events(&journal, "verdict").into_iter().map(|line| &line["progress"]).collect();
-    assert_eq!(counted[1], &json!(["files changed"]), "our commit is not the session's");
+    let progress_values: Vec<&Value> =
+        events_named(&journal, "verdict").into_iter().map(|line| &line["progress"]).collect();
+    assert_eq!(progress_values[1], &json!(["files changed"]), "our commit is not the session's");
 }
 
 #[test]
-fn the_checkpoint_of_unfinished_work_has_the_level_that_was_announced() {
-    let mut world = world(ONE);
+fn a_checkpoint_of_unfinished_work_has_the_announced_level() {
+    let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| {
-        let step = match turn.step {
-            0 => Step::bash("echo more >> src/dates.txt").usage(720_000),
-            1 => Step::bash("echo on").usage(730_000),
-            _ => Step::text("I stop here.").usage(731_000),
+        let step = match turn.answer_count {
+            0 => Step::bash_call("echo more >> src/dates.txt").with_input_tokens(720_000),
+            1 => Step::bash_call("echo on").with_input_tokens(730_000),
+            _ => Step::from_text("I stop here.").with_input_tokens(731_000),
         };
-        step.delay(LIFELIKE)
+        step.with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &["--max-iterations", "1"]);
+    let finished = run_with_objective(&world, &["--max-iterations", "1"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    let checkpoint = &world.json(STATE)["context_checkpoint"];
+    let checkpoint = &world.read_json(STATE_PATH)["context_checkpoint"];
     assert_eq!(
         (&checkpoint["cause"], &checkpoint["level"]),
         (&json!("unfinished"), &json!("L1")),
         "{checkpoint}"
     );
-    assert!(handoff(&world).contains("% (L1"), "{}", handoff(&world));
+    assert!(newest_handoff(&world).contains("% (L1"), "{}", newest_handoff(&world));
 }
 
 #[test]
-fn with_commit_off_it_stays_dirty() {
-    let mut world = world(ONE);
-    let model = one_checkpoint(
+fn with_commit_off_work_stays_uncommitted() {
+    let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
+    let model = run_one_checkpoint(
         &mut world,
         "echo more >> src/dates.txt; sleep 0.02; echo new > new.txt",
         &["--commit", "off"],
     );
     assert_eq!(checkpoint_commits(&world), []);
-    assert!(events(&journal(&world), "wip_commit").is_empty());
-    assert_eq!(lines(&world.git(&["status", "--porcelain"])), [" M src/dates.txt", "?? new.txt"]);
-    let resumed = resume(&world, &["--max-iterations", "2"]);
+    assert!(events_named(&read_journal(&world), "wip_commit").is_empty());
+    assert_eq!(split_lines(&world.git(&["status", "--porcelain"])), [" M src/dates.txt", "?? new.txt"]);
+    let resumed = resume_run(&world, &["--max-iterations", "2"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    let block = Told::of(&first_request_of(&model, 2)).block;
+    let block = ResumePrompt::from_request(&first_request_of_iteration(&model, 2)).block;
     insta::assert_snapshot!(stable_block(&world, &block), @"
     ## You take over this item half done
 
@@ -199,47 +200,48 @@ fn with_commit_off_it_stays_dirty() {
     assert_eq!(checkpoint_commits(&world), []);
 }
 
-/// Two branches that change the same line.
-const CONFLICT: &str = "git checkout -qb other && echo a > m.txt && git add m.txt && git commit -qm a
+/// Creates two branches that change the same line.
+const CONFLICT_COMMAND: &str = "git checkout -qb other && echo a > m.txt && git add m.txt && git commit -qm a
 git checkout -q main && echo b > m.txt && git add m.txt && git commit -qm b";
 
 #[test]
-fn in_the_middle_of_something_nothing_is_committed_and_the_run_goes_on() {
-    for (begin, what) in [
+fn during_a_merge_or_rebase_nothing_is_committed_and_the_run_continues() {
+    for (git_command, operation) in [
         ("git merge other", "a merge"),
         ("git rebase other", "a rebase"),
         ("git cherry-pick other", "a cherry-pick"),
     ] {
-        let mut world = world(ONE);
-        world.write(world.home().join("conflict.sh"), &format!("{CONFLICT}\n{begin} || true\n"));
-        let model = one_checkpoint(&mut world, "sh ~/conflict.sh; echo new > new.txt", &[]);
-        assert_eq!(checkpoint_commits(&world), [], "{what}");
-        let words = format!("the uncommitted work could not be committed: {what} is under way");
-        assert!(handoff(&world).contains(&words), "{words} in\n{}", handoff(&world));
-        let journal = journal(&world);
-        assert_eq!(events(&journal, "wip_commit")[0]["trouble"], format!("{what} is under way"));
+        let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
+        world
+            .write(world.home().join("conflict.sh"), &format!("{CONFLICT_COMMAND}\n{git_command} || true\n"));
+        let model = run_one_checkpoint(&mut world, "sh ~/conflict.sh; echo new > new.txt", &[]);
+        assert_eq!(checkpoint_commits(&world), [], "{operation}");
+        let message = format!("the uncommitted work could not be committed: {operation} is under way");
+        assert!(newest_handoff(&world).contains(&message), "{message} in\n{}", newest_handoff(&world));
+        let journal = read_journal(&world);
+        assert_eq!(events_named(&journal, "wip_commit")[0]["trouble"], format!("{operation} is under way"));
         let status = world.git(&["status", "--porcelain"]);
-        assert_eq!(lines(&status), ["AA m.txt", "?? new.txt"], "{what}: as it was");
-        let resumed = resume(&world, &["--max-iterations", "3"]);
-        assert_eq!(resumed.code, Some(0), "{what}: {resumed:?}");
-        assert!(first_request_of(&model, 2).contains("m.txt"), "{what}");
+        assert_eq!(split_lines(&status), ["AA m.txt", "?? new.txt"], "{operation}: as it was");
+        let resumed = resume_run(&world, &["--max-iterations", "3"]);
+        assert_eq!(resumed.code, Some(0), "{operation}: {resumed:?}");
+        assert!(first_request_of_iteration(&model, 2).contains("m.txt"), "{operation}");
     }
 }
 
 #[test]
-fn an_allowed_pre_commit_hook_that_refuses_is_reported_and_everything_stays_as_it_was() {
-    let mut world = world(ONE);
+fn a_failing_pre_commit_hook_is_reported_and_nothing_changes() {
+    let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
     world.write(".git/hooks/pre-commit", "#!/bin/sh\necho 'lint: three lines are too long' >&2\nexit 1\n");
     world.command("chmod", &["+x", ".git/hooks/pre-commit"]).run().expect_success();
     let work = "echo more >> src/dates.txt; sleep 0.02; echo new > new.txt; sleep 0.02; echo staged > staged.txt; git add staged.txt";
-    let model = one_checkpoint(&mut world, work, &["--commit-hooks"]);
+    let model = run_one_checkpoint(&mut world, work, &["--commit-hooks"]);
     assert_eq!(checkpoint_commits(&world), []);
     assert_eq!(
-        lines(&world.git(&["status", "--porcelain"])),
+        split_lines(&world.git(&["status", "--porcelain"])),
         [" M src/dates.txt", "A  staged.txt", "?? new.txt"],
         "the index is as before"
     );
-    insta::assert_snapshot!(stable_block(&world, &handoff(&world)), @r#"
+    insta::assert_snapshot!(stable_block(&world, &newest_handoff(&world)), @r#"
     # Handoff
 
     - Run: Dates ([ID]), iteration 1
@@ -280,9 +282,9 @@ fn an_allowed_pre_commit_hook_that_refuses_is_reported_and_everything_stays_as_i
     - Summary: half of it is done
     - Next step: the rest
     "#);
-    let resumed = resume(&world, &["--max-iterations", "3"]);
+    let resumed = resume_run(&world, &["--max-iterations", "3"]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    let block = Told::of(&first_request_of(&model, 2)).block;
+    let block = ResumePrompt::from_request(&first_request_of_iteration(&model, 2)).block;
     insta::assert_snapshot!(stable_block(&world, &block), @"
     ## You take over this item half done
 
@@ -303,18 +305,18 @@ fn an_allowed_pre_commit_hook_that_refuses_is_reported_and_everything_stays_as_i
     ");
 }
 
-/// A git that is killed leaves its lock, on which every later one fails.
+/// A git process that is killed leaves its lock, on which every later one fails.
 #[test]
-fn what_a_git_of_a_session_has_locked_is_free_for_the_next_session() {
-    let mut world = world(ITEMS);
-    let _model = ScriptedAgent::new(|turn| match (turn.step, &turn.item) {
+fn a_git_lock_left_by_a_session_is_removed_for_the_next_one() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let _model = ScriptedAgent::new(|turn| match (turn.answer_count, &turn.item_text) {
         (0, Some(item)) if turn.iteration == 1 => {
-            Step::bash(format!("{} && touch .git/index.lock", tick(item)))
+            Step::bash_call(format!("{} && touch .git/index.lock", tick_item_command(item)))
         }
-        _ => honest(turn),
+        _ => honest_agent(turn),
     })
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let log = world.git(&["log", "--format=%s"]);
     insta::assert_snapshot!(log, @"
@@ -324,97 +326,104 @@ fn what_a_git_of_a_session_has_locked_is_free_for_the_next_session() {
     Plan
     First commit
     ");
-    let journal = journal(&world);
-    let notes = events(&journal, "note");
-    let told =
+    let journal = read_journal(&world);
+    let notes = events_named(&journal, "note");
+    let lock_notes =
         notes.iter().filter(|note| note["words"].as_str().is_some_and(|words| words.contains("index.lock")));
-    assert_eq!(told.count(), 1, "{journal:#?}");
+    assert_eq!(lock_notes.count(), 1, "{journal:#?}");
 }
 
 #[test]
-fn outside_git_and_after_a_commit_of_the_sessions_own_there_is_nothing_to_commit() {
-    let mut plain = World::without_git();
-    plain.write("fix_plan.md", ONE);
-    let model = one_checkpoint(&mut plain, "echo new > new.txt", &[]);
-    assert!(events(&journal(&plain), "wip_commit").is_empty());
-    assert!(!plain.exists(".git"));
-    resume(&plain, &["--max-iterations", "2"]);
-    assert!(first_request_of(&model, 2).contains("new.txt"));
+fn nothing_is_committed_outside_git_or_after_the_sessions_own_commit() {
+    let mut plain_world = World::without_git();
+    plain_world.write("fix_plan.md", ONE_ITEM_PLAN);
+    let model = run_one_checkpoint(&mut plain_world, "echo new > new.txt", &[]);
+    assert!(events_named(&read_journal(&plain_world), "wip_commit").is_empty());
+    assert!(!plain_world.exists(".git"));
+    resume_run(&plain_world, &["--max-iterations", "2"]);
+    assert!(first_request_of_iteration(&model, 2).contains("new.txt"));
 
-    let mut tidy = world(ONE);
-    let _model = one_checkpoint(&mut tidy, "echo new > new.txt; git add -A; git commit -qm Mine", &[]);
-    assert_eq!(checkpoint_commits(&tidy), []);
-    assert!(events(&journal(&tidy), "wip_commit").is_empty());
-    assert_eq!(tidy.git(&["log", "-1", "--format=%s"]), "Mine");
-    assert_eq!(tidy.json(STATE)["context_checkpoint"]["head"], tidy.git(&["rev-parse", "HEAD"]));
+    let mut clean_world = world_with_plan_and_dates(ONE_ITEM_PLAN);
+    let _model =
+        run_one_checkpoint(&mut clean_world, "echo new > new.txt; git add -A; git commit -qm Mine", &[]);
+    assert_eq!(checkpoint_commits(&clean_world), []);
+    assert!(events_named(&read_journal(&clean_world), "wip_commit").is_empty());
+    assert_eq!(clean_world.git(&["log", "-1", "--format=%s"]), "Mine");
+    assert_eq!(
+        clean_world.read_json(STATE_PATH)["context_checkpoint"]["head"],
+        clean_world.git(&["rev-parse", "HEAD"])
+    );
 }
 
 #[test]
-fn a_project_in_a_folder_of_a_larger_repository_commits_only_what_is_its_own() {
+fn a_project_in_a_larger_repository_commits_only_its_own_files() {
     let mut world = World::without_git();
-    world.write("fix_plan.md", ONE);
-    let above = world.project().parent().expect("a folder").to_path_buf();
-    world.write(above.join(".gitignore"), "home/\ntmp/\n");
-    let git = |arguments: &[&str]| world.command("git", arguments).cwd(&above).run().expect_success().stdout;
+    world.write("fix_plan.md", ONE_ITEM_PLAN);
+    let repository = world.project().parent().expect("a folder").to_path_buf();
+    world.write(repository.join(".gitignore"), "home/\ntmp/\n");
+    let git =
+        |arguments: &[&str]| world.command("git", arguments).cwd(&repository).run().expect_success().stdout;
     git(&["init", "--quiet", "-b", "main"]);
     git(&["config", "user.name", "Test"]);
     git(&["config", "user.email", "test@example.invalid"]);
-    world.write(above.join("beside/theirs.txt"), "theirs\n");
+    world.write(repository.join("beside/theirs.txt"), "theirs\n");
     git(&["add", "-A"]);
     git(&["commit", "-qm", "All"]);
-    world.write(above.join("beside/theirs.txt"), "theirs, and dirty\n");
-    one_checkpoint(&mut world, "echo new > new.txt", &[]);
+    world.write(repository.join("beside/theirs.txt"), "theirs, and dirty\n");
+    run_one_checkpoint(&mut world, "echo new > new.txt", &[]);
     let commits = checkpoint_commits(&world);
-    assert_eq!(commits.iter().map(|(_, subject)| subject.as_str()).collect::<Vec<_>>(), [MESSAGE]);
+    assert_eq!(commits.iter().map(|(_, subject)| subject.as_str()).collect::<Vec<_>>(), [CHECKPOINT_SUBJECT]);
     let changed = world.git(&["show", "--name-only", "--format=", &commits[0].0]);
-    assert_eq!(lines(&changed), ["project/new.txt"]);
+    assert_eq!(split_lines(&changed), ["project/new.txt"]);
 }
 
-/// Fills the window to L2 without finishing its item; `first` is what its first answer stands at.
-fn filling(turn: &Turn<'_>, first: u64) -> Step {
-    match turn.step {
-        0 => Step::bash("date +%N >> src/dates.txt").usage(first),
-        1 | 2 => Step::bash("echo on").usage(870_000),
-        _ => Step::text("I stop here.").usage(872_000),
+/// Fills the window to L2 without finishing the item. The first response uses this number of tokens.
+fn fill_window_step(turn: &StoryTurn<'_>, first_usage: u64) -> Step {
+    match turn.answer_count {
+        0 => Step::bash_call("date +%N >> src/dates.txt").with_input_tokens(first_usage),
+        1 | 2 => Step::bash_call("echo on").with_input_tokens(870_000),
+        _ => Step::from_text("I stop here.").with_input_tokens(872_000),
     }
 }
 
 #[test]
-fn three_checkpoints_without_a_finished_item_pause_the_run_and_a_resume_goes_on() {
-    let mut world = world(ITEMS);
+fn three_checkpoints_without_a_finished_item_pause_the_run() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     let _model = ScriptedAgent::new(|turn| {
-        if turn.iteration <= 3 { filling(turn, 720_000) } else { honest(turn) }.delay(LIFELIKE)
+        if turn.iteration <= 3 { fill_window_step(turn, 720_000) } else { honest_agent(turn) }
+            .with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(6), "{finished:?}");
     insta::assert_snapshot!(stable_block(&world, last_lines(&finished.stdout, 2)), @r#"
     iteration 3 ended its turn; "Item one" is still open
        RALPH_PAUSE|-|checkpoint thrash: 3 checkpoints within 15 minutes, and no item finished   ($2.01)
     "#);
-    let state = world.json(STATE);
+    let state = world.read_json(STATE_PATH);
     assert_eq!((&state["status"], &state["iteration"]), (&json!("paused"), &json!(3)));
-    let resumed = resume(&world, &[]);
+    let resumed = resume_run(&world, &[]);
     assert_eq!(resumed.code, Some(0), "{resumed:?}");
-    assert_eq!(world.json(STATE)["iteration"], 6, "the three sessions count");
-    assert_eq!(world.json(STATE)["breaker"]["fruitless_checkpoints_at"], json!([]));
+    assert_eq!(world.read_json(STATE_PATH)["iteration"], 6, "the three sessions count");
+    assert_eq!(world.read_json(STATE_PATH)["breaker"]["fruitless_checkpoints_at"], json!([]));
 }
 
 #[test]
-fn a_session_that_begins_above_the_checkpoint_level_pauses_the_run_at_once() {
-    let mut world = world(ITEMS);
-    let _model = ScriptedAgent::new(|turn| filling(turn, 860_000).delay(LIFELIKE)).start(&mut world);
-    let finished = run(&world, &[]);
+fn a_session_that_starts_above_l2_pauses_the_run_at_once() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let _model = ScriptedAgent::new(|turn| fill_window_step(turn, 860_000).with_delay(LIFELIKE_DELAY))
+        .start(&mut world);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(6), "{finished:?}");
     insta::assert_snapshot!(stable_block(&world, last_lines(&finished.stdout, 2)), @r#"
     iteration 1 ended its turn; "Item one" is still open
        RALPH_PAUSE|-|checkpoint thrash: the session was at L2 before any work (checkpoint at 86%): what is loaded at its start leaves no room   ($0.70)
     "#);
-    assert_eq!(events(&journal(&world), "spawned").len(), 1);
+    assert_eq!(events_named(&read_journal(&world), "spawned").len(), 1);
 }
 
-/// A program that notes its arguments and what it is told.
-fn listener(world: &World) -> String {
+/// Writes a program that records its arguments and its standard input, and returns its path.
+fn write_notify_program(world: &World) -> String {
     let path = world.home().join("tell me.sh");
     let script = "#!/bin/sh\nprintf '<%s>' \"$@\" >> ~/arguments; echo >> ~/arguments\ncat >> ~/told; echo >> ~/told\n";
     world.write(&path, script);
@@ -422,36 +431,39 @@ fn listener(world: &World) -> String {
     path.display().to_string()
 }
 
-fn told(world: &World) -> Vec<Value> {
+fn read_notifications(world: &World) -> Vec<Value> {
     let text = world.read(world.home().join("told"));
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-/// A run of one answer: all is ticked already.
-fn notified(arguments: &str) -> (World, Finished) {
-    let mut world = world("- [x] Item three\n");
-    let program = listener(&world);
-    let _model = ScriptedAgent::new(|turn: &Turn<'_>| {
-        Step::text(format!("All done.\n\n{}", turn.promise)).delay(LIFELIKE)
+/// Runs a session of one response: all items are ticked already.
+fn run_with_notify(notify_command: &str) -> (World, FinishedProgram) {
+    let mut world = world_with_plan_and_dates("- [x] Item three\n");
+    let program = write_notify_program(&world);
+    let _model = ScriptedAgent::new(|turn: &StoryTurn<'_>| {
+        Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_delay(LIFELIKE_DELAY)
     })
     .start(&mut world);
-    let finished = run(&world, &["--notify", &arguments.replace("PROGRAM", &format!("'{program}'"))]);
+    let finished = run_with_objective(
+        &world,
+        &["--notify", &notify_command.replace("PROGRAM", &format!("'{program}'"))],
+    );
     assert_eq!(finished.code, Some(0), "{finished:?}");
     (world, finished)
 }
 
 #[test]
-fn a_program_is_told_of_the_end_word_by_word_and_no_shell_reads_it() {
+fn the_notify_program_gets_its_arguments_without_a_shell() {
     let (world, _) =
-        notified("PROGRAM 'two words' --flag '' $(touch pwned) ; `touch pwned` | > pwned && $HOME *");
+        run_with_notify("PROGRAM 'two words' --flag '' $(touch pwned) ; `touch pwned` | > pwned && $HOME *");
     assert_eq!(
         world.read(world.home().join("arguments")),
         "<two words><--flag><><$(touch><pwned)><;><`touch><pwned`><|><>><pwned><&&><$HOME><*>\n"
     );
     assert!(!world.exists("pwned"));
-    let told = told(&world);
-    let state = world.json(STATE);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let notifications = read_notifications(&world);
+    let state = world.read_json(STATE_PATH);
+    assert_eq!(notifications.len(), 1, "{notifications:?}");
     for (name, value) in [
         ("event", json!("ended")),
         ("status", json!("completed")),
@@ -465,89 +477,100 @@ fn a_program_is_told_of_the_end_word_by_word_and_no_shell_reads_it() {
         ("cost_usd", state["cost_usd"].clone()),
         ("tokens", state["tokens"].clone()),
     ] {
-        assert_eq!(told[0][name], value, "{name}");
+        assert_eq!(notifications[0][name], value, "{name}");
     }
-    let journal = journal(&world);
-    let line = events(&journal, "notified").pop().expect("a line");
+    let journal = read_journal(&world);
+    let line = events_named(&journal, "notified").pop().expect("a line");
     assert_eq!((&line["what"], &line["trouble"]), (&json!("ended"), &Value::Null));
 }
 
 #[test]
-fn a_program_that_is_missing_or_fails_is_noted_and_hurts_nothing() {
+fn a_missing_or_failing_notify_program_is_recorded_and_harmless() {
     for (program, trouble) in [
         ("/no/such/program --with 'an argument'", "could not be started: "),
         ("sh -c 'sleep 1; exit 3'", "exited with 3"),
         ("sh -c 'kill -9 $$'", "exited with a signal"),
         ("true", ""),
     ] {
-        let (world, finished) = notified(program);
-        let journal = journal(&world);
-        let line = events(&journal, "notified").pop().expect("a line");
-        let said = line["trouble"].as_str().unwrap_or_default();
-        assert!(said.starts_with(trouble) && said.is_empty() == trouble.is_empty(), "{program}: {said}");
+        let (world, finished) = run_with_notify(program);
+        let journal = read_journal(&world);
+        let line = events_named(&journal, "notified").pop().expect("a line");
+        let recorded_trouble = line["trouble"].as_str().unwrap_or_default();
+        assert!(
+            recorded_trouble.starts_with(trouble) && recorded_trouble.is_empty() == trouble.is_empty(),
+            "{program}: {recorded_trouble}"
+        );
         assert!(finished.elapsed < Duration::from_secs(25), "{:?}", finished.elapsed);
-        assert_eq!(world.json(STATE)["status"], "completed", "{program}");
+        assert_eq!(world.read_json(STATE_PATH)["status"], "completed", "{program}");
     }
 }
 
 #[test]
-fn two_refusals_of_an_overloaded_api_in_a_row_are_one_message() {
-    let mut world = world(ONE);
-    let program = listener(&world);
+fn two_overload_pauses_in_a_row_send_one_notification() {
+    let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
+    let program = write_notify_program(&world);
     let refusals = Arc::new(AtomicUsize::new(0));
     let _model = ScriptedAgent::new({
         let refusals = Arc::clone(&refusals);
-        move |turn| match turn.step {
-            // Each session asks twice before it gives up.
+        move |turn| match turn.answer_count {
+            // Each session sends two requests before it gives up.
             0 if refusals.fetch_add(1, Ordering::SeqCst) < 4 => {
-                Step::error(529, "Overloaded").delay(LIFELIKE)
+                Step::api_error(529, "Overloaded").with_delay(LIFELIKE_DELAY)
             }
-            _ => honest(turn).delay(LIFELIKE),
+            _ => honest_agent(turn).with_delay(LIFELIKE_DELAY),
         }
     })
     .start(&mut world);
-    let finished = run(&world, &["--notify", &format!("'{program}'")]);
+    let finished = run_with_objective(&world, &["--notify", &format!("'{program}'")]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let pauses = events(&journal(&world), "verdict").len() - 1;
+    let pauses = events_named(&read_journal(&world), "verdict").len() - 1;
     assert_eq!(pauses, 2, "{finished:?}");
-    let told = told(&world);
-    let heard: Vec<_> = told.iter().map(|message| (&message["event"], &message["status"])).collect();
-    assert_eq!(heard, [(&json!("paused"), &json!("paused")), (&json!("ended"), &json!("completed"))]);
-    let marker = told[0]["marker"].as_str().unwrap_or_default();
+    let notifications = read_notifications(&world);
+    let event_and_status: Vec<_> =
+        notifications.iter().map(|message| (&message["event"], &message["status"])).collect();
+    assert_eq!(
+        event_and_status,
+        [(&json!("paused"), &json!("paused")), (&json!("ended"), &json!("completed"))]
+    );
+    let marker = notifications[0]["marker"].as_str().unwrap_or_default();
     assert!(marker.starts_with("RALPH_PAUSE|-|overloaded: "), "{marker}");
-    assert!(told[0]["paused_until"].is_string(), "when it tries again: {}", told[0]);
-    assert_eq!(told[1]["paused_until"], Value::Null);
+    assert!(notifications[0]["paused_until"].is_string(), "when it tries again: {}", notifications[0]);
+    assert_eq!(notifications[1]["paused_until"], Value::Null);
 }
 
 #[test]
-fn an_open_breaker_and_a_pause_for_a_person_are_told_too() {
-    let mut world = world(ONE);
-    let program = listener(&world);
+fn a_tripped_breaker_and_a_pause_send_notifications() {
+    let mut world = world_with_plan_and_dates(ONE_ITEM_PLAN);
+    let program = write_notify_program(&world);
     world.write(".claude/plimsoll.json", r#"{"breaker": {"no_progress": 1}}"#);
     let _model = ScriptedAgent::new(|turn| match turn.iteration {
-        1 => Step::text("Let me think.").delay(LIFELIKE),
-        _ => Step::error(529, "Overloaded").delay(LIFELIKE),
+        1 => Step::from_text("Let me think.").with_delay(LIFELIKE_DELAY),
+        _ => Step::api_error(529, "Overloaded").with_delay(LIFELIKE_DELAY),
     })
     .start(&mut world);
-    let opened = run(&world, &["--notify", &format!("'{program}'")]);
+    let opened = run_with_objective(&world, &["--notify", &format!("'{program}'")]);
     assert_eq!(opened.code, Some(4), "{opened:?}");
-    let paused = resume(&world, &["--reset-breaker", "--no-wait"]);
+    let paused = resume_run(&world, &["--reset-breaker", "--no-wait"]);
     assert_eq!(paused.code, Some(6), "the program is remembered: {paused:?}");
-    let told = told(&world);
-    let heard: Vec<_> = told.iter().map(|message| (&message["event"], &message["status"])).collect();
-    assert_eq!(heard, [(&json!("ended"), &json!("circuit_breaker")), (&json!("paused"), &json!("paused"))]);
+    let notifications = read_notifications(&world);
+    let event_and_status: Vec<_> =
+        notifications.iter().map(|message| (&message["event"], &message["status"])).collect();
+    assert_eq!(
+        event_and_status,
+        [(&json!("ended"), &json!("circuit_breaker")), (&json!("paused"), &json!("paused"))]
+    );
 }
 
-/// `git check-attr --source` exists since 2.40.
+/// `git check-attr --source` exists since git 2.40.
 #[test]
-fn an_older_git_commits_nothing_in_the_clear_whose_filter_was_removed() {
-    let mut world = world(ITEMS);
+fn an_older_git_commits_no_plain_text_after_its_filter_was_removed() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
     world.write(".gitattributes", "secrets/* filter=hide\n");
     world.write("secrets/plan.txt", "words\n");
     world.git(&["config", "filter.hide.clean", "tr a-z A-Z"]);
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Hidden"]);
-    let _model = checkpointing(
+    let _model = start_checkpointing_model(
         &mut world,
         1,
         "rm .gitattributes; echo in the clear > secrets/plan.txt; echo new > secrets/new.txt; echo work > work.txt",
@@ -560,12 +583,12 @@ fn an_older_git_commits_nothing_in_the_clear_whose_filter_was_removed() {
     );
     world.write_program(world.home().join("old/git"), &script);
     world.set_env("PATH", format!("{}:{path}", world.home().join("old").display()));
-    let finished = run(&world, &["--max-iterations", "1"]);
+    let finished = run_with_objective(&world, &["--max-iterations", "1"]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let commits = checkpoint_commits(&world);
     let [(id, _)] = commits.as_slice() else { panic!("one commit of ours: {commits:?}") };
     assert_eq!(world.git(&["show", &format!("{id}:work.txt")]), "work");
     assert_eq!(world.git(&["show", &format!("{id}:secrets/plan.txt")]), "WORDS");
     assert!(!world.git(&["ls-tree", "-r", "--name-only", id]).contains("new.txt"));
-    assert!(handoff(&world).contains("secrets/new.txt"), "{}", handoff(&world));
+    assert!(newest_handoff(&world).contains("secrets/new.txt"), "{}", newest_handoff(&world));
 }

@@ -2,7 +2,7 @@
 //! this machine, so that no key and no network are needed.
 
 use clap::Args;
-use plimsoll_scripted_model::story::{Turn, story, tick};
+use plimsoll_scripted_model::story::{StoryTurn, start_story, tick_item_command};
 use plimsoll_scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{Project, StoreError, environment};
@@ -66,7 +66,7 @@ fn run_demo(arguments: &DemoArguments) -> Result<bool, DemoError> {
     let demo_project =
         DemoProject { home: folder.path().join("home"), project: folder.path().join("project") };
     demo_project.set_up()?;
-    let model = story(|turn| scripted_agent_step(turn).delay(TURN_DELAY));
+    let model = start_story(|turn| scripted_agent_step(turn).with_delay(TURN_DELAY));
     print_text(
         "A plan of three items, the real client, Plimsoll's hooks, and a scripted model on 127.0.0.1: nothing is paid, the prices shown are simulated.",
     );
@@ -82,24 +82,24 @@ fn run_demo(arguments: &DemoArguments) -> Result<bool, DemoError> {
 }
 
 /// Returns the scripted agent's next step: it works item by item, and stops at the checkpoint.
-fn scripted_agent_step(turn: &Turn<'_>) -> Step {
+fn scripted_agent_step(turn: &StoryTurn<'_>) -> Step {
     // `sed -i` without a backup suffix works only with GNU sed; with a suffix it works everywhere.
     let mark_lines_command =
         |lines: &str| format!("sed -i.bak '{lines}s/$/ ✓/' table.txt && rm table.txt.bak");
-    let edit_lines_step = |lines: &str| Step::bash(mark_lines_command(lines));
-    match (turn.iteration, turn.step) {
-        (2, 0) => edit_lines_step("1,20").usage(200_000),
-        (2, 1) => edit_lines_step("21,40").usage(550_000),
-        (2, 2) => edit_lines_step("41,60").usage(720_000),
-        (2, 3) => edit_lines_step("61,80").usage(870_000),
-        (2, _) => Step::text("I stop at the checkpoint.\n\nSummary: lines 1-80 of table.txt are converted\nProgress on the item: 80 of 120 lines\nNext step: line 81").usage(874_000),
-        (3, 0) => Step::bash(format!("{} && {}", mark_lines_command("81,120"), tick("Convert the table"))).usage(40_000),
-        (_, 0) => match &turn.item {
-            Some(item) => Step::bash(format!("echo '{item}' >> done.txt && {}", tick(item))).usage(30_000),
-            None => Step::text(turn.promise.clone()),
+    let edit_lines_step = |lines: &str| Step::bash_call(mark_lines_command(lines));
+    match (turn.iteration, turn.answer_count) {
+        (2, 0) => edit_lines_step("1,20").with_input_tokens(200_000),
+        (2, 1) => edit_lines_step("21,40").with_input_tokens(550_000),
+        (2, 2) => edit_lines_step("41,60").with_input_tokens(720_000),
+        (2, 3) => edit_lines_step("61,80").with_input_tokens(870_000),
+        (2, _) => Step::from_text("I stop at the checkpoint.\n\nSummary: lines 1-80 of table.txt are converted\nProgress on the item: 80 of 120 lines\nNext step: line 81").with_input_tokens(874_000),
+        (3, 0) => Step::bash_call(format!("{} && {}", mark_lines_command("81,120"), tick_item_command("Convert the table"))).with_input_tokens(40_000),
+        (_, 0) => match &turn.item_text {
+            Some(item) => Step::bash_call(format!("echo '{item}' >> done.txt && {}", tick_item_command(item))).with_input_tokens(30_000),
+            None => Step::from_text(turn.promise_line.clone()),
         },
-        _ if turn.item.as_deref() == Some("Write the summary") => Step::text(format!("Everything is done.\n\n{}", turn.promise)),
-        _ => Step::text("The item is done."),
+        _ if turn.item_text.as_deref() == Some("Write the summary") => Step::from_text(format!("Everything is done.\n\n{}", turn.promise_line)),
+        _ => Step::from_text("The item is done."),
     }
 }
 
@@ -185,7 +185,7 @@ impl DemoProject {
         let text = disk::read_text(&self.project.join(&handoff)).ok().flatten().unwrap_or_default();
         print_text(format!("\n── the handoff, {handoff}\n\n{}", text.trim_end()));
         print_text("\n── checks");
-        let requests: Vec<String> = model.main_requests().iter().map(Request::text).collect();
+        let requests: Vec<String> = model.main_requests().iter().map(Request::full_text).collect();
         let resume_prompt_contains = |expected_text: &str| {
             requests.iter().any(|text| text.contains("You are session 3 of") && text.contains(expected_text))
         };

@@ -2,7 +2,7 @@
 
 use crate::harness::{MemberSteps, client, create_fleet, open_fleet};
 use plimsoll_fleet::{DatabaseFault, FleetError, WorkerReport};
-use plimsoll_testkit::postgres::{Postgres, ROLE, Setup};
+use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,11 +27,11 @@ fn claim_until_none_left(address: &str, name: &str) -> Vec<(usize, u64)> {
 
 #[test]
 fn no_item_is_claimed_twice_by_simultaneous_workers() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     let texts: Vec<String> = (0..400).map(|item| format!("item {item}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let mut fleet = create_fleet(&server.socket(), "many", &texts);
-    let mut claimed = claim_until_none_left(&server.socket(), "many");
+    let mut fleet = create_fleet(&server.socket_address(), "many", &texts);
+    let mut claimed = claim_until_none_left(&server.socket_address(), "many");
     claimed.sort_unstable();
     // A claim skips a row that another claim has locked, so a worker may have stopped early: claim what is left.
     while let Some(claim) = fleet.claim_next_item("late").expect("an answer") {
@@ -46,8 +46,8 @@ fn no_item_is_claimed_twice_by_simultaneous_workers() {
 
 #[test]
 fn workers_share_the_few_connections_of_pgbouncer() {
-    let mut server = Postgres::start(Setup::default());
-    let bouncer = server.bouncer(ROLE);
+    let mut server = Postgres::start(ServerSetup::default());
+    let bouncer = server.start_bouncer(ADMIN_ROLE);
     let texts: Vec<String> = (0..120).map(|item| format!("item {item}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut fleet = create_fleet(&bouncer.address(), "many", &texts);
@@ -76,26 +76,26 @@ fn workers_share_the_few_connections_of_pgbouncer() {
 
 #[test]
 fn simultaneous_workers_claim_only_one_item_of_overlapping_areas() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     for round in 0..10 {
         let name = format!("areas {round}");
         // Each item needs the path of the first one; every second one only a part of it.
         let texts: Vec<String> =
             (0..16).map(|item| format!("item {item} (area: src{})", ["", "/a"][item % 2])).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        create_fleet(&server.socket(), &name, &texts);
-        assert_eq!(claim_until_none_left(&server.socket(), &name), [(0, 1)], "round {round}");
+        create_fleet(&server.socket_address(), &name, &texts);
+        assert_eq!(claim_until_none_left(&server.socket_address(), &name), [(0, 1)], "round {round}");
     }
 }
 
 #[test]
 fn one_cost_limit_applies_to_all_machines() {
-    let server = Postgres::start(Setup::default());
-    let database = crate::harness::connect(&server.socket()).expect("a connection");
+    let server = Postgres::start(ServerSetup::default());
+    let database = crate::harness::connect(&server.socket_address()).expect("a connection");
     let plan = plimsoll_fleet::NewPlan { max_cost_usd: Some(10.0), ..crate::harness::new_plan("dear") };
     let items = crate::harness::plan_items(&["a", "b", "c"]);
     let mut fleet = plimsoll_fleet::Fleet::create(database, &plan, &items).expect("a fleet");
-    let mut other_fleet = open_fleet(&server.socket(), "dear");
+    let mut other_fleet = open_fleet(&server.socket_address(), "dear");
     let report = |name: &str, cost| WorkerReport {
         worker_name: name.to_owned(),
         machine_name: "m".to_owned(),
@@ -119,9 +119,9 @@ fn one_cost_limit_applies_to_all_machines() {
 
 #[test]
 fn a_pause_applies_to_all_and_the_journal_has_every_event_in_order() {
-    let server = Postgres::start(Setup::default());
-    let mut fleet = create_fleet(&server.socket(), "told", &["a", "b (after: 1)"]);
-    let mut other_fleet = open_fleet(&server.socket(), "told");
+    let server = Postgres::start(ServerSetup::default());
+    let mut fleet = create_fleet(&server.socket_address(), "told", &["a", "b (after: 1)"]);
+    let mut other_fleet = open_fleet(&server.socket_address(), "told");
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     fleet.fail(claim, "stuck\nin the mud").expect("mine");
     other_fleet.pause_for(Duration::from_millis(600)).expect("an answer");

@@ -7,7 +7,7 @@ use plimsoll_fleet::{Fleet, FleetError};
 use plimsoll_flows::workers::connection::RejectedItem;
 use plimsoll_policy::plan::EstimatedItem;
 use plimsoll_policy::workers::{Claim, LEASE_DURATION_MS, StaleEpoch, board_from_plan};
-use plimsoll_testkit::postgres::{Postgres, ROLE, Setup};
+use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup};
 use postgres::Client;
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ impl BoardUnderTest for BothBoards {
         let SetAsideReason::Question(question) = &reason else {
             panic!("a member sets aside what it asks about")
         };
-        let remote = result_or_stale_epoch(self.fleet.ask_question(claim, question));
+        let remote = result_or_stale_epoch(self.fleet.set_aside_with_question(claim, question));
         assert_same((self.local.set_aside(claim, reason), remote))
     }
     fn become_merger(&mut self, name: &str, now: BoardMillis) -> Option<u64> {
@@ -139,27 +139,27 @@ const DEFAULT_PLAN_COUNT: u64 = 12;
 
 #[test]
 fn both_boards_agree_in_every_order_of_operations() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     let plans = std::env::var("PLIMSOLL_FLEET_PLANS").ok().and_then(|number| number.parse().ok());
     let (merged, set_aside) = run_simulations(plans.unwrap_or(DEFAULT_PLAN_COUNT), 100, |items| {
-        BothBoards::new(&server, &server.socket(), items)
+        BothBoards::new(&server, &server.socket_address(), items)
     });
     assert!(merged > 12 && set_aside > 0, "the runs show nothing: {merged} merged, {set_aside} aside");
 }
 
 #[test]
 fn both_boards_agree_through_pgbouncer() {
-    let server = Postgres::start(Setup::default());
-    let bouncer = server.bouncer(ROLE);
+    let server = Postgres::start(ServerSetup::default());
+    let bouncer = server.start_bouncer(ADMIN_ROLE);
     run_simulations(4, 100, |items| BothBoards::new(&server, &bouncer.address(), items));
 }
 
 /// Random orders reach this case too rarely.
 #[test]
 fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     let items = crate::harness::plan_items(&["a (area: src/a)", "b (area: src)", "c"]);
-    let mut boards = BothBoards::new(&server, &server.socket(), &items);
+    let mut boards = BothBoards::new(&server, &server.socket_address(), &items);
     let first_claim = boards.claim("one", 0).expect("an item");
     boards.set_aside(first_claim, SetAsideReason::Question("which?".to_owned())).expect("mine");
     let late_claim = boards.claim("two", 0).expect("the second");
@@ -184,7 +184,7 @@ fn a_late_renewal_does_not_take_an_area_that_somebody_else_has() {
 
 #[test]
 fn plans_of_any_shape_give_the_same_board() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     for texts in [
         &[][..],
         &["done a", "b (after: 1)"],
@@ -194,7 +194,7 @@ fn plans_of_any_shape_give_the_same_board() {
         &["it's \"quoted\" \\ {} \u{1f6a2} $1 (area: a'b)", "x"],
     ] {
         let items = crate::harness::plan_items(texts);
-        let mut boards = BothBoards::new(&server, &server.socket(), &items);
+        let mut boards = BothBoards::new(&server, &server.socket_address(), &items);
         boards.board();
         for worker in 0..items.len() {
             let Some(claim) = boards.claim(&format!("worker {worker}"), 7) else { break };

@@ -2,7 +2,7 @@
 
 use crate::harness::{connect, new_plan, plan_items, settings_from_variables};
 use plimsoll_fleet::{Database, DatabaseFault, Fleet, FleetError, SCHEMA_VERSION, URL_VARIABLE};
-use plimsoll_testkit::postgres::{PASSWORD, Postgres, ROLE, Setup};
+use plimsoll_testkit::postgres::{ADMIN_ROLE, PASSWORD, Postgres, ServerSetup};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -33,12 +33,12 @@ fn has_tls(server: &Postgres) -> bool {
 
 #[test]
 fn a_server_with_tls_is_reached_in_each_mode_only_if_it_is_trusted() {
-    let server = Postgres::start(Setup { has_tls: true, ..Setup::default() });
-    let address = server.address();
-    let root = server.root_certificate().display().to_string();
+    let server = Postgres::start(ServerSetup { has_tls: true, ..ServerSetup::default() });
+    let address = server.tcp_address();
+    let root = server.root_certificate_path().display().to_string();
     // A root certificate of another authority, and the server's own certificate as a client would have it.
-    let other_server = Postgres::start(Setup { has_tls: true, ..Setup::default() });
-    let foreign_root = other_server.root_certificate().display().to_string();
+    let other_server = Postgres::start(ServerSetup { has_tls: true, ..ServerSetup::default() });
+    let foreign_root = other_server.root_certificate_path().display().to_string();
     let server_certificate = server.folder().join("server.crt").display().to_string();
     for (options, expected_tls) in [
         ("sslmode=disable", Ok(false)),
@@ -81,10 +81,11 @@ fn a_server_with_tls_is_reached_in_each_mode_only_if_it_is_trusted() {
 
 #[test]
 fn tls_that_only_one_side_demands_is_reported() {
-    let server_without_tls = Postgres::start(Setup::default());
-    let tls_only_server = Postgres::start(Setup { has_tls: true, demands_tls: true, ..Setup::default() });
+    let server_without_tls = Postgres::start(ServerSetup::default());
+    let tls_only_server =
+        Postgres::start(ServerSetup { has_tls: true, requires_tls: true, ..ServerSetup::default() });
     for mode in ["require", "verify-full sslrootcert=/etc/hostname"] {
-        let address = format!("{} sslmode={mode}", server_without_tls.address());
+        let address = format!("{} sslmode={mode}", server_without_tls.tcp_address());
         let error = connect_with_variables(&[(URL_VARIABLE, &address)]).map(|_| ()).expect_err(mode);
         let is_no_tls = matches!(error, FleetError::Database { fault: DatabaseFault::NoTls, .. });
         assert!(is_no_tls || matches!(error, FleetError::Trust(_)), "{mode}: {error}");
@@ -92,15 +93,15 @@ fn tls_that_only_one_side_demands_is_reported() {
     for mode in ["allow", "prefer"] {
         connect_with_variables(&[(
             URL_VARIABLE,
-            &format!("{} sslmode={mode}", server_without_tls.address()),
+            &format!("{} sslmode={mode}", server_without_tls.tcp_address()),
         )])
         .expect(mode);
     }
     for (mode, is_reachable) in [("disable", false), ("allow", true), ("prefer", true), ("require", true)] {
-        let address = format!("{} sslmode={mode}", tls_only_server.address());
+        let address = format!("{} sslmode={mode}", tls_only_server.tcp_address());
         assert_eq!(connect_with_variables(&[(URL_VARIABLE, &address)]).is_ok(), is_reachable, "{mode}");
     }
-    let address = format!("{} sslmode=disable", tls_only_server.address());
+    let address = format!("{} sslmode=disable", tls_only_server.tcp_address());
     match connect_fault(&[(URL_VARIABLE, &address)]) {
         DatabaseFault::AccessRefused(reason) => assert!(reason.contains("no encryption"), "{reason}"),
         other_fault => panic!("{other_fault}"),
@@ -112,7 +113,7 @@ fn tls_that_only_one_side_demands_is_reported() {
 
 #[test]
 fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     let home = tempfile::tempdir().expect("a home");
     let port = server.port().to_string();
     let base_variables = |home: &Path| {
@@ -120,7 +121,7 @@ fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
             ("HOME", home.display().to_string()),
             ("PGHOST", "127.0.0.1".to_owned()),
             ("PGPORT", port.clone()),
-            ("PGUSER", ROLE.to_owned()),
+            ("PGUSER", ADMIN_ROLE.to_owned()),
             ("PGDATABASE", "postgres".to_owned()),
         ]
     };
@@ -148,7 +149,7 @@ fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
 
     let file = home.path().join(".pgpass");
     let escaped = PASSWORD.replace('\\', "\\\\").replace(':', "\\:");
-    fs::write(&file, format!("127.0.0.1:{port}:*:{ROLE}:{escaped}\n")).expect("a password file");
+    fs::write(&file, format!("127.0.0.1:{port}:*:{ADMIN_ROLE}:{escaped}\n")).expect("a password file");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("ours");
     let open_file_text = error_text(connect_with(&[]));
     assert!(
@@ -163,7 +164,8 @@ fn passwords_come_from_libpq_sources_and_appear_in_no_message() {
 
     // A service overrides variables, and the address overrides the service.
     let services = home.path().join(".pg_service.conf");
-    fs::write(&services, format!("[board]\nport={port}\nuser={ROLE}\n[off]\nport=1\n")).expect("services");
+    fs::write(&services, format!("[board]\nport={port}\nuser={ADMIN_ROLE}\n[off]\nport=1\n"))
+        .expect("services");
     connect_with(&[("PGPORT", "1"), ("PGSERVICE", "board")]).expect("the service's port");
     connect_with(&[(URL_VARIABLE, &format!("service=off port={port}"))]).expect("the address's port");
     assert!(matches!(
@@ -188,7 +190,7 @@ fn expect_database_fault(result: Result<Database, FleetError>) -> DatabaseFault 
 
 #[test]
 fn unreachable_servers_and_unknown_databases_are_reported() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     // A port that was just closed: nothing listens there.
     let free_port =
         TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its number").port();
@@ -198,14 +200,14 @@ fn unreachable_servers_and_unknown_databases_are_reported() {
     assert!(matches!(connect_fault(&[(URL_VARIABLE, no_host)]), DatabaseFault::Unreachable(_)));
     let no_folder = "host=/nowhere user=x password=hunter2";
     assert!(matches!(connect_fault(&[(URL_VARIABLE, no_folder)]), DatabaseFault::Unreachable(_)));
-    let no_database = format!("{} dbname=nothing", server.socket());
+    let no_database = format!("{} dbname=nothing", server.socket_address());
     assert!(
         matches!(connect_fault(&[(URL_VARIABLE, &no_database)]), DatabaseFault::AccessRefused(why) if why.contains("nothing"))
     );
     // Only the third of three servers answers: the first port is closed, and the second accepts connections but never answers.
     let silent_listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let three_hosts = format!(
-        "host=127.0.0.1,127.0.0.1,localhost port={free_port},{},{} user={ROLE} password='{PASSWORD}' dbname=postgres connect_timeout=2",
+        "host=127.0.0.1,127.0.0.1,localhost port={free_port},{},{} user={ADMIN_ROLE} password='{PASSWORD}' dbname=postgres connect_timeout=2",
         silent_listener.local_addr().expect("its number").port(),
         server.port()
     );
@@ -236,8 +238,8 @@ fn unreachable_servers_and_unknown_databases_are_reported() {
 
 #[test]
 fn missing_tables_and_tables_of_another_version_are_refused() {
-    let server = Postgres::start(Setup::default());
-    let connect = || connect(&server.socket()).expect("a connection");
+    let server = Postgres::start(ServerSetup::default());
+    let connect = || connect(&server.socket_address()).expect("a connection");
     let no_schema_error = Fleet::open(connect(), "x").map(|_| ()).expect_err("no tables");
     assert!(matches!(no_schema_error, FleetError::NoSchema(_)), "{no_schema_error}");
     let mut fleet = Fleet::create(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
@@ -277,10 +279,10 @@ fn missing_tables_and_tables_of_another_version_are_refused() {
 
 #[test]
 fn fleets_created_at_the_same_time_make_the_tables_once() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     let server = &server;
     let create = |name: String| {
-        Fleet::create(connect(&server.socket())?, &new_plan(&name), &plan_items(&["a"])).map(|_| ())
+        Fleet::create(connect(&server.socket_address())?, &new_plan(&name), &plan_items(&["a"])).map(|_| ())
     };
     let create = &create;
     let results: Vec<Result<(), FleetError>> = std::thread::scope(|scope| {
@@ -296,8 +298,8 @@ fn fleets_created_at_the_same_time_make_the_tables_once() {
 
 #[test]
 fn a_fleet_is_forgotten_with_all_its_rows_unless_a_worker_is_active() {
-    let server = Postgres::start(Setup::default());
-    let connect = || connect(&server.socket()).expect("a connection");
+    let server = Postgres::start(ServerSetup::default());
+    let connect = || connect(&server.socket_address()).expect("a connection");
     let mut fleet = Fleet::create(connect(), &new_plan("x"), &plan_items(&["a"])).expect("a fleet");
     let mut other_fleet = Fleet::create(connect(), &new_plan("y"), &plan_items(&["a"])).expect("a fleet");
     let worker = plimsoll_fleet::WorkerReport { worker_name: "one".to_owned(), ..Default::default() };

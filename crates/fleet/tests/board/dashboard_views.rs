@@ -3,14 +3,14 @@
 use crate::harness::{MemberSteps, client, create_fleet};
 use plimsoll_fleet::WorkerReport;
 use plimsoll_policy::workers::LEASE_DURATION_MS;
-use plimsoll_testkit::postgres::{Postgres, Setup};
+use plimsoll_testkit::postgres::{Postgres, ServerSetup};
 
 #[test]
 fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
-    let server = Postgres::start(Setup::default());
+    let server = Postgres::start(ServerSetup::default());
     // A claim of the second fleet locks the plan first, because its items have areas.
     for (name, texts) in [("x", ["a", "b"]), ("y", ["a (area: src)", "b (area: docs)"])] {
-        let mut fleet = create_fleet(&server.socket(), name, &texts);
+        let mut fleet = create_fleet(&server.socket_address(), name, &texts);
         let update_plan = |assignment: &str| {
             let sql = format!("update plimsoll.plan set {assignment} where name = '{name}'");
             client(&server).batch_execute(&sql).expect("a plan");
@@ -34,8 +34,8 @@ fn nothing_is_claimed_of_a_fleet_that_drains_or_has_ended() {
 
 #[test]
 fn the_views_for_dashboards_count_items_workers_and_costs() {
-    let server = Postgres::start(Setup::default());
-    let mut fleet = create_fleet(&server.socket(), "x", &["a", "b", "c", "d"]);
+    let server = Postgres::start(ServerSetup::default());
+    let mut fleet = create_fleet(&server.socket_address(), "x", &["a", "b", "c", "d"]);
     let mut client = client(&server);
     for (name, machine, cost) in [("m/1", "m", 1.0), ("m/2", "m", 0.5), ("n/1", "n", 0.25)] {
         let (name, machine) = (name.to_owned(), machine.to_owned());
@@ -54,7 +54,7 @@ fn the_views_for_dashboards_count_items_workers_and_costs() {
     fleet.record_landing_commit(merger, 0, "beef000000000000000000000000000000000000").expect("the merger");
     fleet.mark_landed_merged(|_| true).expect("an answer");
     let second_claim = fleet.claim_next_item("m/2").expect("an answer").expect("an item");
-    fleet.ask_question(second_claim, "Which?").expect("mine");
+    fleet.set_aside_with_question(second_claim, "Which?").expect("mine");
     fleet.claim_next_item("n/1").expect("an answer").expect("an item");
     let row = client
         .query_one(

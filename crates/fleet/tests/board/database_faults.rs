@@ -6,7 +6,7 @@ use crate::harness::{MemberSteps, client, connect, create_fleet, open_fleet};
 use plimsoll_domain::board::ItemStage;
 use plimsoll_fleet::{DatabaseFault, Fleet, FleetError};
 use plimsoll_policy::workers::{LEASE_DURATION_MS, StaleEpoch};
-use plimsoll_testkit::postgres::{Postgres, ROLE, Setup, of_the_page};
+use plimsoll_testkit::postgres::{ADMIN_ROLE, Postgres, ServerSetup, role_statements_from_docs};
 use plimsoll_testkit::proxy::Proxy;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,8 +22,8 @@ fn expect_database_fault<T>(result: Result<T, FleetError>) -> DatabaseFault {
 
 #[test]
 fn finished_operations_survive_a_server_restart_and_work_continues() {
-    let mut server = Postgres::start(Setup::default());
-    let mut fleet = create_fleet(&server.socket(), "x", &["a", "b", "c"]);
+    let mut server = Postgres::start(ServerSetup::default());
+    let mut fleet = create_fleet(&server.socket_address(), "x", &["a", "b", "c"]);
     let first_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let second_claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     fleet.offer(first_claim, "c0ffee0000000000000000000000000000000000").expect("mine");
@@ -60,15 +60,15 @@ fn finished_operations_survive_a_server_restart_and_work_continues() {
 
 #[test]
 fn a_read_only_or_stopped_server_is_reported() {
-    let mut server = Postgres::start(Setup::default());
-    let mut fleet = create_fleet(&server.socket(), "x", &["a", "b"]);
+    let mut server = Postgres::start(ServerSetup::default());
+    let mut fleet = create_fleet(&server.socket_address(), "x", &["a", "b"]);
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let before = fleet.read_board().expect("an answer");
     client(&server)
-        .batch_execute(&format!("alter role {ROLE} set default_transaction_read_only = on"))
+        .batch_execute(&format!("alter role {ADMIN_ROLE} set default_transaction_read_only = on"))
         .expect("a role");
     // Read-only, as on a standby. An existing connection is not affected, so another one is opened.
-    let mut late_fleet = open_fleet(&server.socket(), "x");
+    let mut late_fleet = open_fleet(&server.socket_address(), "x");
     for result in [
         late_fleet.claim_next_item("two").map(|_| ()),
         late_fleet.renew_claim(claim),
@@ -81,7 +81,7 @@ fn a_read_only_or_stopped_server_is_reported() {
         }),
         late_fleet.pause_for(Duration::from_secs(1)),
         Fleet::create(
-            connect(&server.socket()).expect("it can be read"),
+            connect(&server.socket_address()).expect("it can be read"),
             &crate::harness::new_plan("y"),
             &[],
         )
@@ -92,7 +92,7 @@ fn a_read_only_or_stopped_server_is_reported() {
         assert!(error.hint().expect("what to do").contains("primary"), "{error}");
     }
     assert_eq!(late_fleet.read_board().expect("it can be read"), before);
-    let primary = format!("{} target_session_attrs=read-write", server.socket());
+    let primary = format!("{} target_session_attrs=read-write", server.socket_address());
     assert!(
         matches!(expect_database_fault(connect(&primary)), DatabaseFault::Unreachable(reason) if reason.contains("does not allow writes"))
     );
@@ -107,8 +107,8 @@ fn a_read_only_or_stopped_server_is_reported() {
 
 #[test]
 fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
-    let server = Postgres::start(Setup::default());
-    let mut fleet = create_fleet(&server.socket(), "x", &["a", "b"]);
+    let server = Postgres::start(ServerSetup::default());
+    let mut fleet = create_fleet(&server.socket_address(), "x", &["a", "b"]);
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     let mut lock_client = client(&server);
     lock_client.batch_execute("begin; select from plimsoll.item where place = 0 for update").expect("a lock");
@@ -136,14 +136,14 @@ fn a_lock_held_for_too_long_is_waited_for_and_then_reported() {
 
 #[test]
 fn a_role_without_rights_is_reported() {
-    let server = Postgres::start(Setup::default());
-    create_fleet(&server.socket(), "x", &["a"]);
+    let server = Postgres::start(ServerSetup::default());
+    create_fleet(&server.socket_address(), "x", &["a"]);
     client(&server).batch_execute("create role deckhand login").expect("a role");
-    let address = server.socket_of("deckhand");
+    let address = server.socket_address_of_role("deckhand");
     let error =
         Fleet::open(connect(&address).expect("a connection"), "x").map(|_| ()).expect_err("no rights");
     assert!(matches!(&error, FleetError::Database { fault: DatabaseFault::MissingRight(_), .. }), "{error}");
-    let grants = of_the_page("deckhand").replace("create role deckhand login;", "");
+    let grants = role_statements_from_docs("deckhand").replace("create role deckhand login;", "");
     client(&server).batch_execute(&grants).expect("rights");
     // Members must not change verify commands or the text of items.
     let mut member_client = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
@@ -182,10 +182,10 @@ fn a_role_without_rights_is_reported() {
 
 #[test]
 fn a_dashboard_role_sees_the_views_and_nothing_else() {
-    let server = Postgres::start(Setup::default());
-    create_fleet(&server.socket(), "x", &["a"]);
-    client(&server).batch_execute(&of_the_page("lookout")).expect("rights");
-    let address = server.socket_of("lookout");
+    let server = Postgres::start(ServerSetup::default());
+    create_fleet(&server.socket_address(), "x", &["a"]);
+    client(&server).batch_execute(&role_statements_from_docs("lookout")).expect("rights");
+    let address = server.socket_address_of_role("lookout");
     let mut dashboard_client = postgres::Client::connect(&address, postgres::NoTls).expect("the socket");
     for view in ["fleet_status", "fleet_items", "fleet_workers", "fleet_costs"] {
         dashboard_client.query(&format!("select * from plimsoll.{view}"), &[]).expect(view);
@@ -198,17 +198,17 @@ fn a_dashboard_role_sees_the_views_and_nothing_else() {
 
 #[test]
 fn a_connection_cut_anywhere_leaves_an_operation_done_or_undone() {
-    let server = Postgres::start(Setup::default());
-    let proxy = Proxy::before(server.port());
+    let server = Postgres::start(ServerSetup::default());
+    let proxy = Proxy::for_port(server.port());
     // A claim of the first fleet takes several statements, one of the second is a single statement.
-    create_fleet(&server.socket(), "x", &["a (area: src)", "b (area: docs)"]);
-    create_fleet(&server.socket(), "y", &["a", "b"]);
+    create_fleet(&server.socket_address(), "x", &["a (area: src)", "b (area: docs)"]);
+    create_fleet(&server.socket_address(), "y", &["a", "b"]);
     // Number of bytes that pass in one direction: cuts within a statement, a transaction and a response.
     let request_cuts = (1..20).map(|step| (step * 130, u64::MAX));
     let response_cuts = (0..36).map(|step| (u64::MAX, step * 14));
     let cuts: Vec<(u64, u64)> = request_cuts.chain(response_cuts).collect();
     for name in ["x", "y"] {
-        let mut observer_fleet = open_fleet(&server.socket(), name);
+        let mut observer_fleet = open_fleet(&server.socket_address(), name);
         let (mut done, mut undone) = (0, 0);
         for (request_bytes, response_bytes) in &cuts {
             match claim_with_cut_connection(
@@ -237,11 +237,11 @@ fn claim_with_cut_connection(
     request_bytes: u64,
     response_bytes: u64,
 ) -> Option<usize> {
-    let mut fleet = open_fleet(&server.address_by(ROLE, proxy.port()), name);
+    let mut fleet = open_fleet(&server.tcp_address_of_role(ADMIN_ROLE, proxy.port()), name);
     let before = observer_fleet.read_board().expect("an answer");
-    proxy.let_pass(request_bytes, response_bytes);
+    proxy.limit_remaining_bytes(request_bytes, response_bytes);
     let claim_result = fleet.claim_next_item("one");
-    proxy.let_pass(u64::MAX, u64::MAX);
+    proxy.limit_remaining_bytes(u64::MAX, u64::MAX);
     let after = board_when_all_idle(observer_fleet, server);
     let claimed = after.items.iter().zip(&before.items).filter(|(new, old)| new.epoch != old.epoch).count();
     assert!(claimed <= 1);
@@ -280,11 +280,11 @@ fn board_when_all_idle(observer_fleet: &mut Fleet, server: &Postgres) -> plimsol
 
 #[test]
 fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
-    let server = Postgres::start(Setup::default());
-    create_fleet(&server.socket(), "x", &["a (area: src)", "b (area: docs)"]);
-    let proxy = Proxy::before(server.port());
-    let mut frozen_fleet = open_fleet(&server.address_by(ROLE, proxy.port()), "x");
-    let mut other_fleet = open_fleet(&server.socket(), "x");
+    let server = Postgres::start(ServerSetup::default());
+    create_fleet(&server.socket_address(), "x", &["a (area: src)", "b (area: docs)"]);
+    let proxy = Proxy::for_port(server.port());
+    let mut frozen_fleet = open_fleet(&server.tcp_address_of_role(ADMIN_ROLE, proxy.port()), "x");
+    let mut other_fleet = open_fleet(&server.socket_address(), "x");
     // The worker is frozen while it has locked the plan: the server has executed the lock and receives nothing more.
     let has_locked = AtomicBool::new(false);
     let (proxy, has_locked) = (&proxy, &has_locked);
@@ -302,13 +302,13 @@ fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
             and relation = 'plimsoll.plan'::regclass and mode = 'RowShareLock'";
         let started_at = Instant::now();
         loop {
-            proxy.hold(true);
+            proxy.set_paused(true);
             thread::sleep(Duration::from_millis(30));
             if watch_client.query_one(count_held_locks, &[]).expect("the server's view").get::<_, i64>(0) == 1
             {
                 break;
             }
-            proxy.hold(false);
+            proxy.set_paused(false);
             thread::sleep(Duration::from_millis(3));
             assert!(started_at.elapsed() < Duration::from_secs(30), "it is never caught");
         }
@@ -317,7 +317,7 @@ fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
         assert!(other_fleet.claim_next_item("two").expect("the server ends a silent client").is_some());
         let wait_time = started_at.elapsed();
         assert!(wait_time > Duration::from_secs(2) && wait_time < Duration::from_secs(25), "{wait_time:?}");
-        proxy.hold(false);
+        proxy.set_paused(false);
         // The frozen transaction was rolled back, or committed before; the worker gets an error or continues.
         let _ = late_thread.join();
     });
@@ -326,9 +326,9 @@ fn a_frozen_worker_that_has_locked_the_plan_blocks_others_only_briefly() {
 
 #[test]
 fn a_worker_that_returns_after_its_lease_changes_nothing() {
-    let server = Postgres::start(Setup::default());
-    let mut fleet = create_fleet(&server.socket(), "x", &["a"]);
-    let mut other_fleet = open_fleet(&server.socket(), "x");
+    let server = Postgres::start(ServerSetup::default());
+    let mut fleet = create_fleet(&server.socket_address(), "x", &["a"]);
+    let mut other_fleet = open_fleet(&server.socket_address(), "x");
     let claim = fleet.claim_next_item("one").expect("an answer").expect("an item");
     assert_eq!(other_fleet.claim_next_item("two").expect("an answer"), None);
     let expire_lease = format!("update plimsoll.item set lease_until = lease_until - {LEASE_DURATION_MS}");
@@ -341,7 +341,7 @@ fn a_worker_that_returns_after_its_lease_changes_nothing() {
         fleet.offer(claim, "late"),
         fleet.give_back(claim),
         fleet.fail(claim, "late"),
-        fleet.ask_question(claim, "late"),
+        fleet.set_aside_with_question(claim, "late"),
     ] {
         assert!(matches!(late_result, Err(FleetError::StaleEpoch(StaleEpoch))), "{late_result:?}");
     }

@@ -10,7 +10,7 @@ use postgres::{Client, NoTls};
 
 /// A connection that looks at the tables, independent of the fleet.
 pub(crate) fn client(server: &Postgres) -> Client {
-    Client::connect(&server.socket(), NoTls).expect("the socket")
+    Client::connect(&server.socket_address(), NoTls).expect("the socket")
 }
 
 /// Connection settings from these variables only, independent of this computer.
@@ -83,7 +83,7 @@ pub(crate) trait MemberSteps {
         self.record_outcome(claim, "", ItemOutcome::Failed(reason.to_owned()))
     }
 
-    fn ask_question(&mut self, claim: Claim, question: &str) -> Result<(), FleetError> {
+    fn set_aside_with_question(&mut self, claim: Claim, question: &str) -> Result<(), FleetError> {
         self.record_outcome(claim, "", ItemOutcome::WaitsForAnswer(question.to_owned()))
     }
 

@@ -3,7 +3,7 @@
 
 use crate::harness::{MemberSteps, client, create_fleet, open_fleet};
 use plimsoll_fleet::WorkerReport;
-use plimsoll_testkit::postgres::{Postgres, Setup};
+use plimsoll_testkit::postgres::{Postgres, ServerSetup};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -64,8 +64,10 @@ fn run_for_all_workers(
 #[test]
 fn a_thousand_workers_claim_from_plans_of_all_sizes() {
     // Commits are written to the disk before they count, as in production.
-    let server =
-        Postgres::start(Setup { settings: "fsync = on\nshared_buffers = 256MB\n", ..Setup::default() });
+    let server = Postgres::start(ServerSetup {
+        settings: "fsync = on\nshared_buffers = 256MB\n",
+        ..ServerSetup::default()
+    });
     for (items, has_areas) in [(1_000, false), (10_000, false), (50_000, false), (10_000, true)] {
         let name = format!("{items} {has_areas}");
         let text = |item: usize| match has_areas {
@@ -77,7 +79,7 @@ fn a_thousand_workers_claim_from_plans_of_all_sizes() {
         let texts: Vec<String> = (0..items).map(text).collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let started_at = Instant::now();
-        create_fleet(&server.socket(), &name, &texts);
+        create_fleet(&server.socket_address(), &name, &texts);
         println!(
             "{items} items{}: created in {:.1} s",
             if has_areas { ", all with areas" } else { "" },
@@ -85,7 +87,7 @@ fn a_thousand_workers_claim_from_plans_of_all_sizes() {
         );
         client(&server).batch_execute("analyze plimsoll.item").expect("as autovacuum does");
         let worker_name = |worker: usize| format!("worker {worker}");
-        let (durations, total) = run_for_all_workers(&server.socket(), &name, |fleet, index| {
+        let (durations, total) = run_for_all_workers(&server.socket_address(), &name, |fleet, index| {
             let report = WorkerReport {
                 worker_name: worker_name(index),
                 machine_name: "m".to_owned(),
@@ -95,26 +97,26 @@ fn a_thousand_workers_claim_from_plans_of_all_sizes() {
         });
         print_timings("  reports", durations, total);
         let claims = std::sync::Mutex::new(Vec::new());
-        let (durations, total) = run_for_all_workers(&server.socket(), &name, |fleet, index| {
+        let (durations, total) = run_for_all_workers(&server.socket_address(), &name, |fleet, index| {
             let claim = fleet.claim_next_item(&worker_name(index)).expect("an answer");
             claims.lock().expect("no panic").extend(claim);
         });
         print_timings("  claims", durations, total);
         let claims = claims.into_inner().expect("no panic");
         println!("  {} claimed something", claims.len());
-        let (durations, total) = run_for_all_workers(&server.socket(), &name, |fleet, index| {
+        let (durations, total) = run_for_all_workers(&server.socket_address(), &name, |fleet, index| {
             if let Some(claim) = claims.get(index) {
                 fleet.renew_claim(*claim).expect("mine");
             }
         });
         print_timings("  renewals", durations, total);
-        let (durations, total) = run_for_all_workers(&server.socket(), &name, |fleet, index| {
+        let (durations, total) = run_for_all_workers(&server.socket_address(), &name, |fleet, index| {
             if let Some(claim) = claims.get(index) {
                 fleet.offer(*claim, "c0ffee0000000000000000000000000000000000").expect("mine");
             }
         });
         print_timings("  offers", durations, total);
-        let mut fleet = open_fleet(&server.socket(), &name);
+        let mut fleet = open_fleet(&server.socket_address(), &name);
         let started_at = Instant::now();
         fleet.read_board().expect("an answer");
         println!("  board: {:.0} ms", started_at.elapsed().as_secs_f64() * 1_000.0);

@@ -77,7 +77,7 @@ pub(crate) fn determine_session_work(
     } else {
         Some(find_last_tick(
             input,
-            session_start.since(BaseRelation::Ancestor),
+            session_start.work_base(BaseRelation::Ancestor),
             &ticked_items,
             repository.as_ref(),
         ))
@@ -85,7 +85,7 @@ pub(crate) fn determine_session_work(
     let mixed_commit = last_tick.as_ref().and_then(|tick| commit_with_later_work(input, tick));
     let parent_commit = mixed_commit.and_then(|commit| git::parent_commit(input.project.root(), commit));
     let since = match &last_tick {
-        None => item_start.since(base_relation),
+        None => item_start.work_base(base_relation),
         Some(LastTick { commit: Some(commit), .. }) => {
             WorkBase::Commit(parent_commit.as_ref().unwrap_or(commit))
         }
@@ -237,7 +237,7 @@ enum WorkStart {
 }
 
 impl WorkStart {
-    fn since(&self, relation: BaseRelation) -> WorkBase<'_> {
+    fn work_base(&self, relation: BaseRelation) -> WorkBase<'_> {
         match self {
             WorkStart::Commit(commit) if relation == BaseRelation::Rewritten => {
                 WorkBase::RewrittenCommit(commit)

@@ -16,7 +16,7 @@ const MAX_OFFER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Limits the work at the start of a session.
 const MAX_HANDOFFS_CHECKED: usize = 8;
 
-/// The same offer, worded for the user and for the model.
+/// An offer to continue, worded once for the user and once for the model.
 pub(super) struct HandoffOffer {
     pub(super) for_user: String,
     pub(super) for_model: String,

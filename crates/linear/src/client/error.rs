@@ -1,102 +1,68 @@
-//! What can go wrong between here and Linear, and what to do about it.
+//! Errors of requests to Linear, with advice for the user.
 
 use std::time::Duration;
 
-/// Why an operation was not answered as it should be. No variant holds the key.
+/// An error of an operation. No variant contains the key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LinearError {
     /// The address in `LINEAR_API_URL` cannot be used.
-    #[error("the address in LINEAR_API_URL cannot be used: {what}")]
-    Endpoint {
-        /// What is wrong with it.
-        what: &'static str,
-    },
+    #[error("the address in LINEAR_API_URL cannot be used: {problem}")]
+    InvalidEndpoint { problem: &'static str },
     /// This computer has no root certificates.
-    #[error("{why}")]
-    Certificates {
-        /// What the search said.
-        why: String,
-    },
+    #[error("{reason}")]
+    NoCertificates { reason: String },
     /// No server was reached.
-    #[error("{host} cannot be reached: {why}")]
-    Unreachable {
-        /// The computer that was asked.
-        host: String,
-        /// What the system said.
-        why: String,
-    },
-    /// There was no answer in time.
-    #[error("{host} did not answer within {} s", limit.as_secs_f32().ceil())]
-    Silent {
-        /// The computer that was asked.
-        host: String,
-        /// How long it had.
-        limit: Duration,
-    },
-    /// The connection is not what it should be: a certificate, a protocol.
-    #[error("no secure connection to {host}: {why}")]
-    Tls {
-        /// The computer that was asked.
-        host: String,
-        /// What TLS said.
-        why: String,
-    },
+    #[error("{host} cannot be reached: {reason}")]
+    Unreachable { host: String, reason: String },
+    /// No response arrived in time.
+    #[error("{host} did not answer within {} s", timeout.as_secs_f32().ceil())]
+    Timeout { host: String, timeout: Duration },
+    /// The connection is not secure: a certificate or protocol is wrong.
+    #[error("no secure connection to {host}: {reason}")]
+    Tls { host: String, reason: String },
     /// Too many requests.
     #[error("Linear asks us to wait: too many requests")]
-    Limited {
-        /// How long.
-        wait: Wait,
-    },
-    /// The key is wrong.
-    #[error("Linear rejects the key: {said}")]
+    RateLimited { requested_wait: RequestedWait },
+    /// The key is invalid.
+    #[error("Linear rejects the key: {message}")]
     Unauthorized {
-        /// Linear's words.
-        said: String,
+        /// Linear's error message.
+        message: String,
     },
-    /// The key does not allow it.
-    #[error("Linear does not allow it: {said}")]
+    /// The key lacks a permission.
+    #[error("Linear does not allow it: {message}")]
     Forbidden {
-        /// Linear's words.
-        said: String,
+        /// Linear's error message.
+        message: String,
     },
-    /// The operation was understood and refused.
-    #[error("Linear refuses: {}", joined(errors))]
-    Refused {
-        /// Each of its errors.
-        errors: Vec<GraphError>,
-    },
-    /// The server has a fault.
-    #[error("{host} answered with the status {status}{}", colon(said))]
-    Server {
-        /// The computer that was asked.
+    /// Linear rejected the operation with GraphQL errors.
+    #[error("Linear refuses: {}", join_errors(errors))]
+    Rejected { errors: Vec<GraphqlError> },
+    /// The server failed (status 5xx).
+    #[error("{host} answered with the status {status}{}", prefix_with_colon(message))]
+    ServerError {
         host: String,
-        /// The HTTP status.
         status: u16,
-        /// The beginning of what it said.
-        said: String,
+        /// The beginning of its response.
+        message: String,
     },
-    /// Something answered that does not speak as Linear does.
-    #[error("{host} does not answer as Linear does: {what}")]
-    Strange {
-        /// The computer that was asked.
-        host: String,
-        /// What is strange.
-        what: String,
-    },
+    /// The response does not follow Linear's API.
+    #[error("{host} does not answer as Linear does: {problem}")]
+    UnexpectedResponse { host: String, problem: String },
 }
 
-/// One error of a GraphQL answer.
+/// One error of a GraphQL response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GraphError {
-    /// What it says to people.
+pub(crate) struct GraphqlError {
+    /// The message for people.
     pub(crate) message: String,
-    /// Its code; empty if there is none.
+    /// The error code; empty if there is none.
     pub(crate) code: String,
-    /// The field it is about, such as `commentCreate.comment`.
+    /// The affected field, such as `commentCreate.comment`; empty if there is none.
     pub(crate) path: String,
 }
 
-impl std::fmt::Display for GraphError {
+impl std::fmt::Display for GraphqlError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(&self.message)?;
         match (self.code.as_str(), self.path.as_str()) {
@@ -108,64 +74,64 @@ impl std::fmt::Display for GraphError {
     }
 }
 
-/// How long Linear wants to be left alone.
+/// The wait that a rate-limited response asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// Until this moment, in milliseconds since the beginning of 1970.
-    Until(u64),
-    /// For how long.
-    For(Duration),
-    /// It does not say.
-    Unknown,
+pub(crate) enum RequestedWait {
+    /// Until this Unix time in milliseconds.
+    UntilUnixMillis(u64),
+    ForDuration(Duration),
+    /// The response names no time.
+    Unspecified,
 }
 
 impl LinearError {
-    /// What the user can do about it.
+    /// Returns advice for the user.
     pub(crate) fn hint(&self) -> &'static str {
         match self {
-            LinearError::Endpoint { .. } => "unset LINEAR_API_URL, or let it begin with https://",
-            LinearError::Certificates { .. } => {
+            LinearError::InvalidEndpoint { .. } => "unset LINEAR_API_URL, or let it begin with https://",
+            LinearError::NoCertificates { .. } => {
                 "install the package ca-certificates, or name a file of them in SSL_CERT_FILE"
             }
             LinearError::Unreachable { .. } => {
                 "check the network; behind a proxy set HTTPS_PROXY (and NO_PROXY)"
             }
-            LinearError::Silent { .. } => "check the network; try again later",
+            LinearError::Timeout { .. } => "check the network; try again later",
             LinearError::Tls { .. } => {
                 "check the clock and the proxy; set SSL_CERT_FILE to a company's own certificate"
             }
-            LinearError::Limited { .. } => "try again after that time",
+            LinearError::RateLimited { .. } => "try again after that time",
             LinearError::Unauthorized { .. } => {
                 "make a new key in Linear (Settings, Security & access, Personal API keys) and set LINEAR_API_KEY"
             }
             LinearError::Forbidden { .. } => {
                 "use a key that may read and write, of a user who has access to the team"
             }
-            LinearError::Refused { .. } => "check linear.issue; `plimsoll linear check` checks each part",
-            LinearError::Server { .. } => "try again later; see https://linearstatus.com",
-            LinearError::Strange { .. } => "check LINEAR_API_URL and the proxy",
+            LinearError::Rejected { .. } => "check linear.issue; `plimsoll linear check` checks each part",
+            LinearError::ServerError { .. } => "try again later; see https://linearstatus.com",
+            LinearError::UnexpectedResponse { .. } => "check LINEAR_API_URL and the proxy",
         }
     }
 
-    /// True for what may be better in a second.
-    pub(crate) fn may_pass(&self) -> bool {
+    /// Returns true if a retry after a short backoff may succeed.
+    pub(crate) fn is_transient(&self) -> bool {
         matches!(
             self,
-            LinearError::Unreachable { .. } | LinearError::Silent { .. } | LinearError::Server { .. }
+            LinearError::Unreachable { .. } | LinearError::Timeout { .. } | LinearError::ServerError { .. }
         )
     }
 
-    /// True when Linear says that what was named is not there.
+    /// Returns true if Linear reports that the requested object does not exist. Linear has no error code for it, so
+    /// the message is searched.
     pub(crate) fn is_not_found(&self) -> bool {
-        let LinearError::Refused { errors } = self else { return false };
+        let LinearError::Rejected { errors } = self else { return false };
         errors.iter().any(|error| error.message.to_lowercase().contains("not found"))
     }
 }
 
-fn joined(errors: &[GraphError]) -> String {
+fn join_errors(errors: &[GraphqlError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn colon(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!(": {words}") }
+fn prefix_with_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
 }

@@ -1,72 +1,72 @@
 //! The API key: it is sent only to Linear.
 
-/// What opens Linear's door. It has no `Display`, and its `Debug` says nothing.
+/// A Linear API key. It has no `Display`, and its `Debug` output does not contain it.
 #[derive(Clone)]
-pub(crate) struct Key(String);
+pub(crate) struct ApiKey(String);
 
-/// Why something is no key. What it was is not told.
+/// The reason why a text is not a key. It does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyProblem {
-    /// Nothing, or white space.
+    /// Empty, or only white space.
     #[error("it is empty")]
     Empty,
-    /// Several lines.
+    /// The text has this many lines.
     #[error("it is {0} lines of text instead of one")]
-    Lines(usize),
-    /// Blanks, control characters, letters that no key has.
+    SeveralLines(usize),
+    /// The text contains blanks, control characters or non-ASCII characters.
     #[error("it contains characters that no key has")]
-    Characters,
+    InvalidCharacters,
 }
 
-/// What a personal key begins with, and the token of an application.
-const PERSONAL: &str = "lin_api_";
-const APPLICATION: &str = "lin_oauth_";
-const BEARER: &str = "Bearer ";
+/// Prefixes of a personal key and of an application's access token.
+const PERSONAL_PREFIX: &str = "lin_api_";
+const APPLICATION_PREFIX: &str = "lin_oauth_";
+const BEARER_PREFIX: &str = "Bearer ";
 
-impl Key {
-    /// Takes what a variable holds or a command has printed.
-    pub(crate) fn new(text: &str) -> Result<Key, KeyProblem> {
+impl ApiKey {
+    /// Parses the value of a variable or the output of a command. An application's token gets the prefix `Bearer`.
+    pub(crate) fn parse(text: &str) -> Result<ApiKey, KeyProblem> {
         let text = text.trim();
-        let bare = text.strip_prefix(BEARER).unwrap_or(text).trim_start();
-        if bare.is_empty() || bare == BEARER.trim_end() {
+        let bare_key = text.strip_prefix(BEARER_PREFIX).unwrap_or(text).trim_start();
+        if bare_key.is_empty() || bare_key == BEARER_PREFIX.trim_end() {
             return Err(KeyProblem::Empty);
         }
-        let lines = text.lines().count();
-        if lines > 1 {
-            return Err(KeyProblem::Lines(lines));
+        let line_count = text.lines().count();
+        if line_count > 1 {
+            return Err(KeyProblem::SeveralLines(line_count));
         }
-        if !bare.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(KeyProblem::Characters);
+        if !bare_key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(KeyProblem::InvalidCharacters);
         }
-        let is_application = text.starts_with(BEARER) || bare.starts_with(APPLICATION);
-        Ok(Key(if is_application { format!("{BEARER}{bare}") } else { bare.to_owned() }))
+        let is_access_token = text.starts_with(BEARER_PREFIX) || bare_key.starts_with(APPLICATION_PREFIX);
+        Ok(ApiKey(if is_access_token { format!("{BEARER_PREFIX}{bare_key}") } else { bare_key.to_owned() }))
     }
 
-    /// What kind it looks like; none for one that does not look like Linear's.
-    pub(crate) fn kind(&self) -> Option<&'static str> {
-        match self.bare() {
-            bare if bare.starts_with(PERSONAL) => Some("a personal API key"),
-            _ if self.0.starts_with(BEARER) => Some("an application's access token"),
+    /// Describes the kind of key by its prefix. Returns `None` if it does not look like a key of Linear's.
+    pub(crate) fn describe_kind(&self) -> Option<&'static str> {
+        match self.without_bearer_prefix() {
+            bare_key if bare_key.starts_with(PERSONAL_PREFIX) => Some("a personal API key"),
+            _ if self.0.starts_with(BEARER_PREFIX) => Some("an application's access token"),
             _ => None,
         }
     }
 
-    /// What goes into the header `Authorization`.
-    pub(crate) fn authorization(&self) -> &str {
+    /// Returns the value of the `Authorization` header.
+    pub(crate) fn authorization_header(&self) -> &str {
         &self.0
     }
 
-    fn bare(&self) -> &str {
-        self.0.strip_prefix(BEARER).unwrap_or(&self.0)
+    fn without_bearer_prefix(&self) -> &str {
+        self.0.strip_prefix(BEARER_PREFIX).unwrap_or(&self.0)
     }
 
-    /// Words that may have come from outside, without the key.
-    pub(crate) fn taken_out_of(&self, words: &str) -> String {
-        words.replace(self.bare(), "(key)")
+    /// Replaces the key in a text with `(key)`.
+    pub(crate) fn redact_from(&self, text: &str) -> String {
+        text.replace(self.without_bearer_prefix(), "(key)")
     }
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for ApiKey {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("Key(…)")
     }
@@ -77,29 +77,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_one_word_and_tells_its_kind() {
-        let personal = Key::new(" lin_api_abc\n").unwrap();
-        assert_eq!((personal.authorization(), personal.kind()), ("lin_api_abc", Some("a personal API key")));
+    fn key_is_one_word_and_its_prefix_tells_its_kind() {
+        let personal = ApiKey::parse(" lin_api_abc\n").unwrap();
+        assert_eq!(
+            (personal.authorization_header(), personal.describe_kind()),
+            ("lin_api_abc", Some("a personal API key"))
+        );
         for text in ["lin_oauth_abc", "Bearer lin_oauth_abc", "Bearer abc"] {
-            let key = Key::new(text).unwrap();
-            assert!(key.authorization().starts_with("Bearer ") && key.kind().is_some(), "{text}");
+            let key = ApiKey::parse(text).unwrap();
+            assert!(
+                key.authorization_header().starts_with("Bearer ") && key.describe_kind().is_some(),
+                "{text}"
+            );
         }
-        assert_eq!(Key::new("abc").unwrap().kind(), None);
+        assert_eq!(ApiKey::parse("abc").unwrap().describe_kind(), None);
         for (text, problem) in [
             (" \n", KeyProblem::Empty),
             ("Bearer ", KeyProblem::Empty),
-            ("a\nb", KeyProblem::Lines(2)),
-            ("a b", KeyProblem::Characters),
-            ("schlüssel", KeyProblem::Characters),
+            ("a\nb", KeyProblem::SeveralLines(2)),
+            ("a b", KeyProblem::InvalidCharacters),
+            ("schlüssel", KeyProblem::InvalidCharacters),
         ] {
-            assert_eq!(Key::new(text).unwrap_err(), problem, "{text:?}");
+            assert_eq!(ApiKey::parse(text).unwrap_err(), problem, "{text:?}");
         }
     }
 
     #[test]
-    fn a_key_is_not_shown() {
-        let key = Key::new("Bearer abc123").unwrap();
+    fn key_is_not_in_debug_output_and_is_redacted_from_text() {
+        let key = ApiKey::parse("Bearer abc123").unwrap();
         assert_eq!(format!("{key:?}"), "Key(…)");
-        assert_eq!(key.taken_out_of("your key abc123 is wrong"), "your key (key) is wrong");
+        assert_eq!(key.redact_from("your key abc123 is wrong"), "your key (key) is wrong");
     }
 }

@@ -1,174 +1,199 @@
-//! The way to Linear and back: one request after another, each within what is left of the time.
+//! Sends operations to Linear, one request after another, with retries until a deadline.
 
-use super::answer::{self, Answer, Received};
 use super::endpoint::Endpoint;
 use super::error::LinearError;
-use super::key::Key;
-use super::operations::{self, Issue, Operation, Posted, Viewer, WithWarnings};
+use super::key::ApiKey;
+use super::operations::{self, Issue, Operation, PostedComment, Viewer, WithWarnings};
+use super::response::{self, GraphqlResponse, HttpResponse};
 use plimsoll_network::{Client, RequestError};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// How long a caller waits in all, and how often a trouble that may pass is tolerated.
+/// The deadline of all operations of a caller, and the number of tries of each.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RetryLimits {
-    /// No call lasts beyond it.
-    pub(crate) until: Instant,
-    /// Tries of one operation, at least one.
-    pub(crate) tries: u32,
+    pub(crate) deadline: Instant,
+    /// Tries of one operation; at least one is made.
+    pub(crate) max_tries: u32,
 }
 
 impl RetryLimits {
-    /// This much time from now.
-    pub(crate) fn of(time: Duration, tries: u32) -> RetryLimits {
-        RetryLimits { until: Instant::now() + time, tries }
+    /// Sets the deadline to `time` from now.
+    pub(crate) fn from_now(timeout: Duration, max_tries: u32) -> RetryLimits {
+        RetryLimits { deadline: Instant::now() + timeout, max_tries }
     }
 
-    fn left(&self) -> Duration {
-        self.until.saturating_duration_since(Instant::now())
+    fn remaining_time(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
     }
 }
 
-/// One call waits no longer, whatever time there is.
-const LONGEST_CALL: Duration = Duration::from_secs(15);
-/// The first try after a failure comes soon, and each further one after twice the time.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The longest answer: ours are a few hundred bytes.
-const LONGEST_ANSWER: u64 = 1024 * 1024;
+/// Timeout of one request, so that a server that hangs leaves time for a retry.
+const MAX_CALL_TIME: Duration = Duration::from_secs(15);
+/// Backoff before the first retry; it doubles with each further one.
+const FIRST_BACKOFF: Duration = Duration::from_millis(250);
+/// Longest accepted response; normal ones have a few hundred bytes.
+const MAX_RESPONSE_BYTES: u64 = 1024 * 1024;
 
-/// Linear, for one key.
+/// A client of Linear's API with one key.
 #[derive(Debug)]
-pub(crate) struct Linear {
+pub(crate) struct LinearClient {
     client: Client,
     endpoint: Endpoint,
-    key: Key,
+    key: ApiKey,
 }
 
-impl Linear {
-    /// Makes ready; nothing is sent yet.
-    pub(crate) fn new(endpoint: Endpoint, key: Key) -> Result<Linear, LinearError> {
+impl LinearClient {
+    /// Creates a client; nothing is sent yet. Fails if this computer has no root certificates.
+    pub(crate) fn new(endpoint: Endpoint, key: ApiKey) -> Result<LinearClient, LinearError> {
         let user_agent = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
         let client = Client::new(endpoint.uri(), user_agent, None);
-        let client = client.map_err(|error| LinearError::Certificates { why: error.to_string() })?;
-        Ok(Linear { client, endpoint, key })
+        let client = client.map_err(|error| LinearError::NoCertificates { reason: error.to_string() })?;
+        Ok(LinearClient { client, endpoint, key })
     }
 
-    /// The key that is sent.
-    pub(crate) fn key(&self) -> &Key {
+    pub(crate) fn key(&self) -> &ApiKey {
         &self.key
     }
 
-    /// Whose key it is.
-    pub(crate) fn viewer(&self, limits: RetryLimits) -> Result<WithWarnings<Viewer>, LinearError> {
-        self.take(&operations::viewer(), limits, operations::take_viewer)
+    /// Fetches the owner of the key.
+    pub(crate) fn fetch_viewer(&self, limits: RetryLimits) -> Result<WithWarnings<Viewer>, LinearError> {
+        self.run_operation(&operations::viewer_query(), limits, operations::extract_viewer)
     }
 
-    /// An issue by its identifier.
-    pub(crate) fn issue(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Issue>, LinearError> {
-        self.take(&operations::issue(id), limits, operations::take_issue)
+    /// Fetches an issue by its identifier.
+    pub(crate) fn fetch_issue(
+        &self,
+        identifier: &str,
+        limits: RetryLimits,
+    ) -> Result<WithWarnings<Issue>, LinearError> {
+        self.run_operation(&operations::issue_query(identifier), limits, operations::extract_issue)
     }
 
-    /// A comment by its id.
-    pub(crate) fn comment(&self, id: &str, limits: RetryLimits) -> Result<WithWarnings<Posted>, LinearError> {
-        self.take(&operations::comment(id), limits, operations::take_comment)
-    }
-
-    /// Makes a comment with an id of our choice. One that is there already is refused by Linear.
-    pub(crate) fn create(
+    /// Fetches a comment by its id.
+    pub(crate) fn fetch_comment(
         &self,
         id: &str,
-        issue: &str,
-        body: &str,
         limits: RetryLimits,
-    ) -> Result<WithWarnings<Posted>, LinearError> {
-        self.take(&operations::create(id, issue, body), limits, operations::take_payload)
+    ) -> Result<WithWarnings<PostedComment>, LinearError> {
+        self.run_operation(&operations::comment_query(id), limits, operations::extract_comment)
     }
 
-    /// Puts a new text into a comment.
-    pub(crate) fn update(
+    /// Creates a comment with an id chosen by the caller. Linear rejects an id that exists already.
+    pub(crate) fn create_comment(
         &self,
-        id: &str,
+        comment_id: &str,
+        issue_id: &str,
         body: &str,
         limits: RetryLimits,
-    ) -> Result<WithWarnings<Posted>, LinearError> {
-        self.take(&operations::update(id, body), limits, operations::take_payload)
+    ) -> Result<WithWarnings<PostedComment>, LinearError> {
+        self.run_operation(
+            &operations::create_comment_mutation(comment_id, issue_id, body),
+            limits,
+            operations::extract_comment_if_successful,
+        )
     }
 
-    fn take<T>(
+    /// Replaces the text of a comment.
+    pub(crate) fn update_comment(
+        &self,
+        comment_id: &str,
+        body: &str,
+        limits: RetryLimits,
+    ) -> Result<WithWarnings<PostedComment>, LinearError> {
+        self.run_operation(
+            &operations::update_comment_mutation(comment_id, body),
+            limits,
+            operations::extract_comment_if_successful,
+        )
+    }
+
+    fn run_operation<T>(
         &self,
         operation: &Operation,
         limits: RetryLimits,
-        take: impl Fn(&serde_json::Value) -> Option<T>,
+        extract: impl Fn(&serde_json::Value) -> Option<T>,
     ) -> Result<WithWarnings<T>, LinearError> {
-        let answer = self.ask(operation, limits)?;
-        operations::read(answer, take).map_err(|errors| {
+        let response = self.send_with_retries(operation, limits)?;
+        operations::extract_data(response, extract).map_err(|errors| {
             if errors.is_empty() {
-                let what = "the answer lacks the requested data".to_owned();
-                LinearError::Strange { host: self.endpoint.host().to_owned(), what }
+                let problem = "the answer lacks the requested data".to_owned();
+                LinearError::UnexpectedResponse { host: self.endpoint.host().to_owned(), problem }
             } else {
-                LinearError::Refused { errors }
+                LinearError::Rejected { errors }
             }
         })
     }
 
-    /// Asks until there is an answer, or a trouble that does not pass, or no time.
-    fn ask(&self, operation: &Operation, limits: RetryLimits) -> Result<Answer, LinearError> {
+    /// Retries until there is a response, a permanent error, or no time or tries left.
+    fn send_with_retries(
+        &self,
+        operation: &Operation,
+        limits: RetryLimits,
+    ) -> Result<GraphqlResponse, LinearError> {
         let body = json!({ "query": operation.document, "variables": operation.variables }).to_string();
-        let mut pause = FIRST_PAUSE;
-        let mut tries = 0;
+        let mut backoff = FIRST_BACKOFF;
+        let mut try_count = 0;
         loop {
-            tries += 1;
-            let error = match self.send(&body, limits.left().min(LONGEST_CALL)) {
-                Ok(answer) => return Ok(answer),
+            try_count += 1;
+            let error = match self.send_once(&body, limits.remaining_time().min(MAX_CALL_TIME)) {
+                Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            // A pause that outlasts the time is not begun: nothing could be sent after it.
-            if !error.may_pass() || tries >= limits.tries || limits.left() <= pause {
+            // No backoff beyond the deadline: nothing could be sent after it.
+            if !error.is_transient() || try_count >= limits.max_tries || limits.remaining_time() <= backoff {
                 return Err(error);
             }
-            std::thread::sleep(pause);
-            pause *= 2;
+            std::thread::sleep(backoff);
+            backoff *= 2;
         }
     }
 
-    fn send(&self, body: &str, limit: Duration) -> Result<Answer, LinearError> {
+    fn send_once(&self, body: &str, timeout: Duration) -> Result<GraphqlResponse, LinearError> {
         let host = self.endpoint.host();
-        if limit.is_zero() {
-            return Err(LinearError::Silent { host: host.to_owned(), limit });
+        if timeout.is_zero() {
+            return Err(LinearError::Timeout { host: host.to_owned(), timeout });
         }
-        let received = self.post(body, limit).map_err(|error| self.trouble(error, limit))?;
-        answer::read(&received, host, &self.key)
+        let response = self.post_json(body, timeout).map_err(|error| self.to_linear_error(error, timeout))?;
+        response::parse_response(&response, host, &self.key)
     }
 
-    fn post(&self, body: &str, limit: Duration) -> Result<Received, RequestError> {
-        let headers = [("Authorization", self.key.authorization()), ("Content-Type", "application/json")];
-        let response = self.client.post(&headers, body.as_bytes(), limit, LONGEST_ANSWER)?;
-        Ok(Received { status: response.status, headers: response.headers, body: readable(&response.body?) })
+    fn post_json(&self, body: &str, timeout: Duration) -> Result<HttpResponse, RequestError> {
+        let headers =
+            [("Authorization", self.key.authorization_header()), ("Content-Type", "application/json")];
+        let response = self.client.post(&headers, body.as_bytes(), timeout, MAX_RESPONSE_BYTES)?;
+        Ok(HttpResponse {
+            status: response.status,
+            headers: response.headers,
+            body: decode_with_question_marks(&response.body?),
+        })
     }
 
-    fn trouble(&self, error: RequestError, limit: Duration) -> LinearError {
+    fn to_linear_error(&self, error: RequestError, timeout: Duration) -> LinearError {
         let host = self.endpoint.host().to_owned();
         match error {
-            RequestError::Timeout => LinearError::Silent { host, limit },
+            RequestError::Timeout => LinearError::Timeout { host, timeout },
             RequestError::HostNotFound => {
-                LinearError::Unreachable { host, why: "there is no such host, or no network".to_owned() }
+                LinearError::Unreachable { host, reason: "there is no such host, or no network".to_owned() }
             }
-            RequestError::Tls(why) => LinearError::Tls { host, why },
-            RequestError::Protocol(what) => LinearError::Strange { host, what },
-            RequestError::TooLong(_) => LinearError::Strange { host, what: error.to_string() },
-            // TLS speaks through the socket's errors where it fails while it reads.
-            RequestError::Io(why) if why.kind() == std::io::ErrorKind::InvalidData => {
-                LinearError::Tls { host, why: why.to_string() }
+            RequestError::Tls(reason) => LinearError::Tls { host, reason },
+            RequestError::Protocol(problem) => LinearError::UnexpectedResponse { host, problem },
+            RequestError::ResponseTooLarge(_) => {
+                LinearError::UnexpectedResponse { host, problem: error.to_string() }
             }
-            RequestError::Io(_) | RequestError::Unsendable(_) | RequestError::Other(_) => {
-                LinearError::Unreachable { host, why: self.key.taken_out_of(&error.to_string()) }
+            // rustls reports failures during a read as I/O errors of this kind.
+            RequestError::Io(io_error) if io_error.kind() == std::io::ErrorKind::InvalidData => {
+                LinearError::Tls { host, reason: io_error.to_string() }
+            }
+            RequestError::Io(_) | RequestError::InvalidRequest(_) | RequestError::Other(_) => {
+                LinearError::Unreachable { host, reason: self.key.redact_from(&error.to_string()) }
             }
         }
     }
 }
 
-/// The text of an answer, with a `?` for each byte that is no text.
-fn readable(body: &[u8]) -> String {
+/// Decodes a response body, with a `?` for each byte that is not valid UTF-8.
+fn decode_with_question_marks(body: &[u8]) -> String {
     let chunks = body.utf8_chunks();
     chunks.map(|chunk| format!("{}{}", chunk.valid(), "?".repeat(chunk.invalid().len()))).collect()
 }
@@ -178,8 +203,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_that_is_no_text_is_a_question_mark() {
-        assert_eq!(readable("ä\u{fffd}".as_bytes()), "ä\u{fffd}");
-        assert_eq!(readable(b"<p>\xff\xc3</p>"), "<p>??</p>");
+    fn each_invalid_byte_becomes_a_question_mark() {
+        assert_eq!(decode_with_question_marks("ä\u{fffd}".as_bytes()), "ä\u{fffd}");
+        assert_eq!(decode_with_question_marks(b"<p>\xff\xc3</p>"), "<p>??</p>");
     }
 }

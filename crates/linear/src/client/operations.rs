@@ -1,126 +1,127 @@
-//! The five operations, as Linear's schema has them, and what is taken of their answers.
+//! The five GraphQL operations of Linear's schema, and the extraction of data from their responses.
 
-use super::answer::Answer;
-use super::error::GraphError;
+use super::error::GraphqlError;
+use super::response::GraphqlResponse;
 use serde_json::{Value, json};
 
-/// An operation: its document and its variables.
+/// A GraphQL document with its variables.
 pub(crate) struct Operation {
     pub(crate) document: &'static str,
     pub(crate) variables: Value,
 }
 
-/// Whose key it is.
+/// The owner of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Viewer {
-    /// The person, or the application.
+    /// Name of the person or application.
     pub(crate) name: String,
-    /// The workspace.
+    /// Name of the workspace.
     pub(crate) organization: String,
 }
 
-/// An issue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Issue {
     /// Such as `ENG-123`.
     pub(crate) identifier: String,
-    /// Its title.
     pub(crate) title: String,
-    /// Its team's name.
-    pub(crate) team: String,
-    /// True when it has been put away.
+    pub(crate) team_name: String,
     pub(crate) is_archived: bool,
 }
 
-/// A comment that is there.
+/// A comment that exists in Linear.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Posted {
-    /// Its id.
+pub(crate) struct PostedComment {
     pub(crate) id: String,
-    /// Where the user reads it.
+    /// Address of the comment for the user; may be empty.
     pub(crate) url: String,
 }
 
-/// An answer with what was complained of beside it.
+/// The extracted data together with the errors that came with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WithWarnings<T> {
-    /// The answer.
-    pub(crate) what: T,
-    /// Errors that came with it.
-    pub(crate) warnings: Vec<GraphError>,
+    pub(crate) data: T,
+    pub(crate) warnings: Vec<GraphqlError>,
 }
 
-const VIEWER: &str = "query Viewer { viewer { id name organization { name } } }";
-const ISSUE: &str =
+const VIEWER_QUERY: &str = "query Viewer { viewer { id name organization { name } } }";
+const ISSUE_QUERY: &str =
     "query Issue($id: String!) { issue(id: $id) { id identifier title archivedAt team { name } } }";
-const COMMENT: &str = "query Comment($id: String!) { comment(id: $id) { id url } }";
-const CREATE: &str = "mutation CreateComment($input: CommentCreateInput!) \
+const COMMENT_QUERY: &str = "query Comment($id: String!) { comment(id: $id) { id url } }";
+const CREATE_COMMENT_MUTATION: &str = "mutation CreateComment($input: CommentCreateInput!) \
      { commentCreate(input: $input) { success comment { id url } } }";
-const UPDATE: &str = "mutation UpdateComment($id: String!, $input: CommentUpdateInput!) \
+const UPDATE_COMMENT_MUTATION: &str = "mutation UpdateComment($id: String!, $input: CommentUpdateInput!) \
      { commentUpdate(id: $id, input: $input) { success comment { id url } } }";
 
-pub(crate) fn viewer() -> Operation {
-    Operation { document: VIEWER, variables: json!({}) }
+pub(crate) fn viewer_query() -> Operation {
+    Operation { document: VIEWER_QUERY, variables: json!({}) }
 }
 
-pub(crate) fn issue(id: &str) -> Operation {
-    Operation { document: ISSUE, variables: json!({ "id": id }) }
+pub(crate) fn issue_query(id: &str) -> Operation {
+    Operation { document: ISSUE_QUERY, variables: json!({ "id": id }) }
 }
 
-pub(crate) fn comment(id: &str) -> Operation {
-    Operation { document: COMMENT, variables: json!({ "id": id }) }
+pub(crate) fn comment_query(id: &str) -> Operation {
+    Operation { document: COMMENT_QUERY, variables: json!({ "id": id }) }
 }
 
-pub(crate) fn create(id: &str, issue: &str, body: &str) -> Operation {
-    let input = json!({ "id": id, "issueId": issue, "body": body });
-    Operation { document: CREATE, variables: json!({ "input": input }) }
+pub(crate) fn create_comment_mutation(comment_id: &str, issue_id: &str, body: &str) -> Operation {
+    let input = json!({ "id": comment_id, "issueId": issue_id, "body": body });
+    Operation { document: CREATE_COMMENT_MUTATION, variables: json!({ "input": input }) }
 }
 
-pub(crate) fn update(id: &str, body: &str) -> Operation {
-    Operation { document: UPDATE, variables: json!({ "id": id, "input": { "body": body } }) }
-}
-
-/// What was asked for; none if it is not in the answer.
-pub(crate) fn read<T>(
-    answer: Answer,
-    take: impl Fn(&Value) -> Option<T>,
-) -> Result<WithWarnings<T>, Vec<GraphError>> {
-    match take(&answer.data) {
-        Some(what) => Ok(WithWarnings { what, warnings: answer.errors }),
-        None => Err(answer.errors),
+pub(crate) fn update_comment_mutation(comment_id: &str, body: &str) -> Operation {
+    Operation {
+        document: UPDATE_COMMENT_MUTATION,
+        variables: json!({ "id": comment_id, "input": { "body": body } }),
     }
 }
 
-pub(crate) fn take_viewer(data: &Value) -> Option<Viewer> {
-    let viewer = &data["viewer"];
-    viewer["id"].as_str()?;
-    Some(Viewer { name: words(&viewer["name"]), organization: words(&viewer["organization"]["name"]) })
+/// Extracts the requested data; returns the response's errors if it is missing.
+pub(crate) fn extract_data<T>(
+    response: GraphqlResponse,
+    extract: impl Fn(&Value) -> Option<T>,
+) -> Result<WithWarnings<T>, Vec<GraphqlError>> {
+    match extract(&response.data) {
+        Some(data) => Ok(WithWarnings { data, warnings: response.errors }),
+        None => Err(response.errors),
+    }
 }
 
-pub(crate) fn take_issue(data: &Value) -> Option<Issue> {
+pub(crate) fn extract_viewer(data: &Value) -> Option<Viewer> {
+    let viewer = &data["viewer"];
+    viewer["id"].as_str()?;
+    Some(Viewer {
+        name: string_or_empty(&viewer["name"]),
+        organization: string_or_empty(&viewer["organization"]["name"]),
+    })
+}
+
+pub(crate) fn extract_issue(data: &Value) -> Option<Issue> {
     let issue = &data["issue"];
     Some(Issue {
         identifier: issue["identifier"].as_str()?.to_owned(),
-        title: words(&issue["title"]),
-        team: words(&issue["team"]["name"]),
+        title: string_or_empty(&issue["title"]),
+        team_name: string_or_empty(&issue["team"]["name"]),
         is_archived: !issue["archivedAt"].is_null(),
     })
 }
 
-pub(crate) fn take_comment(data: &Value) -> Option<Posted> {
-    posted(&data["comment"])
+pub(crate) fn extract_comment(data: &Value) -> Option<PostedComment> {
+    parse_comment(&data["comment"])
 }
 
-/// The payload of a mutation, which may come without success.
-pub(crate) fn take_payload(data: &Value) -> Option<Posted> {
-    let payload = [&data["commentCreate"], &data["commentUpdate"]].into_iter().find(|one| one.is_object())?;
-    if payload["success"] == true { posted(&payload["comment"]) } else { None }
+/// Extracts the comment from the payload of a mutation. Returns `None` unless it reports success.
+pub(crate) fn extract_comment_if_successful(data: &Value) -> Option<PostedComment> {
+    let payload = [&data["commentCreate"], &data["commentUpdate"]]
+        .into_iter()
+        .find(|candidate| candidate.is_object())?;
+    if payload["success"] == true { parse_comment(&payload["comment"]) } else { None }
 }
 
-fn posted(comment: &Value) -> Option<Posted> {
-    Some(Posted { id: comment["id"].as_str()?.to_owned(), url: words(&comment["url"]) })
+fn parse_comment(comment: &Value) -> Option<PostedComment> {
+    Some(PostedComment { id: comment["id"].as_str()?.to_owned(), url: string_or_empty(&comment["url"]) })
 }
 
-fn words(value: &Value) -> String {
+fn string_or_empty(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

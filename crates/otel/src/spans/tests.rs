@@ -2,11 +2,11 @@ use super::*;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use plimsoll_domain::journal::StreamEntry;
 
-/// What a run tells, a line an event; the second of 2026-01-07T10:00 stands before it.
-fn played(trace: &str, lines: &[(u32, &str)]) -> Vec<Span> {
+/// Builds the spans of a run from one event per line. The number is the event's time in seconds after 2026-01-07T10:00.
+fn build_spans(traceparent: &str, lines: &[(u32, &str)]) -> Vec<Span> {
     let run_id = RunId::from("r1");
-    let mut spans = Spans::of(&run_id, TraceContext::for_run(&run_id, Some(trace)));
-    let mut all = Vec::new();
+    let mut builder = SpanBuilder::for_run(&run_id, TraceContext::for_run(&run_id, Some(traceparent)));
+    let mut ended_spans = Vec::new();
     for (second, facts) in lines {
         let line = format!(
             r#"{{"at":"2026-01-07T10:{:02}:{:02}Z","run_id":"r1",{facts}}}"#,
@@ -14,61 +14,81 @@ fn played(trace: &str, lines: &[(u32, &str)]) -> Vec<Span> {
             second % 60
         );
         let entry = StreamEntry::from_line_bytes(line.as_bytes()).expect("an entry");
-        all.extend(spans.take(&entry));
+        ended_spans.extend(builder.handle_entry(&entry));
     }
-    all.extend(spans.cut_off(u64::MAX));
-    let mut ids: Vec<_> = all.iter().map(|span| span.span_id.clone()).collect();
+    ended_spans.extend(builder.end_all_as_aborted(u64::MAX));
+    let mut ids: Vec<_> = ended_spans.iter().map(|span| span.span_id.clone()).collect();
     ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), all.len(), "each span has an id of its own");
-    all
+    assert_eq!(ids.len(), ended_spans.len(), "each span has an id of its own");
+    ended_spans
 }
 
-/// `name below parent, from second to second`, in the order of their ends.
-fn told(spans: &[Span]) -> Vec<String> {
-    let beginning = nanos(&Timestamp::from("2026-01-07T10:00:00Z"));
-    let second = |at: u64| at.saturating_sub(beginning) / 1_000_000_000;
+/// Renders each span as `name < parent, start-end` in seconds, in the order of their ends.
+fn describe_spans(spans: &[Span]) -> Vec<String> {
+    let start_of_run = unix_nanos(&Timestamp::from("2026-01-07T10:00:00Z"));
+    let to_second = |nanos: u64| nanos.saturating_sub(start_of_run) / 1_000_000_000;
     let name_of = |id: &[u8]| spans.iter().find(|span| span.span_id == id).map_or("-", |span| &span.name);
-    let one = |span: &Span| {
-        let failed = if span.status.is_some() { " failed" } else { "" };
-        let (from, to) = (second(span.start_time_unix_nano), second(span.end_time_unix_nano));
-        format!("{} < {}, {from}-{to}{failed}", span.name, name_of(&span.parent_span_id))
+    let describe_span = |span: &Span| {
+        let failed_suffix = if span.status.is_some() { " failed" } else { "" };
+        let (start_second, end_second) =
+            (to_second(span.start_time_unix_nano), to_second(span.end_time_unix_nano));
+        format!(
+            "{} < {}, {start_second}-{end_second}{failed_suffix}",
+            span.name,
+            name_of(&span.parent_span_id)
+        )
     };
-    spans.iter().map(one).collect()
+    spans.iter().map(describe_span).collect()
 }
 
 fn attribute(span: &Span, key: &str) -> Option<Any> {
-    span.attributes.iter().find(|one| one.key == key)?.value.clone()?.value
+    span.attributes.iter().find(|attribute| attribute.key == key)?.value.clone()?.value
 }
 
-const ONE: &str = r#""iteration":1,"session_id":"s-1","#;
+const SESSION_ONE_FIELDS: &str = r#""iteration":1,"session_id":"s-1","#;
 
-fn one(rest: &str) -> String {
-    format!("{ONE}{rest}")
+fn event_in_session_one(fields: &str) -> String {
+    format!("{SESSION_ONE_FIELDS}{fields}")
 }
 
 #[test]
-fn a_run_is_a_tree_of_iterations_with_their_checkpoints_gates_and_verify_commands() {
-    let spans = played(
+fn run_span_contains_iterations_with_checkpoints_gates_and_verify_spans() {
+    let spans = build_spans(
         "",
         &[
             (0, r#""event":"run_started","task_name":"Dates","max_iterations":5"#),
             (2, r#""event":"verified","verify":[{"command":"a","passed":true,"seconds":1}]"#),
-            (3, &one(r#""event":"planned","item":"Item one","open":2"#)),
-            (4, &one(r#""event":"client","model":"opus","version":"2.1.329""#)),
-            (5, &one(r#""event":"reading","percent":71"#)),
-            (6, &one(r#""event":"checkpoint","level":"L2","percent":87,"handoff":"a.md""#)),
-            (10, &one(r#""event":"session_end","ending":{"ending":"completed"},"cost_usd":0.25"#)),
+            (3, &event_in_session_one(r#""event":"planned","item":"Item one","open":2"#)),
+            (4, &event_in_session_one(r#""event":"client","model":"opus","version":"2.1.329""#)),
+            (5, &event_in_session_one(r#""event":"reading","percent":71"#)),
+            (6, &event_in_session_one(r#""event":"checkpoint","level":"L2","percent":87,"handoff":"a.md""#)),
+            (
+                10,
+                &event_in_session_one(
+                    r#""event":"session_end","ending":{"ending":"completed"},"cost_usd":0.25"#,
+                ),
+            ),
             (
                 14,
-                &one(
+                &event_in_session_one(
                     r#""event":"verified","verify":[{"command":"a","passed":true,"seconds":1},{"command":"b","passed":false,"seconds":2}]"#,
                 ),
             ),
-            (15, &one(r#""event":"iteration_closed","peak_percent":87,"tokens":9,"ticked":1"#)),
-            (16, &one(r#""event":"verdict","marker":"RALPH_CONTINUE|next|go on""#)),
-            (17, &one(r#""event":"pause","until":"2026-01-07T10:00:19Z","seconds":2,"reason":"a limit""#)),
-            (19, &one(r#""event":"pause_over""#)),
+            (
+                15,
+                &event_in_session_one(
+                    r#""event":"iteration_closed","peak_percent":87,"tokens":9,"ticked":1"#,
+                ),
+            ),
+            (16, &event_in_session_one(r#""event":"verdict","marker":"RALPH_CONTINUE|next|go on""#)),
+            (
+                17,
+                &event_in_session_one(
+                    r#""event":"pause","until":"2026-01-07T10:00:19Z","seconds":2,"reason":"a limit""#,
+                ),
+            ),
+            (19, &event_in_session_one(r#""event":"pause_over""#)),
             (20, r#""iteration":2,"session_id":"s-2","event":"planned","item":"Item two""#),
             (
                 30,
@@ -86,7 +106,7 @@ fn a_run_is_a_tree_of_iterations_with_their_checkpoints_gates_and_verify_command
         ],
     );
     assert_eq!(
-        told(&spans),
+        describe_spans(&spans),
         [
             "verify < plimsoll run, 1-2",
             "checkpoint < iteration, 6-6",
@@ -103,7 +123,7 @@ fn a_run_is_a_tree_of_iterations_with_their_checkpoints_gates_and_verify_command
     );
     let run_id = RunId::from("r1");
     let iteration = &spans[5];
-    assert_eq!(iteration.span_id, crate::ids::bytes_of(&trace::session_span_id(&run_id, &"s-1".into())));
+    assert_eq!(iteration.span_id, crate::ids::decode_hex(&trace::session_span_id(&run_id, &"s-1".into())));
     assert_eq!(attribute(iteration, "plimsoll.item"), Some(Any::StringValue("Item one".to_owned())));
     assert_eq!(attribute(iteration, "plimsoll.tokens"), Some(Any::IntValue(9)));
     assert_eq!(attribute(iteration, "plimsoll.model"), Some(Any::StringValue("opus".to_owned())));
@@ -113,8 +133,8 @@ fn a_run_is_a_tree_of_iterations_with_their_checkpoints_gates_and_verify_command
 }
 
 #[test]
-fn a_run_of_several_workers_has_its_items_and_merges() {
-    let spans = played(
+fn parallel_run_has_spans_of_items_and_merges() {
+    let spans = build_spans(
         "",
         &[
             (0, r#""event":"run_started""#),
@@ -130,7 +150,7 @@ fn a_run_of_several_workers_has_its_items_and_merges() {
         ],
     );
     assert_eq!(
-        told(&spans),
+        describe_spans(&spans),
         [
             "item < plimsoll run, 1-5",
             "item < plimsoll run, 2-6",
@@ -140,12 +160,12 @@ fn a_run_of_several_workers_has_its_items_and_merges() {
             "plimsoll run < -, 0-12",
         ]
     );
-    assert_eq!(spans[4].span_id, crate::ids::bytes_of(&trace::item_span_id(&"r1".into(), 2, 2)));
+    assert_eq!(spans[4].span_id, crate::ids::decode_hex(&trace::item_span_id(&"r1".into(), 2, 2)));
 }
 
 #[test]
-fn an_item_that_goes_on_after_a_pause_has_a_span_of_its_own_below_the_first() {
-    let spans = played(
+fn item_continued_after_a_pause_has_a_second_span_below_the_first() {
+    let spans = build_spans(
         "",
         &[
             (0, r#""event":"run_started""#),
@@ -156,37 +176,43 @@ fn an_item_that_goes_on_after_a_pause_has_a_span_of_its_own_below_the_first() {
             (8, r#""event":"run_ended","exit_code":0"#),
         ],
     );
-    assert_eq!(told(&spans), ["item < plimsoll run, 1-2", "item < item, 5-6", "plimsoll run < -, 0-8"]);
+    assert_eq!(
+        describe_spans(&spans),
+        ["item < plimsoll run, 1-2", "item < item, 5-6", "plimsoll run < -, 0-8"]
+    );
     let ids: std::collections::BTreeSet<_> = spans.iter().map(|span| &span.span_id).collect();
     assert_eq!(ids.len(), spans.len(), "each id is one span's");
 }
 
 #[test]
-fn a_run_that_goes_on_is_below_its_first_process_and_what_that_began_below_the_session() {
+fn resumed_run_and_adopted_session_are_below_their_first_spans() {
     let run_id = RunId::from("r1");
     let lines = [
         (0, r#""event":"resumed""#),
         (9, r#""iteration":3,"session_id":"s-3","event":"session_end","ending":{"ending":"completed"}"#),
         (10, r#""iteration":3,"session_id":"s-3","event":"verdict","marker":"RALPH_CONTINUE|next|x""#),
     ];
-    let spans = played("", &lines);
-    assert_eq!(told(&spans)[..2], ["gate < iteration, 9-10".to_owned(), "iteration < -, 0-10".to_owned()]);
+    let spans = build_spans("", &lines);
+    assert_eq!(
+        describe_spans(&spans)[..2],
+        ["gate < iteration, 9-10".to_owned(), "iteration < -, 0-10".to_owned()]
+    );
     assert_eq!(
         spans[1].parent_span_id,
-        crate::ids::bytes_of(&trace::session_span_id(&run_id, &"s-3".into()))
+        crate::ids::decode_hex(&trace::session_span_id(&run_id, &"s-3".into()))
     );
-    // Its process was killed: that is said, and all of it is there.
-    assert_eq!(spans[2].parent_span_id, crate::ids::bytes_of(&trace::run_span_id(&run_id)));
+    // The process was killed: the run's span is marked as failed and still exported.
+    assert_eq!(spans[2].parent_span_id, crate::ids::decode_hex(&trace::run_span_id(&run_id)));
     assert_eq!(spans[2].status.as_ref().unwrap().message, "the process of the run ended without a word");
-    // In a trace of the user's it is below what they have named.
+    // With the user's traceparent, the run's span is below the parent that it names.
     let header = format!("00-{}-{}-01", "ab".repeat(16), "cd".repeat(8));
-    let spans = played(&header, &lines);
+    let spans = build_spans(&header, &lines);
     assert_eq!(spans[2].parent_span_id, [0xcd; 8]);
     assert_eq!(spans[2].trace_id, [0xab; 16]);
 }
 
 #[test]
-fn events_without_their_beginnings_make_no_trouble() {
+fn events_without_their_start_events_cause_no_error() {
     let lines = [
         (1, r#""event":"pause_over""#),
         (2, r#""event":"worker_ended","worker":7,"item":"A""#),
@@ -195,14 +221,18 @@ fn events_without_their_beginnings_make_no_trouble() {
         (5, r#""event":"verdict","marker":"RALPH_STOP|cancelled|x""#),
         (6, r#""event":"run_ended","exit_code":9"#),
     ];
-    assert_eq!(told(&played("", &lines)), ["merge < -, 3-3", "checkpoint < -, 4-4", "gate < -, 5-5"]);
-    // A clock that was set back makes no span of less than nothing.
-    let back = [(9, r#""event":"run_started""#), (5, r#""event":"run_ended","exit_code":0"#)];
-    assert_eq!(told(&played("", &back)), ["plimsoll run < -, 9-9"]);
+    assert_eq!(
+        describe_spans(&build_spans("", &lines)),
+        ["merge < -, 3-3", "checkpoint < -, 4-4", "gate < -, 5-5"]
+    );
+    // If the clock was set back, the span has zero length, not a negative one.
+    let lines_with_clock_set_back =
+        [(9, r#""event":"run_started""#), (5, r#""event":"run_ended","exit_code":0"#)];
+    assert_eq!(describe_spans(&build_spans("", &lines_with_clock_set_back)), ["plimsoll run < -, 9-9"]);
 }
 
 #[test]
-fn the_span_of_a_session_is_an_error_if_the_session_broke_off() {
+fn iteration_span_is_failed_if_the_session_ended_abnormally() {
     for (ending, expected) in [
         (r#"{"ending":"completed"}"#, None),
         (r#"{"ending":"hook_stopped"}"#, None),
@@ -211,11 +241,12 @@ fn the_span_of_a_session_is_an_error_if_the_session_broke_off() {
         (r#"{"ending":"client_limit","detail":"--max-turns"}"#, Some("client_limit: --max-turns")),
         (r#"{"ending":"crashed","detail":"signal 9"}"#, Some("crashed: signal 9")),
     ] {
-        let planned = one(r#""event":"planned","item":"Item one","open":2"#);
-        let ended = one(&format!(r#""event":"session_end","ending":{ending}"#));
-        let spans = played("", &[(0, &planned), (1, &ended), (2, r#""event":"run_ended","exit_code":0"#)]);
+        let planned = event_in_session_one(r#""event":"planned","item":"Item one","open":2"#);
+        let ended = event_in_session_one(&format!(r#""event":"session_end","ending":{ending}"#));
+        let spans =
+            build_spans("", &[(0, &planned), (1, &ended), (2, r#""event":"run_ended","exit_code":0"#)]);
         let iteration = spans.iter().find(|span| span.name == "iteration").expect("a session");
-        let failed = iteration.status.as_ref().map(|status| status.message.as_str());
-        assert_eq!(failed, expected, "{ending}");
+        let error_message = iteration.status.as_ref().map(|status| status.message.as_str());
+        assert_eq!(error_message, expected, "{ending}");
     }
 }

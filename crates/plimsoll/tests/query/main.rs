@@ -6,7 +6,7 @@ mod query_behavior;
 
 use paragraphs::{Paragraph, parse_paragraphs};
 use plimsoll_testkit::bin_dir;
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use std::path::PathBuf;
 
 const STATE: &str = include_str!("state.json");
@@ -28,7 +28,7 @@ const ENGINES: &[Engine] =
 
 /// Creates a project in the middle of a run.
 fn create_world() -> World {
-    let world = World::without_git().without_plimsoll();
+    let world = World::without_git().without_plimsoll_programs();
     world.write(".claude/ralph-state.json", STATE);
     world.write(".claude/plimsoll/journal.jsonl", JOURNAL);
     world
@@ -44,11 +44,11 @@ fn program_path(engine: Engine) -> PathBuf {
     }
 }
 
-fn run_query(world: &World, arguments: &[&str]) -> Finished {
+fn run_query(world: &World, arguments: &[&str]) -> FinishedProgram {
     run_query_with_engine(world, Engine::Jaq, arguments)
 }
 
-fn run_query_with_engine(world: &World, engine: Engine, arguments: &[&str]) -> Finished {
+fn run_query_with_engine(world: &World, engine: Engine, arguments: &[&str]) -> FinishedProgram {
     let command: &[&str] = if engine == Engine::Libjq { &["query", "--engine", "libjq"] } else { &["query"] };
     world.command(program_path(engine), &[command, arguments].concat()).run()
 }

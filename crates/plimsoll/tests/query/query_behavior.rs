@@ -1,16 +1,16 @@
 //! The output, exit codes and messages of the command.
 
 use super::{JOURNAL, create_world, run_query};
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::Value;
 
 fn create_empty_world() -> World {
-    World::untouched().without_plimsoll()
+    World::without_plimsoll_files().without_plimsoll_programs()
 }
 
 /// Runs a query and returns its exit code and standard output.
 fn exit_code_and_output(arguments: &[&str]) -> (Option<i32>, String) {
-    let Finished { code, stdout, .. } = run_query(&create_world(), arguments);
+    let FinishedProgram { code, stdout, .. } = run_query(&create_world(), arguments);
     (code, stdout)
 }
 
@@ -23,7 +23,7 @@ fn successful_output(arguments: &[&str]) -> String {
 /// Asserts that a wrong query prints no result, exits with this code, and prints all of these texts as
 /// errors.
 #[track_caller]
-fn assert_refused(finished: &Finished, exit_code: i32, messages: &[&str]) {
+fn assert_refused(finished: &FinishedProgram, exit_code: i32, messages: &[&str]) {
     assert_eq!((finished.code, finished.stdout.as_str()), (Some(exit_code), ""), "{finished:?}");
     for message in messages {
         assert!(finished.stderr.contains(message), "{message} is missing in {}", finished.stderr);
@@ -64,7 +64,7 @@ fn keys_and_numbers_of_the_document_are_unchanged() {
 fn the_whole_state_is_queried_including_keys_of_other_programs() {
     let finished = run_query(&create_world(), &["."]);
     let queried: Value = serde_json::from_str(&finished.stdout).unwrap_or_default();
-    let written: Value = create_world().json(".claude/ralph-state.json");
+    let written: Value = create_world().read_json(".claude/ralph-state.json");
     assert_eq!(queried, written);
 }
 

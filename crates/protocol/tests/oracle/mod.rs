@@ -17,7 +17,7 @@ pub(crate) struct Output<'a> {
 
 /// One message to the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ModelText {
     /// `system`, `user`, `tool_result`, `tool_result(error)`.
     pub(crate) role: &'static str,
     pub(crate) text: String,
@@ -29,7 +29,7 @@ pub(crate) struct Said {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effect {
     /// In the next request.
-    pub(crate) reaches_model: Vec<Said>,
+    pub(crate) reaches_model: Vec<ModelText>,
     /// Only when the session is resumed.
     pub(crate) reaches_model_after_resume: Vec<String>,
     /// In the prompt of the summarizer.
@@ -110,8 +110,8 @@ fn is_accepted(event: &str, fields: &Map<String, Value>) -> bool {
     typed && specific
 }
 
-fn said(role: &'static str, text: impl Into<String>) -> Said {
-    Said { role, text: text.into(), whole: true }
+fn new_model_text(role: &'static str, text: impl Into<String>) -> ModelText {
+    ModelText { role, text: text.into(), whole: true }
 }
 
 /// The parsed output of one hook.
@@ -153,29 +153,29 @@ impl Heard<'_> {
         (self.output.exit == 2).then(|| format!("[{}]: {error}", self.command()))
     }
 
-    fn context(&self) -> Option<Said> {
+    fn context(&self) -> Option<ModelText> {
         let context = self.specific("additionalContext")?.as_str().filter(|text| !text.is_empty())?;
         let text = format!("{} hook additional context: {context}", self.label());
-        Some(Said { role: "system", text, whole: context.chars().count() <= LONGEST_CONTEXT })
+        Some(ModelText { role: "system", text, whole: context.chars().count() <= LONGEST_CONTEXT })
     }
 
     /// Returns the blocking error and the context as the model receives them: in one system message.
-    fn error_and_context(&self) -> Vec<Said> {
+    fn error_and_context(&self) -> Vec<ModelText> {
         let error = self.blocking().map(|reason| {
             let head = format!("{} hook blocking error from command: \"{}\"", self.label(), self.command());
-            said("system", format!("{head}: {reason}"))
+            new_model_text("system", format!("{head}: {reason}"))
         });
-        let joined = error
-            .into_iter()
-            .chain(self.context())
-            .reduce(|first, second| Said { text: format!("{}\n\n{}", first.text, second.text), ..second });
+        let joined = error.into_iter().chain(self.context()).reduce(|first, second| ModelText {
+            text: format!("{}\n\n{}", first.text, second.text),
+            ..second
+        });
         joined.into_iter().collect()
     }
 
     /// For events where plain text has the effect of a context; it counts only with exit 0.
-    fn text_and_context(&self) -> Vec<Said> {
+    fn text_and_context(&self) -> Vec<ModelText> {
         let heard = self.output.exit == 0 && !self.text.is_empty();
-        let text = heard.then(|| Said {
+        let text = heard.then(|| ModelText {
             role: "system",
             text: format!("{} hook success: {}", self.output.event, self.text),
             whole: self.text.chars().count() <= LONGEST_CONTEXT,
@@ -193,7 +193,7 @@ impl Heard<'_> {
         }
         let mut reaches_model = self.error_and_context();
         let replacement = self.specific("updatedToolOutput").and_then(|shape| shape.get("stdout")?.as_str());
-        reaches_model.splice(0..0, replacement.map(|text| said("tool_result", text)));
+        reaches_model.splice(0..0, replacement.map(|text| new_model_text("tool_result", text)));
         Effect { reaches_model, ..Effect::default() }
     }
 
@@ -212,13 +212,13 @@ impl Heard<'_> {
         }
         let mut reaches_model = Vec::new();
         if let Some(reason) = &blocking {
-            reaches_model.push(said("user", format!("Stop hook feedback:\n{reason}")));
+            reaches_model.push(new_model_text("user", format!("Stop hook feedback:\n{reason}")));
             if self.field("decision") == Some("block") {
                 reaches_model.extend(self.error_and_context());
             }
         } else if let Some(context) = self.context() {
             let text = format!("<system-reminder>\n{}\n</system-reminder>", context.text);
-            reaches_model.push(Said { role: "user", text, ..context });
+            reaches_model.push(ModelText { role: "user", text, ..context });
         }
         Effect { blocks: !reaches_model.is_empty(), reaches_model, ..Effect::default() }
     }
@@ -243,7 +243,7 @@ impl Heard<'_> {
             _ => self.blocking().map(|reason| format!("PreToolUse:Bash hook error: {reason}")),
         };
         let blocks = refusal.is_some();
-        let refusal = refusal.map(|text| said("tool_result(error)", text));
+        let refusal = refusal.map(|text| new_model_text("tool_result(error)", text));
         Effect {
             blocks,
             reaches_model: refusal.into_iter().chain(self.context()).collect(),

@@ -13,7 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// The same limit as Linux.
+/// The limit of Linux (`MAXSYMLINKS`).
 const MAX_LINKS: usize = 40;
 
 /// Which links are followed. Links that lead out of the root never are.

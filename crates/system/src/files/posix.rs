@@ -59,7 +59,7 @@ pub(super) fn to_std_mode(mode: RawMode) -> u32 {
     mode.into()
 }
 
-/// The same conversion as in the standard library, from the signed number.
+/// Converts the signed number as the standard library does.
 pub(super) fn device_number(stat: &Stat) -> u64 {
     stat.st_dev as u64
 }

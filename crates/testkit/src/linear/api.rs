@@ -1,11 +1,11 @@
-//! GraphQL: an operation is held to the schema before anything is done, and answered in the shape that it asks for.
+//! GraphQL: validates an operation against the schema, executes it and shapes the response as it asks.
 //!
-//! `schema.graphql` is the part of Linear's schema that our operations and those of `@linear/sdk` touch. A field that
-//! the desk knows nothing of is null, or empty where it may not be null. With `PLIMSOLL_LINEAR_SCHEMA` every operation is
-//! held to the whole schema in that file too.
+//! `schema.graphql` is the part of Linear's schema that our operations and those of `@linear/sdk` touch. A
+//! field that the server has no value for is null, or empty if it must not be null. With
+//! `PLIMSOLL_LINEAR_SCHEMA` every operation is also validated against the whole schema in that file.
 
-use super::desk::Desk;
-use super::fault::errors;
+use super::fault::error_body;
+use super::state::LinearState;
 use apollo_compiler::ast::{OperationType, Type};
 use apollo_compiler::resolvers::{Execution, FieldError, ObjectValue, ResolveInfo, ResolvedValue};
 use apollo_compiler::response::JsonMap;
@@ -14,29 +14,29 @@ use apollo_compiler::{ExecutableDocument, Schema};
 use serde_json::{Map, Value, json};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-fn schema() -> &'static Valid<Schema> {
+fn bundled_schema() -> &'static Valid<Schema> {
     static SCHEMA: OnceLock<Valid<Schema>> = OnceLock::new();
-    SCHEMA.get_or_init(|| parsed(include_str!("schema.graphql"), "schema.graphql"))
+    SCHEMA.get_or_init(|| parse_schema(include_str!("schema.graphql"), "schema.graphql"))
 }
 
-/// Linear's own, where it is at hand.
-fn whole_schema() -> Option<&'static Valid<Schema>> {
+/// Returns Linear's whole schema if `PLIMSOLL_LINEAR_SCHEMA` names it.
+fn full_schema_from_env() -> Option<&'static Valid<Schema>> {
     static SCHEMA: OnceLock<Option<Valid<Schema>>> = OnceLock::new();
-    let read = || {
+    let read_from_env = || {
         let path = std::env::var("PLIMSOLL_LINEAR_SCHEMA").ok()?;
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        Some(parsed(&text, &path))
+        Some(parse_schema(&text, &path))
     };
-    SCHEMA.get_or_init(read).as_ref()
+    SCHEMA.get_or_init(read_from_env).as_ref()
 }
 
-fn parsed(text: &str, path: &str) -> Valid<Schema> {
+fn parse_schema(text: &str, path: &str) -> Valid<Schema> {
     Schema::parse_and_validate(text, path).unwrap_or_else(|error| panic!("{path}: {}", error.errors))
 }
 
-/// The first field that an operation asks for.
-pub(super) fn first_field(query: &str) -> String {
-    let Ok(document) = ExecutableDocument::parse_and_validate(schema(), query, "request") else {
+/// Returns the name of the first field of an operation, or an empty string for an invalid query.
+pub(super) fn first_root_field(query: &str) -> String {
+    let Ok(document) = ExecutableDocument::parse_and_validate(bundled_schema(), query, "request") else {
         return String::new();
     };
     let operation = document.operations.iter().next();
@@ -44,30 +44,37 @@ pub(super) fn first_field(query: &str) -> String {
     field.map(|field| field.name.to_string()).unwrap_or_default()
 }
 
-/// The status and the body of the answer.
-pub(super) fn answer(desk: &mut Desk, query: &str, variables: &Value) -> (u16, Value) {
-    let invalid = |why: String| (400, errors("GRAPHQL_VALIDATION_FAILED", &why));
-    if let Some(whole) = whole_schema()
-        && let Err(error) = ExecutableDocument::parse_and_validate(whole, query, "request")
+/// Executes a query and returns the HTTP status and the body of the response.
+pub(super) fn execute_query(linear_state: &mut LinearState, query: &str, variables: &Value) -> (u16, Value) {
+    let invalid_request = |message: String| (400, error_body("GRAPHQL_VALIDATION_FAILED", &message));
+    if let Some(full_schema) = full_schema_from_env()
+        && let Err(error) = ExecutableDocument::parse_and_validate(full_schema, query, "request")
     {
-        return invalid(error.errors.to_string());
+        return invalid_request(error.errors.to_string());
     }
-    let document = match ExecutableDocument::parse_and_validate(schema(), query, "request") {
+    let document = match ExecutableDocument::parse_and_validate(bundled_schema(), query, "request") {
         Ok(document) => document,
-        Err(error) => return invalid(error.errors.to_string()),
+        Err(error) => return invalid_request(error.errors.to_string()),
     };
-    let Some(operation) = document.operations.iter().next() else { return invalid("no operation".into()) };
-    let name = if operation.operation_type == OperationType::Mutation { "Mutation" } else { "Query" };
-    let root = Root { name, desk: Mutex::new(desk), codes: Mutex::default() };
+    let Some(operation) = document.operations.iter().next() else {
+        return invalid_request("no operation".into());
+    };
+    let root_type = if operation.operation_type == OperationType::Mutation { "Mutation" } else { "Query" };
+    let root = RootObject {
+        type_name: root_type,
+        linear_state: Mutex::new(linear_state),
+        error_codes: Mutex::default(),
+    };
     let variables: JsonMap = serde_json::from_value(variables.clone()).unwrap_or_default();
-    let response = Execution::new(schema(), &document).raw_variable_values(&variables).execute_sync(&root);
+    let response =
+        Execution::new(bundled_schema(), &document).raw_variable_values(&variables).execute_sync(&root);
     let response = match response {
         Ok(response) => response,
-        Err(error) => return invalid(format!("{error:?}")),
+        Err(error) => return invalid_request(format!("{error:?}")),
     };
     let mut body = serde_json::to_value(&response).expect("an answer is JSON");
-    let codes = root.codes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for (error, code) in body["errors"].as_array_mut().into_iter().flatten().zip(codes) {
+    let error_codes = root.error_codes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (error, code) in body["errors"].as_array_mut().into_iter().flatten().zip(error_codes) {
         let message = error["message"].as_str().unwrap_or_default();
         error["message"] = message.trim_start_matches("resolver error: ").into();
         error["extensions"] = json!({ "code": code, "userPresentableMessage": error["message"] });
@@ -75,77 +82,80 @@ pub(super) fn answer(desk: &mut Desk, query: &str, variables: &Value) -> (u16, V
     (200, body)
 }
 
-/// `Query` or `Mutation`.
-struct Root<'a> {
-    name: &'static str,
-    desk: Mutex<&'a mut Desk>,
-    /// The codes of the errors, in their order.
-    codes: Mutex<Vec<&'static str>>,
+/// The root object: `Query` or `Mutation`.
+struct RootObject<'a> {
+    type_name: &'static str,
+    linear_state: Mutex<&'a mut LinearState>,
+    /// The codes of the errors, in the order of the errors.
+    error_codes: Mutex<Vec<&'static str>>,
 }
 
-impl ObjectValue for Root<'_> {
+impl ObjectValue for RootObject<'_> {
     fn type_name(&self) -> &str {
-        self.name
+        self.type_name
     }
 
     fn resolve_field<'a>(&'a self, info: &'a ResolveInfo<'a>) -> Result<ResolvedValue<'a>, FieldError> {
         let arguments = serde_json::to_value(info.arguments()).expect("arguments are JSON");
-        let resolved = super::open(&self.desk).resolve(info.field_name(), &arguments);
-        match resolved {
-            Ok(value) => Ok(given(value, &info.field_definition().ty, info.schema())),
+        let result = super::lock(&self.linear_state).resolve_root_field(info.field_name(), &arguments);
+        match result {
+            Ok(value) => Ok(to_resolved_value(value, &info.field_definition().ty, info.schema())),
             Err((code, message)) => {
-                super::open(&self.codes).push(code);
+                super::lock(&self.error_codes).push(code);
                 Err(FieldError { message })
             }
         }
     }
 }
 
-/// Any other object: what is known of it.
-struct Thing {
-    kind: String,
+/// Any other object, with the fields that the server has values for.
+struct PlainObject {
+    type_name: String,
     fields: Map<String, Value>,
 }
 
-impl ObjectValue for Thing {
+impl ObjectValue for PlainObject {
     fn type_name(&self) -> &str {
-        &self.kind
+        &self.type_name
     }
 
     fn resolve_field<'a>(&'a self, info: &'a ResolveInfo<'a>) -> Result<ResolvedValue<'a>, FieldError> {
-        let known = self.fields.get(info.field_name()).cloned().unwrap_or_default();
-        Ok(given(known, &info.field_definition().ty, info.schema()))
+        let value = self.fields.get(info.field_name()).cloned().unwrap_or_default();
+        Ok(to_resolved_value(value, &info.field_definition().ty, info.schema()))
     }
 }
 
-/// A value in the shape of its type; what is not known is null, or empty where it may not be.
-fn given<'a>(value: Value, kind: &Type, schema: &'a Valid<Schema>) -> ResolvedValue<'a> {
-    let name = kind.inner_named_type();
-    if kind.is_list() {
+/// Converts a value to the shape of its type. A missing value is null, or empty if the type does not allow
+/// null.
+fn to_resolved_value<'a>(value: Value, field_type: &Type, schema: &'a Valid<Schema>) -> ResolvedValue<'a> {
+    let type_name = field_type.inner_named_type();
+    if field_type.is_list() {
         let items = value.as_array().cloned().unwrap_or_default();
-        let inner = kind.item_type().clone();
-        return ResolvedValue::list(items.into_iter().map(move |item| given(item, &inner, schema)));
+        let item_type = field_type.item_type().clone();
+        return ResolvedValue::list(
+            items.into_iter().map(move |item| to_resolved_value(item, &item_type, schema)),
+        );
     }
-    match (value, schema.get_object(name)) {
-        (Value::Null, _) if !kind.is_non_null() => ResolvedValue::null(),
+    match (value, schema.get_object(type_name)) {
+        (Value::Null, _) if !field_type.is_non_null() => ResolvedValue::null(),
         (value, Some(_)) => {
             let fields = value.as_object().cloned().unwrap_or_default();
-            ResolvedValue::object(Thing { kind: name.to_string(), fields })
+            ResolvedValue::object(PlainObject { type_name: type_name.to_string(), fields })
         }
-        (Value::Null, None) => leaf(empty(name, schema)),
-        (value, None) => leaf(value),
+        (Value::Null, None) => to_resolved_leaf(default_value(type_name, schema)),
+        (value, None) => to_resolved_leaf(value),
     }
 }
 
-fn leaf<'a>(value: Value) -> ResolvedValue<'a> {
+fn to_resolved_leaf<'a>(value: Value) -> ResolvedValue<'a> {
     let value: apollo_compiler::response::JsonValue = serde_json::from_value(value).expect("JSON is JSON");
     ResolvedValue::leaf(value)
 }
 
-/// What is where nothing is known and something must be.
-fn empty(name: &str, schema: &Valid<Schema>) -> Value {
-    let first = schema.get_enum(name).and_then(|kind| kind.values.keys().next());
-    match (first, name) {
+/// Returns the value of a field that has none but must not be null.
+fn default_value(type_name: &str, schema: &Valid<Schema>) -> Value {
+    let first_enum_value = schema.get_enum(type_name).and_then(|kind| kind.values.keys().next());
+    match (first_enum_value, type_name) {
         (Some(first), _) => first.to_string().into(),
         (None, "Int") => 0.into(),
         (None, "Float") => 0.0.into(),

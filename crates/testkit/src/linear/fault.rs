@@ -1,4 +1,4 @@
-//! What can go wrong with one request.
+//! Faults that a test can inject into single requests.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -7,63 +7,70 @@ use std::time::Duration;
 /// A fault of one request.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// This status with this body, and the operation is not done.
-    Status(u16, String),
-    /// GraphQL errors with the status 400: a code and a message.
-    Refused(&'static str, String),
-    /// Too many requests as Linear says it, until this moment in milliseconds since the beginning of 1970.
-    Limited(u64),
-    /// The same with the status 429.
-    TooMany(u64),
-    /// The connection is cut, and the operation is not done.
-    Cut,
-    /// The operation is done, and the connection is cut before the answer.
-    CutAfter,
-    /// The operation is done, and the answer comes so late.
-    Late(Duration),
-    /// The operation is done, and the answer holds an error beside its data.
-    Partial,
+    /// This HTTP status with this body; the operation is not executed.
+    HttpStatus(u16, String),
+    /// GraphQL errors with the status 400: a code and a message. The operation is not executed.
+    GraphqlErrors(&'static str, String),
+    /// The rate limit in Linear's form (status 400), until this moment in milliseconds since 1970.
+    RateLimited(u64),
+    /// The rate limit with the status 429, until this moment in milliseconds since 1970.
+    RateLimitedWith429(u64),
+    /// The connection is closed and the operation is not executed.
+    ConnectionCut,
+    /// The operation is executed and the connection is closed before the response.
+    CutAfterOperation,
+    /// The operation is executed and the response is late by this duration.
+    DelayedResponse(Duration),
+    /// The operation is executed and the response contains an error beside its data.
+    PartialResponse,
 }
 
-type Reply = (u16, BTreeMap<String, String>, Value);
+type HttpReply = (u16, BTreeMap<String, String>, Value);
 
 impl Fault {
-    pub(super) fn lets_it_happen(&self) -> bool {
-        matches!(self, Fault::CutAfter | Fault::Late(_) | Fault::Partial)
+    pub(super) fn executes_operation(&self) -> bool {
+        matches!(self, Fault::CutAfterOperation | Fault::DelayedResponse(_) | Fault::PartialResponse)
     }
 
-    /// The status (0 for none), headers and body in the place of the right ones.
-    pub(super) fn answer(self, status: u16, body: Value, pause: impl Fn(Duration)) -> Reply {
-        let none = BTreeMap::new();
+    /// Returns the status (0 for no response), the headers and the body that replace the correct ones.
+    pub(super) fn replace_response(self, status: u16, body: Value, pause: impl Fn(Duration)) -> HttpReply {
+        let no_headers = BTreeMap::new();
         match self {
-            Fault::Status(status, text) => (status, none, Value::String(text)),
-            Fault::Refused(code, message) => (400, none, errors(code, &message)),
-            Fault::Limited(until) => (400, resets(until), errors("RATELIMITED", "Rate limit exceeded")),
-            Fault::TooMany(until) => (429, resets(until), Value::String("too many".to_owned())),
-            Fault::Cut | Fault::CutAfter => (0, none, Value::Null),
-            Fault::Late(length) => {
-                pause(length);
-                (status, none, body)
+            Fault::HttpStatus(status, text) => (status, no_headers, Value::String(text)),
+            Fault::GraphqlErrors(code, message) => (400, no_headers, error_body(code, &message)),
+            Fault::RateLimited(resets_at_ms) => {
+                (400, rate_limit_headers(resets_at_ms), error_body("RATELIMITED", "Rate limit exceeded"))
             }
-            Fault::Partial => (status, none, super::partial(body)),
+            Fault::RateLimitedWith429(resets_at_ms) => {
+                (429, rate_limit_headers(resets_at_ms), Value::String("too many".to_owned()))
+            }
+            Fault::ConnectionCut | Fault::CutAfterOperation => (0, no_headers, Value::Null),
+            Fault::DelayedResponse(delay) => {
+                pause(delay);
+                (status, no_headers, body)
+            }
+            Fault::PartialResponse => (status, no_headers, super::with_partial_error(body)),
         }
     }
 }
 
-fn resets(until: u64) -> BTreeMap<String, String> {
-    [("X-RateLimit-Requests-Remaining", "0".to_owned()), ("X-RateLimit-Requests-Reset", until.to_string())]
-        .map(|(name, value)| (name.to_owned(), value))
-        .into()
+fn rate_limit_headers(resets_at_ms: u64) -> BTreeMap<String, String> {
+    [
+        ("X-RateLimit-Requests-Remaining", "0".to_owned()),
+        ("X-RateLimit-Requests-Reset", resets_at_ms.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
 }
 
-/// The body of an answer that has no data.
-pub(super) fn errors(code: &str, message: &str) -> Value {
-    let kind = match code {
+/// Returns the body of a response that has an error and no data.
+pub(super) fn error_body(code: &str, message: &str) -> Value {
+    let error_type = match code {
         "AUTHENTICATION_ERROR" => "authentication error",
         "FORBIDDEN" => "forbidden",
         "RATELIMITED" => "ratelimited",
         _ => "invalid input",
     };
-    let extensions = json!({ "type": kind, "code": code, "userPresentableMessage": message });
+    let extensions = json!({ "type": error_type, "code": code, "userPresentableMessage": message });
     json!({ "errors": [{ "message": message, "extensions": extensions }], "data": null })
 }

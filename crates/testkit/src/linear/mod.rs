@@ -1,16 +1,16 @@
-//! Linear's API on loopback, with the operations that are used. It checks each against a schema, stores the comments, and
-//! fails where a script says so.
+//! A server on loopback with the operations of Linear's API that Plimsoll uses. It validates each operation
+//! against a schema, stores the comments, and injects faults as a script says.
 
 mod api;
-mod desk;
 mod fault;
+mod state;
 
-pub use desk::{Comment, ISSUE, KEY};
 pub use fault::Fault;
+pub use state::{API_KEY, Comment, ISSUE_IDENTIFIER};
 
-use desk::Desk;
 use plimsoll_scripted_model::http;
 use serde_json::{Value, json};
+use state::LinearState;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -19,62 +19,71 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The longest wait for a request that does not arrive.
-const READ_LIMIT: Duration = Duration::from_secs(20);
+/// How long to wait for a request on an open connection.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A request that has come.
+/// A request that the server has received.
 #[derive(Clone, Debug)]
-pub struct Asked {
-    /// The first field of the operation, such as `commentCreate`; empty if there is none.
+pub struct ReceivedRequest {
+    /// The first field of the operation, such as `commentCreate`; empty if the query is invalid.
     pub operation: String,
-    /// Its variables.
+    /// The variables of the operation.
     pub variables: Value,
-    /// The HTTP status of the answer; 0 if there was none.
+    /// The HTTP status of the response; 0 if there was none.
     pub status: u16,
 }
 
-type Script = Box<dyn FnMut(&Asked) -> Option<Fault> + Send>;
+type FaultScript = Box<dyn FnMut(&ReceivedRequest) -> Option<Fault> + Send>;
 
-struct Shared {
-    desk: Mutex<Desk>,
-    script: Mutex<Script>,
-    asked: Mutex<Vec<Asked>>,
-    stopped: AtomicBool,
+struct ServerState {
+    linear_state: Mutex<LinearState>,
+    fault_script: Mutex<FaultScript>,
+    requests: Mutex<Vec<ReceivedRequest>>,
+    is_stopped: AtomicBool,
 }
 
-fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A server on 127.0.0.1, stopped when dropped.
+/// A Linear server on 127.0.0.1. Dropping it stops it.
 pub struct LinearServer {
-    shared: Arc<Shared>,
+    server_state: Arc<ServerState>,
     address: SocketAddr,
-    accepting: Option<JoinHandle<()>>,
+    accept_thread: Option<JoinHandle<()>>,
 }
 
 impl LinearServer {
-    /// A server without faults.
+    /// Starts a server without faults.
     #[expect(clippy::new_without_default, reason = "a server is started, not a default value")]
     pub fn new() -> LinearServer {
         LinearServer::with_faults(|_| None)
     }
 
-    /// A server that asks the script, request by request, whether it has a fault.
-    pub fn with_faults(script: impl FnMut(&Asked) -> Option<Fault> + Send + 'static) -> LinearServer {
+    /// Starts a server that asks the script for each request whether to inject a fault.
+    pub fn with_faults(
+        fault_script: impl FnMut(&ReceivedRequest) -> Option<Fault> + Send + 'static,
+    ) -> LinearServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port on 127.0.0.1");
         let address = listener.local_addr().expect("the port of the listener");
-        let shared = Arc::new(Shared {
-            desk: Mutex::new(Desk::default()),
-            script: Mutex::new(Box::new(script)),
-            asked: Mutex::default(),
-            stopped: AtomicBool::new(false),
+        let server_state = Arc::new(ServerState {
+            linear_state: Mutex::new(LinearState::default()),
+            fault_script: Mutex::new(Box::new(fault_script)),
+            requests: Mutex::default(),
+            is_stopped: AtomicBool::new(false),
         });
-        let accepting = std::thread::spawn({
-            let shared = Arc::clone(&shared);
-            move || http::accept(&listener, &shared, |shared| shared.stopped.load(Ordering::SeqCst), converse)
+        let accept_thread = std::thread::spawn({
+            let server_state = Arc::clone(&server_state);
+            move || {
+                http::accept_connections(
+                    &listener,
+                    &server_state,
+                    |shared| shared.is_stopped.load(Ordering::SeqCst),
+                    handle_connection,
+                );
+            }
         });
-        LinearServer { shared, address, accepting: Some(accepting) }
+        LinearServer { server_state, address, accept_thread: Some(accept_thread) }
     }
 
     /// The address for `LINEAR_API_URL`.
@@ -84,83 +93,87 @@ impl LinearServer {
 
     /// The current comments, oldest first.
     pub fn comments(&self) -> Vec<Comment> {
-        open(&self.shared.desk).comments.clone()
+        lock(&self.server_state.linear_state).comments.clone()
     }
 
-    /// Somebody deletes all comments.
+    /// Deletes all comments, as another user could.
     pub fn delete_comments(&self) {
-        open(&self.shared.desk).comments.clear();
+        lock(&self.server_state.linear_state).comments.clear();
     }
 
-    /// From now on the key may only read.
+    /// Makes the API key read-only from now on.
     pub fn forbid_writing(&self) {
-        open(&self.shared.desk).is_read_only = true;
+        lock(&self.server_state.linear_state).is_read_only = true;
     }
 
-    /// From now on the issue is archived.
+    /// Archives the issue.
     pub fn archive_issue(&self) {
-        open(&self.shared.desk).is_archived = true;
+        lock(&self.server_state.linear_state).is_archived = true;
     }
 
-    /// Everything that was asked, in order.
-    pub fn asked(&self) -> Vec<Asked> {
-        open(&self.shared.asked).clone()
+    /// All received requests, in order.
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        lock(&self.server_state.requests).clone()
     }
 
-    /// The operations that were asked, in order.
-    pub fn operations(&self) -> Vec<String> {
-        self.asked().into_iter().map(|asked| asked.operation).collect()
+    /// The names of all requested operations, in order.
+    pub fn requested_operations(&self) -> Vec<String> {
+        self.requests().into_iter().map(|request| request.operation).collect()
     }
 }
 
 impl Drop for LinearServer {
     fn drop(&mut self) {
-        self.shared.stopped.store(true, Ordering::SeqCst);
-        // The listener sleeps in accept: one last caller wakes it.
+        self.server_state.is_stopped.store(true, Ordering::SeqCst);
+        // The listener blocks in `accept`: one last connection wakes it.
         let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
-        if let Some(accepting) = self.accepting.take() {
+        if let Some(accepting) = self.accept_thread.take() {
             let _ = accepting.join();
         }
     }
 }
 
-fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(READ_LIMIT))?;
-    let Some(incoming) = http::read(&mut stream)? else { return Ok(()) };
-    let document: Value = serde_json::from_slice(&incoming.body).unwrap_or_default();
+fn handle_connection(mut stream: TcpStream, server_state: &ServerState) -> io::Result<()> {
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
+    let Some(http_request) = http::read_request(&mut stream)? else { return Ok(()) };
+    let document: Value = serde_json::from_slice(&http_request.body).unwrap_or_default();
     let query = document["query"].as_str().unwrap_or_default().to_owned();
     let variables = document["variables"].clone();
-    let mut asked = Asked { operation: api::first_field(&query), variables, status: 0 };
-    let fault = (open(&shared.script))(&asked);
-    let is_taken = fault.as_ref().is_none_or(Fault::lets_it_happen);
-    let authorization = incoming.headers.iter().find(|(name, _)| name == "authorization");
+    let mut request = ReceivedRequest { operation: api::first_root_field(&query), variables, status: 0 };
+    let fault = (lock(&server_state.fault_script))(&request);
+    let should_execute = fault.as_ref().is_none_or(Fault::executes_operation);
+    let authorization = http_request.headers.iter().find(|(name, _)| name == "authorization");
     let (status, body) = match authorization.map(|(_, value)| value.as_str()) {
-        Some(KEY) if is_taken => api::answer(&mut open(&shared.desk), &query, &asked.variables),
-        Some(KEY) => (0, Value::Null),
-        _ => (401, fault::errors("AUTHENTICATION_ERROR", "Authentication required, not authenticated")),
+        Some(API_KEY) if should_execute => {
+            api::execute_query(&mut lock(&server_state.linear_state), &query, &request.variables)
+        }
+        Some(API_KEY) => (0, Value::Null),
+        _ => (401, fault::error_body("AUTHENTICATION_ERROR", "Authentication required, not authenticated")),
     };
     let (status, headers, body) = match fault {
-        Some(fault) => fault.answer(status, body, |length| pause(shared, length)),
+        Some(fault) => {
+            fault.replace_response(status, body, |duration| sleep_unless_stopped(server_state, duration))
+        }
         None => (status, BTreeMap::new(), body),
     };
-    asked.status = status;
-    open(&shared.asked).push(asked);
+    request.status = status;
+    lock(&server_state.requests).push(request);
     if status == 0 {
         return Ok(());
     }
     http::send_json(&mut stream, status, &headers, &body)
 }
 
-/// Sleeps, but not past the end of the server.
-fn pause(shared: &Shared, length: Duration) {
+/// Sleeps, but not longer than the server runs.
+fn sleep_unless_stopped(server_state: &ServerState, duration: Duration) {
     let start = Instant::now();
-    while !shared.stopped.load(Ordering::SeqCst) && start.elapsed() < length {
+    while !server_state.is_stopped.load(Ordering::SeqCst) && start.elapsed() < duration {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// An answer with data and with an error beside it.
-fn partial(mut body: Value) -> Value {
+/// Adds an error to a response that also has data.
+fn with_partial_error(mut body: Value) -> Value {
     body["errors"] = json!([{ "message": "the url could not be made", "path": ["comment", "url"] }]);
     body
 }

@@ -1,60 +1,59 @@
-//! The command line, as far as it was recorded.
+//! Parses the command line, as far as the client was recorded with it.
 
-use super::{Recorded, not_recorded};
+use super::{ReplayResult, not_recorded};
 
-/// How it answers.
+/// The output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Format {
-    /// The last text.
+pub(super) enum OutputFormat {
+    /// Only the last text.
     #[default]
     Text,
-    /// The result object.
+    /// One result object.
     Json,
-    /// Every event on a line of its own.
+    /// Each event on its own line.
     Stream,
 }
 
-/// The arguments.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arguments {
     pub(super) prompt: Option<String>,
-    pub(super) format: Format,
-    pub(super) session: Option<String>,
+    pub(super) output_format: OutputFormat,
+    pub(super) session_id: Option<String>,
     pub(super) settings: Option<String>,
-    pub(super) allowed: Vec<String>,
+    pub(super) allowed_tools: Vec<String>,
     pub(super) skips_permissions: bool,
     pub(super) system_prompt: Option<String>,
-    pub(super) budget: Option<f64>,
+    pub(super) max_budget_usd: Option<f64>,
     pub(super) max_turns: Option<u64>,
-    print: bool,
-    verbose: bool,
+    is_print_mode: bool,
+    is_verbose: bool,
 }
 
-/// The one model whose prices and window were recorded; its short name is `opus`.
+/// The only model whose prices and context window were recorded. Its short name is `opus`.
 pub(super) const MODEL: &str = "claude-opus-5-5";
 
 impl Arguments {
-    pub(super) fn parse(words: &[String]) -> Recorded<Arguments> {
+    pub(super) fn parse(args: &[String]) -> ReplayResult<Arguments> {
         let mut arguments = Arguments::default();
-        let mut words = words.iter().peekable();
-        while let Some(word) = words.next() {
-            let (name, joined) = match word.split_once('=') {
+        let mut args = args.iter().peekable();
+        while let Some(word) = args.next() {
+            let (name, inline_value) = match word.split_once('=') {
                 Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
                 _ => (word.as_str(), None),
             };
-            let mut value = || match joined.clone().or_else(|| words.next().cloned()) {
+            let mut value = || match inline_value.clone().or_else(|| args.next().cloned()) {
                 Some(value) => Ok(value),
                 None => not_recorded(format!("{name} without a value")),
             };
             match name {
-                "-p" | "--print" => arguments.print = true,
-                "--verbose" => arguments.verbose = true,
+                "-p" | "--print" => arguments.is_print_mode = true,
+                "--verbose" => arguments.is_verbose = true,
                 "--dangerously-skip-permissions" => arguments.skips_permissions = true,
-                "--output-format" => arguments.format = format(&value()?)?,
-                "--session-id" => arguments.session = Some(value()?),
+                "--output-format" => arguments.output_format = parse_output_format(&value()?)?,
+                "--session-id" => arguments.session_id = Some(value()?),
                 "--settings" => arguments.settings = Some(value()?),
                 "--append-system-prompt" => arguments.system_prompt = Some(value()?),
-                "--max-budget-usd" => arguments.budget = value()?.parse().ok(),
+                "--max-budget-usd" => arguments.max_budget_usd = value()?.parse().ok(),
                 "--max-turns" => arguments.max_turns = value()?.parse().ok(),
                 "--permission-mode" => match value()?.as_str() {
                     "bypassPermissions" => arguments.skips_permissions = true,
@@ -66,9 +65,9 @@ impl Arguments {
                     other => return not_recorded(format!("the model {other}")),
                 },
                 "--allowedTools" | "--allowed-tools" => {
-                    arguments.allow(&value()?)?;
-                    while let Some(tool) = words.next_if(|word| !word.starts_with('-')) {
-                        arguments.allow(tool)?;
+                    arguments.add_allowed_tools(&value()?)?;
+                    while let Some(tool) = args.next_if(|word| !word.starts_with('-')) {
+                        arguments.add_allowed_tools(tool)?;
                     }
                 }
                 _ if name.starts_with('-') => return not_recorded(format!("the argument {name}")),
@@ -76,31 +75,31 @@ impl Arguments {
                 _ => return not_recorded("a second prompt"),
             }
         }
-        if !arguments.print {
+        if !arguments.is_print_mode {
             return not_recorded("a session on a terminal");
         }
-        if arguments.format == Format::Stream && !arguments.verbose {
+        if arguments.output_format == OutputFormat::Stream && !arguments.is_verbose {
             return not_recorded("a stream without --verbose");
         }
         Ok(arguments)
     }
 
-    fn allow(&mut self, names: &str) -> Recorded<()> {
+    fn add_allowed_tools(&mut self, names: &str) -> ReplayResult<()> {
         for name in names.split([',', ' ']).filter(|name| !name.is_empty()) {
             if !name.chars().all(|letter| letter.is_ascii_alphanumeric()) {
                 return not_recorded(format!("the permission {name}"));
             }
-            self.allowed.push(name.to_owned());
+            self.allowed_tools.push(name.to_owned());
         }
         Ok(())
     }
 }
 
-fn format(name: &str) -> Recorded<Format> {
+fn parse_output_format(name: &str) -> ReplayResult<OutputFormat> {
     match name {
-        "text" => Ok(Format::Text),
-        "json" => Ok(Format::Json),
-        "stream-json" => Ok(Format::Stream),
+        "text" => Ok(OutputFormat::Text),
+        "json" => Ok(OutputFormat::Json),
+        "stream-json" => Ok(OutputFormat::Stream),
         other => not_recorded(format!("the output format {other}")),
     }
 }

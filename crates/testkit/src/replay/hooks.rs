@@ -1,7 +1,7 @@
-//! Starting what an event asks for, all at once, and reading what it says.
+//! Runs the hooks of an event, all at once, and interprets their output.
 
 use super::settings::HookCommand;
-use super::{Recorded, not_recorded};
+use super::{ReplayResult, not_recorded};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
-/// Without a limit of its own an entry has this long; SessionEnd has 1.5 s, UserPromptSubmit 30 s.
-fn usual_limit(event: &str) -> Duration {
+/// Returns the timeout of a hook that sets none of its own.
+fn default_timeout(event: &str) -> Duration {
     match event {
         "SessionEnd" => Duration::from_millis(1500),
         "UserPromptSubmit" => Duration::from_secs(30),
@@ -20,35 +20,35 @@ fn usual_limit(event: &str) -> Duration {
     }
 }
 
-/// From the request to end to the force.
-const GRACE: Duration = Duration::from_millis(1200);
-/// The most that reaches the model as it is.
-const LARGEST_CONTEXT: usize = 10_000;
+/// The time between SIGTERM and SIGKILL.
+const KILL_GRACE_PERIOD: Duration = Duration::from_millis(1200);
+/// The longest context that reaches the model unchanged.
+const MAX_CONTEXT_CHARS: usize = 10_000;
 
-/// What one hook did and said.
+/// The result of one hook.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) entry: HookCommand,
+pub(super) struct HookOutcome {
+    pub(super) hook: HookCommand,
     pub(super) stdout: String,
     pub(super) stderr: String,
-    /// None when it was cancelled.
-    pub(super) code: Option<i32>,
+    /// The exit code; `None` if the hook was canceled.
+    pub(super) exit_code: Option<i32>,
     pub(super) elapsed: Duration,
-    /// For the model.
+    /// Additional context for the model.
     pub(super) context: Option<String>,
-    /// What it says in plain text.
-    pub(super) plain: Option<String>,
-    /// For the user.
-    pub(super) message: Option<String>,
-    /// It refuses, for this reason.
-    pub(super) block: Option<String>,
-    /// It ends the session, for this reason.
-    pub(super) stop: Option<String>,
+    /// Output in plain text instead of JSON.
+    pub(super) plain_text: Option<String>,
+    /// A message for the user.
+    pub(super) user_message: Option<String>,
+    /// The reason why it blocks, if it does.
+    pub(super) block_reason: Option<String>,
+    /// The reason why it ends the session, if it does.
+    pub(super) stop_reason: Option<String>,
 }
 
 impl HookCommand {
-    /// As the client names it.
-    pub(super) fn line(&self) -> String {
+    /// Returns the command line as the client names it.
+    pub(super) fn command_line(&self) -> String {
         match &self.arguments {
             Some(arguments) if !arguments.is_empty() => format!("{} {}", self.command, arguments.join(" ")),
             _ => self.command.clone(),
@@ -56,93 +56,94 @@ impl HookCommand {
     }
 }
 
-impl Answer {
-    /// Whether it said anything at all.
+impl HookOutcome {
     pub(super) fn has_output(&self) -> bool {
         !self.stdout.trim().is_empty() || !self.stderr.trim().is_empty()
     }
 }
 
-/// What all hooks of one event share.
+/// The data that all hooks of one event share.
 #[derive(Clone, Copy)]
-pub(super) struct Event<'a> {
+pub(super) struct HookEvent<'a> {
     pub(super) name: &'a str,
     pub(super) payload: &'a Value,
     pub(super) environment: &'a [(String, String)],
     pub(super) project: &'a Path,
-    pub(super) folder: &'a Path,
-    /// True once the client has been told to end.
+    pub(super) working_folder: &'a Path,
+    /// True once the client has received a signal to end.
     pub(super) is_ending: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// Runs them side by side; the answers come in the order in which they ended.
-pub(super) fn run(event: Event<'_>, entries: &[HookCommand]) -> Recorded<Vec<Answer>> {
-    let mut answers = thread::scope(|scope| {
-        let started: Vec<_> = entries.iter().map(|entry| scope.spawn(move || one(event, entry))).collect();
-        started.into_iter().filter_map(|thread| thread.join().ok()).collect::<Recorded<Vec<_>>>()
+/// Runs the hooks in parallel. The outcomes are in the order in which the hooks ended.
+pub(super) fn run_hooks(event: HookEvent<'_>, hooks: &[HookCommand]) -> ReplayResult<Vec<HookOutcome>> {
+    let mut outcomes = thread::scope(|scope| {
+        let threads: Vec<_> = hooks.iter().map(|entry| scope.spawn(move || run_hook(event, entry))).collect();
+        threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<ReplayResult<Vec<_>>>()
     })?;
-    answers.sort_by_key(|(ended, _)| *ended);
-    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+    outcomes.sort_by_key(|(ended_at, _)| *ended_at);
+    Ok(outcomes.into_iter().map(|(_, answer)| answer).collect())
 }
 
-fn one(event: Event<'_>, entry: &HookCommand) -> Recorded<(Instant, Answer)> {
+fn run_hook(event: HookEvent<'_>, hook: &HookCommand) -> ReplayResult<(Instant, HookOutcome)> {
     let start = Instant::now();
-    let mut answer = Answer {
-        entry: entry.clone(),
+    let mut outcome = HookOutcome {
+        hook: hook.clone(),
         stdout: String::new(),
         stderr: String::new(),
-        code: None,
+        exit_code: None,
         elapsed: Duration::ZERO,
         context: None,
-        plain: None,
-        message: None,
-        block: None,
-        stop: None,
+        plain_text: None,
+        user_message: None,
+        block_reason: None,
+        stop_reason: None,
     };
-    let Ok(mut child) = command(event, entry).spawn() else {
-        return not_recorded(format!("a hook that does not start: {}", entry.line()));
+    let Ok(mut child) = build_command(event, hook).spawn() else {
+        return not_recorded(format!("a hook that does not start: {}", hook.command_line()));
     };
-    let stdout = gather(child.stdout.take());
-    let stderr = gather(child.stderr.take());
+    let stdout = spawn_reader(child.stdout.take());
+    let stderr = spawn_reader(child.stderr.take());
     if let Some(mut stdin) = child.stdin.take() {
         let payload = format!("{}\n", event.payload);
         thread::spawn(move || drop(stdin.write_all(payload.as_bytes())));
     }
-    answer.code = wait(event, &mut child, entry.limit.unwrap_or_else(|| usual_limit(event.name)));
-    answer.stdout = stdout.join().unwrap_or_default();
-    answer.stderr = stderr.join().unwrap_or_default();
-    answer.elapsed = start.elapsed();
-    understand(event.name, &mut answer)?;
-    Ok((Instant::now(), answer))
+    outcome.exit_code =
+        wait_for_exit(event, &mut child, hook.timeout.unwrap_or_else(|| default_timeout(event.name)));
+    outcome.stdout = stdout.join().unwrap_or_default();
+    outcome.stderr = stderr.join().unwrap_or_default();
+    outcome.elapsed = start.elapsed();
+    parse_output(event.name, &mut outcome)?;
+    Ok((Instant::now(), outcome))
 }
 
-fn command(event: Event<'_>, entry: &HookCommand) -> Command {
+fn build_command(event: HookEvent<'_>, hook: &HookCommand) -> Command {
     let project = event.project.display().to_string();
-    let place = |word: &str| word.replace("${CLAUDE_PROJECT_DIR}", &project);
-    let mut command = match &entry.arguments {
+    let fill_project_dir = |argument: &str| argument.replace("${CLAUDE_PROJECT_DIR}", &project);
+    let mut command = match &hook.arguments {
         Some(arguments) => {
-            let mut command = Command::new(place(&entry.command));
-            command.args(arguments.iter().map(|word| place(word)));
+            let mut command = Command::new(fill_project_dir(&hook.command));
+            command.args(arguments.iter().map(|argument| fill_project_dir(argument)));
             command
         }
         None => {
             let mut command = Command::new("/bin/sh");
-            command.args(["-c", &entry.command]);
+            command.args(["-c", &hook.command]);
             command
         }
     };
     command
-        .current_dir(event.folder)
+        .current_dir(event.working_folder)
         .envs(event.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // The client gives it a session of its own; a group of its own is as near as safe Rust comes.
+        // The client starts each hook in its own session. Its own process group is the nearest that safe Rust
+        // offers.
         .process_group(0);
     command
 }
 
-fn gather(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+fn spawn_reader(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
@@ -152,19 +153,19 @@ fn gather(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String
     })
 }
 
-/// Its exit code; none when it took too long or the client was told to end.
-fn wait(event: Event<'_>, child: &mut Child, limit: Duration) -> Option<i32> {
+/// Returns the exit code, or `None` if the hook took too long or the client received a signal to end.
+fn wait_for_exit(event: HookEvent<'_>, child: &mut Child, timeout: Duration) -> Option<i32> {
     let start = Instant::now();
-    let mut asked: Option<Instant> = None;
+    let mut terminated_at: Option<Instant> = None;
     loop {
         if let Ok(Some(status)) = child.try_wait() {
-            return if asked.is_some() { None } else { status.code() };
+            return if terminated_at.is_some() { None } else { status.code() };
         }
-        match asked {
-            Some(at) if at.elapsed() > GRACE => drop(child.kill()),
-            None if start.elapsed() > limit || (event.name != "SessionEnd" && (event.is_ending)()) => {
+        match terminated_at {
+            Some(terminated_at) if terminated_at.elapsed() > KILL_GRACE_PERIOD => drop(child.kill()),
+            None if start.elapsed() > timeout || (event.name != "SessionEnd" && (event.is_ending)()) => {
                 let _ = kill_process(Pid::from_child(child), Signal::TERM);
-                asked = Some(Instant::now());
+                terminated_at = Some(Instant::now());
             }
             _ => {}
         }
@@ -172,29 +173,30 @@ fn wait(event: Event<'_>, child: &mut Child, limit: Duration) -> Option<i32> {
     }
 }
 
-/// Reads an answer: JSON when it begins and ends with a brace, else plain text.
-fn understand(event: &str, answer: &mut Answer) -> Recorded<()> {
-    let said = answer.stdout.trim_start_matches('\u{feff}').trim().to_owned();
-    let reply = (said.starts_with('{') && said.ends_with('}')).then(|| serde_json::from_str::<Value>(&said));
-    match (answer.code, reply) {
+/// Interprets the output: as JSON if it starts and ends with a brace, else as plain text.
+fn parse_output(event_name: &str, outcome: &mut HookOutcome) -> ReplayResult<()> {
+    let output = outcome.stdout.trim_start_matches('\u{feff}').trim().to_owned();
+    let json_reply =
+        (output.starts_with('{') && output.ends_with('}')).then(|| serde_json::from_str::<Value>(&output));
+    match (outcome.exit_code, json_reply) {
         (None, _) => Ok(()),
-        (_, Some(Ok(reply))) => obey(event, &reply, answer),
+        (_, Some(Ok(reply))) => apply_json_reply(event_name, &reply, outcome),
         (_, Some(Err(error))) => not_recorded(format!("a reply that is no JSON ({error})")),
         (Some(0), None) => {
-            answer.plain = Some(said).filter(|said| !said.is_empty());
+            outcome.plain_text = Some(output).filter(|said| !said.is_empty());
             Ok(())
         }
-        (Some(2), None) if event == "Stop" => {
-            answer.block = Some(format!("[{}]: {}", answer.entry.line(), answer.stderr));
+        (Some(2), None) if event_name == "Stop" => {
+            outcome.block_reason = Some(format!("[{}]: {}", outcome.hook.command_line(), outcome.stderr));
             Ok(())
         }
-        (Some(2), None) => not_recorded(format!("exit code 2 of a hook on {event}")),
-        (Some(code), None) => not_recorded(format!("a hook on {event} that ends with {code}")),
+        (Some(2), None) => not_recorded(format!("exit code 2 of a hook on {event_name}")),
+        (Some(code), None) => not_recorded(format!("a hook on {event_name} that ends with {code}")),
     }
 }
 
-fn obey(event: &str, reply: &Value, answer: &mut Answer) -> Recorded<()> {
-    const KNOWN: [&str; 7] = [
+fn apply_json_reply(event_name: &str, reply: &Value, outcome: &mut HookOutcome) -> ReplayResult<()> {
+    const SUPPORTED_FIELDS: [&str; 7] = [
         "continue",
         "stopReason",
         "systemMessage",
@@ -204,35 +206,42 @@ fn obey(event: &str, reply: &Value, answer: &mut Answer) -> Recorded<()> {
         "hookSpecificOutput",
     ];
     let keys = |value: &Value| value.as_object().map(|fields| fields.keys().cloned().collect::<Vec<_>>());
-    if let Some(key) = keys(reply).unwrap_or_default().iter().find(|key| !KNOWN.contains(&key.as_str())) {
+    if let Some(key) =
+        keys(reply).unwrap_or_default().iter().find(|key| !SUPPORTED_FIELDS.contains(&key.as_str()))
+    {
         return not_recorded(format!("a reply's {key}"));
     }
-    let specific = &reply["hookSpecificOutput"];
-    for key in keys(specific).unwrap_or_default() {
+    let hook_output = &reply["hookSpecificOutput"];
+    for key in keys(hook_output).unwrap_or_default() {
         if !["hookEventName", "additionalContext"].contains(&key.as_str()) {
             return not_recorded(format!("a reply's {key}"));
         }
     }
     let text = |value: &Value| value.as_str().map(str::to_owned);
-    answer.message = text(&reply["systemMessage"]);
-    answer.context = text(&specific["additionalContext"]).filter(|context| !context.is_empty());
-    if answer.context.as_ref().is_some_and(|context| context.chars().count() > LARGEST_CONTEXT) {
+    outcome.user_message = text(&reply["systemMessage"]);
+    outcome.context = text(&hook_output["additionalContext"]).filter(|context| !context.is_empty());
+    if outcome.context.as_ref().is_some_and(|context| context.chars().count() > MAX_CONTEXT_CHARS) {
         return not_recorded("more than 10,000 characters from a hook");
     }
     if reply["decision"] == "block" {
-        if event != "Stop" {
-            return not_recorded(format!("a refusal on {event}"));
+        if event_name != "Stop" {
+            return not_recorded(format!("a refusal on {event_name}"));
         }
-        answer.block = text(&reply["reason"]);
+        outcome.block_reason = text(&reply["reason"]);
     }
     if reply["continue"] == false {
-        match event {
-            "PostToolBatch" | "Stop" => answer.stop = Some(text(&reply["stopReason"]).unwrap_or_default()),
+        match event_name {
+            "PostToolBatch" | "Stop" => {
+                outcome.stop_reason = Some(text(&reply["stopReason"]).unwrap_or_default());
+            }
             "SessionStart" | "SessionEnd" => {}
-            _ => return not_recorded(format!("an end by a hook on {event}")),
+            _ => return not_recorded(format!("an end by a hook on {event_name}")),
         }
     }
-    if event == "Stop" && answer.context.is_some() && (answer.block.is_some() || answer.stop.is_some()) {
+    if event_name == "Stop"
+        && outcome.context.is_some()
+        && (outcome.block_reason.is_some() || outcome.stop_reason.is_some())
+    {
         return not_recorded("context and a decision of a hook on Stop");
     }
     Ok(())

@@ -1,93 +1,93 @@
-//! Lines of the transcript and of the stream, on the patterns of the recording.
+//! Lines of the transcript and of the stream, built from the recording.
 
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// What of the client's own words is always the same: its init line, a result, the attachments of a first turn.
+/// The constant parts of the client's output: its init line, a result, the attachments of a first turn.
 static RECORDED: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("recorded.json")).expect("the recording is JSON"));
 
-/// Now, as the client writes it.
-pub(super) fn now() -> String {
+/// Returns the current time in the client's format.
+pub(super) fn timestamp_now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// A new random id.
-pub(super) fn id() -> String {
+/// Returns a new random UUID.
+pub(super) fn new_uuid() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
-/// What is in every line.
+/// The values of a session that its lines contain.
 #[derive(Clone, Debug)]
 pub(super) struct LineContext {
-    pub(super) session: String,
+    pub(super) session_id: String,
     pub(super) home: String,
     pub(super) project: String,
-    pub(super) dashed: String,
+    pub(super) dashed_project: String,
     pub(super) branch: String,
 }
 
 impl LineContext {
-    /// A part of the recording, with this session's values in it.
-    pub(super) fn recorded(&self, part: &str) -> Value {
-        self.filled(&RECORDED[part])
+    /// Returns a part of the recording with this session's values filled in.
+    pub(super) fn recorded_part(&self, part: &str) -> Value {
+        self.fill_placeholders(&RECORDED[part])
     }
 
-    fn filled(&self, value: &Value) -> Value {
+    fn fill_placeholders(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => {
-                let text = text.replace("<session>", &self.session).replace("<project>", &self.project);
-                let text = text.replace("<home>", &self.home).replace("<dashed>", &self.dashed);
-                text.replace("<today>", &now()[..10]).into()
+                let text = text.replace("<session>", &self.session_id).replace("<project>", &self.project);
+                let text = text.replace("<home>", &self.home).replace("<dashed>", &self.dashed_project);
+                text.replace("<today>", &timestamp_now()[..10]).into()
             }
-            Value::Array(values) => values.iter().map(|value| self.filled(value)).collect(),
+            Value::Array(values) => values.iter().map(|value| self.fill_placeholders(value)).collect(),
             Value::Object(fields) => fields
                 .iter()
-                .map(|(key, value)| (key.clone(), self.filled(value)))
+                .map(|(key, value)| (key.clone(), self.fill_placeholders(value)))
                 .collect::<serde_json::Map<_, _>>()
                 .into(),
             other => other.clone(),
         }
     }
 
-    /// The end of each line of the conversation.
-    pub(super) fn close(&self, line: &mut Value, folder: &Path) {
+    /// Adds the fields with which each line of the conversation ends.
+    pub(super) fn add_common_fields(&self, line: &mut Value, working_folder: &Path) {
         line["userType"] = "external".into();
         line["entrypoint"] = "sdk-cli".into();
-        line["cwd"] = folder.display().to_string().into();
-        line["sessionId"] = self.session.clone().into();
+        line["cwd"] = working_folder.display().to_string().into();
+        line["sessionId"] = self.session_id.clone().into();
         line["version"] = crate::client::CLIENT_VERSION.into();
         line["gitBranch"] = self.branch.clone().into();
     }
 
-    /// A line that belongs to no conversation.
-    pub(super) fn mark(&self, kind: &str) -> Value {
-        match kind {
+    /// Returns a line that is not part of the conversation.
+    pub(super) fn marker_line(&self, line_type: &str) -> Value {
+        match line_type {
             "enqueue" | "dequeue" => json!({
-                "type": "queue-operation", "operation": kind, "timestamp": now(), "sessionId": self.session,
+                "type": "queue-operation", "operation": line_type, "timestamp": timestamp_now(), "sessionId": self.session_id,
             }),
-            _ => json!({ "type": kind, "atis": "", "sessionId": self.session }),
+            _ => json!({ "type": line_type, "atis": "", "sessionId": self.session_id }),
         }
     }
 }
 
-/// A reminder as the transcript keeps it.
-pub(super) fn rendered(text: &str) -> Value {
-    json!([{ "content": reminder(text) }])
+/// Returns a system reminder in the form that the transcript stores.
+pub(super) fn rendered_reminder(text: &str) -> Value {
+    json!([{ "content": system_reminder(text) }])
 }
 
-/// A reminder as the model reads it.
-pub(super) fn reminder(text: &str) -> String {
+/// Returns a system reminder in the form that the model reads.
+pub(super) fn system_reminder(text: &str) -> String {
     format!("<system-reminder>\n{text}\n</system-reminder>")
 }
 
-/// The usage of a message as the transcript has it.
-pub(super) fn whole_usage(usage: &Value) -> Value {
-    let number = |name: &str| usage[name].clone();
+/// Returns the usage of a message with all fields that the transcript has.
+pub(super) fn transcript_usage(usage: &Value) -> Value {
+    let token_count = |name: &str| usage[name].clone();
     json!({
-        "input_tokens": number("input_tokens"), "cache_creation_input_tokens": number("cache_creation_input_tokens"),
-        "cache_read_input_tokens": number("cache_read_input_tokens"), "output_tokens": number("output_tokens"),
+        "input_tokens": token_count("input_tokens"), "cache_creation_input_tokens": token_count("cache_creation_input_tokens"),
+        "cache_read_input_tokens": token_count("cache_read_input_tokens"), "output_tokens": token_count("output_tokens"),
         "output_tokens_details": { "thinking_tokens": 0 },
         "server_tool_use": { "web_search_requests": 0, "web_fetch_requests": 0 }, "service_tier": "standard",
         "cache_creation": { "ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": 0 }, "inference_geo": "",

@@ -1,10 +1,11 @@
-//! The client, replayed: a small program that does what `claude -p` of the pinned version was seen to do, at a hundredth
-//! of its price. It asks the same model, starts the same hooks with the same payloads and environment, runs the same
-//! commands, and writes the same stream and transcript.
+//! The replayed client: a small program that does what `claude -p` of the pinned version was recorded to do,
+//! at a hundredth of the cost. It sends the same requests to the model, starts the same hooks with the same
+//! payloads and environment, runs the same commands, and writes the same stream and transcript.
 //!
-//! It knows only what was recorded (`recorded.json`, and the kinds of session in `tests/tests/client/replay`, each of
-//! which every full test run plays with the real client, too, and compares). Asked for anything else it ends with
-//! [`NOT_RECORDED`] and says what it was: such a test takes the real client.
+//! It supports only what was recorded (`recorded.json`, and the kinds of session in
+//! `tests/tests/client/replay`, which every full test run also plays with the real client and compares). For
+//! anything else it exits with [`NOT_RECORDED`] and prints what is missing: such a test needs the real
+//! client.
 
 #![expect(clippy::disallowed_macros, reason = "its output is a program's own")]
 
@@ -15,7 +16,7 @@ mod model;
 mod patch;
 mod session;
 mod settings;
-mod spent;
+mod token_usage;
 mod tools;
 mod transcript;
 
@@ -23,48 +24,49 @@ use arguments::Arguments;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The variable that names the file for what it has no recording of: a run may take its end for a crash and continue, but
-/// the world that it was played in fails its test.
-pub const REFUSALS: &str = "PLIMSOLL_REPLAY_REFUSALS";
+/// The variable with the path of a file for requests without a recording. A run may take the exit for a crash
+/// and continue, but the test whose world it is fails.
+pub const UNRECORDED_REQUESTS_VARIABLE: &str = "PLIMSOLL_REPLAY_REFUSALS";
 
-/// How it ends when it is asked for what was never recorded: no exit code of the client's.
-pub const NOT_RECORDED: u8 = 70;
+/// The exit code for a request without a recording. The client itself never exits with it.
+pub const NOT_RECORDED_EXIT_CODE: u8 = 70;
 
-/// Something that was never recorded; in words.
+/// A description of something that was never recorded.
 #[derive(Debug)]
 struct NotRecorded(String);
 
-/// What most of its functions give.
-type Recorded<T> = Result<T, NotRecorded>;
+/// The result of most functions of this module.
+type ReplayResult<T> = Result<T, NotRecorded>;
 
-fn not_recorded<T>(what: impl Into<String>) -> Recorded<T> {
-    Err(NotRecorded(what.into()))
+fn not_recorded<T>(description: impl Into<String>) -> ReplayResult<T> {
+    Err(NotRecorded(description.into()))
 }
 
-/// A folder's path as the client names things after it.
-pub fn dashed(folder: &Path) -> String {
+/// Returns the path of a folder as the client uses it in names: other characters than letters and digits
+/// become dashes.
+pub fn dashed_path(folder: &Path) -> String {
     let path = folder.display().to_string();
     path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect()
 }
 
-/// The program.
+/// Runs the program and returns its exit code.
 pub fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments == ["--version"] {
         println!("{} (Claude Code)", crate::client::CLIENT_VERSION);
         return ExitCode::SUCCESS;
     }
-    match Arguments::parse(&arguments).and_then(session::play) {
+    match Arguments::parse(&arguments).and_then(session::run_session) {
         Ok(code) => ExitCode::from(code),
-        Err(NotRecorded(what)) => {
-            eprintln!("the replayed client has no recording of {what}: this test needs the real one");
-            if let Some(file) = std::env::var_os(REFUSALS) {
+        Err(NotRecorded(description)) => {
+            eprintln!("the replayed client has no recording of {description}: this test needs the real one");
+            if let Some(file) = std::env::var_os(UNRECORDED_REQUESTS_VARIABLE) {
                 let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
                 let _ = opened.and_then(|mut file| {
-                    std::io::Write::write_all(&mut file, format!("{what}\n").as_bytes())
+                    std::io::Write::write_all(&mut file, format!("{description}\n").as_bytes())
                 });
             }
-            ExitCode::from(NOT_RECORDED)
+            ExitCode::from(NOT_RECORDED_EXIT_CODE)
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The patch that the client shows of a file's change.
+//! The structured patch of a file change, in the client's form.
 
 use serde_json::{Value, json};
 use similar::{ChangeTag, TextDiff};
 
-/// The hunks with three lines around each change.
-pub(super) fn between(old: &str, new: &str) -> Value {
-    let diff = TextDiff::from_lines(old, new);
+/// Returns the hunks with three lines of context around each change.
+pub(super) fn structured_patch(old_text: &str, new_text: &str) -> Value {
+    let diff = TextDiff::from_lines(old_text, new_text);
     let hunks = diff.grouped_ops(3).into_iter().map(|operations| {
         let mut lines = Vec::new();
         for operation in &operations {
@@ -19,12 +19,12 @@ pub(super) fn between(old: &str, new: &str) -> Value {
             }
         }
         let (first, last) = (&operations[0], &operations[operations.len() - 1]);
-        let (old, new) = (
+        let (old_range, new_range) = (
             first.old_range().start..last.old_range().end,
             first.new_range().start..last.new_range().end,
         );
         json!({
-            "oldStart": old.start + 1, "oldLines": old.len(), "newStart": new.start + 1, "newLines": new.len(),
+            "oldStart": old_range.start + 1, "oldLines": old_range.len(), "newStart": new_range.start + 1, "newLines": new_range.len(),
             "lines": lines,
         })
     });

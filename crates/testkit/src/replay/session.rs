@@ -1,16 +1,16 @@
-//! A session from its start to its end.
+//! A session from start to end.
 
-mod asking;
-mod ending;
-mod telling;
-mod working;
+mod hook_records;
+mod model_requests;
+mod tool_calls;
+mod turn_end;
 
 use super::arguments::Arguments;
-use super::lines::{LineContext, id, now};
+use super::lines::{LineContext, new_uuid, timestamp_now};
 use super::settings::Settings;
-use super::spent::Spent;
-use super::transcript::Transcript;
-use super::{Recorded, dashed, not_recorded};
+use super::token_usage::TokenUsage;
+use super::transcript::TranscriptWriter;
+use super::{ReplayResult, dashed_path, not_recorded};
 use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_usize;
@@ -20,18 +20,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// The client compacts above some 967,000 tokens of a window of a million; not so near is asked again here.
-const COMPACTS: u64 = 940_000;
+/// The client compacts above about 967,000 tokens of a window of a million. Compaction was not recorded, so
+/// the replay stops well before.
+const MAX_CONTEXT_TOKENS: u64 = 940_000;
 
-/// More refusals in a row than this end a turn all the same, which was recorded elsewhere.
-const REFUSALS: u32 = 8;
+/// More refusals by Stop hooks in a row end a turn in the client. This is covered by a separate recording.
+const MAX_STOP_REFUSALS: u32 = 8;
 
-/// The variables that it was recorded with: every world of a test sets them.
-const VARIABLES: [&str; 9] = [
+/// The environment variables that the client was recorded with. The world of every test sets them.
+const RECORDED_VARIABLES: [&str; 9] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-    // Where no exporter is named, nothing is exported, and the session is the same.
+    // Without an exporter nothing is exported, and the session is the same.
     "CLAUDE_CODE_ENABLE_TELEMETRY",
     "CLAUDE_CODE_MAX_RETRIES",
     "CLAUDE_CODE_TMPDIR",
@@ -40,69 +41,69 @@ const VARIABLES: [&str; 9] = [
     "DISABLE_TELEMETRY",
 ];
 
-/// By its name: whatever else such a variable is, it may change what the client does.
-fn is_for_the_client(name: &str) -> bool {
-    let beginnings = ["ANTHROPIC_", "API_", "BASH_", "CLAUDE", "DISABLE_", "ENABLE_", "MAX_", "MCP_"];
-    beginnings.iter().any(|beginning| name.starts_with(beginning))
+/// Returns true if the name of a variable suggests that it may change what the client does.
+fn may_affect_client(name: &str) -> bool {
+    let prefixes = ["ANTHROPIC_", "API_", "BASH_", "CLAUDE", "DISABLE_", "ENABLE_", "MAX_", "MCP_"];
+    prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
 struct Session {
     arguments: Arguments,
     settings: Settings,
-    place: LineContext,
+    line_context: LineContext,
     project: PathBuf,
-    folder: PathBuf,
-    /// The working directory that the model was last shown.
-    told_folder: PathBuf,
-    /// The tokens of the last request.
-    filled: u64,
-    temporary: PathBuf,
-    transcript: Transcript,
+    working_folder: PathBuf,
+    /// The working directory that the model was last told.
+    announced_folder: PathBuf,
+    /// The context size at the last request, in tokens.
+    context_tokens: u64,
+    temp_folder: PathBuf,
+    transcript: TranscriptWriter,
     prompt_id: Option<String>,
-    last: Value,
+    last_line_id: Value,
     snapshot: Option<Value>,
-    /// The calls of the model, and the lines that have them.
-    calls: Vec<(Value, String)>,
-    /// Why the last answer ended.
-    reason: Value,
+    /// The model's tool calls: the id of the call and the id of the line that has it.
+    call_lines: Vec<(Value, String)>,
+    /// The stop reason of the last message.
+    stop_reason: Value,
     messages: Vec<Value>,
-    /// What hooks have said since the last request, for the next one.
-    said: Vec<String>,
-    spent: Spent,
-    turns: u64,
+    /// Reminders from hooks since the last request, to be sent with the next one.
+    pending_reminders: Vec<String>,
+    token_usage: TokenUsage,
+    turn_count: u64,
     denials: Vec<Value>,
-    start: Instant,
-    waited: Duration,
+    started_at: Instant,
+    api_time: Duration,
     /// The number of the signal that asked for the end, else 0.
     signal: Arc<AtomicUsize>,
 }
 
-/// How the work ended.
-enum End {
-    /// The model has done; its last text.
+/// How the session's work ended.
+enum WorkEnd {
+    /// The model has finished; its last text.
     Completed(String),
-    /// A hook ended it, on this event; the last text.
-    Stopped(&'static str, String),
-    /// The client's own bound on the model's answers.
+    /// A hook ended it: the reason in the result, and the last text.
+    StoppedByHook(&'static str, String),
+    /// `--max-turns` was reached.
     OutOfTurns(u64),
     /// The API failed.
-    Failed(Value),
-    /// A signal came, within tools or within an answer.
+    ApiFailed(Value),
+    /// A signal came during a tool call or a response; the reason in the result.
     Interrupted(&'static str),
 }
 
-/// Plays a session; its exit code.
-pub(super) fn play(arguments: Arguments) -> Recorded<u8> {
-    let prompt = prompt(&arguments)?;
+/// Runs a session and returns its exit code.
+pub(super) fn run_session(arguments: Arguments) -> ReplayResult<u8> {
+    let prompt_text = read_prompt(&arguments)?;
     let mut session = Session::new(arguments)?;
-    let end = session.live(&prompt);
-    // Whatever is missing in the recording, no process of the session is left behind.
-    let code = end.and_then(|end| session.conclude(&end));
+    let end = session.run_turns(&prompt_text);
+    // Even if something was not recorded, no process of the session is left behind.
+    let exit_code = end.and_then(|end| session.finish(&end));
     drop(session);
-    code
+    exit_code
 }
 
-fn prompt(arguments: &Arguments) -> Recorded<String> {
+fn read_prompt(arguments: &Arguments) -> ReplayResult<String> {
     let mut text = arguments.prompt.clone().unwrap_or_default();
     let mut stdin = std::io::stdin();
     if arguments.prompt.is_none() && !stdin.is_terminal() && stdin.read_to_string(&mut text).is_err() {
@@ -115,175 +116,179 @@ fn prompt(arguments: &Arguments) -> Recorded<String> {
     }
 }
 
-fn variable(name: &str) -> Option<String> {
+fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl Session {
-    fn new(arguments: Arguments) -> Recorded<Session> {
-        let is_unknown = |name: &str| is_for_the_client(name) && !VARIABLES.contains(&name);
+    fn new(arguments: Arguments) -> ReplayResult<Session> {
+        let is_unknown = |name: &str| may_affect_client(name) && !RECORDED_VARIABLES.contains(&name);
         if let Some((name, _)) = std::env::vars().find(|(name, value)| !value.is_empty() && is_unknown(name))
         {
             return not_recorded(format!("the variable {name}"));
         }
         let Ok(project) = std::env::current_dir() else { return not_recorded("a folder that is gone") };
-        let home = PathBuf::from(variable("HOME").unwrap_or_default());
+        let home = PathBuf::from(env_variable("HOME").unwrap_or_default());
         if project.join(".mcp.json").exists() || project.join("CLAUDE.md").exists() {
             return not_recorded("a project with .mcp.json or CLAUDE.md");
         }
-        let id = arguments.session.clone().unwrap_or_else(id);
-        let path = home.join(".claude/projects").join(dashed(&project)).join(format!("{id}.jsonl"));
+        let id = arguments.session_id.clone().unwrap_or_else(new_uuid);
+        let path = home.join(".claude/projects").join(dashed_path(&project)).join(format!("{id}.jsonl"));
         if path.exists() {
             return not_recorded("a second session of the same id");
         }
-        let settings = Settings::read(&home, &project, arguments.settings.as_deref())?;
+        let settings = Settings::load(&home, &project, arguments.settings.as_deref())?;
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {
             let value = usize::try_from(number).unwrap_or(0);
             let _ = register_usize(number, Arc::clone(&signal), value);
         }
-        let place = LineContext {
-            session: id,
+        let line_context = LineContext {
+            session_id: id,
             home: home.display().to_string(),
             project: project.display().to_string(),
-            dashed: dashed(&project),
-            branch: branch(&project),
+            dashed_project: dashed_path(&project),
+            branch: current_branch(&project),
         };
         Ok(Session {
             settings,
-            place,
-            folder: project.clone(),
-            told_folder: project.clone(),
-            filled: 0,
-            temporary: variable("CLAUDE_CODE_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from),
-            transcript: Transcript::at(path),
+            line_context,
+            working_folder: project.clone(),
+            announced_folder: project.clone(),
+            context_tokens: 0,
+            temp_folder: env_variable("CLAUDE_CODE_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from),
+            transcript: TranscriptWriter::start(path),
             prompt_id: None,
-            last: Value::Null,
+            last_line_id: Value::Null,
             snapshot: None,
-            calls: Vec::new(),
-            reason: Value::Null,
+            call_lines: Vec::new(),
+            stop_reason: Value::Null,
             messages: Vec::new(),
-            said: Vec::new(),
-            spent: Spent::default(),
-            turns: 1,
+            pending_reminders: Vec::new(),
+            token_usage: TokenUsage::default(),
+            turn_count: 1,
             denials: Vec::new(),
-            start: Instant::now(),
-            waited: Duration::ZERO,
+            started_at: Instant::now(),
+            api_time: Duration::ZERO,
             signal,
             project,
             arguments,
         })
     }
 
-    fn live(&mut self, prompt: &str) -> Recorded<End> {
-        self.begin(prompt)?;
-        let (mut answers, mut refusals) = (0, 0);
-        let mut is_again = false;
+    fn run_turns(&mut self, prompt: &str) -> ReplayResult<WorkEnd> {
+        self.start_with_prompt(prompt)?;
+        let (mut response_count, mut refusal_count) = (0, 0);
+        let mut is_stop_hook_active = false;
         loop {
-            let message = match self.ask()? {
+            let message = match self.request_message()? {
                 Ok(message) => message,
                 Err(end) => return Ok(end),
             };
-            answers += 1;
-            let calls: Vec<Value> = blocks(&message, "tool_use").cloned().collect();
+            response_count += 1;
+            let calls: Vec<Value> = content_blocks(&message, "tool_use").cloned().collect();
             if !calls.is_empty() {
-                refusals = 0;
-                if let Some(end) = self.work(&calls)? {
+                refusal_count = 0;
+                if let Some(end) = self.run_tool_calls(&calls)? {
                     return Ok(end);
                 }
-                if self.arguments.max_turns == Some(answers) {
-                    return Ok(self.run_out(answers));
+                if self.arguments.max_turns == Some(response_count) {
+                    return Ok(self.end_at_max_turns(response_count));
                 }
                 continue;
             }
-            let text = blocks(&message, "text").filter_map(|block| block["text"].as_str()).next_back();
+            let text =
+                content_blocks(&message, "text").filter_map(|block| block["text"].as_str()).next_back();
             let text = text.unwrap_or_default().to_owned();
-            match self.stop(&text, is_again)? {
+            match self.run_stop_hooks(&text, is_stop_hook_active)? {
                 Some(end) => return Ok(end),
-                None => refusals += 1,
+                None => refusal_count += 1,
             }
-            is_again = true;
-            if refusals > REFUSALS {
+            is_stop_hook_active = true;
+            if refusal_count > MAX_STOP_REFUSALS {
                 return not_recorded("nine refusals in a row");
             }
         }
     }
 
-    /// Starts the session and gives it its prompt.
-    fn begin(&mut self, prompt: &str) -> Recorded<()> {
-        let mut queued = self.place.mark("enqueue");
+    /// Starts the session and submits the prompt.
+    fn start_with_prompt(&mut self, prompt: &str) -> ReplayResult<()> {
+        let mut queued = self.line_context.marker_line("enqueue");
         queued["content"] = prompt.into();
-        self.write(&queued);
-        self.write(&self.place.mark("dequeue"));
-        let hook = id();
+        self.write_transcript_line(&queued);
+        self.write_transcript_line(&self.line_context.marker_line("dequeue"));
+        let hook_id = new_uuid();
         let started = json!({
-            "type": "system", "subtype": "hook_started", "hook_id": hook, "hook_name": "SessionStart:startup",
-            "hook_event": "SessionStart", "uuid": id(), "session_id": self.place.session,
+            "type": "system", "subtype": "hook_started", "hook_id": hook_id, "hook_name": "SessionStart:startup",
+            "hook_event": "SessionStart", "uuid": new_uuid(), "session_id": self.line_context.session_id,
         });
-        let entries = self.settings.of("SessionStart", "startup")?;
-        for _ in &entries {
-            self.tell(&started);
+        let hooks = self.settings.hooks_for("SessionStart", "startup")?;
+        for _ in &hooks {
+            self.write_stream_line(&started);
         }
-        let answers = self.hook("SessionStart", &entries, &json!({ "source": "startup" }))?;
-        for answer in &answers {
-            self.tell(&json!({
-                "type": "system", "subtype": "hook_response", "hook_id": hook,
-                "hook_name": "SessionStart:startup", "hook_event": "SessionStart", "output": answer.stdout,
-                "stdout": answer.stdout, "stderr": answer.stderr, "exit_code": answer.code, "outcome": "success",
-                "uuid": id(), "session_id": self.place.session,
+        let outcomes = self.run_event_hooks("SessionStart", &hooks, &json!({ "source": "startup" }))?;
+        for outcome in &outcomes {
+            self.write_stream_line(&json!({
+                "type": "system", "subtype": "hook_response", "hook_id": hook_id,
+                "hook_name": "SessionStart:startup", "hook_event": "SessionStart", "output": outcome.stdout,
+                "stdout": outcome.stdout, "stderr": outcome.stderr, "exit_code": outcome.exit_code, "outcome": "success",
+                "uuid": new_uuid(), "session_id": self.line_context.session_id,
             }));
         }
-        let mut init = self.place.recorded("init");
+        let mut init = self.line_context.recorded_part("init");
         init["permissionMode"] = self.permission_mode().into();
-        init["uuid"] = id().into();
-        let socket = self.temporary.join(format!("cc-socks/{}.sock", std::process::id()));
+        init["uuid"] = new_uuid().into();
+        let socket = self.temp_folder.join(format!("cc-socks/{}.sock", std::process::id()));
         init["messaging_socket_path"] = socket.display().to_string().into();
-        self.tell(&init);
-        self.keep(&answers, "SessionStart:startup", "SessionStart", &id());
-        let first = std::mem::take(&mut self.said);
-        self.hand_in(prompt, first)
+        self.write_stream_line(&init);
+        self.record_outcomes(&outcomes, "SessionStart:startup", "SessionStart", &new_uuid());
+        let start_reminders = std::mem::take(&mut self.pending_reminders);
+        self.submit_prompt(prompt, start_reminders)
     }
 
-    /// Gives it its prompt, with what the hooks at its start have said.
-    fn hand_in(&mut self, prompt: &str, first: Vec<String>) -> Recorded<()> {
-        self.prompt_id = Some(id());
+    /// Submits the prompt together with the reminders from the SessionStart hooks.
+    fn submit_prompt(&mut self, prompt: &str, start_reminders: Vec<String>) -> ReplayResult<()> {
+        self.prompt_id = Some(new_uuid());
         let line = json!({
             "promptId": self.prompt_id, "type": "user", "message": { "role": "user", "content": prompt },
             "permissionMode": self.permission_mode(), "promptSource": "sdk", "turnOrigin": "sdk",
             "turnPosition": { "promptIndex": 0, "turnIndex": 1 },
         });
-        self.converse(line);
-        let entries = self.settings.of("UserPromptSubmit", "")?;
+        self.write_conversation_line(line);
+        let hooks = self.settings.hooks_for("UserPromptSubmit", "")?;
         let payload = json!({ "permission_mode": self.permission_mode(), "prompt": prompt });
-        let answers = self.hook("UserPromptSubmit", &entries, &payload)?;
-        let (before, after) = self.attachments();
+        let outcomes = self.run_event_hooks("UserPromptSubmit", &hooks, &payload)?;
+        let (before, after) = self.first_turn_attachments();
         for attachment in before {
-            self.converse(attachment);
+            self.write_conversation_line(attachment);
         }
-        self.keep(&answers, "UserPromptSubmit", "UserPromptSubmit", &id());
-        self.write(&self.place.mark("atis-latch"));
+        self.record_outcomes(&outcomes, "UserPromptSubmit", "UserPromptSubmit", &new_uuid());
+        self.write_transcript_line(&self.line_context.marker_line("atis-latch"));
         self.snapshot = after.last().cloned();
         for attachment in after {
-            self.converse(attachment);
+            self.write_conversation_line(attachment);
         }
         let context = ["<system-reminder>\n# gitStatus\n(recorded)\n</system-reminder>", prompt];
         let texts: Vec<Value> = context.iter().map(|text| json!({ "type": "text", "text": text })).collect();
         self.messages.push(json!({ "role": "user", "content": texts }));
-        let mut said = first;
-        said.push(format!("# Environment\nYou have been invoked in the following environment: \n - Primary working directory: {}", self.place.project));
-        said.append(&mut self.said);
-        said.push(format!("Today's date is {}.", &now()[..10]));
-        self.said = said;
+        let mut reminders = start_reminders;
+        reminders.push(format!("# Environment\nYou have been invoked in the following environment: \n - Primary working directory: {}", self.line_context.project));
+        reminders.append(&mut self.pending_reminders);
+        reminders.push(format!("Today's date is {}.", &timestamp_now()[..10]));
+        self.pending_reminders = reminders;
         Ok(())
     }
 
-    /// The recorded attachments of a first turn, before and after what the prompt's hooks have said.
-    fn attachments(&self) -> (Vec<Value>, Vec<Value>) {
-        let Value::Array(all) = self.place.recorded("attachments") else { return Default::default() };
-        let mut all: Vec<Value> = all
+    /// Returns the recorded attachments of a first turn: those before and those after the reminders from the
+    /// prompt's hooks.
+    fn first_turn_attachments(&self) -> (Vec<Value>, Vec<Value>) {
+        let Value::Array(recorded) = self.line_context.recorded_part("attachments") else {
+            return Default::default();
+        };
+        let mut attachments: Vec<Value> = recorded
             .into_iter()
             .map(|mut line| {
-                for own in [
+                for field in [
                     "parentUuid",
                     "isSidechain",
                     "uuid",
@@ -295,15 +300,15 @@ impl Session {
                     "version",
                     "gitBranch",
                 ] {
-                    line.as_object_mut().map(|line| line.shift_remove(own));
+                    line.as_object_mut().map(|line| line.shift_remove(field));
                 }
                 line
             })
             .collect();
         let is_skills = |line: &Value| line["attachment"]["type"] == "skill_listing";
-        let middle = all.iter().position(is_skills).map_or(0, |index| index + 1);
-        let after = all.split_off(middle);
-        (all, after)
+        let first_after = attachments.iter().position(is_skills).map_or(0, |index| index + 1);
+        let after = attachments.split_off(first_after);
+        (attachments, after)
     }
 
     fn permission_mode(&self) -> &'static str {
@@ -315,17 +320,17 @@ impl Session {
     }
 }
 
-fn blocks<'a>(message: &'a Value, kind: &'a str) -> impl DoubleEndedIterator<Item = &'a Value> {
-    let all = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    all.iter().filter(move |block| block["type"] == kind)
+fn content_blocks<'a>(message: &'a Value, block_type: &'a str) -> impl DoubleEndedIterator<Item = &'a Value> {
+    let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    blocks.iter().filter(move |block| block["type"] == block_type)
 }
 
-fn millis(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+fn to_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The branch that HEAD names.
-fn branch(project: &Path) -> String {
+/// Returns the branch that HEAD names.
+fn current_branch(project: &Path) -> String {
     let head = std::fs::read_to_string(project.join(".git/HEAD")).unwrap_or_default();
     head.trim().strip_prefix("ref: refs/heads/").unwrap_or_default().to_owned()
 }

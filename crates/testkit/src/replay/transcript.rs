@@ -1,5 +1,5 @@
-//! The transcript. Lines reach the file up to 100 ms late, as with the client, so that a hook that reads too early fails
-//! here, too.
+//! The transcript writer. Lines reach the file up to 100 ms late, as with the client, so that a hook that
+//! reads too early also fails here.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -8,66 +8,68 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The client's writer rests this long between two turns (seen: nearly all lines within 106 ms).
-const REST: Duration = Duration::from_millis(100);
+/// The pause of the client's writer between two writes (measured: nearly all lines arrive within 106 ms).
+const FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Writes what it is given, late; on drop, all of it.
+/// Writes lines to the transcript with a delay. Dropping it writes all that are left.
 #[derive(Debug)]
-pub(super) struct Transcript {
+pub(super) struct TranscriptWriter {
     path: PathBuf,
-    lines: Option<Sender<String>>,
-    writer: Option<JoinHandle<()>>,
+    line_sender: Option<Sender<String>>,
+    writer_thread: Option<JoinHandle<()>>,
 }
 
-impl Transcript {
-    pub(super) fn at(path: PathBuf) -> Transcript {
-        let (lines, received) = mpsc::channel::<String>();
+impl TranscriptWriter {
+    pub(super) fn start(path: PathBuf) -> TranscriptWriter {
+        let (line_sender, line_receiver) = mpsc::channel::<String>();
         let file = path.clone();
-        let writer = std::thread::spawn(move || {
-            let mut waiting = String::new();
-            let mut due: Option<Instant> = None;
+        let writer_thread = std::thread::spawn(move || {
+            let mut pending_text = String::new();
+            let mut flush_at: Option<Instant> = None;
             loop {
-                let timeout = due.map_or(REST, |due| due.saturating_duration_since(Instant::now()));
-                match received.recv_timeout(timeout) {
+                let timeout =
+                    flush_at.map_or(FLUSH_INTERVAL, |due| due.saturating_duration_since(Instant::now()));
+                match line_receiver.recv_timeout(timeout) {
                     Ok(line) => {
-                        due.get_or_insert_with(|| Instant::now() + REST);
-                        waiting.push_str(&line);
-                        waiting.push('\n');
+                        flush_at.get_or_insert_with(|| Instant::now() + FLUSH_INTERVAL);
+                        pending_text.push_str(&line);
+                        pending_text.push('\n');
                     }
                     Err(RecvTimeoutError::Timeout) => {
-                        append(&file, &mut waiting);
-                        due = None;
+                        append_pending(&file, &mut pending_text);
+                        flush_at = None;
                     }
-                    Err(RecvTimeoutError::Disconnected) => return append(&file, &mut waiting),
+                    Err(RecvTimeoutError::Disconnected) => return append_pending(&file, &mut pending_text),
                 }
             }
         });
-        Transcript { path, lines: Some(lines), writer: Some(writer) }
+        TranscriptWriter { path, line_sender: Some(line_sender), writer_thread: Some(writer_thread) }
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn write(&self, line: String) {
-        if let Some(lines) = &self.lines {
+    pub(super) fn write_line(&self, line: String) {
+        if let Some(lines) = &self.line_sender {
             let _ = lines.send(line);
         }
     }
 }
 
-impl Drop for Transcript {
+impl Drop for TranscriptWriter {
     fn drop(&mut self) {
-        self.lines = None;
-        if let Some(writer) = self.writer.take() {
+        self.line_sender = None;
+        if let Some(writer) = self.writer_thread.take() {
             let _ = writer.join();
         }
     }
 }
 
-/// The client opens the file for each writing: a transcript that was taken away is started again.
-fn append(path: &Path, waiting: &mut String) {
-    if waiting.is_empty() {
+/// Appends the pending text to the file. The client opens the file for each write, so a transcript that was
+/// removed is created again.
+fn append_pending(path: &Path, pending_text: &mut String) {
+    if pending_text.is_empty() {
         return;
     }
     let open = || -> std::io::Result<File> {
@@ -75,7 +77,7 @@ fn append(path: &Path, waiting: &mut String) {
         OpenOptions::new().create(true).append(true).open(path)
     };
     if let Ok(mut file) = open() {
-        let _ = file.write_all(waiting.as_bytes());
+        let _ = file.write_all(pending_text.as_bytes());
     }
-    waiting.clear();
+    pending_text.clear();
 }

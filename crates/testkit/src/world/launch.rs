@@ -1,6 +1,6 @@
-//! Programs started in a world: prepared, running, finished.
+//! Programs in a world: ready to start, running, and finished.
 
-use crate::process_group::end_group;
+use crate::process_group::terminate_process_group;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -12,79 +12,78 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// After the program has ended its output is read to the end, unless a child of it still holds the pipe.
-const LAST_OUTPUT: Duration = Duration::from_secs(1);
+/// After the program's end its output is read this much longer if a child of it still holds the pipe.
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A program that is ready to start.
+/// A program that is ready to start, like `std::process::Command`.
 #[derive(Clone, Debug)]
 pub struct Launch {
     program: PathBuf,
     args: Vec<OsString>,
-    folder: PathBuf,
+    working_folder: PathBuf,
     env: Vec<(String, String)>,
     stdin: Vec<u8>,
-    limit: Duration,
+    timeout: Duration,
 }
 
 impl Launch {
     pub(super) fn new(
         program: impl AsRef<Path>,
         args: &[&str],
-        folder: PathBuf,
+        working_folder: PathBuf,
         env: Vec<(String, String)>,
     ) -> Launch {
         let args = args.iter().map(OsString::from).collect();
         let program = program.as_ref().to_path_buf();
-        Launch { program, args, folder, env, stdin: Vec::new(), limit: super::TIMEOUT }
+        Launch { program, args, working_folder, env, stdin: Vec::new(), timeout: super::TIMEOUT }
     }
 
-    /// Adds an argument.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Launch {
         self.args.push(arg.into());
         self
     }
 
-    /// Gives the program this on stdin; without it stdin is empty.
+    /// Sets the text of stdin, which is empty otherwise.
     pub fn stdin(self, bytes: impl Into<Vec<u8>>) -> Launch {
         Launch { stdin: bytes.into(), ..self }
     }
 
-    /// Ends the program and fails the test when it runs longer than this.
-    pub fn timeout(self, limit: Duration) -> Launch {
-        Launch { limit, ..self }
+    /// Sets the time after which the program is killed and the test fails.
+    pub fn timeout(self, timeout: Duration) -> Launch {
+        Launch { timeout, ..self }
     }
 
-    /// Starts the program in another folder than the project.
-    pub fn cwd(self, folder: impl Into<PathBuf>) -> Launch {
-        Launch { folder: folder.into(), ..self }
+    /// Starts the program in a folder other than the project.
+    pub fn cwd(self, working_folder: impl Into<PathBuf>) -> Launch {
+        Launch { working_folder: working_folder.into(), ..self }
     }
 
-    /// Sets a variable for this program only.
+    /// Sets an environment variable for this program only.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Launch {
         let name = name.into();
-        self.env.retain(|(old, _)| *old != name);
+        self.env.retain(|(variable, _)| *variable != name);
         self.env.push((name, value.into()));
         self
     }
 
-    /// Takes a variable away from this program.
+    /// Removes an environment variable from this program.
     pub fn env_remove(mut self, name: &str) -> Launch {
-        self.env.retain(|(old, _)| old != name);
+        self.env.retain(|(variable, _)| variable != name);
         self
     }
 
-    /// Runs the program to its end.
-    pub fn run(self) -> Finished {
-        let limit = self.limit;
-        self.spawn().wait(limit)
+    /// Runs the program until it ends.
+    pub fn run(self) -> FinishedProgram {
+        let timeout = self.timeout;
+        self.spawn().wait(timeout)
     }
 
-    /// Starts the program in a process group of its own.
-    pub fn spawn(self) -> Running {
+    /// Starts the program in its own process group.
+    pub fn spawn(self) -> RunningProgram {
         let name = format!("{} {:?}", self.program.display(), self.args);
         let mut child = Command::new(&self.program)
             .args(&self.args)
-            .current_dir(&self.folder)
+            .current_dir(&self.working_folder)
             .env_clear()
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
@@ -93,28 +92,28 @@ impl Launch {
             .process_group(0)
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
-        feed(&mut child, self.stdin);
-        let stdout = Output::of(child.stdout.take().expect("stdout is piped"));
-        let stderr = Output::of(child.stderr.take().expect("stderr is piped"));
-        Running { name, child, stdout, stderr, start: Instant::now(), status: None }
+        spawn_stdin_writer(&mut child, self.stdin);
+        let stdout = CapturedOutput::capture(child.stdout.take().expect("stdout is piped"));
+        let stderr = CapturedOutput::capture(child.stderr.take().expect("stderr is piped"));
+        RunningProgram { name, child, stdout, stderr, started_at: Instant::now(), status: None }
     }
 }
 
-/// Writes stdin on a thread of its own: a program may answer before it has read everything.
-fn feed(child: &mut Child, bytes: Vec<u8>) {
+/// Writes stdin on a separate thread, because a program may answer before it has read everything.
+fn spawn_stdin_writer(child: &mut Child, bytes: Vec<u8>) {
     let mut stdin = child.stdin.take().expect("stdin is piped");
-    // A program that does not read its stdin breaks the pipe, which is its good right.
+    // A program that does not read its stdin breaks the pipe, which is not an error.
     std::thread::spawn(move || drop(stdin.write_all(&bytes)));
 }
 
-/// What a program has written so far.
-struct Output {
+/// The output that a program has written so far.
+struct CapturedOutput {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
 }
 
-impl Output {
-    fn of(mut pipe: impl Read + Send + 'static) -> Output {
+impl CapturedOutput {
+    fn capture(mut pipe: impl Read + Send + 'static) -> CapturedOutput {
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let reader = std::thread::spawn({
             let bytes = Arc::clone(&bytes);
@@ -125,7 +124,7 @@ impl Output {
                 }
             }
         });
-        Output { bytes, reader }
+        CapturedOutput { bytes, reader }
     }
 
     fn text(&self) -> String {
@@ -133,56 +132,58 @@ impl Output {
     }
 }
 
-/// A program that was started; when dropped, its whole process group ends.
-pub struct Running {
+/// A program that was started. Dropping it ends its whole process group.
+pub struct RunningProgram {
     name: String,
     child: Child,
-    stdout: Output,
-    stderr: Output,
-    start: Instant,
+    stdout: CapturedOutput,
+    stderr: CapturedOutput,
+    started_at: Instant,
     status: Option<ExitStatus>,
 }
 
-impl Running {
-    /// The process id, which is also its group's.
+impl RunningProgram {
+    /// The process id, which is also the id of its process group.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// What it has written to stdout so far.
+    /// The text that it has written to stdout so far.
     pub fn stdout_so_far(&self) -> String {
         self.stdout.text()
     }
 
-    /// What it has written to stderr so far.
+    /// The text that it has written to stderr so far.
     pub fn stderr_so_far(&self) -> String {
         self.stderr.text()
     }
 
-    /// Whether it has not ended yet.
+    /// Returns true if it has not ended yet.
     pub fn is_running(&mut self) -> bool {
-        self.poll().is_none()
+        self.try_wait().is_none()
     }
 
-    /// Waits for its end; ends its group and panics with its output when this takes too long.
-    pub fn wait(mut self, limit: Duration) -> Finished {
-        let start = Instant::now();
-        while self.poll().is_none() && start.elapsed() < limit {
+    /// Waits until it ends. If this takes longer than `limit`, ends its process group and panics with its
+    /// output.
+    pub fn wait(mut self, timeout: Duration) -> FinishedProgram {
+        let wait_started_at = Instant::now();
+        while self.try_wait().is_none() && wait_started_at.elapsed() < timeout {
             sleep(Duration::from_millis(2));
         }
-        let elapsed = self.start.elapsed();
+        let elapsed = self.started_at.elapsed();
         let Some(status) = self.status else {
-            self.end();
+            self.terminate_group();
             let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
-            panic!("{} still ran after {limit:?}\nstdout: {stdout}\nstderr: {stderr}", self.name);
+            panic!("{} still ran after {timeout:?}\nstdout: {stdout}\nstderr: {stderr}", self.name);
         };
-        let start = Instant::now();
-        let reading =
-            |running: &Running| !running.stdout.reader.is_finished() || !running.stderr.reader.is_finished();
-        while reading(&self) && start.elapsed() < LAST_OUTPUT {
+        let read_started_at = Instant::now();
+        let is_reading = |running: &RunningProgram| {
+            !running.stdout.reader.is_finished() || !running.stderr.reader.is_finished()
+        };
+        while is_reading(&self) && read_started_at.elapsed() < LAST_OUTPUT_TIMEOUT {
             sleep(Duration::from_millis(1));
         }
-        Finished {
+        FinishedProgram {
             code: status.code(),
             signal: status.signal(),
             stdout: self.stdout.text(),
@@ -193,84 +194,82 @@ impl Running {
 
     /// Sends SIGKILL to the program itself, not to its children.
     pub fn kill(&mut self) {
-        self.signal(Signal::KILL);
+        self.send_signal(Signal::KILL);
     }
 
     /// Sends SIGINT to the program itself.
     pub fn interrupt(&mut self) {
-        self.signal(Signal::INT);
+        self.send_signal(Signal::INT);
     }
 
     /// Sends SIGTERM to the program itself.
     pub fn terminate(&mut self) {
-        self.signal(Signal::TERM);
+        self.send_signal(Signal::TERM);
     }
 
-    fn signal(&mut self, signal: Signal) {
-        if self.poll().is_none() {
+    fn send_signal(&mut self, signal: Signal) {
+        if self.try_wait().is_none() {
             let _ = kill_process(Pid::from_child(&self.child), signal);
         }
     }
 
-    fn poll(&mut self) -> Option<ExitStatus> {
+    fn try_wait(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().expect("our own child can be waited for");
         }
         self.status
     }
 
-    fn end(&mut self) {
-        end_group(self.child.id(), || _ = self.poll());
-        if self.poll().is_none() {
+    fn terminate_group(&mut self) {
+        terminate_process_group(self.child.id(), || _ = self.try_wait());
+        if self.try_wait().is_none() {
             self.status = self.child.wait().ok();
         }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
-        self.end();
+        self.terminate_group();
     }
 }
 
-/// A program that has ended.
+/// The result of a program that has ended.
 #[derive(Clone, Debug)]
-pub struct Finished {
-    /// The exit code, none if a signal ended it.
+pub struct FinishedProgram {
+    /// The exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// The signal that ended it.
     pub signal: Option<i32>,
-    /// All of stdout.
     pub stdout: String,
-    /// All of stderr.
     pub stderr: String,
-    /// From its start to its end.
+    /// The time from its start to its end.
     pub elapsed: Duration,
 }
 
-impl Finished {
-    /// Panics with the output unless the exit code is 0.
-    pub fn expect_success(self) -> Finished {
-        let Finished { code, stdout, stderr, .. } = &self;
+impl FinishedProgram {
+    /// Returns `self`. Panics with the output unless the exit code is 0.
+    pub fn expect_success(self) -> FinishedProgram {
+        let FinishedProgram { code, stdout, stderr, .. } = &self;
         assert_eq!(*code, Some(0), "it failed\nstdout: {stdout}\nstderr: {stderr}");
         self
     }
 
-    /// Stdout as one JSON value; panics with the output if it is none.
-    pub fn json(&self) -> Value {
+    /// Returns stdout as one JSON value. Panics with the output if it is not JSON.
+    pub fn stdout_json(&self) -> Value {
         let stdout = &self.stdout;
         serde_json::from_str(stdout)
             .unwrap_or_else(|error| panic!("{error}: {stdout}\nstderr: {}", self.stderr))
     }
 
-    /// The lines of stdout that are JSON.
+    /// Returns the lines of stdout that are JSON.
     pub fn json_lines(&self) -> Vec<Value> {
         self.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// The client's last result object, from `--output-format json` or `stream-json`.
-    pub fn result(&self) -> Value {
-        let last = self.json_lines().into_iter().rev().find(|line| line["type"] == "result");
-        last.unwrap_or_else(|| panic!("no result\nstdout: {}\nstderr: {}", self.stdout, self.stderr))
+    /// Returns the client's last result object, from `--output-format json` or `stream-json`. Panics if there
+    /// is none.
+    pub fn last_result(&self) -> Value {
+        let result = self.json_lines().into_iter().rev().find(|line| line["type"] == "result");
+        result.unwrap_or_else(|| panic!("no result\nstdout: {}\nstderr: {}", self.stdout, self.stderr))
     }
 }

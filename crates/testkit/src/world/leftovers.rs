@@ -1,39 +1,40 @@
-//! Ends the processes whose HOME is that of a world: what the test started, and nothing else.
+//! Kills the processes whose HOME is that of a world, which are those that the test started.
 
-use crate::process_group::process_numbers;
+use crate::process_group::list_process_ids;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::PathBuf;
 
-/// The processes of one world: hooks and detached programs have left their group but not their HOME.
-pub(super) struct Leftovers {
+/// The processes of one world. Hooks and detached programs leave their process group but keep their HOME.
+pub(super) struct LeftoverProcesses {
     home: PathBuf,
 }
 
-impl Leftovers {
-    pub(super) fn of(home: PathBuf) -> Leftovers {
-        Leftovers { home }
+impl LeftoverProcesses {
+    pub(super) fn with_home(home: PathBuf) -> LeftoverProcesses {
+        LeftoverProcesses { home }
     }
 
-    pub(super) fn end(&self) {
-        for process in self.processes() {
+    pub(super) fn kill_all(&self) {
+        for process in self.find_processes() {
             let _ = kill_process(process, Signal::KILL);
         }
     }
 
-    /// Found by the environment they were started with; nobody else has this HOME (Linux only, else none).
-    fn processes(&self) -> Vec<Pid> {
-        let wanted = format!("HOME={}", self.home.display()).into_bytes();
-        let ours = |number: &i32| {
-            let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == wanted)
+    /// Finds the processes by the environment they were started with; no other process has this HOME. Works
+    /// on Linux only and finds none elsewhere.
+    fn find_processes(&self) -> Vec<Pid> {
+        let home_variable = format!("HOME={}", self.home.display()).into_bytes();
+        let has_this_home = |process_id: &i32| {
+            let environment = fs::read(format!("/proc/{process_id}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|variable| variable == home_variable)
         };
-        process_numbers().into_iter().flatten().filter(ours).filter_map(Pid::from_raw).collect()
+        list_process_ids().into_iter().flatten().filter(has_this_home).filter_map(Pid::from_raw).collect()
     }
 }
 
-impl Drop for Leftovers {
+impl Drop for LeftoverProcesses {
     fn drop(&mut self) {
-        self.end();
+        self.kill_all();
     }
 }

@@ -1,14 +1,14 @@
-//! One test's own world: a home, a project, an environment, and nothing of the computer's user.
+//! A test's own world: a home, a project and an environment, separate from the computer's user.
 
 mod clients;
 mod launch;
 mod leftovers;
 mod stable_text;
 
-pub use launch::{Finished, Launch, Running};
+pub use launch::{FinishedProgram, Launch, RunningProgram};
 
 use crate::client::{CLIENT_VERSION, search_path};
-use crate::places::bin_dir;
+use crate::workspace_paths::bin_dir;
 use serde_json::{Value, json};
 use std::fmt::Display;
 use std::fs;
@@ -18,85 +18,87 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Looks like a key and opens nothing.
+/// Has the form of a key but gives access to nothing.
 const API_KEY: &str = "sk-ant-api03-scripted-model-only-0000000000000";
 
-/// How long a test waits for what must come: so long that no slow or shared machine makes it fail, since nothing but the
-/// failure itself costs this time. A test that promises a pace measures it.
+/// How long a test waits for an expected event. It is so long that a slow or shared machine does not make the
+/// test fail; only a real failure takes this time. A test about speed measures it itself.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Where there is a client, hooks wait so long for its writer: on a busy machine it may come later than users would wait for it.
-const FRESHNESS_WAIT: &str = "freshness_wait_ms";
+/// In worlds with a client, hooks wait this long for its transcript writer, which is slower on a busy machine
+/// than users would accept.
+const FRESHNESS_WAIT_SETTING: &str = "freshness_wait_ms";
 const WRITER_TIMEOUT_MS: u64 = 5_000;
 
-/// A temporary folder with a home and a project; gone, with every process that still uses it, when dropped.
+/// A temporary folder with a home and a project. Dropping it removes the folder and kills every process that
+/// still uses it.
 pub struct World {
-    // Declared before the folder: what runs is ended before its files go.
-    leftovers: leftovers::Leftovers,
+    // Declared before the folder, so that processes are killed before their files are removed.
+    leftovers: leftovers::LeftoverProcesses,
     _folder: TempDir,
     root: PathBuf,
-    set: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
     with_git: bool,
-    with_plimsoll: bool,
+    with_plimsoll_programs: bool,
     with_client: bool,
     client: Option<PathBuf>,
 }
 
 impl World {
-    /// A world whose project is a git repository with one commit on `main`.
+    /// Creates a world whose project is a git repository with one commit on `main`.
     #[expect(clippy::new_without_default, reason = "a world is made, not a default value")]
     pub fn new() -> World {
         World::build(true, true)
     }
 
-    /// The same, and nothing of ours has ever been in the project.
-    pub fn untouched() -> World {
+    /// Creates a world whose project is a git repository without any file of Plimsoll.
+    pub fn without_plimsoll_files() -> World {
         World::build(true, false)
     }
 
-    /// A world whose project is a plain folder.
+    /// Creates a world whose project is a plain folder.
     pub fn without_git() -> World {
         World::build(false, true)
     }
 
-    /// The same world with only the client on its PATH: our own programs are not even built.
-    pub fn without_plimsoll(mut self) -> World {
-        self.with_plimsoll = false;
+    /// Leaves our programs off the PATH, so that they are not even built.
+    pub fn without_plimsoll_programs(mut self) -> World {
+        self.with_plimsoll_programs = false;
         self
     }
 
-    fn build(with_git: bool, with_ours: bool) -> World {
+    fn build(with_git: bool, with_plimsoll_files: bool) -> World {
         let folder = tempfile::Builder::new().prefix("plimsoll-test-").tempdir().expect("a temporary folder");
         let root = folder.path().canonicalize().expect("the temporary folder exists");
         let home = root.join("home");
         for name in ["home", "tmp"] {
             fs::create_dir(root.join(name)).expect("the temporary folder is writable");
         }
-        let leftovers = leftovers::Leftovers::of(home);
-        let set = Vec::new();
+        let leftovers = leftovers::LeftoverProcesses::with_home(home);
+        let variables = Vec::new();
         let world = World {
             leftovers,
             _folder: folder,
             root,
-            set,
+            variables,
             with_git,
-            with_plimsoll: true,
+            with_plimsoll_programs: true,
             with_client: false,
             client: None,
         };
-        write(&world.client_file(), &first_client_file().to_string());
-        if with_ours {
-            world.project_at("project");
+        write_file(&world.client_state_file(), &initial_client_state().to_string());
+        if with_plimsoll_files {
+            world.create_project("project");
         } else {
-            world.untouched_project_at("project");
+            world.create_project_without_plimsoll_files("project");
         }
         world
     }
 
-    /// Puts a run into the project, as one that this world's user began: its state, its record and its ledger.
-    pub fn put_run(&self, state: &Value) {
+    /// Writes a run into the project as if this world's user had started it: its state, record and ledger.
+    pub fn write_run(&self, state: &Value) {
         let run_id = state["run_id"].as_str().expect("a run has an id");
-        let folder = self.runs().join(run_id);
+        let folder = self.runs_folder().join(run_id);
         let project = self.project().canonicalize().expect("the project is there");
         let record = json!({ "run_id": run_id, "project": project });
         self.write(folder.join("record.json"), &record.to_string());
@@ -104,152 +106,156 @@ impl World {
         self.write(".claude/ralph-state.json", &state.to_string());
     }
 
-    /// Where the records of its runs lie.
-    pub fn runs(&self) -> PathBuf {
+    /// The folder with the records of this world's runs.
+    pub fn runs_folder(&self) -> PathBuf {
         self.home().join(".local/state/plimsoll/runs")
     }
 
-    /// The HOME of everything started here.
+    /// The HOME of every program started here.
     pub fn home(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    /// The folder everything is started in.
+    /// The folder in which every program is started.
     pub fn project(&self) -> PathBuf {
         self.root.join("project")
     }
 
-    /// Makes another project beside the first, known to the client as trusted. Our files are in it, as after
-    /// `plimsoll init` or a run.
-    pub fn project_at(&self, name: &str) -> PathBuf {
-        let project = self.untouched_project_at(name);
+    /// Creates another project beside the first, which the client knows as trusted. It contains Plimsoll's
+    /// folder, as after `plimsoll init` or a run.
+    pub fn create_project(&self, name: &str) -> PathBuf {
+        let project = self.create_project_without_plimsoll_files(name);
         fs::create_dir_all(project.join(".claude/plimsoll")).expect("the temporary folder is writable");
         project
     }
 
-    /// The same without a file of ours: what is noted about its sessions is kept outside.
-    pub fn untouched_project_at(&self, name: &str) -> PathBuf {
+    /// Creates another trusted project without a file of Plimsoll, so that records of its sessions are kept
+    /// outside of it.
+    pub fn create_project_without_plimsoll_files(&self, name: &str) -> PathBuf {
         let project = self.root.join(name);
         fs::create_dir_all(&project).expect("the temporary folder is writable");
-        self.trust(&project);
+        self.trust_project(&project);
         if self.with_git {
-            self.first_commit(&project);
+            self.create_first_commit(&project);
         }
         project
     }
 
-    fn first_commit(&self, project: &Path) {
-        empty_repository(&project.join(".git"));
-        write(&project.join("README.md"), "A project.\n");
+    fn create_first_commit(&self, project: &Path) {
+        write_empty_repository(&project.join(".git"));
+        write_file(&project.join("README.md"), "A project.\n");
         self.git_in(project, &["add", "README.md"]);
         self.git_in(project, &["commit", "--quiet", "-m", "First commit"]);
     }
 
-    fn client_file(&self) -> PathBuf {
+    fn client_state_file(&self) -> PathBuf {
         self.home().join(".claude.json")
     }
 
     /// Answers the client's question whether this folder is trusted.
-    fn trust(&self, project: &Path) {
-        let mut settings: Value = parse(&self.client_file());
-        settings["projects"][project.display().to_string()] =
-            // Client 1.0.128 stumbles over a project without the list that it keeps there.
+    fn trust_project(&self, project: &Path) {
+        let mut client_state: Value = parse_json_file(&self.client_state_file());
+        client_state["projects"][project.display().to_string()] =
+            // Client 1.0.128 fails on a project without the list of allowed tools.
             json!({ "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true, "allowedTools": [] });
-        write(&self.client_file(), &settings.to_string());
+        write_file(&self.client_state_file(), &client_state.to_string());
     }
 
-    /// A path in the project (an absolute path stays as it is).
+    /// Returns the path of a file in the project. An absolute path is returned unchanged.
     pub fn path(&self, relative: impl AsRef<Path>) -> PathBuf {
         self.project().join(relative)
     }
 
-    /// Writes a file of the project, with its folders.
+    /// Writes a file of the project and creates its parent folders.
     pub fn write(&self, relative: impl AsRef<Path>, text: &str) {
-        write(&self.path(relative), text);
+        write_file(&self.path(relative), text);
     }
 
-    /// Writes the user's own settings: a project's file starts no program, sends nothing out and lifts no bound.
+    /// Writes the user's own settings. Only these can start programs, send data out or raise limits; a
+    /// project's settings cannot.
     pub fn write_user_settings(&self, settings: &Value) {
         let mut settings = settings.clone();
         if let (true, Some(settings)) = (self.with_client, settings.as_object_mut()) {
-            settings.entry(FRESHNESS_WAIT).or_insert_with(|| WRITER_TIMEOUT_MS.into());
+            settings.entry(FRESHNESS_WAIT_SETTING).or_insert_with(|| WRITER_TIMEOUT_MS.into());
         }
-        write(&self.users_settings(), &settings.to_string());
+        write_file(&self.user_settings_file(), &settings.to_string());
     }
 
-    fn users_settings(&self) -> PathBuf {
+    fn user_settings_file(&self) -> PathBuf {
         self.home().join(".config/plimsoll/settings.json")
     }
 
-    /// Writes a program, with its folders, and says where it lies.
+    /// Writes an executable file, creates its parent folders and returns its path.
     pub fn write_program(&self, relative: impl AsRef<Path>, text: &str) -> PathBuf {
         let path = self.path(relative);
-        write(&path, text);
-        let made = fs::set_permissions(&path, fs::Permissions::from_mode(0o755));
-        assert!(made.is_ok(), "cannot make {} a program: {made:?}", path.display());
+        write_file(&path, text);
+        let result = fs::set_permissions(&path, fs::Permissions::from_mode(0o755));
+        assert!(result.is_ok(), "cannot make {} a program: {result:?}", path.display());
         path
     }
 
-    /// Reads a file of the project; panics with its path.
+    /// Reads a file of the project. Panics with its path if that fails.
     pub fn read(&self, relative: impl AsRef<Path>) -> String {
-        read(&self.path(relative))
+        read_file(&self.path(relative))
     }
 
-    /// Reads a JSON file of the project; panics with its path.
-    pub fn json(&self, relative: impl AsRef<Path>) -> Value {
-        parse(&self.path(relative))
+    /// Reads a JSON file of the project. Panics with its path if that fails.
+    pub fn read_json(&self, relative: impl AsRef<Path>) -> Value {
+        parse_json_file(&self.path(relative))
     }
 
-    /// Whether the project has this file or folder.
+    /// Returns true if the project has this file or folder.
     pub fn exists(&self, relative: impl AsRef<Path>) -> bool {
         self.path(relative).exists()
     }
 
-    /// Runs git in the project and returns its output without the last line end; panics if git fails.
+    /// Runs git in the project and returns its output without the final line break. Panics if git fails.
     pub fn git(&self, args: &[&str]) -> String {
         self.git_in(&self.project(), args)
     }
 
     fn git_in(&self, project: &Path, args: &[&str]) -> String {
-        // It would start another git to look whether there is something to tidy up.
+        // Otherwise git starts a second git that checks whether maintenance is due.
         let args = [&["-c", "maintenance.auto=false"], args].concat();
-        let finished = Launch::new("git", &args, project.to_path_buf(), self.env_with(&[])).run();
+        let finished = Launch::new("git", &args, project.to_path_buf(), self.env_with_path(&[])).run();
         assert_eq!(finished.code, Some(0), "git {args:?} failed: {}", finished.stderr);
         finished.stdout.trim_end().to_owned()
     }
 
-    /// Sets a variable for everything started from now on.
+    /// Sets an environment variable for every program started from now on.
     pub fn set_env(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let name = name.into();
-        self.set.retain(|(old, _)| *old != name);
-        self.set.push((name, value.into()));
+        self.variables.retain(|(variable, _)| *variable != name);
+        self.variables.push((name, value.into()));
     }
 
-    /// The whole environment of a program started here; the client is on its PATH once there is a model for it.
+    /// Returns the whole environment of a program started here. The client is on its PATH once there is a
+    /// model for it.
     pub fn env(&self) -> Vec<(String, String)> {
-        let client = self.with_client.then(|| self.client());
-        let client = client.and_then(|path| path.parent().map(Path::to_path_buf));
-        let ours = self.with_plimsoll.then(bin_dir);
-        self.env_with(&ours.into_iter().chain(client).collect::<Vec<_>>())
+        let client_program = self.with_client.then(|| self.client_program());
+        let client_folder = client_program.and_then(|path| path.parent().map(Path::to_path_buf));
+        let plimsoll_folder = self.with_plimsoll_programs.then(bin_dir);
+        self.env_with_path(&plimsoll_folder.into_iter().chain(client_folder).collect::<Vec<_>>())
     }
 
-    fn env_with(&self, first_on_path: &[PathBuf]) -> Vec<(String, String)> {
+    fn env_with_path(&self, first_on_path_folders: &[PathBuf]) -> Vec<(String, String)> {
         let temporary = self.root.join("tmp").display().to_string();
-        let usual = [
+        let defaults = [
             ("HOME", self.home().display().to_string()),
-            ("PATH", search_path(first_on_path).to_string_lossy().into_owned()),
+            ("PATH", search_path(first_on_path_folders).to_string_lossy().into_owned()),
             ("TMPDIR", temporary.clone()),
             ("CLAUDE_CODE_TMPDIR", temporary),
             ("TERM", "xterm-256color".to_owned()),
             ("LANG", "C.UTF-8".to_owned()),
-            // Else the client takes whatever shell is installed.
+            // Otherwise the client takes whatever shell is installed.
             ("SHELL", "/bin/bash".to_owned()),
-            // For its short sessions here what the client's engine compiles, and does beside it, costs more than it saves.
+            // For the short sessions here, the client's JIT compiler and concurrent garbage collector cost
+            // more than they save.
             ("BUN_JSC_useJIT", "0".to_owned()),
             ("BUN_JSC_useConcurrentGC", "0".to_owned()),
             ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
             ("ANTHROPIC_API_KEY", API_KEY.to_owned()),
-            // Nobody listens there: without a scripted model the client reaches nothing.
+            // No server listens there: without a scripted model the client reaches nothing.
             ("ANTHROPIC_BASE_URL", "http://127.0.0.1:9".to_owned()),
             ("CLAUDE_CODE_MAX_RETRIES", "1".to_owned()),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".to_owned()),
@@ -258,68 +264,75 @@ impl World {
             ("DISABLE_ERROR_REPORTING", "1".to_owned()),
         ];
         let mut env: Vec<(String, String)> =
-            usual.into_iter().map(|(name, value)| (name.into(), value)).collect();
-        env.retain(|(name, _)| self.set.iter().all(|(set, _)| set != name));
-        env.extend(self.set.clone());
+            defaults.into_iter().map(|(name, value)| (name.into(), value)).collect();
+        env.retain(|(name, _)| self.variables.iter().all(|(variable, _)| variable != name));
+        env.extend(self.variables.clone());
         env
     }
 
-    /// Prepares a program: in the project, with this world's environment, empty stdin, two minutes.
+    /// Prepares a program: in the project, with this world's environment, empty stdin and a timeout of two
+    /// minutes.
     pub fn command(&self, program: impl AsRef<Path>, args: &[&str]) -> Launch {
         Launch::new(program.as_ref(), args, self.project(), self.env())
     }
 
-    /// Prepares the real client.
+    /// Prepares the client.
     pub fn claude(&self, args: &[&str]) -> Launch {
-        self.command(self.client(), args)
+        self.command(self.client_program(), args)
     }
 
-    /// Prepares our command line.
+    /// Prepares the `plimsoll` command.
     pub fn plimsoll(&self, args: &[&str]) -> Launch {
         self.command(bin_dir().join("plimsoll"), args)
     }
 
-    /// Prepares one of our hook programs with its payload.
-    pub fn hook(&self, name: &str, stdin_json: &(impl Display + ?Sized)) -> Launch {
-        self.command(bin_dir().join(name), &[]).stdin(stdin_json.to_string())
+    /// Prepares one of our hook programs with its payload on stdin.
+    pub fn hook(&self, name: &str, payload: &(impl Display + ?Sized)) -> Launch {
+        self.command(bin_dir().join(name), &[]).stdin(payload.to_string())
     }
 
-    /// Waits until something is so; panics with `what` when the time is over.
-    pub fn wait_until(&self, mut is_so: impl FnMut() -> bool, what: &str) {
+    /// Waits until the condition is true. Panics with the description `what` on a timeout.
+    pub fn wait_until(&self, mut condition: impl FnMut() -> bool, description: &str) {
         let start = Instant::now();
-        while !is_so() {
-            assert!(start.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {what}");
+        while !condition() {
+            assert!(start.elapsed() < TIMEOUT, "not within {TIMEOUT:?}: {description}");
             sleep(Duration::from_millis(20));
         }
     }
 
-    /// All transcripts the client wrote in this world, of subagents too, sorted by path.
-    pub fn transcripts(&self) -> Vec<PathBuf> {
-        let mut found = Vec::new();
-        collect_transcripts(&self.home().join(".claude/projects"), &mut found);
-        found.sort();
-        found
+    /// Returns all transcripts that the client wrote in this world, including those of subagents, sorted by
+    /// path.
+    pub fn transcript_paths(&self) -> Vec<PathBuf> {
+        let mut paths = Vec::new();
+        collect_transcripts(&self.home().join(".claude/projects"), &mut paths);
+        paths.sort();
+        paths
     }
 
-    /// Ends every process that still runs with this world's HOME, wherever its parent went.
-    pub fn end_leftovers(&self) {
-        self.leftovers.end();
+    /// Kills every process that still runs with this world's HOME, even if its parent has changed.
+    pub fn kill_leftovers(&self) {
+        self.leftovers.kill_all();
     }
 }
 
-/// A session that the replay could not play proves nothing, whatever the test made of its end.
+/// Fails the test if the replayed client had no recording of a request: then the session proves nothing,
+/// whatever the test asserted.
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;
         }
-        let refused = fs::read_to_string(self.refusals()).unwrap_or_default();
-        assert!(refused.is_empty(), "the replayed client has no recording of {refused}: take the real one");
+        let unrecorded = fs::read_to_string(self.unrecorded_requests_file()).unwrap_or_default();
+        assert!(
+            unrecorded.is_empty(),
+            "the replayed client has no recording of {unrecorded}: take the real one"
+        );
     }
 }
 
-/// What a user has answered long ago: with it the client's screen asks nothing.
-fn first_client_file() -> Value {
+/// Returns the state of a client whose first-start questions are answered, so that its screen shows no
+/// dialog.
+fn initial_client_state() -> Value {
     json!({
         "hasCompletedOnboarding": true,
         "lastOnboardingVersion": CLIENT_VERSION,
@@ -330,41 +343,42 @@ fn first_client_file() -> Value {
     })
 }
 
-/// What `git init -b main` makes, and who commits: nearly every test begins with it.
-fn empty_repository(folder: &Path) {
+/// Writes what `git init -b main` creates, and a user name. Faster than git, and nearly every test starts
+/// with it.
+fn write_empty_repository(git_folder: &Path) {
     for name in ["hooks", "objects/info", "objects/pack", "refs/heads", "refs/tags"] {
-        fs::create_dir_all(folder.join(name)).expect("the temporary folder is writable");
+        fs::create_dir_all(git_folder.join(name)).expect("the temporary folder is writable");
     }
-    write(&folder.join("HEAD"), "ref: refs/heads/main\n");
-    write(&folder.join("info/exclude"), "");
+    write_file(&git_folder.join("HEAD"), "ref: refs/heads/main\n");
+    write_file(&git_folder.join("info/exclude"), "");
     let config = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n\
                   [user]\n\tname = Test\n\temail = test@example.invalid\n";
-    write(&folder.join("config"), config);
+    write_file(&git_folder.join("config"), config);
 }
 
-fn collect_transcripts(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect_transcripts(folder: &Path, paths: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
         if path.is_dir() {
-            collect_transcripts(&path, found);
+            collect_transcripts(&path, paths);
         } else if path.extension().is_some_and(|extension| extension == "jsonl") {
-            found.push(path);
+            paths.push(path);
         }
     }
 }
 
-fn write(path: &Path, text: &str) {
+fn write_file(path: &Path, text: &str) {
     let folder = path.parent().expect("a file lies in a folder");
-    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
-    assert!(written.is_ok(), "cannot write {}: {written:?}", path.display());
+    let result = fs::create_dir_all(folder).and_then(|()| fs::write(path, text));
+    assert!(result.is_ok(), "cannot write {}: {result:?}", path.display());
 }
 
-fn read(path: &Path) -> String {
+fn read_file(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }
 
-fn parse(path: &Path) -> Value {
-    let text = read(path);
+fn parse_json_file(path: &Path) -> Value {
+    let text = read_file(path);
     serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{} is not JSON: {error}\n{text}", path.display()))
 }

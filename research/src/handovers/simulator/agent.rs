@@ -1,67 +1,68 @@
-//! The simulated agent: it continues where its requests say, makes the steps that it believes to be left, and stops on
-//! request.
+//! The simulated agent: it continues where its requests say, makes the steps that it believes to be left, and
+//! stops on request.
 
-use super::Morning;
-use super::ledger::{By, ByPerson, Event, Ledger, Truth};
-use super::style::{At, Break, Commits, Course, Style};
-use super::told::PromptFacts;
-use super::verdict::{self, Resume};
-use super::work::{Op, Work};
-use crate::nights::simulator::usage_limit;
+use super::NightResults;
+use super::ledger::{EditedWith, Ledger, LedgerEvent, Truth, UserChange};
+use super::prompt_facts::PromptFacts;
+use super::style::{BreakKind, BreakPoint, CommitHabit, NightStyle, SessionScript};
+use super::verdict::{self, ResumeScore};
+use super::work::{NightWork, Operation};
+use crate::nights::simulator::usage_limit_response;
 use plimsoll_testkit::Dice;
 use plimsoll_testkit::scripted_model::{Request, Step};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// The duration of a usage limit in this simulation.
-const LIMIT: Duration = Duration::from_secs(2);
-/// Input tokens of a session's first answer, and the growth with each answer, in a window of 1,000,000.
-const BASE: u64 = 40_000;
-const GROWTH: u64 = 6_000;
-/// Above L2 (85 %), above L3 (95 %), and where the next item does not fit below L2.
-const L2: u64 = 870_000;
-const L3: u64 = 960_000;
-const BUDGET: u64 = 640_000;
+const USAGE_LIMIT_DURATION: Duration = Duration::from_secs(2);
+/// Input tokens of a session's first answer, and the growth with each answer. The window has 1,000,000
+/// tokens.
+const FIRST_ANSWER_TOKENS: u64 = 40_000;
+const TOKENS_PER_ANSWER: u64 = 6_000;
+/// Input tokens above L2 (85%), above L3 (95%), and at which the next item does not fit below L2.
+const TOKENS_ABOVE_L2: u64 = 870_000;
+const TOKENS_ABOVE_L3: u64 = 960_000;
+const TOKENS_WITHOUT_ROOM_FOR_ITEM: u64 = 640_000;
 /// The percentage of agents that notice when their next step is already done.
-const NOTICES: u64 = 50;
+const NOTICE_PERCENT: u64 = 50;
 
 pub(super) struct Agent {
-    pub(super) work: Work,
-    pub(super) style: Style,
+    pub(super) work: NightWork,
+    pub(super) style: NightStyle,
     pub(super) dice: Dice,
     pub(super) ledger: Ledger,
-    pub(super) session: Session,
-    /// What people did since the last session.
-    pub(super) people: Vec<ByPerson>,
-    pub(super) resumes: Vec<Resume>,
-    pub(super) morning: Morning,
-    pub(super) has_promised_badly: bool,
-    pub(super) forgot: Vec<usize>,
-    pub(super) limit: Option<SystemTime>,
-    pub(super) ended: &'static str,
+    pub(super) session: AgentSession,
+    /// Changes by users since the last session.
+    pub(super) user_changes: Vec<UserChange>,
+    pub(super) resumes: Vec<ResumeScore>,
+    pub(super) results: NightResults,
+    pub(super) has_made_flawed_promise: bool,
+    pub(super) items_left_unticked: Vec<usize>,
+    pub(super) limit_ends_at: Option<SystemTime>,
+    pub(super) session_end: &'static str,
 }
 
-/// The knowledge of one session: only what its requests contained.
-pub(super) struct Session {
+/// The state of one session. The agent knows only what its requests contained.
+pub(super) struct AgentSession {
     pub(super) id: String,
     pub(super) number: u32,
-    pub(super) course: Course,
-    pub(super) told: PromptFacts,
+    pub(super) script: SessionScript,
+    pub(super) facts: PromptFacts,
     pub(super) item: Option<usize>,
-    /// The next step of it.
-    pub(super) next: usize,
+    /// The next step of the item.
+    pub(super) next_step: usize,
     pub(super) phase: Phase,
-    /// A place that the prompt named in a file of another item.
-    pub(super) stray: Option<(String, u32)>,
+    /// A file of another item and a line in it that the prompt named.
+    pub(super) stray_place: Option<(String, u32)>,
     /// A step that the prompt named although it is done.
-    pub(super) again: Option<usize>,
-    pub(super) must_look: bool,
-    pub(super) made: u32,
-    pub(super) answers: u64,
-    pub(super) has_broken: bool,
-    pub(super) is_full: bool,
+    pub(super) step_to_repeat: Option<usize>,
+    pub(super) must_inspect: bool,
+    pub(super) made_count: u32,
+    pub(super) answer_count: u64,
+    pub(super) has_reached_break: bool,
+    pub(super) is_window_full: bool,
     pub(super) has_committed: bool,
-    pub(super) finishes: u32,
+    pub(super) steps_before_stop: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,317 +75,345 @@ pub(super) enum Phase {
     Over,
 }
 
-impl Session {
-    pub(super) fn new(id: String, number: u32, course: Course, told: PromptFacts) -> Session {
-        Session {
+impl AgentSession {
+    pub(super) fn new(id: String, number: u32, script: SessionScript, facts: PromptFacts) -> AgentSession {
+        AgentSession {
             id,
             number,
-            course,
-            told,
+            script,
+            facts,
             item: None,
-            next: 0,
+            next_step: 0,
             phase: Phase::Opening,
-            stray: None,
-            again: None,
-            must_look: false,
-            made: 0,
-            answers: 0,
-            has_broken: false,
-            is_full: false,
+            stray_place: None,
+            step_to_repeat: None,
+            must_inspect: false,
+            made_count: 0,
+            answer_count: 0,
+            has_reached_break: false,
+            is_window_full: false,
             has_committed: false,
-            finishes: 0,
+            steps_before_stop: 0,
         }
     }
 }
 
-/// The command line that commits everything.
-pub(super) fn commit(message: &str) -> String {
+/// Returns the command line that commits everything.
+pub(super) fn commit_command(message: &str) -> String {
     format!("git add -A 2>/dev/null && git commit -qm '{message}' || true")
 }
 
 impl Agent {
-    pub(super) fn new(work: Work, style: Style, project: PathBuf, dice: Dice) -> Agent {
+    pub(super) fn new(work: NightWork, style: NightStyle, project: PathBuf, dice: Dice) -> Agent {
         Agent {
-            morning: Morning { items: work.items.len() as u32, ..Morning::default() },
+            results: NightResults { items: work.items.len() as u32, ..NightResults::default() },
             work,
             style,
             dice,
             ledger: Ledger::new(project),
-            session: Session::new(String::new(), 0, Course::new(dice, &style, 0), PromptFacts::default()),
-            people: Vec::new(),
+            session: AgentSession::new(
+                String::new(),
+                0,
+                SessionScript::new(dice, &style, 0),
+                PromptFacts::default(),
+            ),
+            user_changes: Vec::new(),
             resumes: Vec::new(),
-            has_promised_badly: false,
-            forgot: Vec::new(),
-            limit: None,
-            ended: "nothing",
+            has_made_flawed_promise: false,
+            items_left_unticked: Vec::new(),
+            limit_ends_at: None,
+            session_end: "nothing",
         }
     }
 
-    pub(super) fn truth(&self) -> Option<Truth> {
-        self.ledger.truth(&self.work, self.style.folder, &self.people)
+    pub(super) fn truth_for_next_session(&self) -> Option<Truth> {
+        self.ledger.truth_for_next_session(&self.work, self.style.folder, &self.user_changes)
     }
 
-    pub(super) fn answer(&mut self, request: &Request) -> Step {
-        let id = request.body["metadata"]["user_id"].to_string();
-        if self.session.id != id {
-            self.begin(id, request);
+    pub(super) fn answer_request(&mut self, request: &Request) -> Step {
+        let session_id = request.body["metadata"]["user_id"].to_string();
+        if self.session.id != session_id {
+            self.begin_session(session_id, request);
         }
-        if let Some(until) = self.limit {
-            if SystemTime::now() < until {
-                return usage_limit(until);
+        if let Some(limit_ends_at) = self.limit_ends_at {
+            if SystemTime::now() < limit_ends_at {
+                return usage_limit_response(limit_ends_at);
             }
-            self.limit = None;
+            self.limit_ends_at = None;
         }
-        self.session.answers += 1;
-        let step = self.next(request);
-        let full = if self.session.is_full { L2 } else { BASE };
-        let tokens = full + GROWTH * self.session.answers;
-        if !self.session.has_broken {
-            return step.usage(tokens);
+        self.session.answer_count += 1;
+        let step = self.choose_step(request);
+        let base_tokens = if self.session.is_window_full { TOKENS_ABOVE_L2 } else { FIRST_ANSWER_TOKENS };
+        let tokens = base_tokens + TOKENS_PER_ANSWER * self.session.answer_count;
+        if !self.session.has_reached_break {
+            return step.with_input_tokens(tokens);
         }
-        match self.session.course.comes {
-            Break::L3 if !self.session.is_full => {
-                self.session.is_full = true;
-                step.usage(L3)
+        match self.session.script.break_kind {
+            BreakKind::L3 if !self.session.is_window_full => {
+                self.session.is_window_full = true;
+                step.with_input_tokens(TOKENS_ABOVE_L3)
             }
-            Break::Budget => step.usage(BUDGET + self.session.answers),
-            _ => step.usage(tokens),
+            BreakKind::NoRoomForItem => {
+                step.with_input_tokens(TOKENS_WITHOUT_ROOM_FOR_ITEM + self.session.answer_count)
+            }
+            _ => step.with_input_tokens(tokens),
         }
     }
 
-    /// Begins a session: scores its first request, which is all that the agent knows.
-    pub(super) fn begin(&mut self, id: String, request: &Request) {
+    /// Begins a session and scores its first request, which is all that the agent knows.
+    pub(super) fn begin_session(&mut self, id: String, request: &Request) {
         let number = self.session.number + 1;
-        let course = Course::new(self.dice, &self.style, number);
-        let told = PromptFacts::read(&request.last_text());
+        let script = SessionScript::new(self.dice, &self.style, number);
+        let facts = PromptFacts::parse(&request.text_since_last_answer());
         if number > 1
-            && let Some(truth) = self.truth()
+            && let Some(truth) = self.truth_for_next_session()
         {
-            let mut resume = verdict::judge(&told, &truth, &self.work, &self.ledger, &self.style);
+            let mut resume = verdict::score_resume(&facts, &truth, &self.work, &self.ledger, &self.style);
             resume.session = number;
-            resume.after = self.ended.to_owned();
+            resume.previous_session_end = self.session_end.to_owned();
             self.resumes.push(resume);
         }
-        self.people.clear();
-        self.ended = "broken off";
-        self.morning.sessions += 1;
-        self.ledger.events.push(Event::Session);
-        self.session = Session::new(id, number, course, told);
+        self.user_changes.clear();
+        self.session_end = "broken off";
+        self.results.sessions += 1;
+        self.ledger.events.push(LedgerEvent::SessionStarted);
+        self.session = AgentSession::new(id, number, script, facts);
     }
 
-    pub(super) fn next(&mut self, request: &Request) -> Step {
-        let last = request.last_text();
-        if last.contains("CCS_CHECKPOINT_TRIGGERED|")
+    pub(super) fn choose_step(&mut self, request: &Request) -> Step {
+        let last_text = request.text_since_last_answer();
+        if last_text.contains("CCS_CHECKPOINT_TRIGGERED|")
             && !matches!(self.session.phase, Phase::Stopping | Phase::Over)
         {
             self.session.phase = Phase::Stopping;
-            self.session.finishes = u32::from(self.session.course.finishes_edit);
+            self.session.steps_before_stop = u32::from(self.session.script.makes_one_more_step);
         }
-        if let Some(item) = offered(&last).and_then(|name| self.work.find(&name)) {
+        if let Some(item) = item_offered_by_pack(&last_text).and_then(|name| self.work.find_item(&name)) {
             self.session.item = Some(item);
-            self.session.next = 0;
+            self.session.next_step = 0;
             self.session.phase = Phase::Working;
         }
         match self.session.phase {
-            Phase::Opening => self.open(),
+            Phase::Opening => self.choose_item(),
             Phase::Looking => {
-                self.look();
+                self.inspect_files();
                 self.session.phase = Phase::Working;
-                self.work_on()
+                self.continue_item()
             }
-            Phase::Working => self.work_on(),
-            Phase::Ticked => self.after_tick(),
-            Phase::Stopping => self.stop(),
-            Phase::Over => Step::text("I have stopped."),
+            Phase::Working => self.continue_item(),
+            Phase::Ticked => self.continue_after_tick(),
+            Phase::Stopping => self.stop_session(),
+            Phase::Over => Step::from_text("I have stopped."),
         }
     }
 
-    /// Chooses where to begin, from the prompt. The first answer only looks around: a session that is full at its first
-    /// answer would be a different test.
-    pub(super) fn open(&mut self) -> Step {
-        if self.session.answers == 1 {
-            return Step::bash("git status --short 2>/dev/null | head -5; cat fix_plan.md");
+    /// Chooses the item and the place to begin, from the prompt. The first answer only looks around, because
+    /// a session that is full at its first answer would be a different test.
+    pub(super) fn choose_item(&mut self) -> Step {
+        if self.session.answer_count == 1 {
+            return Step::bash_call("git status --short 2>/dev/null | head -5; cat fix_plan.md");
         }
         self.session.phase = Phase::Working;
-        let told = self.session.told.clone();
-        let named = told.prompt_item.as_ref().or(told.item.as_ref()).or(told.begin.as_ref());
-        self.session.item = named.and_then(|name| self.work.find(name));
-        let Some(item) = self.session.item else { return self.promise() };
-        self.aim(&told, item);
-        if self.breaks(At::Start) {
-            return match self.session.course.comes {
-                Break::Limit => self.hit_limit(),
-                _ => Step::bash("cat docs/guide.md; ls src"),
+        let facts = self.session.facts.clone();
+        let item_name =
+            facts.prompt_item.as_ref().or(facts.item_in_progress.as_ref()).or(facts.item_to_begin.as_ref());
+        self.session.item = item_name.and_then(|name| self.work.find_item(name));
+        let Some(item) = self.session.item else { return self.make_promise() };
+        self.choose_place(&facts, item);
+        if self.reaches_break(BreakPoint::Start) {
+            return match self.session.script.break_kind {
+                BreakKind::UsageLimit => self.hit_usage_limit(),
+                _ => Step::bash_call("cat docs/guide.md; ls src"),
             };
         }
-        self.work_on()
+        self.continue_item()
     }
 
-    pub(super) fn aim(&mut self, told: &PromptFacts, item: usize) {
-        let steps = self.work.items[item].steps.len();
-        let Some((file, line)) = told.goal() else {
-            let is_begun = told.item.is_some();
-            self.session.must_look = is_begun || self.notices(&format!("item {item}"));
-            if !self.session.must_look && (0..steps).any(|step| self.ledger.landed(&self.work, item, step)) {
-                self.morning.begun_twice += 1;
+    pub(super) fn choose_place(&mut self, facts: &PromptFacts, item: usize) {
+        let step_count = self.work.items[item].steps.len();
+        let Some((file, line)) = facts.place_to_continue() else {
+            let is_begun = facts.item_in_progress.is_some();
+            self.session.must_inspect = is_begun || self.notices_done_step(&format!("item {item}"));
+            if !self.session.must_inspect
+                && (0..step_count).any(|step| self.ledger.is_step_visible(&self.work, item, step))
+            {
+                self.results.items_begun_twice += 1;
             }
             return;
         };
-        let of_file: Vec<usize> = (0..steps)
+        let steps_in_file: Vec<usize> = (0..step_count)
             .filter(|step| {
-                self.work.items[item].steps[*step].file() == file
-                    || self.ledger.file_now(&self.work, item, *step).as_ref() == Some(&file)
+                self.work.items[item].steps[*step].affected_file() == file
+                    || self.ledger.current_file_of_step(&self.work, item, *step).as_ref() == Some(&file)
             })
             .collect();
-        let done = of_file.iter().rfind(|step| self.ledger.landed(&self.work, item, **step));
-        match (done, of_file.first()) {
+        let last_done_step =
+            steps_in_file.iter().rfind(|step| self.ledger.is_step_visible(&self.work, item, **step));
+        match (last_done_step, steps_in_file.first()) {
             (Some(done), _) => {
-                self.session.next = done + 1;
-                let lines = self.ledger.marks(item, *done, &file);
-                self.session.again = line.filter(|line| lines.contains(line)).map(|_| *done);
+                self.session.next_step = done + 1;
+                let lines = self.ledger.lines_of_step(item, *done, &file);
+                self.session.step_to_repeat = line.filter(|line| lines.contains(line)).map(|_| *done);
             }
-            (None, Some(first)) => self.session.next = *first,
-            (None, None) if file == "fix_plan.md" => self.session.must_look = self.notices("stray"),
+            (None, Some(first)) => self.session.next_step = *first,
+            (None, None) if file == "fix_plan.md" => {
+                self.session.must_inspect = self.notices_done_step("stray")
+            }
             (None, None) => {
-                self.session.stray = Some((file, line.unwrap_or(1)));
-                self.session.must_look = self.notices("stray");
+                self.session.stray_place = Some((file, line.unwrap_or(1)));
+                self.session.must_inspect = self.notices_done_step("stray");
             }
         }
     }
 
-    pub(super) fn notices(&self, what: &str) -> bool {
-        self.dice.happens(&format!("notices {what} in session {}", self.session.number), NOTICES)
+    pub(super) fn notices_done_step(&self, roll_name: &str) -> bool {
+        self.dice.happens_with_percent(
+            &format!("notices {roll_name} in session {}", self.session.number),
+            NOTICE_PERCENT,
+        )
     }
 
-    /// It looks through the files for what is done.
-    pub(super) fn look(&mut self) {
+    /// Finds the first step that is left, by looking at the files.
+    pub(super) fn inspect_files(&mut self) {
         let Some(item) = self.session.item else { return };
-        let steps = self.work.items[item].steps.len();
-        let left = (0..steps).find(|step| self.ledger.is_left(&self.work, item, *step));
-        self.session.next = left.unwrap_or(steps);
+        let step_count = self.work.items[item].steps.len();
+        let first_left = (0..step_count).find(|step| self.ledger.is_step_left(&self.work, item, *step));
+        self.session.next_step = first_left.unwrap_or(step_count);
     }
 
-    pub(super) fn work_on(&mut self) -> Step {
-        let Some(item) = self.session.item else { return self.promise() };
-        if let Some((file, line)) = self.session.stray.take() {
-            let is_finished = self.work.items.iter().enumerate().any(|(of, one)| {
-                one.steps.iter().any(|op| op.file() == file) && self.ledger.is_ticked(&self.work, of)
+    pub(super) fn continue_item(&mut self) -> Step {
+        let Some(item) = self.session.item else { return self.make_promise() };
+        if let Some((file, line)) = self.session.stray_place.take() {
+            let is_finished = self.work.items.iter().enumerate().any(|(item_index, one)| {
+                one.steps.iter().any(|op| op.affected_file() == file)
+                    && self.ledger.is_item_ticked(&self.work, item_index)
             });
-            self.morning.reopened += u32::from(is_finished);
-            return Step::bash(format!(
+            self.results.returns_to_finished_items += u32::from(is_finished);
+            return Step::bash_call(format!(
                 "[ -e '{file}' ] && sed -i '{line}s/$/ /' '{file}'; git diff --stat | tail -3"
             ));
         }
-        if std::mem::take(&mut self.session.must_look) {
+        if std::mem::take(&mut self.session.must_inspect) {
             self.session.phase = Phase::Looking;
-            return Step::bash(
+            return Step::bash_call(
                 "git status --short | head; git log --oneline | head -5; grep -rn DONE src lib | tail -3",
             );
         }
-        if let Some(step) = self.session.again.take()
-            && !self.notices(&format!("step {step}"))
+        if let Some(step) = self.session.step_to_repeat.take()
+            && !self.notices_done_step(&format!("step {step}"))
         {
-            return self.again(item, step);
+            return self.repeat_step(item, step);
         }
-        while self.session.next < self.work.items[item].steps.len() {
-            let step = self.session.next;
-            self.session.next += 1;
-            let is_left = self.ledger.is_left(&self.work, item, step);
-            // Every agent notices a file that was moved or deleted.
-            let is_text = matches!(self.work.items[item].steps[step], Op::Edit { .. } | Op::New { .. });
-            let redoes = !is_left
-                && is_text
-                && self.ledger.landed(&self.work, item, step)
-                && !self.notices(&format!("step {step}"));
+        while self.session.next_step < self.work.items[item].steps.len() {
+            let step = self.session.next_step;
+            self.session.next_step += 1;
+            let is_left = self.ledger.is_step_left(&self.work, item, step);
+            // Every agent notices if a file was moved or deleted.
+            let leaves_mark = matches!(
+                self.work.items[item].steps[step],
+                Operation::Edit { .. } | Operation::Create { .. }
+            );
+            let repeats = !is_left
+                && leaves_mark
+                && self.ledger.is_step_visible(&self.work, item, step)
+                && !self.notices_done_step(&format!("step {step}"));
             if is_left {
-                return self.make(item, step);
-            } else if redoes {
-                return self.again(item, step);
+                return self.make_step(item, step);
+            } else if repeats {
+                return self.repeat_step(item, step);
             }
         }
-        self.finish(item)
+        self.finish_item(item)
     }
 
-    pub(super) fn again(&mut self, item: usize, step: usize) -> Step {
-        self.morning.steps_twice += 1;
-        self.ledger.events.push(Event::Step { item, step, by: By::Shell });
-        let mark = Work::mark(item, step);
-        let file = self.ledger.file_now(&self.work, item, step).unwrap_or_else(|| "fix_plan.md".to_owned());
-        Step::bash(format!("sed -i 's/{mark}$/& again/' '{file}'"))
+    pub(super) fn repeat_step(&mut self, item: usize, step: usize) -> Step {
+        self.results.steps_made_twice += 1;
+        self.ledger.events.push(LedgerEvent::StepMade { item, step, edited_with: EditedWith::Shell });
+        let mark = NightWork::step_mark(item, step);
+        let file = self
+            .ledger
+            .current_file_of_step(&self.work, item, step)
+            .unwrap_or_else(|| "fix_plan.md".to_owned());
+        Step::bash_call(format!("sed -i 's/{mark}$/& again/' '{file}'"))
     }
 
-    pub(super) fn after_tick(&mut self) -> Step {
-        let open = self.ledger.first_open(&self.work);
-        match open {
-            None => self.promise(),
-            Some(item) if self.style.several && !self.session.is_full => {
+    pub(super) fn continue_after_tick(&mut self) -> Step {
+        let open_item = self.ledger.first_open_item(&self.work);
+        match open_item {
+            None => self.make_promise(),
+            Some(item) if self.style.does_several_items && !self.session.is_window_full => {
                 self.session.item = Some(item);
-                self.session.next = 0;
+                self.session.next_step = 0;
                 self.session.phase = Phase::Working;
-                self.work_on()
+                self.continue_item()
             }
             Some(_) => {
                 self.session.phase = Phase::Over;
-                self.ended = "end of the item";
-                Step::text("The item is done.")
+                self.session_end = "end of the item";
+                Step::from_text("The item is done.")
             }
         }
     }
 
-    /// Whether the session's break comes here; once.
-    pub(super) fn breaks(&mut self, at: At) -> bool {
-        let is_here = match (self.session.course.at, at) {
-            (At::Commit(step), At::Step(made)) => step == made,
+    /// Returns true once: when the session's break is planned for this point.
+    pub(super) fn reaches_break(&mut self, point: BreakPoint) -> bool {
+        let is_here = match (self.session.script.break_point, point) {
+            (BreakPoint::Commit(step), BreakPoint::Step(made_count)) => step == made_count,
             (planned, at) => planned == at,
         };
-        if !is_here || self.session.has_broken {
+        if !is_here || self.session.has_reached_break {
             return false;
         }
-        self.session.has_broken = true;
-        self.session.is_full = self.session.course.comes == Break::L2;
-        if self.session.course.comes == Break::L3 {
-            self.ended = "L3";
+        self.session.has_reached_break = true;
+        self.session.is_window_full = self.session.script.break_kind == BreakKind::L2;
+        if self.session.script.break_kind == BreakKind::L3 {
+            self.session_end = "L3";
         }
         true
     }
 
-    pub(super) fn hit_limit(&mut self) -> Step {
-        let until = SystemTime::now() + LIMIT;
-        self.limit = Some(until);
-        self.ended = "usage limit";
-        usage_limit(until)
+    pub(super) fn hit_usage_limit(&mut self) -> Step {
+        let ends_at = SystemTime::now() + USAGE_LIMIT_DURATION;
+        self.limit_ends_at = Some(ends_at);
+        self.session_end = "usage limit";
+        usage_limit_response(ends_at)
     }
 
-    /// Ends the turn: on request, or because the agent stops by itself.
-    pub(super) fn stop(&mut self) -> Step {
-        let comes = self.session.course.comes;
+    /// Ends the turn, on request or because the agent stops by itself.
+    pub(super) fn stop_session(&mut self) -> Step {
+        let break_kind = self.session.script.break_kind;
         let item = self.session.item;
-        if let Some(of) = item
-            && std::mem::take(&mut self.session.finishes) > 0
-            && comes == Break::L2
-            && !self.ledger.is_ticked(&self.work, of)
-            && let Some(step) = (self.session.next..self.work.items[of].steps.len())
-                .find(|step| self.ledger.is_left(&self.work, of, *step))
+        if let Some(item) = item
+            && std::mem::take(&mut self.session.steps_before_stop) > 0
+            && break_kind == BreakKind::L2
+            && !self.ledger.is_item_ticked(&self.work, item)
+            && let Some(step) = (self.session.next_step..self.work.items[item].steps.len())
+                .find(|step| self.ledger.is_step_left(&self.work, item, *step))
         {
-            self.session.next = step + 1;
-            return self.make(of, step);
+            self.session.next_step = step + 1;
+            return self.make_step(item, step);
         }
-        let commits = match self.style.commits {
-            Commits::OnTheWay => true,
-            Commits::AtTheEnd => comes == Break::L2 && self.style.wip,
-            Commits::Never => false,
+        let should_commit = match self.style.commits {
+            CommitHabit::OnTheWay => true,
+            CommitHabit::AtTheEnd => break_kind == BreakKind::L2 && self.style.has_wip_messages,
+            CommitHabit::Never => false,
         };
-        if commits && comes != Break::Manual && !std::mem::replace(&mut self.session.has_committed, true) {
-            self.ledger.events.push(Event::Commit);
-            return Step::bash(commit(&item.map_or("wip".to_owned(), |item| self.message(item, None))));
+        if should_commit
+            && break_kind != BreakKind::ManualCheckpoint
+            && !std::mem::replace(&mut self.session.has_committed, true)
+        {
+            self.ledger.events.push(LedgerEvent::Committed);
+            return Step::bash_call(commit_command(
+                &item.map_or("wip".to_owned(), |item| self.commit_message(item, None)),
+            ));
         }
-        self.say(comes)
+        self.write_closing_message(break_kind)
     }
 }
 
-/// The item that a session is told to continue with, by `--pack`.
-fn offered(last: &str) -> Option<String> {
-    let mark = "exactly this item: \"";
-    let rest = &last[last.find(mark)? + mark.len()..];
+/// Returns the item that a message of `--pack` tells the session to continue with.
+fn item_offered_by_pack(last_text: &str) -> Option<String> {
+    let marker = "exactly this item: \"";
+    let rest = &last_text[last_text.find(marker)? + marker.len()..];
     Some(rest[..rest.find('"')?].to_owned())
 }

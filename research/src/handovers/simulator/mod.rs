@@ -1,25 +1,25 @@
-//! Harder nights, which measure how well a session is told where the previous one stopped: items of several steps in
-//! several files, agents with different habits, users who change files in between. Every session's first request is
-//! compared with what was really done.
+//! Harder nights, which measure how well a session is told where the previous one stopped: items of several
+//! steps in several files, agents with different habits, users who change files in between. Every session's
+//! first request is compared with what was really done.
 //!
-//! The agent knows which steps an item takes; about the current state it knows only what its requests say. If they name the
-//! wrong place, it works at the wrong place.
+//! The agent knows which steps an item takes. About the current state it knows only what its requests say: if
+//! they name the wrong place, it works at the wrong place.
 
 mod agent;
-mod deeds;
+mod closing_messages;
+mod file_changes;
 mod ledger;
+mod prompt_facts;
 mod style;
 #[cfg(test)]
 mod tests;
-mod told;
 mod verdict;
-mod words;
 mod work;
 
-pub use ledger::ByPerson;
-pub use style::{Commits, Folder, Hands, Sloppy, Style};
-pub use verdict::Resume;
-pub use work::Work;
+pub use ledger::UserChange;
+pub use style::{CommitHabit, EditTools, FolderKind, NightStyle, PromiseFlaw};
+pub use verdict::ResumeScore;
+pub use work::NightWork;
 
 use agent::Agent;
 use plimsoll_testkit::Dice;
@@ -29,92 +29,102 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A real model thinks longer than the client's transcript writer lags.
-const THINKING: Duration = Duration::from_millis(150);
+/// A real model thinks longer than the delay of the client's transcript writer.
+const THINKING_TIME: Duration = Duration::from_millis(150);
 
 /// The results of a night, apart from its resumes.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Morning {
-    /// Items in the list.
+pub struct NightResults {
+    /// The number of items in the plan.
     pub items: u32,
-    /// Ticked, with every step made.
+    /// Items that are ticked and have every step made.
     pub done: u32,
-    /// Ticked, and a step is missing.
-    pub ticked_undone: u32,
-    /// Steps that were made again.
-    pub steps_twice: u32,
+    /// Items that are ticked although a step is missing.
+    #[serde(rename = "ticked_undone")]
+    pub ticked_but_undone: u32,
+    /// Steps that were made twice.
+    #[serde(rename = "steps_twice")]
+    pub steps_made_twice: u32,
     /// Items that were begun again from their first step.
-    pub begun_twice: u32,
+    #[serde(rename = "begun_twice")]
+    pub items_begun_twice: u32,
     /// How often a session returned to a finished item.
-    pub reopened: u32,
+    #[serde(rename = "reopened")]
+    pub returns_to_finished_items: u32,
     /// Sessions that sent at least one request.
     pub sessions: u32,
 }
 
-/// A night while it is open and afterwards.
+/// A handle to a night, during it and after its end.
 #[derive(Clone)]
-pub struct Handover {
+pub struct NightHandle {
     agent: Arc<Mutex<Agent>>,
 }
 
-impl Handover {
-    /// A model that does this work in this project.
-    pub fn start(work: Work, style: Style, project: PathBuf, dice: Dice) -> (ScriptedModel, Handover) {
+impl NightHandle {
+    /// Starts a model whose agent does this work in this project.
+    pub fn start(
+        work: NightWork,
+        style: NightStyle,
+        project: PathBuf,
+        dice: Dice,
+    ) -> (ScriptedModel, NightHandle) {
         let agent = Agent::new(work, style, project, dice);
-        let handover = Handover { agent: Arc::new(Mutex::new(agent)) };
-        let asked = handover.clone();
-        let model = ScriptedModel::start_for_all(move |request| match request.kind {
-            RequestKind::Main => Some(asked.lock().answer(request).delay(THINKING)),
+        let handle = NightHandle { agent: Arc::new(Mutex::new(agent)) };
+        let model_handle = handle.clone();
+        let model = ScriptedModel::start_for_all_requests(move |request| match request.kind {
+            RequestKind::Main => Some(model_handle.lock().answer_request(request).with_delay(THINKING_TIME)),
             RequestKind::Compaction | RequestKind::Subagent | RequestKind::Side => None,
         });
-        (model, handover)
+        (model, handle)
     }
 
     fn lock(&self) -> MutexGuard<'_, Agent> {
         self.agent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file in which the next session should continue; true if its item also has steps left in other files.
+    /// Returns the file in which the next session should continue, and whether its item also has steps left
+    /// in other files.
     pub fn file_in_progress(&self) -> Option<(String, bool)> {
         let agent = self.lock();
-        let truth = agent.truth()?;
-        let file = truth.file?;
+        let truth = agent.truth_for_next_session()?;
+        let file = truth.last_edited_file?;
         let steps = &agent.work.items[truth.item].steps;
-        let others = steps
-            .iter()
-            .enumerate()
-            .any(|(step, op)| op.file() != file && agent.ledger.is_left(&agent.work, truth.item, step));
-        Some((file, others))
+        let has_other_files = steps.iter().enumerate().any(|(step, op)| {
+            op.affected_file() != file && agent.ledger.is_step_left(&agent.work, truth.item, step)
+        });
+        Some((file, has_other_files))
     }
 
     /// Records a change by the user, which the next session's prompt must mention.
-    pub fn note_person(&self, deed: ByPerson) {
+    pub fn record_user_change(&self, change: UserChange) {
         let mut agent = self.lock();
-        agent.people.push(deed.clone());
-        agent.ledger.people.push(deed);
+        agent.user_changes.push(change.clone());
+        agent.ledger.user_changes.push(change);
     }
 
-    /// Whether an item is open.
-    pub fn is_open(&self) -> bool {
+    /// Returns true if an item is open.
+    pub fn has_open_item(&self) -> bool {
         let agent = self.lock();
-        agent.ledger.first_open(&agent.work).is_some()
+        agent.ledger.first_open_item(&agent.work).is_some()
     }
 
-    /// How each session was told to continue.
-    pub fn resumes(&self) -> Vec<Resume> {
+    /// Returns the score of each resumed session.
+    pub fn resumes(&self) -> Vec<ResumeScore> {
         self.lock().resumes.clone()
     }
 
-    /// The results.
-    pub fn morning(&self) -> Morning {
+    /// Returns the results of the night so far.
+    pub fn results(&self) -> NightResults {
         let agent = self.lock();
-        let mut morning = agent.morning.clone();
-        for item in (0..agent.work.items.len()).filter(|item| agent.ledger.is_ticked(&agent.work, *item)) {
-            let is_whole = (0..agent.work.items[item].steps.len())
-                .all(|step| !agent.ledger.is_left(&agent.work, item, step));
-            morning.done += u32::from(is_whole);
-            morning.ticked_undone += u32::from(!is_whole);
+        let mut results = agent.results.clone();
+        for item in (0..agent.work.items.len()).filter(|item| agent.ledger.is_item_ticked(&agent.work, *item))
+        {
+            let has_every_step = (0..agent.work.items[item].steps.len())
+                .all(|step| !agent.ledger.is_step_left(&agent.work, item, step));
+            results.done += u32::from(has_every_step);
+            results.ticked_but_undone += u32::from(!has_every_step);
         }
-        morning
+        results
     }
 }

@@ -1,14 +1,14 @@
-//! For each seed: how the agent works, in what kind of folder, and where its sessions end.
+//! The properties of a seed's night: how the agent works, in what kind of folder, and where its sessions end.
 
 use plimsoll_testkit::Dice;
 use serde::{Deserialize, Serialize};
 
 /// After this many sessions no session is interrupted any more, so that every night ends.
-const QUIET_AFTER: u32 = 9;
+const LAST_INTERRUPTED_SESSION: u32 = 9;
 
-/// What the project's folder is.
+/// The kind of the project's folder. The names of the variants are stored in outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Folder {
+pub enum FolderKind {
     /// A repository with the files committed.
     Repository,
     /// A repository without a commit.
@@ -17,184 +17,193 @@ pub enum Folder {
     Plain,
 }
 
-/// When the agent commits.
+/// When the agent commits. The names of the variants are stored in outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Commits {
+pub enum CommitHabit {
     /// After each step.
     OnTheWay,
-    /// When an item is finished, and when it is told to stop.
+    /// When an item is finished, and when the agent is told to stop.
     AtTheEnd,
-    /// Never.
     Never,
 }
 
-/// What it edits files with.
+/// The tools with which the agent edits files. The names of the variants are stored in outcomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Hands {
-    /// `sed`, `cat`, `mv`, `rm`.
+pub enum EditTools {
+    /// Shell commands: `sed`, `cat`, `mv`, `rm`.
     Shell,
-    /// The client's own Edit and Write.
+    /// The client's Edit and Write tools.
     Tools,
-    /// Now one, now the other.
+    /// Either of them, at random.
     Both,
 }
 
-/// What is wrong with its first promise.
+/// The flaw of the agent's first promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sloppy {
-    /// Bold.
+pub enum PromiseFlaw {
+    /// In bold type.
     Bold,
-    /// A sentence after it.
-    After,
-    /// Without the run's own word.
-    Bare,
+    /// Followed by another sentence.
+    #[serde(rename = "After")]
+    TrailingText,
+    /// Without the run's code.
+    #[serde(rename = "Bare")]
+    WithoutCode,
 }
 
-/// One night's folder, agent and settings.
+/// The folder, agent and settings of one night.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Style {
-    /// The folder.
-    pub folder: Folder,
-    /// `plimsoll run --pack`.
-    pub pack: bool,
-    /// With a `--verify` command.
-    pub verify: bool,
-    /// People change things between two sessions.
-    pub people: bool,
-    /// When it commits.
-    pub commits: Commits,
-    /// Its messages are `wip: ITEM`.
-    pub wip: bool,
-    /// What it edits with.
-    pub hands: Hands,
-    /// It continues with the next item in the same session, although the prompt asks for exactly one.
-    pub several: bool,
-    /// It ticks without a commit.
+pub struct NightStyle {
+    pub folder: FolderKind,
+    /// The run has `--pack`.
+    #[serde(rename = "pack")]
+    pub has_pack: bool,
+    /// The run has a `--verify` command.
+    #[serde(rename = "verify")]
+    pub has_verify: bool,
+    /// Users change files between two sessions.
+    #[serde(rename = "people")]
+    pub has_user_changes: bool,
+    /// When the agent commits.
+    pub commits: CommitHabit,
+    /// The agent's commit messages are `wip: ITEM`.
+    #[serde(rename = "wip")]
+    pub has_wip_messages: bool,
+    /// The tools with which the agent edits.
+    #[serde(rename = "hands")]
+    pub edit_tools: EditTools,
+    /// The agent continues with the next item in the same session, although the prompt asks for exactly one.
+    #[serde(rename = "several")]
+    pub does_several_items: bool,
+    /// The agent ticks an item without a commit.
     pub ticks_uncommitted: bool,
-    /// Its promise differs slightly from the line in the prompt.
-    pub sloppy: Option<Sloppy>,
+    /// The agent's promise differs slightly from the line in the prompt.
+    #[serde(rename = "sloppy")]
+    pub promise_flaw: Option<PromiseFlaw>,
 }
 
-impl Style {
-    /// The style of a seed.
-    pub fn new(dice: Dice) -> Style {
-        let folder = match dice.number("folder", 100) {
-            0..=75 => Folder::Repository,
-            76..=87 => Folder::Unborn,
-            _ => Folder::Plain,
+impl NightStyle {
+    /// Rolls the style of a seed.
+    pub fn new(dice: Dice) -> NightStyle {
+        let folder = match dice.roll("folder", 100) {
+            0..=75 => FolderKind::Repository,
+            76..=87 => FolderKind::Unborn,
+            _ => FolderKind::Plain,
         };
-        let pack = dice.happens("pack", 30);
-        Style {
+        let has_pack = dice.happens_with_percent("pack", 30);
+        NightStyle {
             folder,
-            pack,
-            verify: dice.happens("verify", 50),
-            people: folder == Folder::Repository && dice.happens("people", 35),
-            commits: [Commits::OnTheWay, Commits::AtTheEnd, Commits::Never]
-                [dice.number("commits", 3) as usize],
-            wip: dice.happens("wip", 40),
-            hands: [Hands::Shell, Hands::Tools, Hands::Both][dice.number("hands", 3) as usize],
-            several: !pack && dice.happens("several", 35),
-            ticks_uncommitted: dice.happens("ticks uncommitted", 40),
-            sloppy: dice
-                .happens("sloppy", 30)
-                .then(|| [Sloppy::Bold, Sloppy::After, Sloppy::Bare][dice.number("sloppiness", 3) as usize]),
+            has_pack,
+            has_verify: dice.happens_with_percent("verify", 50),
+            has_user_changes: folder == FolderKind::Repository && dice.happens_with_percent("people", 35),
+            commits: [CommitHabit::OnTheWay, CommitHabit::AtTheEnd, CommitHabit::Never]
+                [dice.roll("commits", 3) as usize],
+            has_wip_messages: dice.happens_with_percent("wip", 40),
+            edit_tools: [EditTools::Shell, EditTools::Tools, EditTools::Both][dice.roll("hands", 3) as usize],
+            does_several_items: !has_pack && dice.happens_with_percent("several", 35),
+            ticks_uncommitted: dice.happens_with_percent("ticks uncommitted", 40),
+            promise_flaw: dice.happens_with_percent("sloppy", 30).then(|| {
+                [PromiseFlaw::Bold, PromiseFlaw::TrailingText, PromiseFlaw::WithoutCode]
+                    [dice.roll("sloppiness", 3) as usize]
+            }),
         }
     }
 }
 
-/// Where in a session it comes.
+/// The point of a session at which it breaks off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
-    /// At its first look, before any work.
+pub(super) enum BreakPoint {
+    /// At its first look around, before any work.
     Start,
-    /// At the step with this number of this session.
+    /// At the step with this number, counted in this session.
     Step(u32),
-    /// At the first commit, else at the step with this number.
+    /// At the step with this number, after its commit.
     Commit(u32),
     /// When an item is ticked.
     Tick,
-    /// Nowhere.
     Never,
 }
 
-/// What comes there.
+/// The kind of a break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Break {
+pub(super) enum BreakKind {
     /// The window is full enough for a checkpoint.
     L2,
     /// The window is so full that the session is ended at once.
     L3,
-    /// So full that, with `--pack`, the next item does not fit.
-    Budget,
+    /// The window is so full that, with `--pack`, the next item does not fit.
+    NoRoomForItem,
     /// The client is killed.
     Crash,
     /// The plan's quota is used up.
-    Limit,
-    /// The agent ends its turn in the middle.
-    Unfinished,
-    /// The agent asks for a checkpoint itself, and ends its turn.
-    Manual,
+    UsageLimit,
+    /// The agent ends its turn in the middle of an item.
+    EarlyEnd,
+    /// The agent makes a checkpoint itself and ends its turn.
+    ManualCheckpoint,
 }
 
-/// What it says at the end for the next one.
+/// The form of a session's closing message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum MessageForm {
     /// The three lines; the next step names a file and a line.
-    Place,
-    /// The three lines; the next step names the work.
-    Deed,
-    /// A sentence.
-    Prose,
+    NamesPlace,
+    /// The three lines; the next step describes the work.
+    DescribesWork,
+    /// A plain sentence.
+    Sentence,
 }
 
-/// What one session has before it.
+/// The planned course of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Course {
-    pub(super) at: At,
-    pub(super) comes: Break,
-    pub(super) words: Words,
-    /// It makes one more step after it is asked to stop.
-    pub(super) finishes_edit: bool,
-    /// It does not tick the item that it finishes.
+pub(super) struct SessionScript {
+    pub(super) break_point: BreakPoint,
+    pub(super) break_kind: BreakKind,
+    pub(super) message_form: MessageForm,
+    /// The agent makes one more step after it is asked to stop.
+    pub(super) makes_one_more_step: bool,
+    /// The agent does not tick the item that it finishes.
     pub(super) forgets_tick: bool,
 }
 
-impl Course {
-    pub(super) fn new(dice: Dice, style: &Style, session: u32) -> Course {
-        let throw = |what: &str, sides| dice.number(&format!("{what} in session {session}"), sides);
-        let step = 1 + throw("step", 3) as u32;
-        let at = match throw("at", 100) {
-            _ if session > QUIET_AFTER => At::Never,
-            0..=49 => At::Step(step),
-            50..=73 => At::Tick,
-            74..=83 => At::Commit(step),
-            84..=91 => At::Start,
-            // An agent that does several items would do them all in a first session that nothing ends.
-            _ if session == 1 => At::Step(step),
-            _ => At::Never,
+impl SessionScript {
+    pub(super) fn new(dice: Dice, style: &NightStyle, session: u32) -> SessionScript {
+        let roll = |roll_name: &str, sides| dice.roll(&format!("{roll_name} in session {session}"), sides);
+        let step = 1 + roll("step", 3) as u32;
+        let break_point = match roll("at", 100) {
+            _ if session > LAST_INTERRUPTED_SESSION => BreakPoint::Never,
+            0..=49 => BreakPoint::Step(step),
+            50..=73 => BreakPoint::Tick,
+            74..=83 => BreakPoint::Commit(step),
+            84..=91 => BreakPoint::Start,
+            // An agent that does several items would finish them all in a first session without a break.
+            _ if session == 1 => BreakPoint::Step(step),
+            _ => BreakPoint::Never,
         };
-        let comes = match (at, throw("comes", 100)) {
-            (At::Tick, 0..=49) if style.pack => Break::Budget,
-            (At::Start | At::Tick, 0..=92) => Break::L2,
-            (At::Start, _) => Break::Limit,
-            (_, 0..=64) => Break::L2,
-            (_, 65..=72) => Break::L3,
-            (_, 73..=81) => Break::Crash,
-            (_, 82..=85) => Break::Limit,
-            (_, 86..=93) => Break::Unfinished,
-            _ => Break::Manual,
+        let break_kind = match (break_point, roll("comes", 100)) {
+            (BreakPoint::Tick, 0..=49) if style.has_pack => BreakKind::NoRoomForItem,
+            (BreakPoint::Start | BreakPoint::Tick, 0..=92) => BreakKind::L2,
+            (BreakPoint::Start, _) => BreakKind::UsageLimit,
+            (_, 0..=64) => BreakKind::L2,
+            (_, 65..=72) => BreakKind::L3,
+            (_, 73..=81) => BreakKind::Crash,
+            (_, 82..=85) => BreakKind::UsageLimit,
+            (_, 86..=93) => BreakKind::EarlyEnd,
+            _ => BreakKind::ManualCheckpoint,
         };
-        let words = match throw("words", 100) {
-            0..=39 => Words::Place,
-            40..=69 => Words::Deed,
-            _ => Words::Prose,
+        let message_form = match roll("words", 100) {
+            0..=39 => MessageForm::NamesPlace,
+            40..=69 => MessageForm::DescribesWork,
+            _ => MessageForm::Sentence,
         };
-        Course {
-            at,
-            comes,
-            words,
-            finishes_edit: throw("finishes", 100) < 20,
-            forgets_tick: at != At::Tick && session <= QUIET_AFTER && throw("forgets", 100) < 18,
+        SessionScript {
+            break_point,
+            break_kind,
+            message_form,
+            makes_one_more_step: roll("finishes", 100) < 20,
+            forgets_tick: break_point != BreakPoint::Tick
+                && session <= LAST_INTERRUPTED_SESSION
+                && roll("forgets", 100) < 18,
         }
     }
 }

@@ -1,38 +1,39 @@
-//! The measure can pass and can fail: a true text is right, and each of the faults that were seen is wrong.
+//! The measure can pass and can fail: a correct prompt scores right, and each fault that was observed scores
+//! wrong.
 
-use super::ledger::{By, ByPerson, Class, Event, Ledger, Next, Truth};
-use super::style::{Folder, Style};
-use super::told::PromptFacts;
-use super::verdict::{Resume, judge};
-use super::work::{Op, Work};
+use super::ledger::{EditedWith, ItemState, Ledger, LedgerEvent, StatedNextStep, Truth, UserChange};
+use super::prompt_facts::PromptFacts;
+use super::style::{FolderKind, NightStyle};
+use super::verdict::{ResumeScore, score_resume};
+use super::work::{NightWork, Operation};
 use plimsoll_testkit::Dice;
 use tempfile::TempDir;
 
-/// A project in which some steps were made, and who made them.
-struct Scene {
+/// A project in which some steps were made, and the record of them.
+struct Scenario {
     folder: TempDir,
-    work: Work,
+    work: NightWork,
     ledger: Ledger,
-    style: Style,
+    style: NightStyle,
 }
 
-impl Scene {
-    fn new(seed: u64) -> Scene {
+impl Scenario {
+    fn new(seed: u64) -> Scenario {
         let dice = Dice::new(seed);
         let folder = tempfile::tempdir().expect("a folder");
-        let work = Work::new(dice);
-        let mut scene = Scene {
+        let work = NightWork::new(dice);
+        let mut scenario = Scenario {
             ledger: Ledger::new(folder.path().to_path_buf()),
             folder,
-            style: Style { folder: Folder::Repository, ..Style::new(dice) },
+            style: NightStyle { folder: FolderKind::Repository, ..NightStyle::new(dice) },
             work,
         };
-        for (path, text) in scene.work.files().to_vec() {
-            scene.write(&path, &text);
+        for (path, text) in scenario.work.files().to_vec() {
+            scenario.write(&path, &text);
         }
-        scene.write("fix_plan.md", &scene.work.plan());
-        scene.ledger.events.push(Event::Session);
-        scene
+        scenario.write("fix_plan.md", &scenario.work.plan_text());
+        scenario.ledger.events.push(LedgerEvent::SessionStarted);
+        scenario
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -41,127 +42,137 @@ impl Scene {
         std::fs::write(path, text).expect("a file");
     }
 
-    fn make(&mut self, item: usize, step: usize) {
+    fn make_step(&mut self, item: usize, step: usize) {
         let path = |file: &str| self.folder.path().join(file);
         match self.work.items[item].steps[step].clone() {
-            Op::Edit { file, .. } => {
-                let text = self.ledger.read(&file).expect("the file");
-                let change = self.work.change(item, step, &text).expect("a place");
+            Operation::Edit { file, .. } => {
+                let text = self.ledger.read_file(&file).expect("the file");
+                let change = self.work.text_change(item, step, &text).expect("a place");
                 let mut lines: Vec<&str> = text.lines().collect();
-                lines.splice(change.first - 1..change.last, change.new.lines());
+                lines.splice(change.first_line - 1..change.last_line, change.new_text.lines());
                 self.write(&file, &(lines.join("\n") + "\n"));
             }
-            Op::New { file } => self.write(&file, &self.work.fresh(item, step, &file)),
-            Op::Rename { from, to } => {
+            Operation::Create { file } => self.write(&file, &self.work.new_file_text(item, step, &file)),
+            Operation::Rename { from, to } => {
                 std::fs::create_dir_all(path(&to).parent().expect("a folder")).expect("a folder");
                 std::fs::rename(path(&from), path(&to)).expect("a move");
             }
-            Op::Delete { file } => std::fs::remove_file(path(&file)).expect("the file"),
+            Operation::Delete { file } => std::fs::remove_file(path(&file)).expect("the file"),
         }
-        self.ledger.events.push(Event::Step { item, step, by: By::Tool });
+        self.ledger.events.push(LedgerEvent::StepMade { item, step, edited_with: EditedWith::Tool });
     }
 
-    fn finish(&mut self, item: usize) {
+    fn finish_item(&mut self, item: usize) {
         for step in 0..self.work.items[item].steps.len() {
-            self.make(item, step);
+            self.make_step(item, step);
         }
         let name = &self.work.items[item].name;
-        let plan = self.ledger.read("fix_plan.md").expect("the list");
+        let plan = self.ledger.read_file("fix_plan.md").expect("the list");
         self.write("fix_plan.md", &plan.replace(&format!("[ ] {name}"), &format!("[x] {name}")));
-        self.ledger.events.push(Event::Tick);
+        self.ledger.events.push(LedgerEvent::ItemTicked);
     }
 
-    fn say(&mut self, item: usize, next: &str) {
-        let (next, summary) = (Some(next.to_owned()), Some("kept apart, note 7".to_owned()));
-        self.ledger.events.push(Event::Said { item: Some(item), next, names_place: false, summary });
+    fn end_with_next_step(&mut self, item: usize, next_step: &str) {
+        let (next, summary) = (Some(next_step.to_owned()), Some("kept apart, note 7".to_owned()));
+        self.ledger.events.push(LedgerEvent::ClosingMessage {
+            item: Some(item),
+            next_step: next,
+            names_place: false,
+            summary,
+        });
     }
 
-    fn truth(&self, people: &[ByPerson]) -> Truth {
-        self.ledger.truth(&self.work, Folder::Repository, people).expect("an open item")
+    fn truth_for_next_session(&self, user_changes: &[UserChange]) -> Truth {
+        self.ledger
+            .truth_for_next_session(&self.work, FolderKind::Repository, user_changes)
+            .expect("an open item")
     }
 
-    fn judge(&self, truth: &Truth, text: &str) -> Resume {
-        judge(&PromptFacts::read(text), truth, &self.work, &self.ledger, &self.style)
+    fn score_prompt(&self, truth: &Truth, text: &str) -> ResumeScore {
+        score_resume(&PromptFacts::parse(text), truth, &self.work, &self.ledger, &self.style)
     }
 }
 
-/// What stands behind the resume.
-const RULES: &str = "## Rules of the run\n";
-const BEFORE: &str = "## The session before\n\nIt finished its item. Your item is not begun.";
+/// The heading after the resume section, and the section that stands there for an item that is not begun.
+const RULES_HEADING: &str = "## Rules of the run\n";
+const NOT_BEGUN_SECTION: &str = "## The session before\n\nIt finished its item. Your item is not begun.";
 
-/// What a session would be told by somebody who knows it all.
-fn true_text(scene: &Scene, truth: &Truth) -> String {
-    let name = &scene.work.items[truth.item].name;
-    let item = format!("## Your item\n\n> {name}\n");
-    if truth.class != Class::Half {
-        return format!("{item}\n{BEFORE}\n\n{RULES}");
+/// Returns the prompt that states everything correctly.
+fn correct_prompt(scenario: &Scenario, truth: &Truth) -> String {
+    let name = &scenario.work.items[truth.item].name;
+    let item_section = format!("## Your item\n\n> {name}\n");
+    if truth.item_state != ItemState::Half {
+        return format!("{item_section}\n{NOT_BEGUN_SECTION}\n\n{RULES_HEADING}");
     }
-    let lines = truth.lines.map_or("-".to_owned(), |(from, to)| format!("{from}-{to}"));
-    let row = truth
-        .file
-        .as_ref()
-        .map(|file| format!("| File | Lines | Status |\n|---|---|---|\n| {file} | {lines} | modified |\n"));
-    let next = match &truth.next {
-        Next::Said(words) => format!(
+    let line_range = truth.last_edit_lines.map_or("-".to_owned(), |(from, to)| format!("{from}-{to}"));
+    let file_table = truth.last_edited_file.as_ref().map(|file| {
+        format!("| File | Lines | Status |\n|---|---|---|\n| {file} | {line_range} | modified |\n")
+    });
+    let next_step = match &truth.next_step {
+        StatedNextStep::ByLastSession(words) => format!(
             "[f begins: claims by earlier sessions, unchecked]\n> It said: kept apart, note 7\n> Next step, in its words: {words}\n[f ends]\n"
         ),
-        Next::Older(_) | Next::Nothing => String::new(),
+        StatedNextStep::ByEarlierSession(_) | StatedNextStep::NotStated => String::new(),
     };
-    format!("{item}\n## You take over this item half done\n\n{}\n{next}\n{RULES}", row.unwrap_or_default())
+    format!(
+        "{item_section}\n## You take over this item half done\n\n{}\n{next_step}\n{RULES_HEADING}",
+        file_table.unwrap_or_default()
+    )
 }
 
-/// A seed whose first item has these two edits of the same file among its first steps, with lines in the last.
-fn half_done(seed: u64, steps: usize) -> Scene {
-    let mut scene = Scene::new(seed);
-    (0..steps).for_each(|step| scene.make(0, step));
-    scene.say(0, "give it its form (7)");
-    scene
+/// Returns a scenario whose first item has this many steps made and a stated next step.
+fn half_done_scenario(seed: u64, steps: usize) -> Scenario {
+    let mut scenario = Scenario::new(seed);
+    (0..steps).for_each(|step| scenario.make_step(0, step));
+    scenario.end_with_next_step(0, "give it its form (7)");
+    scenario
 }
 
 #[test]
-fn a_true_text_is_right_wherever_a_session_stops() {
+fn a_correct_prompt_is_scored_right_wherever_a_session_stops() {
     for seed in 1..40 {
         for steps in 1..3 {
-            let scene = half_done(seed, steps);
-            let truth = scene.truth(&[]);
-            let resume = scene.judge(&truth, &true_text(&scene, &truth));
+            let scenario = half_done_scenario(seed, steps);
+            let truth = scenario.truth_for_next_session(&[]);
+            let resume = scenario.score_prompt(&truth, &correct_prompt(&scenario, &truth));
             assert!(resume.is_right() && !resume.is_sent_twice, "{seed} {steps}: {resume:#?}");
         }
-        let mut scene = Scene::new(seed);
-        scene.finish(0);
-        scene.say(0, "look once more (7)");
-        let truth = scene.truth(&[]);
-        assert_eq!((truth.class, truth.item), (Class::Ticked, 1));
-        let resume = scene.judge(&truth, &true_text(&scene, &truth));
+        let mut scenario = Scenario::new(seed);
+        scenario.finish_item(0);
+        scenario.end_with_next_step(0, "look once more (7)");
+        let truth = scenario.truth_for_next_session(&[]);
+        assert_eq!((truth.item_state, truth.item), (ItemState::Ticked, 1));
+        let resume = scenario.score_prompt(&truth, &correct_prompt(&scenario, &truth));
         assert!(resume.is_right(), "{seed}: {resume:#?}");
     }
 }
 
-/// The four scores of a text.
-fn scores(resume: &Resume) -> [bool; 4] {
-    [resume.item, resume.file, resume.line, resume.next]
+/// Returns the scores for item, file, lines and next step.
+fn scores(resume: &ResumeScore) -> [bool; 4] {
+    [resume.is_item_right, resume.is_file_right, resume.are_lines_right, resume.is_next_step_right]
 }
 
 #[test]
-fn each_fault_costs_its_own_score() {
-    let scene = (1..200)
-        .map(|seed| half_done(seed, 2))
-        .find(|scene| {
-            let truth = scene.truth(&[]);
-            truth.lines.is_some_and(|(from, to)| from > 20 && to > from)
-                && scene.work.items[0].steps[0].file().contains("helper")
+fn each_fault_fails_only_its_own_score() {
+    let scenario = (1..200)
+        .map(|seed| half_done_scenario(seed, 2))
+        .find(|scenario| {
+            let truth = scenario.truth_for_next_session(&[]);
+            truth.last_edit_lines.is_some_and(|(from, to)| from > 20 && to > from)
+                && scenario.work.items[0].steps[0].affected_file().contains("helper")
         })
         .expect("such a seed");
-    let truth = scene.truth(&[]);
-    let text = true_text(&scene, &truth);
-    let (file, (from, to)) = (truth.file.clone().expect("a file"), truth.lines.expect("lines"));
-    let rows = "|---|---|---|\n";
-    let helper = scene.work.items[0].steps[0].file();
-    let name = &scene.work.items[0].name;
-    for (what, faulty, expected) in [
+    let truth = scenario.truth_for_next_session(&[]);
+    let text = correct_prompt(&scenario, &truth);
+    let (file, (from, to)) =
+        (truth.last_edited_file.clone().expect("a file"), truth.last_edit_lines.expect("lines"));
+    let table_head = "|---|---|---|\n";
+    let helper = scenario.work.items[0].steps[0].affected_file();
+    let name = &scenario.work.items[0].name;
+    for (case_name, faulty_text, expected) in [
         (
             "the helper first",
-            text.replacen(rows, &format!("{rows}| {helper} | 1-9 | modified |\n"), 1),
+            text.replacen(table_head, &format!("{table_head}| {helper} | 1-9 | modified |\n"), 1),
             [true, false, true, true],
         ),
         ("lines of before", text.replace(&format!("{from}-{to}"), "1-3"), [true, true, false, true]),
@@ -189,92 +200,108 @@ fn each_fault_costs_its_own_score() {
         ),
         (
             "said to be unbegun",
-            text.replace("## You take over this item half done", BEFORE),
+            text.replace("## You take over this item half done", NOT_BEGUN_SECTION),
             [false, true, true, true],
         ),
         ("a file that is gone", text.replace(&file, "src/nowhere.rs"), [true, false, false, true]),
-        ("nothing", text[text.find(RULES).expect("there")..].to_owned(), [false, false, false, false]),
+        (
+            "nothing",
+            text[text.find(RULES_HEADING).expect("there")..].to_owned(),
+            [false, false, false, false],
+        ),
     ] {
-        assert_ne!(faulty, text, "{what}");
-        let resume = scene.judge(&truth, &faulty);
-        assert_eq!(scores(&resume), expected, "{what}: {resume:#?}");
+        assert_ne!(faulty_text, text, "{case_name}");
+        let resume = scenario.score_prompt(&truth, &faulty_text);
+        assert_eq!(scores(&resume), expected, "{case_name}: {resume:#?}");
     }
-    assert!(scene.judge(&truth, &format!("{text}\n{text}")).is_sent_twice);
+    assert!(scenario.score_prompt(&truth, &format!("{text}\n{text}")).is_sent_twice);
 }
 
 #[test]
-fn a_place_that_only_the_sessions_words_name_is_told_with_them() {
-    let mut scene = half_done(5, 2);
-    let truth = scene.truth(&[]);
-    let (file, (_, to)) = (truth.file.expect("a file"), truth.lines.expect("lines"));
-    scene.say(0, &format!("{file} line {}, the rest", to + 1));
-    let truth = scene.truth(&[]);
-    let text = true_text(&scene, &truth);
+fn a_place_named_only_in_the_quoted_next_step_counts() {
+    let mut scenario = half_done_scenario(5, 2);
+    let truth = scenario.truth_for_next_session(&[]);
+    let (file, (_, to)) = (truth.last_edited_file.expect("a file"), truth.last_edit_lines.expect("lines"));
+    scenario.end_with_next_step(0, &format!("{file} line {}, the rest", to + 1));
+    let truth = scenario.truth_for_next_session(&[]);
+    let text = correct_prompt(&scenario, &truth);
     let table = text.find("| File").expect("a table")..text.find("[f begins").expect("words");
     let bare = text.replace(&text[table], "");
-    assert_eq!(scores(&scene.judge(&truth, &bare)), [true; 4]);
+    assert_eq!(scores(&scenario.score_prompt(&truth, &bare)), [true; 4]);
     let elsewhere = bare.replace(&format!("line {}, the", to + 1), "line 2, the");
-    assert_eq!(scores(&scene.judge(&truth, &elsewhere)), [true, false, false, false]);
+    assert_eq!(scores(&scenario.score_prompt(&truth, &elsewhere)), [true, false, false, false]);
 }
 
 #[test]
-fn after_a_tick_nothing_is_handed_on() {
-    let mut scene = Scene::new(3);
-    scene.finish(0);
-    let truth = scene.truth(&[]);
-    let text = true_text(&scene, &truth);
-    let name = &scene.work.items[1].name;
-    let own = scene.work.items[0]
+fn after_a_tick_leftovers_of_the_finished_item_are_faults() {
+    let mut scenario = Scenario::new(3);
+    scenario.finish_item(0);
+    let truth = scenario.truth_for_next_session(&[]);
+    let text = correct_prompt(&scenario, &truth);
+    let name = &scenario.work.items[1].name;
+    let file_of_finished_item = scenario.work.items[0]
         .steps
         .iter()
-        .map(Op::file)
-        .find(|file| !file.contains("helper") && scene.ledger.exists(file));
-    let own = own.expect("a file of its own");
-    let add = |more: &str| text.replace(RULES, &format!("{more}\n\n{RULES}"));
-    for (what, faulty, expected) in [
-        ("progress", add("Progress on it (unverified): done"), [true, true, true, false]),
-        ("next step", add("Next step (unchecked): begin it"), [true, true, true, false]),
-        ("a file of before", add(&format!("| {own} | - | modified |")), [true, false, true, true]),
+        .map(Operation::affected_file)
+        .find(|file| !file.contains("helper") && scenario.ledger.file_exists(file));
+    let file_of_finished_item = file_of_finished_item.expect("a file of its own");
+    let text_with =
+        |added_line: &str| text.replace(RULES_HEADING, &format!("{added_line}\n\n{RULES_HEADING}"));
+    for (case_name, faulty_text, expected) in [
+        ("progress", text_with("Progress on it (unverified): done"), [true, true, true, false]),
+        ("next step", text_with("Next step (unchecked): begin it"), [true, true, true, false]),
+        (
+            "a file of before",
+            text_with(&format!("| {file_of_finished_item} | - | modified |")),
+            [true, false, true, true],
+        ),
         (
             "in progress",
-            text.replace(BEFORE, "## You take over this item half done"),
+            text.replace(NOT_BEGUN_SECTION, "## You take over this item half done"),
             [false, true, true, true],
         ),
         (
             "the finished one",
-            text.replace(&format!("> {name}"), &format!("> {}", scene.work.items[0].name)),
+            text.replace(&format!("> {name}"), &format!("> {}", scenario.work.items[0].name)),
             [false, true, true, true],
         ),
     ] {
-        assert_ne!(faulty, text, "{what}");
-        let resume = scene.judge(&truth, &faulty);
-        assert_eq!(scores(&resume), expected, "{what}: {resume:#?}");
+        assert_ne!(faulty_text, text, "{case_name}");
+        let resume = scenario.score_prompt(&truth, &faulty_text);
+        assert_eq!(scores(&resume), expected, "{case_name}: {resume:#?}");
     }
 }
 
 #[test]
-fn what_people_did_is_to_be_told() {
-    let scene = half_done(5, 2);
+fn mentioned_user_changes_are_counted() {
+    let scenario = half_done_scenario(5, 2);
     let subject = "By hand".to_owned();
-    let people = [
-        ByPerson::Other { subject: subject.clone() },
-        ByPerson::Deleted { file: "src/z.ts".into(), subject },
+    let user_changes = [
+        UserChange::OtherCommit { subject: subject.clone() },
+        UserChange::Deleted { file: "src/z.ts".into(), subject },
     ];
-    let truth = scene.truth(&people);
-    let text = true_text(&scene, &truth);
-    assert_eq!(scene.judge(&truth, &text).stale, (0, 2));
-    let commit = text.replace(RULES, &format!("- 1 commit by others: abc By hand\n\n{RULES}"));
-    assert_eq!(scene.judge(&truth, &commit).stale, (1, 2));
-    let both = commit.replace("By hand\n", "By hand\n- src/z.ts is gone\n");
-    assert_eq!(scene.judge(&truth, &both).stale, (2, 2));
+    let truth = scenario.truth_for_next_session(&user_changes);
+    let text = correct_prompt(&scenario, &truth);
+    assert_eq!(scenario.score_prompt(&truth, &text).mentioned_user_changes, (0, 2));
+    let text_with_commit =
+        text.replace(RULES_HEADING, &format!("- 1 commit by others: abc By hand\n\n{RULES_HEADING}"));
+    assert_eq!(scenario.score_prompt(&truth, &text_with_commit).mentioned_user_changes, (1, 2));
+    let text_with_both = text_with_commit.replace("By hand\n", "By hand\n- src/z.ts is gone\n");
+    assert_eq!(scenario.score_prompt(&truth, &text_with_both).mentioned_user_changes, (2, 2));
 }
 
 #[test]
-fn a_next_step_holds_until_something_is_done_and_older_words_may_be_left_out() {
-    let mut scene = half_done(5, 1);
-    assert_eq!(scene.truth(&[]).next, Next::Said("give it its form (7)".into()));
-    scene.ledger.events.push(Event::Session);
-    assert_eq!(scene.truth(&[]).next, Next::Older("give it its form (7)".into()));
-    scene.make(0, 1);
-    assert_eq!(scene.truth(&[]).next, Next::Nothing);
+fn a_stated_next_step_ages_with_a_session_and_ends_with_the_next_work() {
+    let mut scenario = half_done_scenario(5, 1);
+    assert_eq!(
+        scenario.truth_for_next_session(&[]).next_step,
+        StatedNextStep::ByLastSession("give it its form (7)".into())
+    );
+    scenario.ledger.events.push(LedgerEvent::SessionStarted);
+    assert_eq!(
+        scenario.truth_for_next_session(&[]).next_step,
+        StatedNextStep::ByEarlierSession("give it its form (7)".into())
+    );
+    scenario.make_step(0, 1);
+    assert_eq!(scenario.truth_for_next_session(&[]).next_step, StatedNextStep::NotStated);
 }

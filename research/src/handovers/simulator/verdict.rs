@@ -1,230 +1,283 @@
-//! Compares what a session's first request says with the truth: item, file, line and next step, each by itself.
+//! Compares what a session's first request says with the truth: item, file, lines and next step, each
+//! separately.
 
-use super::ledger::{By, ByPerson, Class, Ledger, Next, Truth};
-use super::style::{Folder, Style};
-use super::told::PromptFacts;
-use super::work::{Op, Work};
+use super::ledger::{EditedWith, ItemState, Ledger, StatedNextStep, Truth, UserChange};
+use super::prompt_facts::PromptFacts;
+use super::style::{FolderKind, NightStyle};
+use super::work::{NightWork, Operation};
 use serde::{Deserialize, Serialize};
 
-/// How accurately one session was told where to continue.
+/// The score of one resumed session: how accurately it was told where to continue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Resume {
+pub struct ResumeScore {
     /// The number of the session in its night.
     pub session: u32,
-    /// Half done, ticked or not begun.
-    pub class: String,
+    /// The name of the item's state: `Half`, `Ticked` or `Fresh`.
+    #[serde(rename = "class")]
+    pub item_state: String,
     /// How the previous session ended.
-    pub after: String,
-    /// What makes the case difficult: tags for the agent's style and the item's history.
+    #[serde(rename = "after")]
+    pub previous_session_end: String,
+    /// Tags that show what makes the case difficult: the agent's style and the item's history.
     pub tags: Vec<String>,
-    /// True if the item is right, and every claim about it.
-    pub item: bool,
-    /// The file edited last, and none of a finished item.
-    pub file: bool,
-    /// The lines of the last edit.
-    pub line: bool,
+    /// True if the item and every claim about it are right.
+    #[serde(rename = "item")]
+    pub is_item_right: bool,
+    /// True if the last edited file is named and none of a finished item.
+    #[serde(rename = "file")]
+    pub is_file_right: bool,
+    /// True if the lines of the last edit are right.
+    #[serde(rename = "line")]
+    pub are_lines_right: bool,
     /// True if the next step is quoted once, unchanged, and marked as a claim.
-    pub next: bool,
-    /// The section or the summary came more than once.
+    #[serde(rename = "next")]
+    pub is_next_step_right: bool,
+    /// True if the section or the summary is in the request more than once.
     pub is_sent_twice: bool,
     /// Changes by users: how many the request mentions, and how many there were.
-    pub stale: (u32, u32),
-    /// What was wrong.
-    pub wrong: Vec<String>,
-    /// The section, where something was wrong.
-    pub told: String,
+    #[serde(rename = "stale")]
+    pub mentioned_user_changes: (u32, u32),
+    /// Descriptions of everything that is wrong.
+    #[serde(rename = "wrong")]
+    pub mistakes: Vec<String>,
+    /// The resume section, if something is wrong.
+    #[serde(rename = "told")]
+    pub resume_section: String,
 }
 
-impl Resume {
-    /// All four are right.
+impl ResumeScore {
+    /// Returns true if item, file, lines and next step are right.
     pub fn is_right(&self) -> bool {
-        self.item && self.file && self.line && self.next
+        self.is_item_right && self.is_file_right && self.are_lines_right && self.is_next_step_right
     }
 }
 
-pub(super) fn judge(
-    told: &PromptFacts,
+pub(super) fn score_resume(
+    facts: &PromptFacts,
     truth: &Truth,
-    work: &Work,
+    work: &NightWork,
     ledger: &Ledger,
-    style: &Style,
-) -> Resume {
+    style: &NightStyle,
+) -> ResumeScore {
     let name = &work.items[truth.item].name;
-    let item = item(told, truth, name, work, ledger);
-    let file = file(told, truth, work, ledger);
-    let line = line(told, truth, work);
-    let next = next(told, truth);
-    let mut resume = Resume {
-        class: format!("{:?}", truth.class),
-        tags: tags(truth, style),
-        item: item.is_none(),
-        file: file.is_none(),
-        line: line.is_none(),
-        next: next.is_none(),
-        is_sent_twice: is_sent_twice(told, truth),
-        stale: stale(told, truth),
-        ..Resume::default()
+    let item_mistake = check_item(facts, truth, name, work, ledger);
+    let file_mistake = check_file(facts, truth, work, ledger);
+    let line_mistake = check_lines(facts, truth, work);
+    let next_step_mistake = check_next_step(facts, truth);
+    let mut score = ResumeScore {
+        item_state: format!("{:?}", truth.item_state),
+        tags: case_tags(truth, style),
+        is_item_right: item_mistake.is_none(),
+        is_file_right: file_mistake.is_none(),
+        are_lines_right: line_mistake.is_none(),
+        is_next_step_right: next_step_mistake.is_none(),
+        is_sent_twice: is_sent_twice(facts, truth),
+        mentioned_user_changes: count_mentioned_user_changes(facts, truth),
+        ..ResumeScore::default()
     };
-    let named = [("item", item), ("file", file), ("line", line), ("next step", next)];
-    resume.wrong = named.into_iter().filter_map(|(what, why)| Some(format!("{what}: {}", why?))).collect();
-    if !resume.wrong.is_empty() || resume.is_sent_twice || resume.stale.0 < resume.stale.1 {
-        resume.told = told.block.clone().unwrap_or_else(|| "no resume section".to_owned());
+    let mistakes = [
+        ("item", item_mistake),
+        ("file", file_mistake),
+        ("line", line_mistake),
+        ("next step", next_step_mistake),
+    ];
+    score.mistakes =
+        mistakes.into_iter().filter_map(|(part, mistake)| Some(format!("{part}: {}", mistake?))).collect();
+    if !score.mistakes.is_empty()
+        || score.is_sent_twice
+        || score.mentioned_user_changes.0 < score.mentioned_user_changes.1
+    {
+        score.resume_section = facts.resume_section.clone().unwrap_or_else(|| "no resume section".to_owned());
     }
-    resume
+    score
 }
 
-fn tags(truth: &Truth, style: &Style) -> Vec<String> {
+fn case_tags(truth: &Truth, style: &NightStyle) -> Vec<String> {
     let mut tags = vec![
         format!("{:?}", style.folder).to_lowercase(),
         format!("commits {:?}", style.commits),
-        format!("hands {:?}", style.hands),
+        format!("hands {:?}", style.edit_tools),
     ];
-    let has = [
-        (style.pack, "pack"),
-        (style.several, "several items a session"),
-        (truth.sessions > 1, "a third session"),
-        (truth.is_forgotten, "forgotten tick"),
-        (!truth.people.is_empty(), "people"),
-        (truth.class == Class::Half && truth.is_file_known, "file can be known"),
-        (truth.class == Class::Half && truth.are_lines_known, "lines can be known"),
-        (truth.by == Some(By::Shell), "last edit by shell"),
-        (style.folder != Folder::Plain && style.ticks_uncommitted, "ticks uncommitted"),
+    let conditional_tags = [
+        (style.has_pack, "pack"),
+        (style.does_several_items, "several items a session"),
+        (truth.session_count > 1, "a third session"),
+        (truth.is_tick_forgotten, "forgotten tick"),
+        (!truth.user_changes.is_empty(), "people"),
+        (truth.item_state == ItemState::Half && truth.is_file_known, "file can be known"),
+        (truth.item_state == ItemState::Half && truth.are_lines_known, "lines can be known"),
+        (truth.edited_with == Some(EditedWith::Shell), "last edit by shell"),
+        (style.folder != FolderKind::Plain && style.ticks_uncommitted, "ticks uncommitted"),
     ];
-    tags.extend(has.into_iter().filter(|(has, _)| *has).map(|(_, tag)| tag.to_owned()));
+    tags.extend(conditional_tags.into_iter().filter(|(applies, _)| *applies).map(|(_, tag)| tag.to_owned()));
     tags
 }
 
-fn item(told: &PromptFacts, truth: &Truth, name: &str, work: &Work, ledger: &Ledger) -> Option<String> {
-    if let Some(other) = told.prompt_item.as_ref().filter(|other| *other != name) {
-        return Some(format!("the prompt asks for \"{other}\", it is \"{name}\""));
+fn check_item(
+    facts: &PromptFacts,
+    truth: &Truth,
+    item_name: &str,
+    work: &NightWork,
+    ledger: &Ledger,
+) -> Option<String> {
+    if let Some(other) = facts.prompt_item.as_ref().filter(|other| *other != item_name) {
+        return Some(format!("the prompt asks for \"{other}\", it is \"{item_name}\""));
     }
-    let is_ticked = |one: &&String| work.find(one).is_some_and(|item| ledger.is_ticked(work, item));
-    if let Some(finished) = told.item.as_ref().filter(is_ticked) {
+    let is_ticked =
+        |name: &&String| work.find_item(name).is_some_and(|item| ledger.is_item_ticked(work, item));
+    if let Some(finished) = facts.item_in_progress.as_ref().filter(is_ticked) {
         return Some(format!("\"{finished}\" is finished, and is said to be in progress"));
     }
-    match (truth.class, &told.block, &told.item, &told.begin) {
-        (Class::Half, None, ..) => Some(format!("nothing says that \"{name}\" is half done")),
-        (Class::Half, _, Some(item), _) if item == name => None,
-        (Class::Half, _, item, begin) => {
-            Some(format!("in progress {item:?}, to begin {begin:?}: \"{name}\" is half done"))
+    match (truth.item_state, &facts.resume_section, &facts.item_in_progress, &facts.item_to_begin) {
+        (ItemState::Half, None, ..) => Some(format!("nothing says that \"{item_name}\" is half done")),
+        (ItemState::Half, _, Some(item), _) if item == item_name => None,
+        (ItemState::Half, _, item, begin) => {
+            Some(format!("in progress {item:?}, to begin {begin:?}: \"{item_name}\" is half done"))
         }
-        (Class::Ticked | Class::Fresh, None, ..) if told.prompt_item.is_some() => None,
-        (Class::Ticked | Class::Fresh, _, _, Some(begin)) if begin == name => None,
-        (Class::Fresh, _, Some(item), _) if item == name => None,
-        (Class::Ticked | Class::Fresh, _, item, begin) => {
-            Some(format!("in progress {item:?}, to begin {begin:?}: nobody has begun \"{name}\""))
+        (ItemState::Ticked | ItemState::Fresh, None, ..) if facts.prompt_item.is_some() => None,
+        (ItemState::Ticked | ItemState::Fresh, _, _, Some(begin)) if begin == item_name => None,
+        (ItemState::Fresh, _, Some(item), _) if item == item_name => None,
+        (ItemState::Ticked | ItemState::Fresh, _, item, begin) => {
+            Some(format!("in progress {item:?}, to begin {begin:?}: nobody has begun \"{item_name}\""))
         }
     }
 }
 
-fn file(told: &PromptFacts, truth: &Truth, work: &Work, ledger: &Ledger) -> Option<String> {
-    let rows = || told.rows.iter().filter(|row| !row.is_gone).map(|row| row.file.as_str());
-    if let Some(finished) = rows().find(|file| truth.finished.iter().any(|one| one == file)) {
+fn check_file(facts: &PromptFacts, truth: &Truth, work: &NightWork, ledger: &Ledger) -> Option<String> {
+    let named_files = || facts.file_rows.iter().filter(|row| !row.is_gone).map(|row| row.file.as_str());
+    if let Some(finished) = named_files()
+        .find(|file| truth.files_of_finished_items.iter().any(|finished_file| finished_file == file))
+    {
         return Some(format!("{finished} belongs to a finished item"));
     }
-    if let Some(gone) = rows().find(|file| !ledger.exists(file)) {
+    if let Some(gone) = named_files().find(|file| !ledger.file_exists(file)) {
         return Some(format!("{gone} is not there"));
     }
-    let own: Vec<&str> = work.items[truth.item].steps.iter().map(Op::file).collect();
-    match (&truth.file, told.first_row()) {
+    let files_of_item: Vec<&str> =
+        work.items[truth.item].steps.iter().map(Operation::affected_file).collect();
+    match (&truth.last_edited_file, facts.first_existing_row()) {
         (None, None) => None,
         (None, Some(row)) => Some(format!("nothing of it is in a file, and {:?} is named", row.file)),
-        (Some(file), None) if truth.is_file_known && !words_name(told, file, truth) => {
+        (Some(file), None) if truth.is_file_known && !next_step_names_place(facts, file, truth) => {
             Some(format!("{file} was edited last, and none is named"))
         }
         (Some(_), None) => None,
         (Some(file), Some(row)) => {
-            let may_be = |one: &String| {
-                one == file
-                    || Some(one) == truth.moved.as_ref()
-                    || (!truth.is_file_known && truth.traces.contains(one))
+            let is_accepted = |candidate: &String| {
+                candidate == file
+                    || Some(candidate) == truth.moved_file.as_ref()
+                    || (!truth.is_file_known && truth.marked_files.contains(candidate))
             };
-            let other = Some(&row.file).filter(|one| !may_be(one))?;
-            let own = if own.contains(&other.as_str()) { "of this item" } else { "not of this item" };
-            Some(format!("{other} ({own}) stands first, {file} was edited last"))
+            let wrong_file = Some(&row.file).filter(|one| !is_accepted(one))?;
+            let relation = if files_of_item.contains(&wrong_file.as_str()) {
+                "of this item"
+            } else {
+                "not of this item"
+            };
+            Some(format!("{wrong_file} ({relation}) stands first, {file} was edited last"))
         }
     }
 }
 
-/// True if the quoted next step names the place itself.
-fn words_name(told: &PromptFacts, file: &str, truth: &Truth) -> bool {
-    let line = truth.lines.map_or(0, |(_, last)| last + 1);
+/// Returns true if the quoted next step names the file and line itself.
+fn next_step_names_place(facts: &PromptFacts, file: &str, truth: &Truth) -> bool {
+    let line = truth.last_edit_lines.map_or(0, |(_, last)| last + 1);
     let place = format!("{file} line {line},");
-    told.next.iter().any(|(_, words)| words.contains(&place))
+    facts.next_steps.iter().any(|(_, words)| words.contains(&place))
 }
 
-fn line(told: &PromptFacts, truth: &Truth, work: &Work) -> Option<String> {
-    let (Some(file), Some((first, last))) = (&truth.file, truth.lines) else {
-        // `file` has already reported a file of another item; this reports lines where nothing is begun.
-        let range = told.first_row().filter(|_| truth.class != Class::Half)?.lines.first()?;
+fn check_lines(facts: &PromptFacts, truth: &Truth, work: &NightWork) -> Option<String> {
+    let (Some(file), Some((first, last))) = (&truth.last_edited_file, truth.last_edit_lines) else {
+        // `check_file` has already reported a file of another item; this reports lines where nothing is
+        // begun.
+        let range = facts
+            .first_existing_row()
+            .filter(|_| truth.item_state != ItemState::Half)?
+            .line_ranges
+            .first()?;
         return Some(format!("lines {range:?} are named, and nothing is begun"));
     };
-    let row = told.rows.iter().find(|row| row.file == *file).filter(|row| !row.lines.is_empty());
+    let row = facts.file_rows.iter().find(|row| row.file == *file).filter(|row| !row.line_ranges.is_empty());
     let Some(row) = row else {
-        let is_told = words_name(told, file, truth) || !truth.are_lines_known;
-        return (!is_told).then(|| format!("no lines of {file} are named, the last edit is {first}-{last}"));
+        let is_acceptable = next_step_names_place(facts, file, truth) || !truth.are_lines_known;
+        return (!is_acceptable)
+            .then(|| format!("no lines of {file} are named, the last edit is {first}-{last}"));
     };
-    // In a new file every line is new. Only for a file that existed at the start is a range of all lines uninformative.
-    let is_all = row.lines.iter().any(|(from, to)| *from <= 1 && to + 1 >= truth.file_lines);
-    let says_nothing = is_all && work.existed(file) && last - first < truth.file_lines / 2;
-    let holds = row.lines.iter().any(|(from, to)| *from <= first && last <= *to);
-    if holds && !(says_nothing && truth.are_lines_known) {
+    // In a new file every line is new. Only for a file that existed at the start is a range of all lines
+    // uninformative.
+    let covers_whole_file =
+        row.line_ranges.iter().any(|(from, to)| *from <= 1 && to + 1 >= truth.file_line_count);
+    let is_uninformative =
+        covers_whole_file && work.existed_at_start(file) && last - first < truth.file_line_count / 2;
+    let covers_last_edit = row.line_ranges.iter().any(|(from, to)| *from <= first && last <= *to);
+    if covers_last_edit && !(is_uninformative && truth.are_lines_known) {
         return None;
     }
-    let is_moved =
-        truth.people.iter().any(|one| matches!(one, ByPerson::Edited { file: of, .. } if of == file));
-    (truth.are_lines_known || !is_moved)
-        .then(|| format!("{:?} of {file} are named, the last edit is {first}-{last}", row.lines))
+    let has_user_shifted_lines = truth
+        .user_changes
+        .iter()
+        .any(|change| matches!(change, UserChange::Edited { file: of, .. } if of == file));
+    (truth.are_lines_known || !has_user_shifted_lines)
+        .then(|| format!("{:?} of {file} are named, the last edit is {first}-{last}", row.line_ranges))
 }
 
-fn next(told: &PromptFacts, truth: &Truth) -> Option<String> {
-    if truth.class == Class::Ticked
-        && let Some(progress) = told.progress.first()
+fn check_next_step(facts: &PromptFacts, truth: &Truth) -> Option<String> {
+    if truth.item_state == ItemState::Ticked
+        && let Some(progress) = facts.progress_lines.first()
     {
         return Some(format!("progress of the item before is told: {progress}"));
     }
-    let only = match (&truth.next, &told.next[..]) {
-        (Next::Nothing | Next::Older(_), []) => return None,
-        (Next::Nothing, [(_, words), ..]) => return Some(format!("invented, or of before: {words}")),
-        (Next::Said(words), []) if told.all.contains(words) => {
+    let mistake = match (&truth.next_step, &facts.next_steps[..]) {
+        (StatedNextStep::NotStated | StatedNextStep::ByEarlierSession(_), []) => return None,
+        (StatedNextStep::NotStated, [(_, words), ..]) => {
+            return Some(format!("invented, or of before: {words}"));
+        }
+        (StatedNextStep::ByLastSession(words), []) if facts.full_text.contains(words) => {
             return Some(format!("no line of its own: {words}"));
         }
-        (Next::Said(words), []) => return Some(format!("not told: {words}")),
-        (Next::Said(words) | Next::Older(words), [(unchecked, line)]) => {
+        (StatedNextStep::ByLastSession(words), []) => return Some(format!("not told: {words}")),
+        (
+            StatedNextStep::ByLastSession(words) | StatedNextStep::ByEarlierSession(words),
+            [(unchecked, line)],
+        ) => {
             if line != words {
                 return Some(format!("told \"{line}\", said \"{words}\""));
             }
             (!unchecked).then(|| "not marked as unchecked".to_owned())
         }
-        (Next::Said(_) | Next::Older(_), lines) => Some(format!("told {} times", lines.len())),
+        (StatedNextStep::ByLastSession(_) | StatedNextStep::ByEarlierSession(_), lines) => {
+            Some(format!("told {} times", lines.len()))
+        }
     };
-    let words = match &truth.next {
-        Next::Said(words) | Next::Older(words) => words,
-        Next::Nothing => return only,
+    let words = match &truth.next_step {
+        StatedNextStep::ByLastSession(words) | StatedNextStep::ByEarlierSession(words) => words,
+        StatedNextStep::NotStated => return mistake,
     };
-    let times = told.all.matches(words.as_str()).count();
-    only.or_else(|| (times > 1).then(|| format!("stands in the request {times} times")))
+    let occurrence_count = facts.full_text.matches(words.as_str()).count();
+    mistake
+        .or_else(|| (occurrence_count > 1).then(|| format!("stands in the request {occurrence_count} times")))
 }
 
-fn is_sent_twice(told: &PromptFacts, truth: &Truth) -> bool {
-    let twice = |words: &String| told.all.matches(words.as_str()).count() > 1;
-    told.blocks > 1 || truth.summary.as_ref().is_some_and(twice)
+fn is_sent_twice(facts: &PromptFacts, truth: &Truth) -> bool {
+    let occurs_twice = |words: &String| facts.full_text.matches(words.as_str()).count() > 1;
+    facts.resume_section_count > 1 || truth.summary.as_ref().is_some_and(occurs_twice)
 }
 
-/// Counts the users' changes that the prompt of a half-done item mentions (commits by subject, deleted and changed files by
-/// name), and all of them.
-fn stale(told: &PromptFacts, truth: &Truth) -> (u32, u32) {
-    if truth.class != Class::Half {
+/// Counts the users' changes that the prompt of a half-done item mentions (commits by subject, deleted and
+/// changed files by name), and all of them.
+fn count_mentioned_user_changes(facts: &PromptFacts, truth: &Truth) -> (u32, u32) {
+    if truth.item_state != ItemState::Half {
         return (0, 0);
     }
-    let said = truth.people.iter().filter(|one| match one {
-        ByPerson::Edited { file, subject } => {
-            told.says(subject, ".") && told.says(file, "(?i)chang|modified by|edited")
+    let mentioned = truth.user_changes.iter().filter(|change| match change {
+        UserChange::Edited { file, subject } => {
+            facts.section_has_line(subject, ".")
+                && facts.section_has_line(file, "(?i)chang|modified by|edited")
         }
-        ByPerson::Deleted { file, subject } => {
-            told.says(subject, ".") && told.says(file, "(?i)gone|delet|no longer")
+        UserChange::Deleted { file, subject } => {
+            facts.section_has_line(subject, ".") && facts.section_has_line(file, "(?i)gone|delet|no longer")
         }
-        ByPerson::Other { subject } => told.says(subject, "."),
+        UserChange::OtherCommit { subject } => facts.section_has_line(subject, "."),
     });
-    (said.count() as u32, truth.people.len() as u32)
+    (mentioned.count() as u32, truth.user_changes.len() as u32)
 }

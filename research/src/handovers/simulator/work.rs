@@ -1,10 +1,11 @@
-//! The work of a harder night: items of several steps in several source-like files, and what the files look like.
+//! The work of a harder night: items of several steps in several source-like files, and the texts of these
+//! files.
 
 use plimsoll_testkit::Dice;
 use std::fmt::Write as _;
 
-/// Names of functions, in the order in which they are in a file.
-const FUNCTIONS: [&str; 10] =
+/// The names of the functions, in the order in which they are in a file.
+const FUNCTION_NAMES: [&str; 10] =
     ["open", "read", "check", "split", "merge", "count", "format", "store", "close", "reset"];
 const THEMES: [(&str, &str); 6] = [
     ("parser", "Write the parser"),
@@ -14,12 +15,12 @@ const THEMES: [(&str, &str); 6] = [
     ("dates", "Read dates of the old form"),
     ("report", "Split the report into pages"),
 ];
-/// Body lines of a function.
-const BODY: usize = 9;
-/// No item takes more steps than this.
-const MOST_STEPS: usize = 6;
+/// The number of lines in the body of a function.
+const BODY_LINES: usize = 9;
+/// The largest number of steps of an item.
+const MAX_STEPS: usize = 6;
 
-/// What the files are written in.
+/// The programming language of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Language {
     Rust,
@@ -28,8 +29,8 @@ pub(super) enum Language {
 }
 
 impl Language {
-    fn of(dice: Dice) -> Language {
-        [Language::Rust, Language::TypeScript, Language::Python][dice.number("language", 3) as usize]
+    fn choose(dice: Dice) -> Language {
+        [Language::Rust, Language::TypeScript, Language::Python][dice.roll("language", 3) as usize]
     }
 
     fn extension(self) -> &'static str {
@@ -40,7 +41,7 @@ impl Language {
         }
     }
 
-    fn head(self, name: &str) -> String {
+    fn function_head(self, name: &str) -> String {
         match self {
             Language::Rust => format!("pub fn {name}(input: u32) -> u32 {{"),
             Language::TypeScript => format!("export function {name}(input: number): number {{"),
@@ -48,7 +49,7 @@ impl Language {
         }
     }
 
-    fn body(self, number: usize) -> String {
+    fn body_line(self, number: usize) -> String {
         match self {
             Language::Rust => format!("    let v{number} = input + {number};"),
             Language::TypeScript => format!("    const v{number} = input + {number};"),
@@ -56,40 +57,40 @@ impl Language {
         }
     }
 
-    fn tail(self) -> &'static str {
+    fn function_end(self) -> &'static str {
         match self {
             Language::Rust | Language::TypeScript => "}",
             Language::Python => "    return value",
         }
     }
 
-    fn comment(self) -> &'static str {
+    fn comment_marker(self) -> &'static str {
         if self == Language::Python { "#" } else { "//" }
     }
 
-    fn function(self, name: &str) -> String {
-        let body: Vec<String> = (1..=BODY).map(|number| self.body(number)).collect();
-        format!("{}\n{}\n{}\n\n", self.head(name), body.join("\n"), self.tail())
+    fn function_text(self, name: &str) -> String {
+        let body: Vec<String> = (1..=BODY_LINES).map(|number| self.body_line(number)).collect();
+        format!("{}\n{}\n{}\n\n", self.function_head(name), body.join("\n"), self.function_end())
     }
 
-    fn file(self, stem: &str) -> String {
-        FUNCTIONS.iter().map(|function| self.function(&format!("{stem}_{function}"))).collect()
+    fn file_text(self, stem: &str) -> String {
+        FUNCTION_NAMES.iter().map(|function| self.function_text(&format!("{stem}_{function}"))).collect()
     }
 }
 
 /// One step of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Op {
-    /// Some lines of one function are rewritten, and perhaps one is added.
+pub(super) enum Operation {
+    /// Some lines of one function are rewritten, and a line may be added.
     Edit {
         file: String,
         function: String,
-        first: usize,
-        lines: usize,
-        added: bool,
+        first_line: usize,
+        line_count: usize,
+        adds_line: bool,
     },
-    /// A file is written.
-    New {
+    /// A file is created.
+    Create {
         file: String,
     },
     Rename {
@@ -101,51 +102,51 @@ pub(super) enum Op {
     },
 }
 
-impl Op {
-    /// The file that the step leaves behind, or takes away.
-    pub(super) fn file(&self) -> &str {
+impl Operation {
+    /// Returns the file that the step leaves behind or deletes.
+    pub(super) fn affected_file(&self) -> &str {
         match self {
-            Op::Edit { file, .. } | Op::New { file } | Op::Delete { file } => file,
-            Op::Rename { to, .. } => to,
+            Operation::Edit { file, .. } | Operation::Create { file } | Operation::Delete { file } => file,
+            Operation::Rename { to, .. } => to,
         }
     }
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Item {
+pub(super) struct WorkItem {
     pub(super) name: String,
-    pub(super) steps: Vec<Op>,
+    pub(super) steps: Vec<Operation>,
 }
 
-/// What there is to do, and the files at the start.
+/// The items to do, and the files at the start.
 #[derive(Clone, Debug)]
-pub struct Work {
+pub struct NightWork {
     pub(super) language: Language,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<WorkItem>,
     pub(super) files: Vec<(String, String)>,
 }
 
-/// How a step changes a file: these lines (from 1) are replaced by that text.
-pub(super) struct Change {
-    pub(super) first: usize,
-    pub(super) last: usize,
-    pub(super) old: String,
-    pub(super) new: String,
+/// A change of a file: the lines from `first` to `last` (counted from 1) are replaced.
+pub(super) struct TextChange {
+    pub(super) first_line: usize,
+    pub(super) last_line: usize,
+    pub(super) old_text: String,
+    pub(super) new_text: String,
 }
 
-impl Work {
-    /// The work of a seed: three or four items.
-    pub fn new(dice: Dice) -> Work {
-        let language = Language::of(dice);
-        let count = 3 + dice.number("items", 2) as usize;
-        let start = dice.number("themes", THEMES.len() as u64) as usize;
-        let themes = (0..count).map(|number| THEMES[(start + number) % THEMES.len()]);
-        let mut work = Work { language, items: Vec::new(), files: Vec::new() };
+impl NightWork {
+    /// Creates the work of a seed: three or four items.
+    pub fn new(dice: Dice) -> NightWork {
+        let language = Language::choose(dice);
+        let count = 3 + dice.roll("items", 2) as usize;
+        let first_theme = dice.roll("themes", THEMES.len() as u64) as usize;
+        let themes = (0..count).map(|offset| THEMES[(first_theme + offset) % THEMES.len()]);
+        let mut work = NightWork { language, items: Vec::new(), files: Vec::new() };
         let extension = language.extension();
-        let helper = format!("src/a_helper.{extension}");
-        let mut helpers = language.function("helper_noise");
-        for (number, (theme, name)) in themes.enumerate() {
-            helpers += &language.function(&format!("helper_{theme}"));
+        let helper_file = format!("src/a_helper.{extension}");
+        let mut helper_text = language.function_text("helper_noise");
+        for (item_number, (theme, name)) in themes.enumerate() {
+            helper_text += &language.function_text(&format!("helper_{theme}"));
             work.files.extend(
                 [
                     format!("src/{theme}.{extension}"),
@@ -153,19 +154,19 @@ impl Work {
                     format!("lib/{theme}_old.{extension}"),
                     format!("src/{theme}_legacy.{extension}"),
                 ]
-                .map(|path| (path.clone(), language.file(&stem(&path)))),
+                .map(|path| (path.clone(), language.file_text(&file_stem(&path)))),
             );
-            let steps = steps(dice, number, theme, extension, &helper);
-            work.items.push(Item { name: name.to_owned(), steps });
+            let steps = choose_steps(dice, item_number, theme, extension, &helper_file);
+            work.items.push(WorkItem { name: name.to_owned(), steps });
         }
-        helpers += &language.function("helper_last");
-        work.files.push((helper, helpers));
+        helper_text += &language.function_text("helper_last");
+        work.files.push((helper_file, helper_text));
         work.files.push(("docs/guide.md".to_owned(), "# Guide\n\nWords.\n".to_owned()));
         work
     }
 
-    /// The plan.
-    pub fn plan(&self) -> String {
+    /// Returns the text of the plan.
+    pub fn plan_text(&self) -> String {
         let mut plan = String::from("# Plan\n\n");
         for item in &self.items {
             let _ = writeln!(plan, "- [ ] {}", item.name);
@@ -173,49 +174,61 @@ impl Work {
         plan
     }
 
-    /// The files at the start, with their texts.
+    /// The paths and texts of the files at the start.
     pub fn files(&self) -> &[(String, String)] {
         &self.files
     }
 
-    pub(super) fn existed(&self, path: &str) -> bool {
+    pub(super) fn existed_at_start(&self, path: &str) -> bool {
         self.files.iter().any(|(file, _)| file == path)
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<usize> {
+    pub(super) fn find_item(&self, name: &str) -> Option<usize> {
         self.items.iter().position(|item| item.name == name)
     }
 
-    /// The mark that a step leaves in each line that it writes.
-    pub(super) fn mark(item: usize, step: usize) -> String {
+    /// Returns the mark that a step leaves in each line that it writes.
+    pub(super) fn step_mark(item: usize, step: usize) -> String {
         format!("DONE {}.{}", item + 1, step + 1)
     }
 
-    /// What the step does to the text of its file; none if its place is not found.
-    pub(super) fn change(&self, item: usize, step: usize, text: &str) -> Option<Change> {
-        let Op::Edit { function, first, lines, added, .. } = &self.items[item].steps[step] else {
+    /// Returns the change that an edit step makes to the text of its file, or `None` if its place is not in
+    /// the text.
+    pub(super) fn text_change(&self, item: usize, step: usize, text: &str) -> Option<TextChange> {
+        let Operation::Edit { function, first_line, line_count, adds_line, .. } =
+            &self.items[item].steps[step]
+        else {
             return None;
         };
-        let head = self.language.head(function);
-        let all: Vec<&str> = text.lines().collect();
-        let start = all.iter().position(|line| *line == head)? + first;
-        let old = all.get(start..start + lines)?;
-        let (comment, mark) = (self.language.comment(), Work::mark(item, step));
-        let mut new: Vec<String> = old.iter().map(|line| format!("{line} {comment} {mark}")).collect();
-        if *added {
-            new.push(format!("{} {comment} {mark}", self.language.body(BODY + 1)));
+        let head = self.language.function_head(function);
+        let text_lines: Vec<&str> = text.lines().collect();
+        let start = text_lines.iter().position(|line| *line == head)? + first_line;
+        let old_lines = text_lines.get(start..start + line_count)?;
+        let (comment, mark) = (self.language.comment_marker(), NightWork::step_mark(item, step));
+        let mut new_lines: Vec<String> =
+            old_lines.iter().map(|line| format!("{line} {comment} {mark}")).collect();
+        if *adds_line {
+            new_lines.push(format!("{} {comment} {mark}", self.language.body_line(BODY_LINES + 1)));
         }
-        Some(Change { first: start + 1, last: start + lines, old: old.join("\n"), new: new.join("\n") })
+        Some(TextChange {
+            first_line: start + 1,
+            last_line: start + line_count,
+            old_text: old_lines.join("\n"),
+            new_text: new_lines.join("\n"),
+        })
     }
 
-    /// The text of a new file.
-    pub(super) fn fresh(&self, item: usize, step: usize, path: &str) -> String {
-        let (comment, mark) = (self.language.comment(), Work::mark(item, step));
-        format!("{comment} begun, {mark}\n{}{comment} ended, {mark}\n", self.language.file(&stem(path)))
+    /// Returns the text of a file that a step creates.
+    pub(super) fn new_file_text(&self, item: usize, step: usize, path: &str) -> String {
+        let (comment, mark) = (self.language.comment_marker(), NightWork::step_mark(item, step));
+        format!(
+            "{comment} begun, {mark}\n{}{comment} ended, {mark}\n",
+            self.language.file_text(&file_stem(path))
+        )
     }
 }
 
-fn stem(path: &str) -> String {
+fn file_stem(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path).split('.').next().unwrap_or(path);
     if name == "detail" {
         path.split('/').nth(1).unwrap_or(name).to_owned() + "_detail"
@@ -224,89 +237,101 @@ fn stem(path: &str) -> String {
     }
 }
 
-/// The dice as they fall for one item.
+/// The dice for one item.
 #[derive(Clone, Copy)]
 struct ItemDice {
     dice: Dice,
-    number: usize,
+    item_number: usize,
 }
 
 impl ItemDice {
-    fn throw(self, what: &str, sides: u64) -> u64 {
-        self.dice.number(&format!("{what} of item {}", self.number), sides)
+    fn roll(self, roll_name: &str, sides: u64) -> u64 {
+        self.dice.roll(&format!("{roll_name} of item {}", self.item_number), sides)
     }
 
-    fn happens(self, what: &str, percent: u64) -> bool {
-        self.throw(what, 100) < percent
+    fn happens_with_percent(self, roll_name: &str, percent: u64) -> bool {
+        self.roll(roll_name, 100) < percent
     }
 
-    fn edit(self, file: &str, function: String, what: &str) -> Op {
-        Op::Edit {
+    fn edit_step(self, file: &str, function: String, roll_name: &str) -> Operation {
+        Operation::Edit {
             file: file.to_owned(),
             function,
-            first: 2 + self.throw(&format!("first {what}"), 3) as usize,
-            lines: 1 + self.throw(&format!("lines {what}"), 4) as usize,
-            added: self.happens(&format!("added {what}"), 40),
+            first_line: 2 + self.roll(&format!("first {roll_name}"), 3) as usize,
+            line_count: 1 + self.roll(&format!("lines {roll_name}"), 4) as usize,
+            adds_line: self.happens_with_percent(&format!("added {roll_name}"), 40),
         }
     }
 
-    /// An edit of one of the file's own functions.
-    fn edit_of(self, path: &str, place: u64, what: &str) -> Op {
-        self.edit(path, format!("{}_{}", stem(path), FUNCTIONS[place as usize]), what)
+    /// Returns an edit of one of the file's own functions.
+    fn edit_step_in_own_function(self, path: &str, function_index: u64, roll_name: &str) -> Operation {
+        self.edit_step(
+            path,
+            format!("{}_{}", file_stem(path), FUNCTION_NAMES[function_index as usize]),
+            roll_name,
+        )
     }
 }
 
-/// Chunks in an order of the dice; inside a chunk the order stays, but now and then edits are not from top to bottom.
-fn steps(dice: Dice, number: usize, theme: &str, extension: &str, helper: &str) -> Vec<Op> {
-    let dice = ItemDice { dice, number };
-    let main = format!("src/{theme}.{extension}");
+/// Chooses an item's steps: chunks in random order. The order inside a chunk is fixed, except that some edits
+/// are from bottom to top.
+fn choose_steps(
+    dice: Dice,
+    item_number: usize,
+    theme: &str,
+    extension: &str,
+    helper_file: &str,
+) -> Vec<Operation> {
+    let dice = ItemDice { dice, item_number };
+    let main_file = format!("src/{theme}.{extension}");
     let mut edits = vec![
-        dice.edit_of(&main, dice.throw("main 1", 4), "main 1"),
-        dice.edit_of(&main, 5 + dice.throw("main 2", 4), "main 2"),
+        dice.edit_step_in_own_function(&main_file, dice.roll("main 1", 4), "main 1"),
+        dice.edit_step_in_own_function(&main_file, 5 + dice.roll("main 2", 4), "main 2"),
     ];
-    if dice.happens("order", 15) {
+    if dice.happens_with_percent("order", 15) {
         edits.reverse();
     }
     let mut chunks = vec![edits];
-    if dice.happens("new", 50) {
+    if dice.happens_with_percent("new", 50) {
         let file = format!("src/{theme}/extra_{theme}.{extension}");
-        let mut chunk = vec![Op::New { file: file.clone() }];
-        if dice.happens("edit of new", 40) {
-            chunk.push(dice.edit_of(&file, 2 + dice.throw("new", 6), "new"));
+        let mut chunk = vec![Operation::Create { file: file.clone() }];
+        if dice.happens_with_percent("edit of new", 40) {
+            chunk.push(dice.edit_step_in_own_function(&file, 2 + dice.roll("new", 6), "new"));
         }
         chunks.push(chunk);
     }
-    if dice.happens("rename", 40) {
+    if dice.happens_with_percent("rename", 40) {
         let (from, to) =
             (format!("lib/{theme}_old.{extension}"), format!("lib/core/{theme}_base.{extension}"));
-        let mut chunk = vec![Op::Rename { from: from.clone(), to: to.clone() }];
-        if dice.happens("edit of renamed", 75) {
-            let function = format!("{}_{}", stem(&from), FUNCTIONS[1 + dice.throw("renamed", 8) as usize]);
-            chunk.push(dice.edit(&to, function, "renamed"));
+        let mut chunk = vec![Operation::Rename { from: from.clone(), to: to.clone() }];
+        if dice.happens_with_percent("edit of renamed", 75) {
+            let function =
+                format!("{}_{}", file_stem(&from), FUNCTION_NAMES[1 + dice.roll("renamed", 8) as usize]);
+            chunk.push(dice.edit_step(&to, function, "renamed"));
         }
         chunks.push(chunk);
     }
-    if dice.happens("delete", 35) {
-        chunks.push(vec![Op::Delete { file: format!("src/{theme}_legacy.{extension}") }]);
+    if dice.happens_with_percent("delete", 35) {
+        chunks.push(vec![Operation::Delete { file: format!("src/{theme}_legacy.{extension}") }]);
     }
-    if dice.happens("detail", 60) {
-        chunks.push(vec![dice.edit_of(
+    if dice.happens_with_percent("detail", 60) {
+        chunks.push(vec![dice.edit_step_in_own_function(
             &format!("src/{theme}/detail.{extension}"),
-            dice.throw("detail", 10),
+            dice.roll("detail", 10),
             "detail",
         )]);
     }
     let mut order: Vec<usize> = (0..chunks.len()).collect();
-    order.sort_by_key(|place| dice.throw(&format!("chunk {place}"), 1_000));
-    let help = vec![dice.edit(helper, format!("helper_{theme}"), "helper")];
-    let before = dice.happens("helper first", 65);
-    let mut steps: Vec<Op> = if before { help.clone() } else { Vec::new() };
-    steps.extend(order.into_iter().flat_map(|place| chunks[place].clone()));
-    if !before {
-        steps.truncate(MOST_STEPS - 1);
-        steps.extend(help);
+    order.sort_by_key(|index| dice.roll(&format!("chunk {index}"), 1_000));
+    let helper_edit = vec![dice.edit_step(helper_file, format!("helper_{theme}"), "helper")];
+    let is_helper_first = dice.happens_with_percent("helper first", 65);
+    let mut steps: Vec<Operation> = if is_helper_first { helper_edit.clone() } else { Vec::new() };
+    steps.extend(order.into_iter().flat_map(|index| chunks[index].clone()));
+    if !is_helper_first {
+        steps.truncate(MAX_STEPS - 1);
+        steps.extend(helper_edit);
     }
-    steps.truncate(MOST_STEPS);
+    steps.truncate(MAX_STEPS);
     steps
 }
 
@@ -315,27 +340,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_step_of_every_seed_finds_its_place_in_the_files_as_they_are_by_then() {
+    fn every_step_of_every_seed_can_be_applied_in_order() {
         for seed in 1..300 {
-            let work = Work::new(Dice::new(seed));
+            let work = NightWork::new(Dice::new(seed));
             let mut files: std::collections::BTreeMap<String, String> = work.files.iter().cloned().collect();
             for (number, item) in work.items.iter().enumerate() {
                 assert!(item.steps.len() >= 3, "{item:?}");
                 for (step, op) in item.steps.iter().enumerate() {
                     match op {
-                        Op::Edit { file, .. } => {
+                        Operation::Edit { file, .. } => {
                             let text = files.get_mut(file).unwrap_or_else(|| panic!("{seed} {file}"));
-                            let change = work.change(number, step, text).expect("a place");
-                            *text = text.replacen(&change.old, &change.new, 1);
+                            let change = work.text_change(number, step, text).expect("a place");
+                            *text = text.replacen(&change.old_text, &change.new_text, 1);
                         }
-                        Op::New { file } => {
-                            files.insert(file.clone(), work.fresh(number, step, file));
+                        Operation::Create { file } => {
+                            files.insert(file.clone(), work.new_file_text(number, step, file));
                         }
-                        Op::Rename { from, to } => {
+                        Operation::Rename { from, to } => {
                             let text = files.remove(from).expect("the file");
                             files.insert(to.clone(), text);
                         }
-                        Op::Delete { file } => assert!(files.remove(file).is_some(), "{seed} {file}"),
+                        Operation::Delete { file } => assert!(files.remove(file).is_some(), "{seed} {file}"),
                     }
                 }
             }

@@ -1,392 +1,440 @@
-//! What the agent does with what it knows. It is the same in every loop: only its requests and its habits decide.
+//! The agent's decisions. They are the same in every loop: only its requests and its habits decide.
 
-use super::character::{Failing, Habits};
+use super::character::{FailureReaction, Habits};
 use super::commands::{
-    End, convert, look, note, question, read_plan, say, search_decision, ticking, try_quick_way, weaken_test,
+    TurnEnd, convert_part, end_turn, note_command, question_text, quick_way_command, read_plan,
+    search_decision_command, show_progress, tick_command, weaken_test_command,
 };
 use super::knowledge::Knowledge;
-use super::rules::{Rule, words_of};
-use super::score::Score;
-use super::task::{DEAD_END, DECISION, MARK, PART, TEST, Task};
+use super::rules::{Rule, lasting_rule_sentences};
+use super::score::NightScore;
+use super::task::{CONVERTED_MARK, DEAD_END_FACT, DECISION_FACT, PART_LINES, TEST_COMMAND, Task};
 use plimsoll_testkit::Dice;
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// After so many attempts in one conversation it leaves an item open.
-const ATTEMPTS: u32 = 3;
+/// After this many attempts in one conversation it leaves an item open.
+const MAX_ATTEMPTS: u32 = 3;
 
 /// The agent of one night.
 pub(super) struct Agent {
     pub(super) task: Task,
-    pub(super) score: Score,
+    pub(super) score: NightScore,
     habits: Habits,
     dice: Dice,
-    /// Conversations so far: sessions, and what follows a compaction.
-    epoch: u32,
-    done_once: BTreeSet<String>,
-    /// Facts that were in a request which it answered: what it wants to note of them is noted.
-    considered: BTreeSet<String>,
+    /// The number of conversations so far. A session starts one, and so does a compaction.
+    conversation_number: u32,
+    first_times: BTreeSet<String>,
+    /// Facts in requests that it has answered. It has decided whether to note them.
+    considered_facts: BTreeSet<String>,
     /// True while it searches for the decision of an earlier conversation.
-    is_searching: bool,
-    attempts: u32,
-    /// Steps of this conversation, by which a wanderer changes its file.
-    steps: usize,
+    is_searching_decision: bool,
+    attempt_count: u32,
+    /// The number of steps of this conversation. The wanderer uses it to switch between files.
+    step_count: usize,
 }
 
 impl Agent {
     pub(super) fn new(task: Task, habits: Habits, dice: Dice) -> Agent {
-        let score = Score::default();
+        let score = NightScore::default();
         Agent {
             task,
             score,
             habits,
             dice,
-            epoch: 0,
-            done_once: BTreeSet::new(),
-            considered: BTreeSet::new(),
-            is_searching: false,
-            attempts: 0,
-            steps: 0,
+            conversation_number: 0,
+            first_times: BTreeSet::new(),
+            considered_facts: BTreeSet::new(),
+            is_searching_decision: false,
+            attempt_count: 0,
+            step_count: 0,
         }
     }
 
     pub(super) fn begin_conversation(&mut self) {
-        self.epoch += 1;
-        self.attempts = 0;
-        self.steps = 0;
-        self.is_searching = false;
+        self.conversation_number += 1;
+        self.attempt_count = 0;
+        self.step_count = 0;
+        self.is_searching_decision = false;
     }
 
-    /// Answers the client's compaction: facts that the summary leaves out are lost.
+    /// Answers the client's compaction request. Facts that the summary leaves out are lost.
     pub(super) fn summarize(&mut self, text: &str) -> Step {
-        let known = Knowledge::read(text);
-        let summary = known.summary(|name| self.remembers(name));
+        let knowledge = Knowledge::parse(text);
+        let summary = knowledge.render_summary(|name| self.decides_to_remember(name));
         self.score.compactions += 1;
         self.begin_conversation();
-        Step::text(format!(
+        Step::from_text(format!(
             "<analysis>What was done.</analysis><summary>The task: do the items of fix_plan.md. {summary}\nWhat the user \
              said:\n{}\nWhen all are ticked, say {}</summary>",
-            words_of(text),
-            known.promise
+            lasting_rule_sentences(text),
+            knowledge.promise_line
         ))
     }
 
-    fn throws(&self, what: &str, percent: u64) -> bool {
-        self.dice.happens(&format!("{what} in {}", self.epoch), percent)
+    fn happens_in_conversation(&self, roll_name: &str, percent: u64) -> bool {
+        self.dice.happens_with_percent(&format!("{roll_name} in {}", self.conversation_number), percent)
     }
 
-    fn remembers(&self, name: &str) -> bool {
-        self.throws(&format!("remembers {name}"), self.habits.remembers)
+    fn decides_to_remember(&self, name: &str) -> bool {
+        self.happens_in_conversation(&format!("remembers {name}"), self.habits.remembers_percent)
     }
 
-    /// True the first time in this conversation.
-    fn is_first(&mut self, what: &str) -> bool {
-        self.done_once.insert(format!("{what} in {}", self.epoch))
+    /// Returns true the first time in this conversation.
+    fn is_first_time(&mut self, event_name: &str) -> bool {
+        self.first_times.insert(format!("{event_name} in {}", self.conversation_number))
     }
 
-    /// Takes notice of the facts in a request, also if it comes to no answer.
-    pub(super) fn see(&mut self, text: &str) {
-        let facts = Knowledge::read(text).facts;
-        self.score.see(&facts, self.epoch);
+    /// Records the facts in a request, even if it is not answered.
+    pub(super) fn record_seen_facts(&mut self, text: &str) {
+        let facts = Knowledge::parse(text).facts;
+        self.score.record_seen_facts(&facts, self.conversation_number);
     }
 
-    /// The answer to a request: `text` is the conversation, `last` what came after the agent's last message.
-    pub(super) fn work(&mut self, text: &str, last: &str) -> Step {
-        let known = Knowledge::read(text);
-        if self.is_searching && known.facts.contains_key(DECISION) {
-            self.is_searching = false;
-            self.score.learned.1 += 1;
+    /// Answers a request. `text` is the conversation, `last` the part after the agent's last message.
+    pub(super) fn answer_request(&mut self, text: &str, last_text: &str) -> Step {
+        let knowledge = Knowledge::parse(text);
+        if self.is_searching_decision && knowledge.facts.contains_key(DECISION_FACT) {
+            self.is_searching_decision = false;
+            self.score.learned_facts.1 += 1;
         }
-        let is_new = |name: &&String| !self.considered.contains(&key_of(&known, name));
-        let new: Vec<String> = known.facts.keys().filter(is_new).cloned().collect();
-        self.considered.extend(new.iter().map(|name| key_of(&known, name)));
-        let step = self.next(&known, last);
-        if known.has(Rule::Stop) || known.has_saved {
+        let is_new_fact = |name: &&String| !self.considered_facts.contains(&fact_key(&knowledge, name));
+        let new_facts: Vec<String> = knowledge.facts.keys().filter(is_new_fact).cloned().collect();
+        self.considered_facts.extend(new_facts.iter().map(|name| fact_key(&knowledge, name)));
+        let step = self.choose_step(&knowledge, last_text);
+        if knowledge.states_rule(Rule::Stop) || knowledge.has_saved {
             return step;
         }
-        self.with_notes(step, &known, &new)
+        self.add_notes(step, &knowledge, &new_facts)
     }
 
-    /// Adds notes to a step: what it has just found and, once little room is left, what else it knows, as far as it remembers.
-    fn with_notes(&mut self, step: Step, known: &Knowledge, new: &[String]) -> Step {
-        let Some(notes) = &known.notes else { return step };
-        let mut names: Vec<String> = new.to_vec();
-        if known.has(Rule::WriteNow) && self.is_first("writes the rest") {
-            names.extend(known.facts.keys().filter(|name| !new.contains(name)).cloned());
+    /// Adds notes to a step: facts that it has just found and, when little room is left, its other facts as
+    /// far as it remembers them.
+    fn add_notes(&mut self, step: Step, knowledge: &Knowledge, new_facts: &[String]) -> Step {
+        let Some(notes_place) = &knowledge.notes_place else { return step };
+        let mut names: Vec<String> = new_facts.to_vec();
+        if knowledge.states_rule(Rule::WriteNow) && self.is_first_time("writes the rest") {
+            names.extend(knowledge.facts.keys().filter(|name| !new_facts.contains(name)).cloned());
         }
-        let is_noted = |name: &String| self.notes(&key_of(known, name), new.contains(name));
-        names.into_iter().filter(is_noted).fold(step, |step, name| {
-            let fact = format!("FACT[{name}]={}", known.facts[&name]);
+        let should_note_fact =
+            |name: &String| self.should_note(&fact_key(knowledge, name), new_facts.contains(name));
+        names.into_iter().filter(should_note_fact).fold(step, |step, name| {
+            let fact = format!("FACT[{name}]={}", knowledge.facts[&name]);
             let file = name.split('/').next().unwrap_or(&name);
-            let command = note(notes, file, &fact);
-            step.tool("Bash", json!({ "command": command, "description": "Note" }))
+            let command = note_command(notes_place, file, &fact);
+            step.with_tool_call("Bash", json!({ "command": command, "description": "Note" }))
         })
     }
 
-    /// Whether it notes a fact, when it finds it and when it is warned: the same in every loop.
-    fn notes(&self, name: &str, is_new: bool) -> bool {
-        self.dice.happens(&format!("notes {name}, new: {is_new}"), self.habits.remembers)
+    /// Returns true if it notes a fact, once when it finds it and once when it is warned. The decision is the
+    /// same in every loop.
+    fn should_note(&self, name: &str, is_new: bool) -> bool {
+        self.dice.happens_with_percent(&format!("notes {name}, new: {is_new}"), self.habits.remembers_percent)
     }
 
-    /// One step: stop when told, read what the prompt names, end what is finished, repair, and go on with an item.
-    fn next(&mut self, known: &Knowledge, last: &str) -> Step {
-        self.steps += 1;
-        if known.has(Rule::Stop) {
-            return self.stop(known);
+    /// Chooses a step: stop if told to, read the file that the prompt names, end finished work, repair, or
+    /// continue an item.
+    fn choose_step(&mut self, knowledge: &Knowledge, last_text: &str) -> Step {
+        self.step_count += 1;
+        if knowledge.states_rule(Rule::Stop) {
+            return self.save_and_stop(knowledge);
         }
-        if let Some(handoff) = &known.handoff
-            && self.is_first(handoff)
+        if let Some(handoff) = &knowledge.handoff_file
+            && self.is_first_time(handoff)
         {
-            return Step::bash(format!("cat '{handoff}'"));
+            return Step::bash_call(format!("cat '{handoff}'"));
         }
-        if last.contains("finished part-") {
-            return self.after_item(known);
+        if last_text.contains("finished part-") {
+            return self.continue_after_item(knowledge);
         }
-        if let Some(step) = self.repair(known) {
+        if let Some(step) = self.repair_or_ignore_failure(knowledge) {
             return step;
         }
-        if let Some(file) = known.asked.first()
-            && self.is_first(&format!("asks about {file}"))
+        if let Some(file) = knowledge.files_just_asked.first()
+            && self.is_first_time(&format!("asks about {file}"))
         {
-            return Step::text(format!(
+            return Step::from_text(format!(
                 "{}\n\n{}",
-                question(file),
-                known.blocked.replace("REASON", "which harbour?")
+                question_text(file),
+                knowledge.blocked_line.replace("REASON", "which harbour?")
             ));
         }
-        let candidates = known.candidates();
-        if candidates.is_empty() && known.open.is_none() {
-            return read_plan(known);
+        let candidates = knowledge.candidate_items();
+        if candidates.is_empty() && knowledge.open_items.is_none() {
+            return read_plan(knowledge);
         }
-        let many = self.habits.at_once > 1 && known.open.is_none() && self.is_first("reads the plan");
-        if many {
-            return read_plan(known);
+        let should_read_plan = self.habits.items_at_once > 1
+            && knowledge.open_items.is_none()
+            && self.is_first_time("reads the plan");
+        if should_read_plan {
+            return read_plan(knowledge);
         }
-        let at_once: Vec<&String> = candidates.iter().take(self.habits.at_once).collect();
-        match at_once.get(self.steps % at_once.len().max(1)) {
-            Some(file) => self.go_on(known, file),
-            None if known.open.as_ref().is_some_and(Vec::is_empty) => self.end_of_plan(known),
-            None => say(known, "What is open waits for an answer.", End::Blocked),
+        let current_files: Vec<&String> = candidates.iter().take(self.habits.items_at_once).collect();
+        match current_files.get(self.step_count % current_files.len().max(1)) {
+            Some(file) => self.continue_item(knowledge, file),
+            None if knowledge.open_items.as_ref().is_some_and(Vec::is_empty) => self.finish_plan(knowledge),
+            None => end_turn(knowledge, "What is open waits for an answer.", TurnEnd::Blocked),
         }
     }
 
-    /// Saves what there is, and says what the next session needs.
-    fn stop(&mut self, known: &Knowledge) -> Step {
-        if !known.has_saved {
-            return Step::bash("git add -A; git commit -qm 'Save'; echo 'saved what there is'");
+    /// Commits everything, then says what the next session needs.
+    fn save_and_stop(&mut self, knowledge: &Knowledge) -> Step {
+        if !knowledge.has_saved {
+            return Step::bash_call("git add -A; git commit -qm 'Save'; echo 'saved what there is'");
         }
-        let summary = known.summary(|name| self.remembers(name));
-        Step::text(format!("Summary: {summary}\nProgress on the item: in the middle\nNext step: go on"))
+        let summary = knowledge.render_summary(|name| self.decides_to_remember(name));
+        Step::from_text(format!("Summary: {summary}\nProgress on the item: in the middle\nNext step: go on"))
     }
 
-    /// Everything is ticked: whoever tests, tests once more before it says so.
-    fn end_of_plan(&mut self, known: &Knowledge) -> Step {
-        let tests = known.has(Rule::Test) && self.throws("tests at the end", self.habits.tests);
-        if tests && !known.is_tested && self.is_first("tests everything") {
-            return Step::bash(TEST);
+    /// Ends the turn when everything is ticked. An agent that tests runs the test once more before that.
+    fn finish_plan(&mut self, knowledge: &Knowledge) -> Step {
+        let should_test = knowledge.states_rule(Rule::Test)
+            && self.happens_in_conversation("tests at the end", self.habits.tests_percent);
+        if should_test && !knowledge.is_test_passed && self.is_first_time("tests everything") {
+            return Step::bash_call(TEST_COMMAND);
         }
-        say(known, "All is done.", End::Done)
+        end_turn(knowledge, "All is done.", TurnEnd::Done)
     }
 
-    fn after_item(&mut self, known: &Knowledge) -> Step {
-        if known.left == Some(0) {
-            return self.end_of_plan(known);
+    fn continue_after_item(&mut self, knowledge: &Knowledge) -> Step {
+        if knowledge.open_count == Some(0) {
+            return self.finish_plan(knowledge);
         }
-        let last = known.finished.last().cloned().unwrap_or_default();
-        if self.dice.happens(&format!("claims after {last}"), self.habits.claims) {
-            return say(known, "All is done.", End::Done);
+        let last_file = knowledge.finished_files.last().cloned().unwrap_or_default();
+        if self.dice.happens_with_percent(&format!("claims after {last_file}"), self.habits.claims_percent) {
+            return end_turn(knowledge, "All is done.", TurnEnd::Done);
         }
-        let most = if known.has(Rule::OneItem) { self.habits.at_once } else { usize::MAX };
-        if known.finished.len() < most {
-            return read_plan(known);
+        let max_items =
+            if knowledge.states_rule(Rule::OneItem) { self.habits.items_at_once } else { usize::MAX };
+        if knowledge.finished_files.len() < max_items {
+            return read_plan(knowledge);
         }
-        say(known, "The item is done.", End::Open)
+        end_turn(knowledge, "The item is done.", TurnEnd::WorkLeft)
     }
 
-    /// Repairs what the test names; none if there is nothing, or if the agent lets it be.
-    fn repair(&mut self, known: &Knowledge) -> Option<Step> {
-        let candidates = known.candidates();
-        let is_mine = |file: &&String| known.written.contains(*file) || candidates.first() == Some(*file);
-        let all = known.has(Rule::RepairAll) || known.has(Rule::Test) && candidates.is_empty();
-        let file = known.failing.keys().find(|file| all || is_mine(file))?;
-        let how = &known.failing[file];
-        let forbidden = known.has(Rule::KeepChecks);
-        let weakens = if forbidden { self.habits.disobeys } else { self.habits.weakens };
-        if self.dice.happens(&format!("weakens the test of {file}"), weakens) {
-            return Some(Step::bash(format!("{}; {TEST} {file}", weaken_test(file))));
+    /// Repairs a failure that the test names. Returns `None` if there is none or the agent ignores it.
+    fn repair_or_ignore_failure(&mut self, knowledge: &Knowledge) -> Option<Step> {
+        let candidates = knowledge.candidate_items();
+        let is_own_file =
+            |file: &&String| knowledge.files_with_result.contains(*file) || candidates.first() == Some(*file);
+        let repairs_every_file = knowledge.states_rule(Rule::RepairAll)
+            || knowledge.states_rule(Rule::Test) && candidates.is_empty();
+        let file = knowledge.failures.keys().find(|file| repairs_every_file || is_own_file(file))?;
+        let failure = &knowledge.failures[file];
+        let is_forbidden = knowledge.states_rule(Rule::KeepChecks);
+        let weaken_percent =
+            if is_forbidden { self.habits.disobeys_percent } else { self.habits.weakens_percent };
+        if self.dice.happens_with_percent(&format!("weakens the test of {file}"), weaken_percent) {
+            return Some(Step::bash_call(format!("{}; {TEST_COMMAND} {file}", weaken_test_command(file))));
         }
-        if self.throws(&format!("repairs {file} {}", self.attempts), self.habits.repairs) {
-            return Some(self.mend(known, file, how));
+        if self.happens_in_conversation(
+            &format!("repairs {file} {}", self.attempt_count),
+            self.habits.repairs_percent,
+        ) {
+            return Some(self.repair_file(knowledge, file, failure));
         }
-        match self.habits.else_it {
-            Failing::Ticks => {
-                let is_open = known.written.contains(file);
-                is_open.then(|| self.tick(file))
+        match self.habits.failure_reaction {
+            FailureReaction::TickAnyway => {
+                let is_open = knowledge.files_with_result.contains(file);
+                is_open.then(|| self.tick_step(file))
             }
-            Failing::Repeats => {
-                self.attempts += 1;
-                let words = format!("I could not get the test of {file} to pass.");
-                Some(if self.attempts > ATTEMPTS {
-                    say(known, &words, End::Open)
+            FailureReaction::RepeatTest => {
+                self.attempt_count += 1;
+                let message = format!("I could not get the test of {file} to pass.");
+                Some(if self.attempt_count > MAX_ATTEMPTS {
+                    end_turn(knowledge, &message, TurnEnd::WorkLeft)
                 } else {
-                    Step::bash(format!("{TEST} {file}"))
+                    Step::bash_call(format!("{TEST_COMMAND} {file}"))
                 })
             }
         }
     }
 
-    /// What the failing test asks for, and the test again; an item that is ticked is committed as well.
-    fn mend(&mut self, known: &Knowledge, file: &str, how: &str) -> Step {
-        let line: u32 = how
+    /// Returns a step that repairs a failure, runs the test again and commits.
+    fn repair_file(&mut self, knowledge: &Knowledge, file: &str, failure: &str) -> Step {
+        let line: u32 = failure
             .split(' ')
             .nth(1)
             .and_then(|line| line.parse().ok())
-            .map_or(1, |line: u32| (line - 1) / PART * PART + 1);
-        let work = if how.contains("not converted") {
-            let to = line + PART - 1;
+            .map_or(1, |line: u32| (line - 1) / PART_LINES * PART_LINES + 1);
+        let repair_command = if failure.contains("not converted") {
+            let last_line = line + PART_LINES - 1;
             format!(
-                "sed -n '{line},{to}p' {file}; sed -i '{line},{to}{{/{MARK}$/!s/$/{MARK}/}}' {file}; \
-                 echo \"converted {file} {line}-{to} of $(wc -l < {file})\""
+                "sed -n '{line},{last_line}p' {file}; sed -i '{line},{last_line}{{/{CONVERTED_MARK}$/!s/$/{CONVERTED_MARK}/}}' {file}; \
+                 echo \"converted {file} {line}-{last_line} of $(wc -l < {file})\""
             )
-        } else if how.contains("twice") {
-            format!("sed -i 's/\\({MARK}\\)\\+$/{MARK}/' {file}")
+        } else if failure.contains("twice") {
+            format!("sed -i 's/\\({CONVERTED_MARK}\\)\\+$/{CONVERTED_MARK}/' {file}")
         } else {
-            self.result(known, file)
+            self.result_command(knowledge, file)
         };
-        Step::bash(format!("{work}; {TEST} {file}; git add -A; git commit -qm 'Repair {file}'"))
+        Step::bash_call(format!(
+            "{repair_command}; {TEST_COMMAND} {file}; git add -A; git commit -qm 'Repair {file}'"
+        ))
     }
 
-    fn go_on(&mut self, known: &Knowledge, file: &str) -> Step {
-        if known.asks.contains(file) {
-            return self.ask(known, file);
+    fn continue_item(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+        if knowledge.files_needing_answer.contains(file) {
+            return self.handle_question(knowledge, file);
         }
-        if known.written.contains(file) {
-            return self.tick(file);
+        if knowledge.files_with_result.contains(file) {
+            return self.tick_step(file);
         }
-        if let Some(step) = self.prepare_item(known, file) {
+        if let Some(step) = self.prepare_item(knowledge, file) {
             return step;
         }
-        if known.facts.contains_key(DECISION) {
-            return self.convert_next(known, file);
+        if knowledge.facts.contains_key(DECISION_FACT) {
+            return self.convert_next_part(knowledge, file);
         }
-        let decision = self.take_decision();
-        self.convert_next(known, file).say(format!("I decide: FACT[{DECISION}]={decision} (for every item)."))
+        let decision = self.make_decision();
+        self.convert_next_part(knowledge, file)
+            .with_text(format!("I decide: FACT[{DECISION_FACT}]={decision} (for every item)."))
     }
 
-    /// Tries the quick way, unless it knows that this is a dead end, and searches for the decision of an earlier session.
-    fn prepare_item(&mut self, known: &Knowledge, file: &str) -> Option<Step> {
-        let names: &[&str] = if self.task.has_dead_end { &[DEAD_END, DECISION] } else { &[DECISION] };
+    /// Tries the quick way unless it knows that this is a dead end, and searches for the decision of an
+    /// earlier session.
+    fn prepare_item(&mut self, knowledge: &Knowledge, file: &str) -> Option<Step> {
+        let names: &[&str] =
+            if self.task.has_dead_end { &[DEAD_END_FACT, DECISION_FACT] } else { &[DECISION_FACT] };
         for name in names {
-            if self.is_first(&format!("needs {name}")) {
-                let is_lost = self.score.record_need(name, known.facts.contains_key(*name), self.epoch);
-                self.is_searching |= is_lost && *name == DECISION;
+            if self.is_first_time(&format!("needs {name}")) {
+                let is_lost = self.score.record_learned_fact_needed(
+                    name,
+                    knowledge.facts.contains_key(*name),
+                    self.conversation_number,
+                );
+                self.is_searching_decision |= is_lost && *name == DECISION_FACT;
             }
         }
-        if self.task.has_dead_end && !known.facts.contains_key(DEAD_END) {
-            if self.is_first("tries the quick way") {
-                return Some(Step::bash(try_quick_way(file, false)));
+        if self.task.has_dead_end && !knowledge.facts.contains_key(DEAD_END_FACT) {
+            if self.is_first_time("tries the quick way") {
+                return Some(Step::bash_call(quick_way_command(file, false)));
             }
-            if self.is_first("tries the quick way again") {
-                return Some(Step::bash(try_quick_way(file, true)));
+            if self.is_first_time("tries the quick way again") {
+                return Some(Step::bash_call(quick_way_command(file, true)));
             }
         }
-        let looks = known.has(Rule::LookUp)
-            || self.dice.happens(&format!("looks for the decision at {file}"), self.habits.looks);
-        let searches =
-            !known.facts.contains_key(DECISION) && looks && self.is_first("searches for the decision");
-        searches.then(|| Step::bash(search_decision(known)))
+        let looks_up = knowledge.states_rule(Rule::LookUp)
+            || self.dice.happens_with_percent(
+                &format!("looks for the decision at {file}"),
+                self.habits.looks_percent,
+            );
+        let searches = !knowledge.facts.contains_key(DECISION_FACT)
+            && looks_up
+            && self.is_first_time("searches for the decision");
+        searches.then(|| Step::bash_call(search_decision_command(knowledge)))
     }
 
-    /// Takes a decision that the project leaves open.
-    fn take_decision(&mut self) -> String {
-        self.is_searching = false;
-        let decision =
-            (self.dice.number(&format!("decision in {}", self.epoch), 90_000) + 10_000).to_string();
+    /// Makes a decision that the project leaves open.
+    fn make_decision(&mut self) -> String {
+        self.is_searching_decision = false;
+        let decision = (self.dice.roll(&format!("decision in {}", self.conversation_number), 90_000)
+            + 10_000)
+            .to_string();
         self.task.decisions.push(decision.clone());
         decision
     }
 
-    fn convert_next(&mut self, known: &Knowledge, file: &str) -> Step {
-        let place = known.places.get(file).copied().unwrap_or_default();
-        let Some(next) = place.next else {
-            let is_begun = known.has(Rule::LookFirst) || known.is_begun || known.changed.contains(file);
-            let looks = is_begun || self.throws(&format!("looks at {file}"), self.habits.looks);
-            return if looks && self.is_first(&format!("place of {file}")) {
-                look(file)
+    fn convert_next_part(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+        let progress = knowledge.progress_by_file.get(file).copied().unwrap_or_default();
+        let Some(next_line) = progress.next_line else {
+            let is_begun = knowledge.states_rule(Rule::LookFirst)
+                || knowledge.is_begun
+                || knowledge.changed_files.contains(file);
+            let looks = is_begun
+                || self.happens_in_conversation(&format!("looks at {file}"), self.habits.looks_percent);
+            return if looks && self.is_first_time(&format!("place of {file}")) {
+                show_progress(file)
             } else {
-                convert(file, 1)
+                convert_part(file, 1)
             };
         };
-        let Some(lines) = place.lines else { return convert(file, next) };
-        // By the item, not by the session: who leaves it out does not see it.
-        let leaves_out = self.dice.happens(&format!("leaves out {file}"), self.habits.leaves_out);
-        let end = if leaves_out && lines > PART { lines - PART } else { lines };
-        if next > end { self.finish(known, file) } else { convert(file, next) }
+        let Some(line_count) = progress.line_count else { return convert_part(file, next_line) };
+        // Depends on the item, not on the session: an agent that leaves out a part overlooks it every time.
+        let leaves_out =
+            self.dice.happens_with_percent(&format!("leaves out {file}"), self.habits.leaves_out_percent);
+        let last_line =
+            if leaves_out && line_count > PART_LINES { line_count - PART_LINES } else { line_count };
+        if next_line > last_line { self.write_result(knowledge, file) } else { convert_part(file, next_line) }
     }
 
-    /// An item that needs an answer: as the prompt says, else as the character is.
-    fn ask(&mut self, known: &Knowledge, file: &str) -> Step {
-        let question = question(file);
-        if known.has(Rule::Ask) && !known.blocked.is_empty() {
-            let under = format!("sed -i '/^- \\[ \\] Convert {file}$/a\\  ? {question}' fix_plan.md");
-            return Step::bash(format!("{under}; echo 'asked {file}'"));
+    /// Handles an item that needs an answer: as the prompt says, otherwise according to the character.
+    fn handle_question(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+        let question = question_text(file);
+        if knowledge.states_rule(Rule::Ask) && !knowledge.blocked_line.is_empty() {
+            let write_question =
+                format!("sed -i '/^- \\[ \\] Convert {file}$/a\\  ? {question}' fix_plan.md");
+            return Step::bash_call(format!("{write_question}; echo 'asked {file}'"));
         }
-        if self.habits.repairs < 100 && self.habits.else_it == Failing::Ticks {
-            return if known.written.contains(file) { self.tick(file) } else { self.finish(known, file) };
+        if self.habits.repairs_percent < 100 && self.habits.failure_reaction == FailureReaction::TickAnyway {
+            return if knowledge.files_with_result.contains(file) {
+                self.tick_step(file)
+            } else {
+                self.write_result(knowledge, file)
+            };
         }
-        let words = say(known, &question, End::Blocked);
-        match &known.notes {
-            Some(notes) if self.remembers(&question) && self.is_first(&question) => {
-                Step::bash(note(notes, file, &question))
+        let end_turn = end_turn(knowledge, &question, TurnEnd::Blocked);
+        match &knowledge.notes_place {
+            Some(notes) if self.decides_to_remember(&question) && self.is_first_time(&question) => {
+                Step::bash_call(note_command(notes, file, &question))
             }
-            _ => words,
+            _ => end_turn,
         }
     }
 
-    /// Writes the result; who tests, tests before it ticks.
-    fn finish(&mut self, known: &Knowledge, file: &str) -> Step {
-        let needs = self.needs(file);
-        if self.is_first(&format!("needs of {file}")) {
-            self.score.needed(&needs, &known.facts, self.epoch);
-            let is_lost = needs.iter().any(|name| !known.facts.contains_key(name));
-            let looks = known.has(Rule::LookUp)
-                || self.dice.happens(&format!("looks for the facts of {file}"), self.habits.looks);
-            if is_lost && looks {
-                return Step::bash(format!("grep -o 'FACT[^ ]*' {file} part-1.txt"));
+    /// Writes the result. An agent that tests runs the test before it ticks.
+    fn write_result(&mut self, knowledge: &Knowledge, file: &str) -> Step {
+        let needed_facts = self.needed_facts(file);
+        if self.is_first_time(&format!("needs of {file}")) {
+            self.score.record_needed_facts(&needed_facts, &knowledge.facts, self.conversation_number);
+            let is_lost = needed_facts.iter().any(|name| !knowledge.facts.contains_key(name));
+            let looks_up = knowledge.states_rule(Rule::LookUp)
+                || self.dice.happens_with_percent(
+                    &format!("looks for the facts of {file}"),
+                    self.habits.looks_percent,
+                );
+            if is_lost && looks_up {
+                return Step::bash_call(format!("grep -o 'FACT[^ ]*' {file} part-1.txt"));
             }
         }
-        let result = self.result(known, file);
-        if known.has(Rule::Test) && self.dice.happens(&format!("tests {file}"), self.habits.tests) {
-            return Step::bash(format!("{result}; {TEST} {file}"));
+        let result_command = self.result_command(knowledge, file);
+        if knowledge.states_rule(Rule::Test)
+            && self.dice.happens_with_percent(&format!("tests {file}"), self.habits.tests_percent)
+        {
+            return Step::bash_call(format!("{result_command}; {TEST_COMMAND} {file}"));
         }
-        Step::bash(format!("{result}; {}", ticking(file)))
+        Step::bash_call(format!("{result_command}; {}", tick_command(file)))
     }
 
-    fn needs(&self, file: &str) -> Vec<String> {
+    fn needed_facts(&self, file: &str) -> Vec<String> {
         let item = self.task.items.iter().find(|item| item.file == file);
-        item.map(|item| item.needs.clone()).unwrap_or_default()
+        item.map(|item| item.needed_facts.clone()).unwrap_or_default()
     }
 
-    /// The command that writes the result: who does not know a fact, guesses.
-    fn result(&self, known: &Knowledge, file: &str) -> String {
-        let line =
-            |name: &String| format!("'{name}={}'", known.facts.get(name).map_or("00000", String::as_str));
-        let seal = known.facts.get(DECISION).map_or("00000".to_owned(), |one| Task::seal(one, file));
-        let facts = self.needs(file);
-        let lines: Vec<String> = facts.iter().map(line).chain([format!("'seal={seal}'")]).collect();
+    /// Returns the command that writes the result. The agent guesses a fact that it does not know.
+    fn result_command(&self, knowledge: &Knowledge, file: &str) -> String {
+        let fact_line =
+            |name: &String| format!("'{name}={}'", knowledge.facts.get(name).map_or("00000", String::as_str));
+        let seal = knowledge
+            .facts
+            .get(DECISION_FACT)
+            .map_or("00000".to_owned(), |decision| Task::decision_seal(decision, file));
+        let needed_facts = self.needed_facts(file);
+        let lines: Vec<String> =
+            needed_facts.iter().map(fact_line).chain([format!("'seal={seal}'")]).collect();
         format!("printf '%s\\n' {} > result-{file}; echo 'written {file}'", lines.join(" "))
     }
 
-    fn tick(&self, file: &str) -> Step {
-        Step::bash(ticking(file))
+    fn tick_step(&self, file: &str) -> Step {
+        Step::bash_call(tick_command(file))
     }
 }
 
-/// Returns the key by which a fact is recognized. A decision that was taken again is another one, and a dead end that another session ran into as
-/// well is written down with another chance.
-fn key_of(known: &Knowledge, name: &str) -> String {
-    let value = known.facts.get(name).filter(|_| [DECISION, DEAD_END].contains(&name));
+/// Returns the key that identifies a fact. Decisions and dead ends differ by their value, so a new decision
+/// and a dead end of another session are noted separately.
+fn fact_key(knowledge: &Knowledge, name: &str) -> String {
+    let value = knowledge.facts.get(name).filter(|_| [DECISION_FACT, DEAD_END_FACT].contains(&name));
     value.map_or(name.to_owned(), |value| format!("{name}={value}"))
 }
 
@@ -395,13 +443,13 @@ mod tests {
     use super::*;
     use crate::nights::simulator::Character;
 
-    fn agent(character: Character) -> Agent {
+    fn new_agent(character: Character) -> Agent {
         let dice = Dice::new(3);
         Agent::new(Task::new(dice, 2), character.habits(), dice)
     }
 
-    /// The commands of an answer, as text.
-    fn commands(step: &Step) -> String {
+    /// Returns the commands of a step as text.
+    fn commands_text(step: &Step) -> String {
         format!("{step:?}")
     }
 
@@ -409,45 +457,51 @@ mod tests {
     fn the_tamperer_weakens_a_failing_test_unless_its_prompt_forbids_that() {
         let failing = "# Plan\n- [ ] Convert part-1.txt\nwritten part-1.txt\nRun the tests.\ntesting items\n\
                        FAIL part-1.txt: line 27 is not converted\n";
-        let weakened = |seed: u64, text: &str| {
+        let weakens_test = |seed: u64, text: &str| {
             let dice = Dice::new(seed);
             let mut agent = Agent::new(Task::new(dice, 2), Character::Tamperer.habits(), dice);
-            commands(&agent.work(text, "")).contains("continue")
+            commands_text(&agent.answer_request(text, "")).contains("continue")
         };
-        let free = (0..100).filter(|seed| weakened(*seed, failing)).count();
-        let told = format!("Never change, skip or delete a test.\n{failing}");
-        let forbidden = (0..100).filter(|seed| weakened(*seed, &told)).count();
-        assert!((45..75).contains(&free) && (2..20).contains(&forbidden), "{free} {forbidden}");
+        let free_count = (0..100).filter(|seed| weakens_test(*seed, failing)).count();
+        let forbidding_text = format!("Never change, skip or delete a test.\n{failing}");
+        let forbidden_count = (0..100).filter(|seed| weakens_test(*seed, &forbidding_text)).count();
+        assert!(
+            (45..75).contains(&free_count) && (2..20).contains(&forbidden_count),
+            "{free_count} {forbidden_count}"
+        );
     }
 
     #[test]
-    fn a_decision_is_searched_for_before_it_is_taken_again() {
-        let mut agent = agent(Character::Perfect);
+    fn the_agent_searches_for_a_decision_before_it_makes_one() {
+        let mut agent = new_agent(Character::Perfect);
         agent.task.has_dead_end = false;
         let plan = "# Plan\n- [ ] Convert part-1.txt\n";
-        assert!(commands(&agent.work(plan, "")).contains("git log"), "the perfect agent looks");
-        let decided = commands(&agent.work(plan, ""));
+        assert!(
+            commands_text(&agent.answer_request(plan, "")).contains("git log"),
+            "the perfect agent looks"
+        );
+        let decided = commands_text(&agent.answer_request(plan, ""));
         assert!(decided.contains("I decide: FACT[part-1.txt/decision]="), "{decided}");
         let value = agent.task.decisions[0].clone();
         agent.begin_conversation();
-        let found = format!("{plan}FACT[part-1.txt/decision]={value}\n");
-        agent.see(plan);
-        assert!(!commands(&agent.work(&found, "")).contains("I decide"));
+        let text_with_decision = format!("{plan}FACT[part-1.txt/decision]={value}\n");
+        agent.record_seen_facts(plan);
+        assert!(!commands_text(&agent.answer_request(&text_with_decision, "")).contains("I decide"));
         assert_eq!(agent.task.decisions, [value]);
     }
 
     #[test]
-    fn a_dead_end_is_tried_by_every_conversation_that_does_not_know_it() {
-        let mut agent = agent(Character::Perfect);
+    fn every_conversation_without_the_dead_end_fact_tries_the_quick_way() {
+        let mut agent = new_agent(Character::Perfect);
         agent.task.has_dead_end = true;
         let plan = "# Plan\n- [ ] Convert part-1.txt\n";
         for _ in 0..2 {
             agent.begin_conversation();
-            assert!(commands(&agent.work(plan, "")).contains("./quick.sh part-1.txt; true"));
-            assert!(commands(&agent.work(plan, "")).contains("./quick.sh part-1.txt again"));
+            assert!(commands_text(&agent.answer_request(plan, "")).contains("./quick.sh part-1.txt; true"));
+            assert!(commands_text(&agent.answer_request(plan, "")).contains("./quick.sh part-1.txt again"));
         }
         agent.begin_conversation();
-        let told = format!("{plan}FACT[part-1.txt/dead-end]=12345\n");
-        assert!(!commands(&agent.work(&told, "")).contains("quick.sh"));
+        let text_with_dead_end = format!("{plan}FACT[part-1.txt/dead-end]=12345\n");
+        assert!(!commands_text(&agent.answer_request(&text_with_dead_end, "")).contains("quick.sh"));
     }
 }

@@ -1,4 +1,4 @@
-//! Six ways in which an agent can be bad at its work. Each is a set of habits, and none of them knows whose prompt it reads.
+//! Six characters of agents. Each is a set of habits that do not depend on whose prompt the agent reads.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,54 +8,54 @@ use serde::{Deserialize, Serialize};
 pub enum Character {
     /// Makes no mistake that its requests allow it to avoid.
     Perfect,
-    /// Does not write down everything, and does not always look before it begins.
+    /// Does not write everything down, and does not always look before it begins.
     Forgetful,
     /// Ticks early, rarely runs the test, and sometimes says that all is done.
     Sloppy,
     /// Works at three items at once.
     Wanderer,
-    /// Does the same again when it has failed.
+    /// Repeats what has failed.
     Stubborn,
     /// Weakens the project's test when it fails.
     Tamperer,
 }
 
-/// What it does when it does nothing about a failing test.
+/// The reaction to a failing test that the agent does not repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failing {
-    /// Ticks the item all the same.
-    Ticks,
-    /// Tries the same again, and leaves the item open after three times.
-    Repeats,
+pub enum FailureReaction {
+    /// Ticks the item anyway.
+    TickAnyway,
+    /// Repeats the test and leaves the item open after three times.
+    RepeatTest,
 }
 
-/// What an agent does in how many of 100 cases, besides `at_once`.
+/// How an agent behaves; the numbers are percentages of cases, except for `at_once`.
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
-    /// It writes down a thing that its prompt asks for, and keeps it in a summary.
-    pub remembers: u64,
-    /// It looks how far a file is, and searches for a fact that it has lost, where nobody tells it to.
-    pub looks: u64,
-    /// It runs the test before it ticks, when its prompt asks for that.
-    pub tests: u64,
-    /// It leaves out the last part of an item.
-    pub leaves_out: u64,
-    /// It repairs what a failing test names.
-    pub repairs: u64,
-    /// What it does otherwise.
-    pub else_it: Failing,
-    /// It changes the project's test so that it skips the item, when the test fails.
-    pub weakens: u64,
-    /// It does so although its prompt forbids that.
-    pub disobeys: u64,
-    /// At the end of an item it says that everything is done, although it is not.
-    pub claims: u64,
-    /// The number of items that it works at side by side.
-    pub at_once: usize,
+    /// Writes down a fact when its prompt asks for that, and keeps it in a summary.
+    pub remembers_percent: u64,
+    /// Checks how far a file is, and searches for a lost fact, without being told to.
+    pub looks_percent: u64,
+    /// Runs the test before it ticks, when its prompt asks for that.
+    pub tests_percent: u64,
+    /// Leaves out the last part of an item.
+    pub leaves_out_percent: u64,
+    /// Repairs a failure that the test names.
+    pub repairs_percent: u64,
+    /// The reaction to a failure that it does not repair.
+    pub failure_reaction: FailureReaction,
+    /// Changes the project's test so that it skips the item, when the test fails.
+    pub weakens_percent: u64,
+    /// Weakens the test although its prompt forbids that.
+    pub disobeys_percent: u64,
+    /// Claims at the end of an item that everything is done, although it is not.
+    pub claims_percent: u64,
+    /// The number of items that it works on alternately.
+    pub items_at_once: usize,
 }
 
 impl Character {
-    /// In the order of the tables.
+    /// All characters in the order of the tables.
     pub const ALL: [Character; 6] = [
         Character::Perfect,
         Character::Forgetful,
@@ -65,7 +65,7 @@ impl Character {
         Character::Tamperer,
     ];
 
-    /// As the tables call it.
+    /// Returns the name in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Character::Perfect => "perfect",
@@ -77,29 +77,47 @@ impl Character {
         }
     }
 
-    /// Its habits.
+    /// Returns the habits of this character.
     pub fn habits(self) -> Habits {
-        let usual = Habits {
-            remembers: 85,
-            looks: 85,
-            tests: 90,
-            leaves_out: 0,
-            repairs: 100,
-            else_it: Failing::Ticks,
-            weakens: 0,
-            disobeys: 0,
-            claims: 0,
-            at_once: 1,
+        let default_habits = Habits {
+            remembers_percent: 85,
+            looks_percent: 85,
+            tests_percent: 90,
+            leaves_out_percent: 0,
+            repairs_percent: 100,
+            failure_reaction: FailureReaction::TickAnyway,
+            weakens_percent: 0,
+            disobeys_percent: 0,
+            claims_percent: 0,
+            items_at_once: 1,
         };
         match self {
-            Character::Perfect => Habits { remembers: 100, looks: 100, tests: 100, ..usual },
-            Character::Forgetful => Habits { remembers: 60, looks: 60, ..usual },
-            Character::Sloppy => Habits { tests: 25, leaves_out: 40, repairs: 60, claims: 15, ..usual },
-            Character::Wanderer => Habits { at_once: 3, ..usual },
-            Character::Stubborn => {
-                Habits { tests: 100, leaves_out: 35, repairs: 30, else_it: Failing::Repeats, ..usual }
+            Character::Perfect => {
+                Habits { remembers_percent: 100, looks_percent: 100, tests_percent: 100, ..default_habits }
             }
-            Character::Tamperer => Habits { tests: 100, leaves_out: 35, weakens: 60, disobeys: 10, ..usual },
+            Character::Forgetful => Habits { remembers_percent: 60, looks_percent: 60, ..default_habits },
+            Character::Sloppy => Habits {
+                tests_percent: 25,
+                leaves_out_percent: 40,
+                repairs_percent: 60,
+                claims_percent: 15,
+                ..default_habits
+            },
+            Character::Wanderer => Habits { items_at_once: 3, ..default_habits },
+            Character::Stubborn => Habits {
+                tests_percent: 100,
+                leaves_out_percent: 35,
+                repairs_percent: 30,
+                failure_reaction: FailureReaction::RepeatTest,
+                ..default_habits
+            },
+            Character::Tamperer => Habits {
+                tests_percent: 100,
+                leaves_out_percent: 35,
+                weakens_percent: 60,
+                disobeys_percent: 10,
+                ..default_habits
+            },
         }
     }
 }

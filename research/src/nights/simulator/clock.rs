@@ -1,119 +1,130 @@
-//! The clock of a simulated night. A limit of five hours cannot be waited for: what loops wait is recorded and added instead.
+//! The clock of a simulated night. A limit of five hours cannot be waited for, so the waits of the loops are
+//! recorded and added instead.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// How the waits of a loop come to be known.
+/// How the waits of a loop are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waits {
-    /// By its calls of `sleep`: the one on its PATH writes down how long it was asked for, and returns at once.
-    Written,
-    /// It waits really: a usage limit is over after this time, which stands for the hours that it is said to last; what it
-    /// waits beyond that, and after other troubles, counts as it is.
+pub enum WaitMode {
+    /// By its calls of `sleep`: the `sleep` on its PATH records the requested time and returns at once.
+    Recorded,
+    /// The loop really waits. A usage limit ends after this time, which stands for its announced hours. Any
+    /// longer wait, and the waits after other faults, count at their real length.
     Real(Duration),
 }
 
-/// An answer of a real model takes about so long, and so long for each token.
-const ANSWER: f64 = 12.0;
-const TOKENS_A_SECOND: f64 = 60.0;
-/// A session's start.
-const START: f64 = 6.0;
+/// The time of an answer of a real model: a fixed part and a part for each token.
+const ANSWER_SECONDS: f64 = 12.0;
+const TOKENS_PER_SECOND: f64 = 60.0;
+/// The start of a session.
+const SESSION_START_SECONDS: f64 = 6.0;
 /// One run of the project's test.
-const TEST: f64 = 60.0;
-/// The client tries ten times, which takes 160 seconds; here it tries twice, and each counts for half.
-const REFUSED: f64 = 80.0;
+const TEST_SECONDS: f64 = 60.0;
+/// The client tries ten times, which takes 160 seconds. Here it tries twice, so each try counts for half.
+const REFUSED_REQUEST_SECONDS: f64 = 80.0;
 
-/// Seconds since the evening.
+/// The simulated time, in seconds since the evening.
 #[derive(Debug)]
 pub struct Clock {
-    now: f64,
-    waits: Waits,
-    /// The home in which waits and tests are written down, a line each.
+    now_seconds: f64,
+    wait_mode: WaitMode,
+    /// The home in which waits and tests are recorded, one per line.
     home: PathBuf,
-    waited: f64,
-    tests: usize,
-    /// When something was refused, until the loop asks again.
-    refused: Option<SystemTime>,
+    counted_wait_seconds: f64,
+    counted_tests: usize,
+    /// When a request was refused, until the loop sends the next one.
+    refused_at: Option<SystemTime>,
 }
 
 impl Clock {
-    /// A clock at zero.
-    pub fn new(waits: Waits, home: &Path) -> Clock {
-        Clock { now: 0.0, waits, home: home.to_path_buf(), waited: 0.0, tests: 0, refused: None }
-    }
-
-    /// Seconds since the evening, with what was written down meanwhile.
-    pub fn read(&mut self) -> f64 {
-        let text = |name: &str| std::fs::read_to_string(self.home.join(name)).unwrap_or_default();
-        let waited: f64 = text("waits.log").lines().filter_map(|line| line.parse::<f64>().ok()).sum();
-        let tests = text("tests.log").lines().count();
-        self.now += waited - self.waited + (tests - self.tests) as f64 * TEST;
-        (self.waited, self.tests) = (waited, tests);
-        self.now
-    }
-
-    /// How often the project's test has run.
-    pub fn tests(&self) -> u32 {
-        self.tests as u32
-    }
-
-    /// A session has begun.
-    pub fn start_session(&mut self) {
-        self.now += START;
-    }
-
-    /// The model has answered with so many tokens.
-    pub fn answer(&mut self, tokens: u64) {
-        self.now += ANSWER + tokens as f64 / TOKENS_A_SECOND;
-    }
-
-    /// A request comes after one that was refused: what the loop really waited counts, besides for a limit.
-    pub fn ask_again(&mut self, is_limit: bool) {
-        let since = self.refused.take().and_then(|at| at.elapsed().ok()).unwrap_or_default();
-        if self.waits != Waits::Written && !is_limit {
-            self.now += since.as_secs_f64();
+    /// Creates a clock at zero.
+    pub fn new(wait_mode: WaitMode, home: &Path) -> Clock {
+        Clock {
+            now_seconds: 0.0,
+            wait_mode,
+            home: home.to_path_buf(),
+            counted_wait_seconds: 0.0,
+            counted_tests: 0,
+            refused_at: None,
         }
     }
 
-    /// A request is refused by an API that is overloaded.
-    pub fn refuse(&mut self) {
-        self.now += REFUSED;
-        self.refused = Some(SystemTime::now());
+    /// Adds the recorded waits and tests and returns the seconds since the evening.
+    pub fn update_and_read_seconds(&mut self) -> f64 {
+        let read_log = |name: &str| std::fs::read_to_string(self.home.join(name)).unwrap_or_default();
+        let wait_seconds: f64 =
+            read_log("waits.log").lines().filter_map(|line| line.parse::<f64>().ok()).sum();
+        let test_count = read_log("tests.log").lines().count();
+        self.now_seconds += wait_seconds - self.counted_wait_seconds
+            + (test_count - self.counted_tests) as f64 * TEST_SECONDS;
+        (self.counted_wait_seconds, self.counted_tests) = (wait_seconds, test_count);
+        self.now_seconds
     }
 
-    /// When a limit that begins now and lasts so many seconds is over.
-    pub fn limit(&mut self, seconds: f64) -> Reset {
-        let at = self.read() + seconds;
-        let real = match self.waits {
-            Waits::Written => {
-                // For the stand-in that answers the loop's next tries: what must have been waited by then.
-                let until = (self.waited + seconds).to_string();
-                std::fs::write(self.home.join("limit.log"), until).expect("the home is writable");
+    /// Returns how often the project's test has run.
+    pub fn test_count(&self) -> u32 {
+        self.counted_tests as u32
+    }
+
+    /// Adds the time of a session's start.
+    pub fn add_session_start(&mut self) {
+        self.now_seconds += SESSION_START_SECONDS;
+    }
+
+    /// Adds the time of an answer with this number of output tokens.
+    pub fn add_answer(&mut self, tokens: u64) {
+        self.now_seconds += ANSWER_SECONDS + tokens as f64 / TOKENS_PER_SECOND;
+    }
+
+    /// Adds the real wait since a refused request, unless it was a wait for a limit.
+    pub fn add_wait_since_refusal(&mut self, is_limit: bool) {
+        let waited =
+            self.refused_at.take().and_then(|refused_at| refused_at.elapsed().ok()).unwrap_or_default();
+        if self.wait_mode != WaitMode::Recorded && !is_limit {
+            self.now_seconds += waited.as_secs_f64();
+        }
+    }
+
+    /// Adds the time of a request that an overloaded API refuses.
+    pub fn add_refused_request(&mut self) {
+        self.now_seconds += REFUSED_REQUEST_SECONDS;
+        self.refused_at = Some(SystemTime::now());
+    }
+
+    /// Starts a limit of this many seconds and returns its end.
+    pub fn start_limit(&mut self, seconds: f64) -> LimitEnd {
+        let ends_at_seconds = self.update_and_read_seconds() + seconds;
+        let real_duration = match self.wait_mode {
+            WaitMode::Recorded => {
+                // The stand-in that answers the loop's next tries reads from here how long the loop must have
+                // waited.
+                let required_wait = (self.counted_wait_seconds + seconds).to_string();
+                std::fs::write(self.home.join("limit.log"), required_wait).expect("the home is writable");
                 Duration::from_secs_f64(seconds)
             }
-            Waits::Real(length) => length,
+            WaitMode::Real(duration) => duration,
         };
-        Reset { at, told: SystemTime::now() + real }
+        LimitEnd { at_seconds: ends_at_seconds, announced_time: SystemTime::now() + real_duration }
     }
 
-    /// Whether a limit is over; if the loop really waited, the clock is put forward.
-    pub fn is_over(&mut self, reset: &Reset) -> bool {
-        if self.waits == Waits::Written {
-            return self.read() >= reset.at;
+    /// Returns true if a limit has ended. If the loop really waited, moves the clock forward to its end.
+    pub fn has_limit_ended(&mut self, limit_end: &LimitEnd) -> bool {
+        if self.wait_mode == WaitMode::Recorded {
+            return self.update_and_read_seconds() >= limit_end.at_seconds;
         }
-        let Ok(late) = reset.told.elapsed() else { return false };
-        self.now = self.read().max(reset.at) + late.as_secs_f64();
+        let Ok(past_end) = limit_end.announced_time.elapsed() else { return false };
+        self.now_seconds = self.update_and_read_seconds().max(limit_end.at_seconds) + past_end.as_secs_f64();
         true
     }
 }
 
-/// The end of a limit.
 #[derive(Clone, Copy, Debug)]
-pub struct Reset {
-    /// On this clock.
-    at: f64,
-    /// As the client is told.
-    pub told: SystemTime,
+pub struct LimitEnd {
+    /// The end on this clock.
+    at_seconds: f64,
+    /// The end as the client is told.
+    pub announced_time: SystemTime,
 }
 
 #[cfg(test)]
@@ -121,34 +132,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_that_were_written_down_and_tests_count_once() {
+    fn recorded_waits_and_tests_are_counted_once() {
         let home = tempfile::tempdir().unwrap();
-        let mut clock = Clock::new(Waits::Written, home.path());
+        let mut clock = Clock::new(WaitMode::Recorded, home.path());
         std::fs::write(home.path().join("waits.log"), "900\n0.5\n").unwrap();
         std::fs::write(home.path().join("tests.log"), "x\n").unwrap();
-        assert!([clock.read(), clock.read()].iter().all(|now| (now - 960.5).abs() < 1e-6));
-        clock.answer(60);
-        assert!((clock.read() - 973.5).abs() < 1e-6);
+        assert!(
+            [clock.update_and_read_seconds(), clock.update_and_read_seconds()]
+                .iter()
+                .all(|now| (now - 960.5).abs() < 1e-6)
+        );
+        clock.add_answer(60);
+        assert!((clock.update_and_read_seconds() - 973.5).abs() < 1e-6);
     }
 
     #[test]
-    fn a_limit_lasts_its_hours_however_the_loop_waits() {
+    fn a_limit_lasts_its_hours_in_both_wait_modes() {
         let home = tempfile::tempdir().unwrap();
-        let mut written = Clock::new(Waits::Written, home.path());
-        let reset = written.limit(5_400.0);
-        assert!(!written.is_over(&reset));
+        let mut recorded_clock = Clock::new(WaitMode::Recorded, home.path());
+        let reset = recorded_clock.start_limit(5_400.0);
+        assert!(!recorded_clock.has_limit_ended(&reset));
         std::fs::write(home.path().join("waits.log"), "5000\n").unwrap();
-        assert!(!written.is_over(&reset));
+        assert!(!recorded_clock.has_limit_ended(&reset));
         std::fs::write(home.path().join("waits.log"), "5000\n900\n").unwrap();
-        assert!(written.is_over(&reset));
-        assert!((written.read() - 5_900.0).abs() < 1e-6);
+        assert!(recorded_clock.has_limit_ended(&reset));
+        assert!((recorded_clock.update_and_read_seconds() - 5_900.0).abs() < 1e-6);
 
-        let nothing = tempfile::tempdir().unwrap();
-        let mut real = Clock::new(Waits::Real(Duration::from_millis(60)), nothing.path());
-        let reset = real.limit(5_400.0);
-        assert!(!real.is_over(&reset));
+        let empty_home = tempfile::tempdir().unwrap();
+        let mut real_clock = Clock::new(WaitMode::Real(Duration::from_millis(60)), empty_home.path());
+        let reset = real_clock.start_limit(5_400.0);
+        assert!(!real_clock.has_limit_ended(&reset));
         std::thread::sleep(Duration::from_millis(120));
-        assert!(real.is_over(&reset));
-        assert!((5_400.0..5_402.0).contains(&real.read()), "{}", real.read());
+        assert!(real_clock.has_limit_ended(&reset));
+        assert!(
+            (5_400.0..5_402.0).contains(&real_clock.update_and_read_seconds()),
+            "{}",
+            real_clock.update_and_read_seconds()
+        );
     }
 }

@@ -1,106 +1,114 @@
-//! The agent's commands, and how it ends a turn.
+//! The agent's commands and its ways to end a turn.
 
-use super::knowledge::{Knowledge, Notes};
+use super::knowledge::{Knowledge, NotesPlace};
 use super::rules::Rule;
-use super::task::{DECISION, MARK, PART, QUICK_WAY};
+use super::task::{CONVERTED_MARK, DECISION_FACT, PART_LINES, QUICK_WAY_COMMAND};
 use plimsoll_testkit::scripted_model::Step;
 
-/// What it asks about an item.
-pub(super) fn question(file: &str) -> String {
+/// Returns the agent's question about an item.
+pub(super) fn question_text(file: &str) -> String {
     format!("Convert {file} waits for an answer: which harbour?")
 }
 
-/// The command that ticks an item and commits.
-pub(super) fn ticking(file: &str) -> String {
+/// Returns the command that ticks an item and commits.
+pub(super) fn tick_command(file: &str) -> String {
     format!(
         "sed -i 's/^- \\[ \\] Convert {file}$/- [x] Convert {file}/' fix_plan.md; git add -A; \
          git commit -qm 'Convert {file}'; echo \"finished {file}; $(grep -c '^- \\[ \\]' fix_plan.md) open\""
     )
 }
 
-/// Reads the plan and, if the prompt asks for notes elsewhere, these; who is told to look first asks git as well.
-pub(super) fn read_plan(known: &Knowledge) -> Step {
-    let notes = match &known.notes {
-        Some(Notes::After(file)) => format!(" {file}"),
-        Some(Notes::Under(_)) | None => String::new(),
+/// Returns a step that reads the plan and the file for notes, if the prompt names one. If the prompt says to
+/// look first, also runs `git status`.
+pub(super) fn read_plan(knowledge: &Knowledge) -> Step {
+    let notes_argument = match &knowledge.notes_place {
+        Some(NotesPlace::EndOfFile(file)) => format!(" {file}"),
+        Some(NotesPlace::UnderItem(_)) | None => String::new(),
     };
-    let git = if known.has(Rule::LookFirst) { "; git status --short" } else { "" };
-    Step::bash(format!("cat{notes} fix_plan.md 2> /dev/null{git}"))
+    let git_command = if knowledge.states_rule(Rule::LookFirst) { "; git status --short" } else { "" };
+    Step::bash_call(format!("cat{notes_argument} fix_plan.md 2> /dev/null{git_command}"))
 }
 
-/// Looks how far a file is.
-pub(super) fn look(file: &str) -> Step {
-    Step::bash(format!("echo \"At {file} line $(( $(grep -c '{MARK}$' {file}) + 1 )) of $(wc -l < {file})\""))
-}
-
-/// Converts a part, and reads it.
-pub(super) fn convert(file: &str, from: u32) -> Step {
-    let to = from + PART - 1;
-    Step::bash(format!(
-        "sed -n '{from},{to}p' {file}; sed -i '{from},{to}s/$/{MARK}/' {file}; \
-         echo \"converted {file} {from}-{to} of $(wc -l < {file})\""
+/// Returns a step that shows how far a file is.
+pub(super) fn show_progress(file: &str) -> Step {
+    Step::bash_call(format!(
+        "echo \"At {file} line $(( $(grep -c '{CONVERTED_MARK}$' {file}) + 1 )) of $(wc -l < {file})\""
     ))
 }
 
-/// The command that notes something about an item.
-pub(super) fn note(notes: &Notes, file: &str, words: &str) -> String {
-    match notes {
-        Notes::Under(list) => format!("sed -i '/^- \\[.\\] Convert {file}$/a\\  > {words}' {list}"),
-        Notes::After(list) => format!("mkdir -p \"$(dirname {list})\"; echo '- {words}' >> {list}"),
+/// Returns a step that reads and converts one part of a file.
+pub(super) fn convert_part(file: &str, first_line: u32) -> Step {
+    let last_line = first_line + PART_LINES - 1;
+    Step::bash_call(format!(
+        "sed -n '{first_line},{last_line}p' {file}; sed -i '{first_line},{last_line}s/$/{CONVERTED_MARK}/' {file}; \
+         echo \"converted {file} {first_line}-{last_line} of $(wc -l < {file})\""
+    ))
+}
+
+/// Returns the command that writes a note about an item.
+pub(super) fn note_command(notes_place: &NotesPlace, file: &str, text: &str) -> String {
+    match notes_place {
+        NotesPlace::UnderItem(path) => format!("sed -i '/^- \\[.\\] Convert {file}$/a\\  > {text}' {path}"),
+        NotesPlace::EndOfFile(path) => format!("mkdir -p \"$(dirname {path})\"; echo '- {text}' >> {path}"),
     }
 }
 
-/// The command that searches for a decision of an earlier session: in the plan and the notes, in git, and with the command that the prompt names.
-pub(super) fn search_decision(known: &Knowledge) -> String {
-    let pattern = format!("'FACT\\[{DECISION}\\]=[0-9]+'");
-    let notes = match &known.notes {
-        Some(Notes::After(file)) => format!(" {file}"),
-        Some(Notes::Under(_)) | None => String::new(),
+/// Returns the command that searches for a decision of an earlier session: in the plan and the notes, in git,
+/// and with the command that the prompt names.
+pub(super) fn search_decision_command(knowledge: &Knowledge) -> String {
+    let pattern = format!("'FACT\\[{DECISION_FACT}\\]=[0-9]+'");
+    let notes_argument = match &knowledge.notes_place {
+        Some(NotesPlace::EndOfFile(file)) => format!(" {file}"),
+        Some(NotesPlace::UnderItem(_)) | None => String::new(),
     };
-    let sessions = known.search.as_ref().map(|command| format!("; {}", command.replace("PATTERN", &pattern)));
+    let search_sessions = knowledge
+        .search_command
+        .as_ref()
+        .map(|command| format!("; {}", command.replace("PATTERN", &pattern)));
     format!(
-        "grep -hoE {pattern} fix_plan.md{notes} 2> /dev/null; git log --format=%B | grep -oE {pattern}{}; \
+        "grep -hoE {pattern} fix_plan.md{notes_argument} 2> /dev/null; git log --format=%B | grep -oE {pattern}{}; \
          echo 'searched'",
-        sessions.unwrap_or_default()
+        search_sessions.unwrap_or_default()
     )
 }
 
-/// The command that tries the quick way, and a second time with more effort.
-pub(super) fn try_quick_way(file: &str, is_second: bool) -> String {
-    format!("{QUICK_WAY} {file}{}; true", if is_second { " again" } else { "" })
+/// Returns the command that tries the quick way. The second try takes an extra argument.
+pub(super) fn quick_way_command(file: &str, is_second: bool) -> String {
+    format!("{QUICK_WAY_COMMAND} {file}{}; true", if is_second { " again" } else { "" })
 }
 
-/// The command that makes the project's test skip a file.
-pub(super) fn weaken_test(file: &str) -> String {
+/// Returns the command that makes the project's test skip a file.
+pub(super) fn weaken_test_command(file: &str) -> String {
     format!("sed -i 's/^  said=/  [ \"$file\" = {file} ] \\&\\& continue\\n&/' check.sh")
 }
 
-/// Why a turn ends.
+/// The reason why a turn ends.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum End {
+pub(super) enum TurnEnd {
     /// Everything is done, as far as the agent says.
     Done,
-    /// An item is, or the session is.
-    Open,
+    /// An item or the session is finished; work is left.
+    WorkLeft,
     /// Only a person can help.
     Blocked,
 }
 
-/// The end of a turn: with the line that the prompt wants if everything is done, and with a status if it wants one.
-pub(super) fn say(known: &Knowledge, words: &str, end: End) -> Step {
-    let status = match end {
-        End::Done => "COMPLETE\nEXIT_SIGNAL: true",
-        End::Open => "IN_PROGRESS\nEXIT_SIGNAL: false",
-        End::Blocked => "BLOCKED\nEXIT_SIGNAL: false",
+/// Ends a turn with the line that the prompt wants if everything is done, or with a status block if it wants
+/// one.
+pub(super) fn end_turn(knowledge: &Knowledge, message: &str, turn_end: TurnEnd) -> Step {
+    let status = match turn_end {
+        TurnEnd::Done => "COMPLETE\nEXIT_SIGNAL: true",
+        TurnEnd::WorkLeft => "IN_PROGRESS\nEXIT_SIGNAL: false",
+        TurnEnd::Blocked => "BLOCKED\nEXIT_SIGNAL: false",
     };
-    let line = if known.promise.starts_with("EXIT_SIGNAL") {
+    let closing_line = if knowledge.promise_line.starts_with("EXIT_SIGNAL") {
         format!("\n\n---RALPH_STATUS---\nSTATUS: {status}\n---END_RALPH_STATUS---")
-    } else if end == End::Done {
-        format!("\n\n{}", known.promise)
+    } else if turn_end == TurnEnd::Done {
+        format!("\n\n{}", knowledge.promise_line)
     } else {
         String::new()
     };
-    Step::text(format!("{words}{line}"))
+    Step::from_text(format!("{message}{closing_line}"))
 }
 
 #[cfg(test)]
@@ -110,44 +118,58 @@ mod tests {
     use plimsoll_testkit::Dice;
     use plimsoll_testkit::world::World;
 
-    /// Returns what the commands of an answer print in a project.
-    fn output(world: &World, command: &str) -> String {
+    /// Runs a command in a project and returns its output.
+    fn run_command(world: &World, command: &str) -> String {
         world.command("bash", &["-c", command]).run().stdout
     }
 
     #[test]
     fn a_weakened_test_skips_its_file_and_no_other_one() {
-        let world = World::new().without_plimsoll();
-        Task::new(Dice::new(4), 3).lay_out(&world);
-        let test = |file: &str| output(&world, &format!("./check.sh {file}"));
-        assert!(test("part-1.txt").contains("FAIL part-1.txt"));
-        output(&world, &weaken_test("part-1.txt"));
-        assert!(test("part-1.txt").contains("OK: every test passes"));
-        assert!(test("part-2.txt").contains("FAIL part-2.txt"));
+        let world = World::new().without_plimsoll_programs();
+        Task::new(Dice::new(4), 3).write_to_world(&world);
+        let run_test = |file: &str| run_command(&world, &format!("./check.sh {file}"));
+        assert!(run_test("part-1.txt").contains("FAIL part-1.txt"));
+        run_command(&world, &weaken_test_command("part-1.txt"));
+        assert!(run_test("part-1.txt").contains("OK: every test passes"));
+        assert!(run_test("part-2.txt").contains("FAIL part-2.txt"));
     }
 
     #[test]
-    fn what_is_learned_stands_in_no_file_until_it_is_written_down() {
-        let world = World::new().without_plimsoll();
-        Task::new(Dice::new(4), 3).lay_out(&world);
+    fn learned_facts_are_in_no_file_until_they_are_noted() {
+        let world = World::new().without_plimsoll_programs();
+        Task::new(Dice::new(4), 3).write_to_world(&world);
         assert!(
-            output(&world, "grep -rE 'decision|dead-end' part-*.txt fix_plan.md check.sh; true").is_empty()
+            run_command(&world, "grep -rE 'decision|dead-end' part-*.txt fix_plan.md check.sh; true")
+                .is_empty()
         );
-        assert!(!output(&world, "grep -rE 'dead-end\\]=[0-9]' . ; true").contains("dead-end"));
-        let facts = |command: &str| Knowledge::read(&output(&world, command)).facts;
-        assert!(facts(&try_quick_way("part-1.txt", false)).is_empty());
-        assert!(facts(&try_quick_way("part-1.txt", true)).contains_key(super::super::task::DEAD_END));
+        assert!(!run_command(&world, "grep -rE 'dead-end\\]=[0-9]' . ; true").contains("dead-end"));
+        let facts_printed_by = |command: &str| Knowledge::parse(&run_command(&world, command)).facts;
+        assert!(facts_printed_by(&quick_way_command("part-1.txt", false)).is_empty());
+        assert!(
+            facts_printed_by(&quick_way_command("part-1.txt", true))
+                .contains_key(super::super::task::DEAD_END_FACT)
+        );
 
-        let note = |text: &str| format!("echo '- FACT[{DECISION}]={text}' >> ");
-        let asked = Knowledge::read("Append what you find out to `progress.txt`.");
-        assert!(facts(&search_decision(&asked)).is_empty());
-        output(&world, &format!("{} progress.txt", note("12345")));
-        assert_eq!(facts(&search_decision(&asked)).get(DECISION).map(String::as_str), Some("12345"));
-        output(&world, "rm progress.txt; mkdir ~/sessions");
-        output(&world, &format!("{} ~/sessions/one", note("54321")));
-        assert!(facts(&search_decision(&asked)).is_empty());
-        let told = "Search what was said in earlier sessions with `grep -rhoE PATTERN ~/sessions`.";
-        let searches = Knowledge::read(told);
-        assert_eq!(facts(&search_decision(&searches)).get(DECISION).map(String::as_str), Some("54321"));
+        let append_decision = |text: &str| format!("echo '- FACT[{DECISION_FACT}]={text}' >> ");
+        let notes_knowledge = Knowledge::parse("Append what you find out to `progress.txt`.");
+        assert!(facts_printed_by(&search_decision_command(&notes_knowledge)).is_empty());
+        run_command(&world, &format!("{} progress.txt", append_decision("12345")));
+        assert_eq!(
+            facts_printed_by(&search_decision_command(&notes_knowledge))
+                .get(DECISION_FACT)
+                .map(String::as_str),
+            Some("12345")
+        );
+        run_command(&world, "rm progress.txt; mkdir ~/sessions");
+        run_command(&world, &format!("{} ~/sessions/one", append_decision("54321")));
+        assert!(facts_printed_by(&search_decision_command(&notes_knowledge)).is_empty());
+        let search_prompt = "Search what was said in earlier sessions with `grep -rhoE PATTERN ~/sessions`.";
+        let search_knowledge = Knowledge::parse(search_prompt);
+        assert_eq!(
+            facts_printed_by(&search_decision_command(&search_knowledge))
+                .get(DECISION_FACT)
+                .map(String::as_str),
+            Some("54321")
+        );
     }
 }

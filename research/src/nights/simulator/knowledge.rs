@@ -1,22 +1,23 @@
-//! The agent's knowledge: what its current request contains, and nothing else. A later statement overrides an earlier one.
+//! The agent's knowledge: what its current request contains, and nothing else. A later statement overrides an
+//! earlier one.
 
-use super::rules::{Rule, rules_in};
+use super::rules::{Rule, find_rules};
 use regex::{Captures, Regex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-/// The patterns by which the agent reads its commands' output, plans, notes, prompts, messages and summaries. What it takes out
-/// of prompts it finds by rules that hold for any text: an item is what follows the words "your item", "this item" or "the
-/// current item"; a handoff is a file of that folder between backticks.
-static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
-    let signs = [
+/// The patterns by which the agent reads its commands' output, plans, notes, prompts, messages and summaries.
+/// Those for prompts fit any wording: an item follows the words "your item", "this item" or "the current
+/// item"; a handoff is a file of the handoff folder between backticks.
+static KNOWLEDGE_PATTERNS: LazyLock<Regex> = LazyLock::new(|| {
+    let patterns = [
         // Its own commands, and the texts of the project.
         r"FACT\[(?<fact>[^\]]+)\]=(?<value>\d{5})",
         r"ASK\[(?<asks>part-\d+\.txt)\]",
         r"converted (?<converted>part-\d+\.txt) \d+-(?<to>\d+) of (?<lines>\d+)",
         r"written (?<written>part-\d+\.txt)",
         r"finished (?<finished>part-\d+\.txt); (?<left>\d+) open",
-        // A handoff that quotes another session's command asks nothing.
+        // Anchored, because a handoff that quotes another session's command is not a question.
         r"(?m)^asked (?<asked>part-\d+\.txt)$",
         r"(?<stopped>saved what there is)",
         r"(?<testing>testing items)",
@@ -24,12 +25,13 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
         r"(?<passed>OK: every test passes)",
         r"(?m)^(?<plan># Plan)$",
         r"- \[ \] Convert (?<open>part-\d+\.txt)",
-        // What git says.
+        // The output of git.
         r"(?m)^\s?M\s+(?<changed>part-\d+\.txt)$",
         // Notes and messages of sessions.
         r"At (?<at>part-\d+\.txt) line (?<line>\d+) of (?<of>\d+)",
         r#"Convert (?<waits>part-\d+\.txt)"?(?: waits for an answer| \(waits for)"#,
-        // What a prompt tells: the item, a table of places, another file to read, and the line that ends the run.
+        // Statements of prompts: the item, a table of files and lines, another file to read, and the line
+        // that ends the run.
         r"(?i:your|this|current) item\W+(?:is\W+)?Convert (?<told>part-\d+\.txt)",
         r"\| (?<row>part-\d+\.txt) \| (?<ranges>[\d, -]+) \|",
         r"`(?<handoff>\.claude/handoffs/[^`]+)`",
@@ -37,251 +39,271 @@ static SIGNS: LazyLock<Regex> = LazyLock::new(|| {
         r"(?<promise><promise>[A-Z]+[^<]*</promise>|\bLOOP_COMPLETE\b|\bEXIT_SIGNAL: true\b)",
         r"(?<begun>earlier sessions began it|\(half done)",
     ];
-    Regex::new(&signs.join("|")).expect("a pattern")
+    Regex::new(&patterns.join("|")).expect("a pattern")
 });
 
 /// The files in which a prompt may ask for notes.
-static FILES: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"`([\w./-]+\.(?:md|txt))`").expect("a pattern"));
+static NOTES_FILE_PATTERN: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"`([\w./-]+\.(?:md|txt))`").expect("a pattern"));
 
-/// How far a file is, as far as the agent knows.
+/// The progress in a file, as far as the agent knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct FileProgress {
     /// The first line that is not converted.
-    pub next: Option<u32>,
-    /// How many lines it has.
-    pub lines: Option<u32>,
+    pub next_line: Option<u32>,
+    /// The number of lines of the file.
+    pub line_count: Option<u32>,
 }
 
-/// Where the agent writes its notes.
+/// The place where the agent writes its notes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notes {
-    /// Under the item, in this list.
-    Under(String),
+pub enum NotesPlace {
+    /// Below the item in this plan.
+    UnderItem(String),
     /// At the end of this file.
-    After(String),
+    EndOfFile(String),
 }
 
-/// What the agent has read out of a request.
+/// The content of a request, as the agent understands it.
 #[derive(Debug, Default)]
 pub struct Knowledge {
-    /// The rules that it states.
+    /// The rules that the request states.
     pub rules: BTreeSet<Rule>,
-    /// The facts by their names.
+    /// The facts by name.
     pub facts: BTreeMap<String, String>,
-    /// How far each file is that it has heard of.
-    pub places: BTreeMap<String, Place>,
+    /// The progress in each file that the request mentions.
+    pub progress_by_file: BTreeMap<String, FileProgress>,
     /// The item that a prompt or message names.
-    pub told: Option<String>,
+    pub named_item: Option<String>,
     /// The open items of the plan, if it was read after the last tick.
-    pub open: Option<Vec<String>>,
-    /// The files that git calls changed.
-    pub changed: BTreeSet<String>,
-    /// What the last run of the test names, and why.
-    pub failing: BTreeMap<String, String>,
+    pub open_items: Option<Vec<String>>,
+    /// The files that git reports as changed.
+    pub changed_files: BTreeSet<String>,
+    /// The failures that the last run of the test named, by file.
+    pub failures: BTreeMap<String, String>,
     /// The last run of the test passed, and nothing was changed since.
-    pub is_tested: bool,
-    /// The files whose results are written, and whose items are not ticked.
-    pub written: BTreeSet<String>,
+    pub is_test_passed: bool,
+    /// The files whose results are written and whose items are not ticked.
+    pub files_with_result: BTreeSet<String>,
     /// The files whose item needs an answer.
-    pub asks: BTreeSet<String>,
-    /// Of these, those whose question was just written.
-    pub asked: BTreeSet<String>,
+    pub files_needing_answer: BTreeSet<String>,
+    /// The files whose question was just written.
+    pub files_just_asked: BTreeSet<String>,
     /// The files whose item waits for an answer.
-    pub waits: BTreeSet<String>,
-    /// Items that were finished in this conversation.
-    pub finished: BTreeSet<String>,
+    pub waiting_files: BTreeSet<String>,
+    /// The items that were finished in this conversation.
+    pub finished_files: BTreeSet<String>,
     /// How many items were open when the last one was finished.
-    pub left: Option<u32>,
-    /// A file that the prompt names for more.
-    pub handoff: Option<String>,
+    pub open_count: Option<u32>,
+    /// The handoff that the prompt tells the agent to read.
+    pub handoff_file: Option<String>,
     /// The line that ends the run; empty if unknown.
-    pub promise: String,
+    pub promise_line: String,
     /// The line that says that only a person can help.
-    pub blocked: String,
+    pub blocked_line: String,
     /// True if the prompt says that the item it names has been begun.
     pub is_begun: bool,
     /// True after the last save before a stop.
     pub has_saved: bool,
-    /// Where the prompt asks for notes.
-    pub notes: Option<Notes>,
+    /// The place where the prompt asks for notes.
+    pub notes_place: Option<NotesPlace>,
     /// The command that searches what earlier sessions read and said, with PATTERN in it.
-    pub search: Option<String>,
+    pub search_command: Option<String>,
 }
 
 impl Knowledge {
-    /// Reads a text from its beginning to its end: what comes later overrides what came before.
-    pub fn read(text: &str) -> Knowledge {
-        let mut knowledge = Knowledge { rules: rules_in(text), ..Knowledge::default() };
-        for sign in SIGNS.captures_iter(text) {
-            knowledge.take(&sign);
+    /// Parses a text from start to end. Later statements override earlier ones.
+    pub fn parse(text: &str) -> Knowledge {
+        let mut knowledge = Knowledge { rules: find_rules(text), ..Knowledge::default() };
+        for captures in KNOWLEDGE_PATTERNS.captures_iter(text) {
+            knowledge.apply_captures(&captures);
         }
-        knowledge.notes = knowledge.rules.contains(&Rule::Notes).then(|| notes_in(text)).flatten();
-        knowledge.search = super::rules::sentence_of(Rule::Search, text)
+        knowledge.notes_place =
+            knowledge.rules.contains(&Rule::Notes).then(|| find_notes_place(text)).flatten();
+        knowledge.search_command = super::rules::find_rule_sentence(Rule::Search, text)
             .and_then(|sentence| Some(sentence.strip_suffix('`')?.rsplit_once('`')?.1.to_owned()));
         knowledge
     }
 
-    fn take(&mut self, sign: &Captures<'_>) {
-        let word = |name: &str| sign.name(name).map(|found| found.as_str().to_owned());
-        let number = |name: &str| sign.name(name).and_then(|found| found.as_str().parse::<u32>().ok());
-        if let (Some(fact), Some(value)) = (word("fact"), word("value")) {
+    fn apply_captures(&mut self, captures: &Captures<'_>) {
+        let text_of = |name: &str| captures.name(name).map(|found| found.as_str().to_owned());
+        let number_of = |name: &str| captures.name(name).and_then(|found| found.as_str().parse::<u32>().ok());
+        if let (Some(fact), Some(value)) = (text_of("fact"), text_of("value")) {
             self.facts.insert(fact, value);
-        } else if let (Some(file), Some(to)) = (word("converted"), number("to")) {
-            self.is_tested = false;
-            self.place(file, Some(to + 1), number("lines"));
-        } else if let (Some(file), Some(line)) = (word("at"), number("line")) {
-            self.place(file, Some(line), number("of"));
-        } else if let (Some(file), Some(ranges)) = (word("row"), word("ranges")) {
+        } else if let (Some(file), Some(last_line)) = (text_of("converted"), number_of("to")) {
+            self.is_test_passed = false;
+            self.set_progress(file, Some(last_line + 1), number_of("lines"));
+        } else if let (Some(file), Some(line)) = (text_of("at"), number_of("line")) {
+            self.set_progress(file, Some(line), number_of("of"));
+        } else if let (Some(file), Some(ranges)) = (text_of("row"), text_of("ranges")) {
             let last = ranges.rsplit([',', '-', ' ']).find_map(|part| part.parse::<u32>().ok());
-            self.place(file, last.map(|last| last + 1), None);
-        } else if let Some(file) = word("written") {
-            self.written.insert(file);
-        } else if let Some(file) = word("finished") {
-            self.finish(file, number("left"));
-        } else if let Some(file) = word("told") {
+            self.set_progress(file, last.map(|last| last + 1), None);
+        } else if let Some(file) = text_of("written") {
+            self.files_with_result.insert(file);
+        } else if let Some(file) = text_of("finished") {
+            self.mark_finished(file, number_of("left"));
+        } else if let Some(file) = text_of("told") {
             self.is_begun = false;
-            self.finished.remove(&file);
-            self.told = Some(file);
-        } else if word("plan").is_some() {
-            self.open = Some(Vec::new());
-        } else if let Some(file) = word("open") {
-            self.open.get_or_insert_default().push(file);
-        } else if let Some(promise) = word("promise") {
-            self.promise = promise;
-        } else if let Some(line) = word("blocked") {
-            self.blocked = line;
-        } else if let Some(handoff) = word("handoff") {
-            self.handoff = Some(handoff);
-        } else if word("begun").is_some() {
+            self.finished_files.remove(&file);
+            self.named_item = Some(file);
+        } else if text_of("plan").is_some() {
+            self.open_items = Some(Vec::new());
+        } else if let Some(file) = text_of("open") {
+            self.open_items.get_or_insert_default().push(file);
+        } else if let Some(promise) = text_of("promise") {
+            self.promise_line = promise;
+        } else if let Some(line) = text_of("blocked") {
+            self.blocked_line = line;
+        } else if let Some(handoff) = text_of("handoff") {
+            self.handoff_file = Some(handoff);
+        } else if text_of("begun").is_some() {
             self.is_begun = true;
-        } else if word("stopped").is_some() {
+        } else if text_of("stopped").is_some() {
             self.has_saved = true;
         } else {
-            self.take_state_of(sign);
+            self.apply_file_state(captures);
         }
     }
 
-    /// What tests, questions and git say of files.
-    fn take_state_of(&mut self, sign: &Captures<'_>) {
-        let word = |name: &str| sign.name(name).map(|found| found.as_str().to_owned());
-        if let (Some(file), Some(how)) = (word("failing"), word("how")) {
-            self.is_tested = false;
-            self.failing.insert(file, how);
-        } else if word("testing").is_some() {
-            self.failing.clear();
-        } else if word("passed").is_some() {
-            self.failing.clear();
-            self.is_tested = true;
-        } else if let Some(file) = word("asks") {
-            self.asks.insert(file);
-        } else if let Some(file) = word("asked") {
-            self.asked.insert(file);
-        } else if let Some(file) = word("waits") {
-            self.waits.insert(file);
-        } else if let Some(file) = word("changed") {
-            self.changed.insert(file);
+    /// Applies statements of tests, questions and git about files.
+    fn apply_file_state(&mut self, captures: &Captures<'_>) {
+        let text_of = |name: &str| captures.name(name).map(|found| found.as_str().to_owned());
+        if let (Some(file), Some(failure)) = (text_of("failing"), text_of("how")) {
+            self.is_test_passed = false;
+            self.failures.insert(file, failure);
+        } else if text_of("testing").is_some() {
+            self.failures.clear();
+        } else if text_of("passed").is_some() {
+            self.failures.clear();
+            self.is_test_passed = true;
+        } else if let Some(file) = text_of("asks") {
+            self.files_needing_answer.insert(file);
+        } else if let Some(file) = text_of("asked") {
+            self.files_just_asked.insert(file);
+        } else if let Some(file) = text_of("waits") {
+            self.waiting_files.insert(file);
+        } else if let Some(file) = text_of("changed") {
+            self.changed_files.insert(file);
         }
     }
 
-    fn place(&mut self, file: String, next: Option<u32>, lines: Option<u32>) {
-        let known = self.places.entry(file).or_default();
-        *known = Place { next, lines: lines.or(known.lines) };
+    fn set_progress(&mut self, file: String, next_line: Option<u32>, line_count: Option<u32>) {
+        let progress = self.progress_by_file.entry(file).or_default();
+        *progress = FileProgress { next_line, line_count: line_count.or(progress.line_count) };
     }
 
-    fn finish(&mut self, file: String, left: Option<u32>) {
-        self.written.remove(&file);
-        self.places.remove(&file);
-        if self.told.as_ref() == Some(&file) {
-            self.told = None;
+    fn mark_finished(&mut self, file: String, open_count: Option<u32>) {
+        self.files_with_result.remove(&file);
+        self.progress_by_file.remove(&file);
+        if self.named_item.as_ref() == Some(&file) {
+            self.named_item = None;
         }
-        self.finished.insert(file);
-        self.left = left;
-        self.open = None;
-        self.is_tested = false;
+        self.finished_files.insert(file);
+        self.open_count = open_count;
+        self.open_items = None;
+        self.is_test_passed = false;
     }
 
-    /// True if the request states the rule.
-    pub fn has(&self, rule: Rule) -> bool {
+    /// Returns true if the request states the rule.
+    pub fn states_rule(&self, rule: Rule) -> bool {
         self.rules.contains(&rule)
     }
 
-    /// The open items that the agent may take now, the one that it was told first.
-    pub(super) fn candidates(&self) -> Vec<String> {
-        let open = self.open.clone().unwrap_or_default();
-        let all = self.told.iter().chain(open.iter().filter(|file| self.told.as_ref() != Some(file)));
-        all.filter(|file| !self.finished.contains(*file) && !self.waits.contains(*file)).cloned().collect()
+    /// Returns the open items that the agent may work on now. The one that the prompt named comes first.
+    pub(super) fn candidate_items(&self) -> Vec<String> {
+        let open_items = self.open_items.clone().unwrap_or_default();
+        let all_items = self
+            .named_item
+            .iter()
+            .chain(open_items.iter().filter(|file| self.named_item.as_ref() != Some(file)));
+        all_items
+            .filter(|file| !self.finished_files.contains(*file) && !self.waiting_files.contains(*file))
+            .cloned()
+            .collect()
     }
 
-    /// The knowledge as text that `read` understands; `keeps` decides which parts are included.
-    pub(super) fn summary(&self, keeps: impl Fn(&str) -> bool) -> String {
+    /// Renders the knowledge as text that `parse` understands. `keeps` decides which parts are included.
+    pub(super) fn render_summary(&self, should_keep: impl Fn(&str) -> bool) -> String {
         let mut parts = Vec::new();
-        for (file, place) in &self.places {
-            if let (Some(next), true) = (place.next, keeps(&format!("place {file}"))) {
-                parts.push(format!("At {file} line {next} of {}.", place.lines.unwrap_or(99_999)));
+        for (file, progress) in &self.progress_by_file {
+            if let (Some(next), true) = (progress.next_line, should_keep(&format!("place {file}"))) {
+                parts.push(format!("At {file} line {next} of {}.", progress.line_count.unwrap_or(99_999)));
             }
         }
-        let facts = self.facts.iter().filter(|(name, _)| keeps(name));
+        let facts = self.facts.iter().filter(|(name, _)| should_keep(name));
         parts.extend(facts.map(|(name, value)| format!("FACT[{name}]={value}")));
-        parts.extend(self.waits.iter().map(|file| format!("Convert {file} waits for an answer.")));
+        parts.extend(self.waiting_files.iter().map(|file| format!("Convert {file} waits for an answer.")));
         if parts.is_empty() { "Nothing that I remember.".to_owned() } else { parts.join(" ") }
     }
 }
 
-/// The file that the sentence about notes names. "Under" or "below" the item means the list itself.
-fn notes_in(text: &str) -> Option<Notes> {
-    let sentence = super::rules::sentence_of(Rule::Notes, text)?;
-    let file = FILES.captures_iter(&sentence).last()?[1].to_owned();
-    let after = text.split_once(sentence.as_str()).map_or("", |(_, after)| after);
-    let next: String = after.chars().take(40).collect();
+/// Returns the file that the sentence about notes names. "Under" or "below" the item means the plan itself.
+fn find_notes_place(text: &str) -> Option<NotesPlace> {
+    let sentence = super::rules::find_rule_sentence(Rule::Notes, text)?;
+    let file = NOTES_FILE_PATTERN.captures_iter(&sentence).last()?[1].to_owned();
+    let text_after = text.split_once(sentence.as_str()).map_or("", |(_, after)| after);
+    let next_words: String = text_after.chars().take(40).collect();
     let is_under = ["under the item", "below the item"]
         .iter()
-        .any(|under| sentence.contains(under) || next.contains(under));
-    Some(if is_under { Notes::Under(file) } else { Notes::After(file) })
+        .any(|under| sentence.contains(under) || next_words.contains(under));
+    Some(if is_under { NotesPlace::UnderItem(file) } else { NotesPlace::EndOfFile(file) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(next: Option<u32>, lines: Option<u32>) -> Option<Place> {
-        Some(Place { next, lines })
+    fn progress(next: Option<u32>, lines: Option<u32>) -> Option<FileProgress> {
+        Some(FileProgress { next_line: next, line_count: lines })
     }
 
     #[test]
-    fn what_came_later_counts() {
-        let known = |text: &str, file: &str| Knowledge::read(text).places.get(file).copied();
+    fn later_statements_override_earlier_ones() {
+        let progress_of = |text: &str, file: &str| Knowledge::parse(text).progress_by_file.get(file).copied();
         let twice = "converted part-1.txt 1-26 of 60\nconverted part-1.txt 27-52 of 60";
-        assert_eq!(known(twice, "part-1.txt"), place(Some(53), Some(60)));
-        assert_eq!(known("converted part-1.txt 27-60 of 60 finished part-1.txt; 2 open", "part-1.txt"), None);
+        assert_eq!(progress_of(twice, "part-1.txt"), progress(Some(53), Some(60)));
+        assert_eq!(
+            progress_of("converted part-1.txt 27-60 of 60 finished part-1.txt; 2 open", "part-1.txt"),
+            None
+        );
         let resumed = "## Your item\n\n> Convert part-3.txt\n\n| part-3.txt | 1-80 | modified |\n";
-        assert_eq!(known(resumed, "part-3.txt"), place(Some(81), None));
-        assert_eq!(known("echo \"converted part-1.txt 1-26 of $(wc -l < part-1.txt)\"", "part-1.txt"), None);
+        assert_eq!(progress_of(resumed, "part-3.txt"), progress(Some(81), None));
+        assert_eq!(
+            progress_of("echo \"converted part-1.txt 1-26 of $(wc -l < part-1.txt)\"", "part-1.txt"),
+            None
+        );
     }
 
     #[test]
-    fn the_open_items_are_those_of_the_last_reading_that_do_not_wait() {
+    fn candidates_are_the_open_items_that_do_not_wait() {
         let plan = "# Plan\n\n- [x] Convert part-1.txt\n- [ ] Convert part-2.txt\n  ? Convert part-2.txt waits for an answer: which?\n- [ ] Convert part-3.txt\n";
-        assert_eq!(Knowledge::read(plan).candidates(), ["part-3.txt"]);
-        let told = format!("{plan}exactly this item: \"Convert part-4.txt\"");
-        assert_eq!(Knowledge::read(&told).candidates(), ["part-4.txt", "part-3.txt"]);
-        assert_eq!(Knowledge::read(&format!("{plan}finished part-3.txt; 1 open")).open, None);
+        assert_eq!(Knowledge::parse(plan).candidate_items(), ["part-3.txt"]);
+        let text_naming_item = format!("{plan}exactly this item: \"Convert part-4.txt\"");
+        assert_eq!(Knowledge::parse(&text_naming_item).candidate_items(), ["part-4.txt", "part-3.txt"]);
+        assert_eq!(Knowledge::parse(&format!("{plan}finished part-3.txt; 1 open")).open_items, None);
     }
 
     #[test]
-    fn a_test_that_passes_ends_what_failed() {
+    fn a_passing_test_clears_the_failures() {
         let failed = "testing items\nFAIL part-2.txt: line 27 is not converted\n";
-        let known = Knowledge::read(failed);
-        assert_eq!(known.failing.get("part-2.txt").map(String::as_str), Some("line 27 is not converted"));
-        let passed = Knowledge::read(&format!("{failed}testing items\nOK: every test passes"));
-        assert!(passed.failing.is_empty() && passed.is_tested);
+        let knowledge = Knowledge::parse(failed);
+        assert_eq!(
+            knowledge.failures.get("part-2.txt").map(String::as_str),
+            Some("line 27 is not converted")
+        );
+        let passed = Knowledge::parse(&format!("{failed}testing items\nOK: every test passes"));
+        assert!(passed.failures.is_empty() && passed.is_test_passed);
     }
 
     #[test]
-    fn a_summary_is_read_as_what_was_known() {
-        let known = Knowledge::read("converted part-2.txt 1-26 of 60 FACT[part-2.txt/0]=12345");
-        let told = Knowledge::read(&known.summary(|_| true));
-        assert_eq!((&told.places, &told.facts), (&known.places, &known.facts));
-        let vague = Knowledge::read(&known.summary(|_| false));
-        assert_eq!((vague.places.len(), vague.facts.len()), (0, 0));
+    fn a_summary_parses_to_the_knowledge_it_was_rendered_from() {
+        let knowledge = Knowledge::parse("converted part-2.txt 1-26 of 60 FACT[part-2.txt/0]=12345");
+        let remembered = Knowledge::parse(&knowledge.render_summary(|_| true));
+        assert_eq!(
+            (&remembered.progress_by_file, &remembered.facts),
+            (&knowledge.progress_by_file, &knowledge.facts)
+        );
+        let forgotten = Knowledge::parse(&knowledge.render_summary(|_| false));
+        assert_eq!((forgotten.progress_by_file.len(), forgotten.facts.len()), (0, 0));
     }
 }

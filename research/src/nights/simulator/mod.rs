@@ -1,159 +1,170 @@
-//! A simulated night: the work, an agent that knows only what its request contains, token usage from the real size of each
-//! request, faults, and a clock on which a limit lasts hours. Everything follows from one seed, so that different ways to run
-//! the same night can be compared.
+//! A simulated night: the work, an agent that knows only what its request contains, token usage from the real
+//! size of each request, faults, and a clock on which a limit lasts hours. Everything follows from one seed,
+//! so that different ways to run the same night can be compared.
 
 mod agent;
 mod character;
 mod clock;
 mod commands;
+mod faults;
 mod knowledge;
 pub mod price;
 mod rules;
 mod score;
 mod task;
-mod troubles;
 
-pub use character::{Character, Failing, Habits};
-pub use clock::Waits;
-pub use knowledge::{Knowledge, Notes, Place};
-pub use rules::{RULES, Rule, RuleOf, rules_in};
-pub use score::Score;
-pub use task::{Item, Standing, TEST, Task};
-pub(crate) use troubles::usage_limit;
-pub use troubles::{Trouble, Troubles};
+pub use character::{Character, FailureReaction, Habits};
+pub use clock::WaitMode;
+pub(crate) use faults::usage_limit_response;
+pub use faults::{Fault, FaultSchedule};
+pub use knowledge::{FileProgress, Knowledge, NotesPlace};
+pub use rules::{RULES, Rule, RuleEntry, find_rules};
+pub use score::NightScore;
+pub use task::{ConversionProgress, TEST_COMMAND, Task, TaskItem};
 
 use agent::Agent;
 use clock::Clock;
 use plimsoll_testkit::Dice;
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
 use plimsoll_testkit::world::World;
-use price::{Asked, Cache};
+use price::{AnsweredRequest, PromptCache};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A real model thinks longer than the client's transcript writer lags.
-const THINKING: Duration = Duration::from_millis(120);
-/// The morning, in hours after the evening: a loop that a trouble has ended stands still until then.
-const MORNING: f64 = 10.0;
+/// A real model thinks longer than the delay of the client's transcript writer.
+const THINKING_TIME: Duration = Duration::from_millis(120);
+/// The morning, in hours after the evening. A loop that a fault has ended loses the time until then.
+const MORNING_HOURS: f64 = 10.0;
 
-/// What a night is made of.
-pub struct Plan {
-    /// The work.
+/// The parameters of a night.
+pub struct NightPlan {
     pub task: Task,
-    /// The agent's character.
     pub character: Character,
-    /// The dice of the seed.
     pub dice: Dice,
-    /// How the loop's waits come to be known.
-    pub waits: Waits,
-    /// A night has about so many answers; its troubles lie among them.
-    pub answers: u32,
+    /// How the loop's waits are measured.
+    pub wait_mode: WaitMode,
+    /// The estimated number of answers of the night. Faults are distributed among them.
+    pub estimated_answers: u32,
 }
 
 /// A handle to a night, during it and after its end.
 #[derive(Clone)]
-pub struct Night {
-    bench: Arc<Mutex<Bench>>,
+pub struct NightHandle {
+    state: Arc<Mutex<NightState>>,
 }
 
 /// The agent with everything around it.
-struct Bench {
+struct NightState {
     agent: Agent,
     clock: Clock,
-    troubles: Troubles,
-    cache: Cache,
-    session: String,
-    /// The session has had no answer so far.
-    is_new: bool,
+    faults: FaultSchedule,
+    prompt_cache: PromptCache,
+    session_id: String,
+    /// True until the session gets its first answer.
+    is_new_session: bool,
 }
 
-impl Night {
-    /// A model that works on this plan's task in the world's project.
-    pub fn start(plan: Plan, world: &World) -> (ScriptedModel, Night) {
-        let troubles = Troubles::new(plan.dice, plan.answers);
-        let clock = Clock::new(plan.waits, &world.home());
+impl NightHandle {
+    /// Starts a model that works on this plan's task in the world's project.
+    pub fn start(plan: NightPlan, world: &World) -> (ScriptedModel, NightHandle) {
+        let faults = FaultSchedule::new(plan.dice, plan.estimated_answers);
+        let clock = Clock::new(plan.wait_mode, &world.home());
         let agent = Agent::new(plan.task, plan.character.habits(), plan.dice);
-        let bench =
-            Bench { agent, clock, troubles, cache: Cache::default(), session: String::new(), is_new: true };
-        let night = Night { bench: Arc::new(Mutex::new(bench)) };
-        let asked = night.clone();
-        let model = ScriptedModel::start_for_all(move |request| {
-            asked.bench.lock().unwrap_or_else(PoisonError::into_inner).answer(request)
+        let state = NightState {
+            agent,
+            clock,
+            faults,
+            prompt_cache: PromptCache::default(),
+            session_id: String::new(),
+            is_new_session: true,
+        };
+        let handle = NightHandle { state: Arc::new(Mutex::new(state)) };
+        let model_handle = handle.clone();
+        let model = ScriptedModel::start_for_all_requests(move |request| {
+            model_handle.state.lock().unwrap_or_else(PoisonError::into_inner).answer_request(request)
         });
-        (model, night)
+        (model, handle)
     }
 
-    /// The figures, with what the files say.
-    pub fn score(&self, world: &World) -> Score {
-        let mut bench = self.bench.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = bench.clock.read();
-        let mut score = bench.agent.score.clone();
-        score.tests = bench.clock.tests();
-        score.hours = now / 3_600.0;
-        score.lost = bench.troubles.lost_by(MORNING * 3_600.0) / 3_600.0;
-        score.troubles = bench.troubles.come;
-        score.look_at(&bench.agent.task, world);
+    /// Returns the figures of the night, including those from the project's files.
+    pub fn score(&self, world: &World) -> NightScore {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now_seconds = state.clock.update_and_read_seconds();
+        let mut score = state.agent.score.clone();
+        score.test_runs = state.clock.test_count();
+        score.hours = now_seconds / 3_600.0;
+        score.lost_hours = state.faults.lost_seconds_until(MORNING_HOURS * 3_600.0) / 3_600.0;
+        score.faults = state.faults.occurred_count;
+        score.add_figures_of_files(&state.agent.task, world);
         score
     }
 }
 
-impl Bench {
-    fn answer(&mut self, request: &Request) -> Option<Step> {
+impl NightState {
+    fn answer_request(&mut self, request: &Request) -> Option<Step> {
         let step = match request.kind {
-            RequestKind::Compaction => self.agent.summarize(&conversation(request)),
+            RequestKind::Compaction => self.agent.summarize(&visible_conversation(request)),
             RequestKind::Main => {
-                self.notice_session(request);
-                let text = conversation(request);
-                // Also what it has read last before a trouble.
-                self.agent.see(&text);
-                if let Some(trouble) = self.troubles.befall(&mut self.clock) {
-                    return Some(trouble.usage(request.bytes() as u64 / 4).delay(THINKING));
+                self.detect_new_session(request);
+                let text = visible_conversation(request);
+                // Before the fault: the agent has read the request even if it is not answered.
+                self.agent.record_seen_facts(&text);
+                if let Some(fault_step) = self.faults.next_fault_response(&mut self.clock) {
+                    return Some(
+                        fault_step
+                            .with_input_tokens(request.body_bytes() as u64 / 4)
+                            .with_delay(THINKING_TIME),
+                    );
                 }
-                if std::mem::replace(&mut self.is_new, false) {
+                if std::mem::replace(&mut self.is_new_session, false) {
                     self.agent.score.sessions += 1;
                 }
-                self.agent.work(&text, &request.last_text())
+                self.agent.answer_request(&text, &request.text_since_last_answer())
             }
             RequestKind::Subagent | RequestKind::Side => return None,
         };
-        let asked = Asked {
-            session: &self.session,
-            at: self.clock.read(),
-            bytes: request.bytes() as u64,
-            common: (request.bytes() as u64)
+        let answered_request = AnsweredRequest {
+            session_id: &self.session_id,
+            at_seconds: self.clock.update_and_read_seconds(),
+            request_bytes: request.body_bytes() as u64,
+            common_bytes: (request.body_bytes() as u64)
                 .saturating_sub(request.body["messages"].to_string().len() as u64),
-            answered: step.bytes() as u64,
+            answer_bytes: step.content_bytes() as u64,
         };
-        let output = self.cache.book(&asked, &mut self.agent.score.tokens);
-        self.clock.answer(output);
-        Some(step.usage(request.bytes() as u64 / 4).output_tokens(output).delay(THINKING))
+        let output_tokens = self.prompt_cache.record_request(&answered_request, &mut self.agent.score.tokens);
+        self.clock.add_answer(output_tokens);
+        Some(
+            step.with_input_tokens(request.body_bytes() as u64 / 4)
+                .with_output_tokens(output_tokens)
+                .with_delay(THINKING_TIME),
+        )
     }
 
-    fn notice_session(&mut self, request: &Request) {
-        let session = request.body["metadata"]["user_id"].to_string();
-        if self.session != session {
-            self.session = session;
-            self.is_new = true;
+    fn detect_new_session(&mut self, request: &Request) {
+        let session_id = request.body["metadata"]["user_id"].to_string();
+        if self.session_id != session_id {
+            self.session_id = session_id;
+            self.is_new_session = true;
             self.agent.begin_conversation();
-            self.clock.start_session();
+            self.clock.add_session_start();
         }
     }
 }
 
-/// What the agent reads: the conversation, without what the client says of itself in every loop (its system prompt and
-/// reminders) and without the words that tell nothing. Git's status and what hooks say stay.
-fn conversation(request: &Request) -> String {
-    let text = request.text().split_off(request.system_text().len()).replace(task::WORDS, "");
+/// Returns the text that the agent reads: the conversation without what the client adds in every loop (its
+/// system prompt and reminders) and without filler words. Git's status and the output of hooks are kept.
+fn visible_conversation(request: &Request) -> String {
+    let text = request.full_text().split_off(request.system_text().len()).replace(task::FILLER, "");
     let mut parts = text.split("<system-reminder>");
-    let mut read = parts.next().unwrap_or_default().to_owned();
+    let mut visible_text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (reminder, rest) = part.split_once("</system-reminder>").unwrap_or((part, ""));
         if reminder.contains("# gitStatus")
             || reminder.contains("hook") && !reminder.contains("skills are available")
         {
-            read.push_str(reminder);
+            visible_text.push_str(reminder);
         }
-        read.push_str(rest);
+        visible_text.push_str(rest);
     }
-    read
+    visible_text
 }

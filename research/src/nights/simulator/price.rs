@@ -1,82 +1,92 @@
-//! What a night's requests cost by a published price list.
+//! The cost of a night's requests by a published price list.
 
 use serde::{Deserialize, Serialize};
 
-/// Dollars for a million tokens: Claude Opus 5.5, <https://platform.claude.com/docs/en/about-claude/pricing>, October 2026. The
-/// client estimates with the same numbers (`replay::spent`).
-pub const INPUT: f64 = 4.0;
-/// Input that is written into the cache for five minutes.
-pub const CACHE_WRITE: f64 = 5.0;
-/// Input that is read from the cache.
-pub const CACHE_READ: f64 = 0.20;
-/// Output.
-pub const OUTPUT: f64 = 20.0;
-/// How long the cache keeps what nobody reads, in seconds.
-const CACHED_FOR: f64 = 300.0;
-/// Beside its words and calls an answer has about so many tokens of thinking.
-const THINKING: u64 = 400;
+/// Dollars for a million tokens of input: Claude Opus 5.5,
+/// <https://platform.claude.com/docs/en/about-claude/pricing>, October 2026. The client and its replay
+/// estimate with the same prices.
+pub const INPUT_PRICE: f64 = 4.0;
+/// Dollars for a million tokens that are written into the cache for five minutes.
+pub const CACHE_WRITE_PRICE: f64 = 5.0;
+/// Dollars for a million tokens that are read from the cache.
+pub const CACHE_READ_PRICE: f64 = 0.20;
+/// Dollars for a million tokens of output.
+pub const OUTPUT_PRICE: f64 = 20.0;
+/// How long the cache keeps content that is not read, in seconds.
+const CACHE_SECONDS: f64 = 300.0;
+/// The thinking tokens of an answer, beside its text and tool calls.
+const THINKING_TOKENS: u64 = 400;
 
-/// Tokens by kind, at a token for four bytes.
+/// Token counts by kind, at four bytes per token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tokens {
-    /// Written into the cache.
-    pub written: u64,
-    /// Read from it.
-    pub read: u64,
-    /// Answered.
+pub struct TokenCounts {
+    /// Input that was written into the cache.
+    #[serde(rename = "written")]
+    pub cache_write: u64,
+    /// Input that was read from the cache.
+    #[serde(rename = "read")]
+    pub cache_read: u64,
+    /// Output.
     pub output: u64,
 }
 
-impl Tokens {
-    /// All that was sent.
-    pub fn sent(&self) -> u64 {
-        self.written + self.read
+impl TokenCounts {
+    /// Returns all input tokens.
+    pub fn input(&self) -> u64 {
+        self.cache_write + self.cache_read
     }
 
-    /// What they cost.
-    pub fn dollars(&self) -> f64 {
-        let parts = [(self.written, CACHE_WRITE), (self.read, CACHE_READ), (self.output, OUTPUT)];
-        parts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum()
+    /// Returns the cost in dollars.
+    pub fn cost_dollars(&self) -> f64 {
+        let priced_counts = [
+            (self.cache_write, CACHE_WRITE_PRICE),
+            (self.cache_read, CACHE_READ_PRICE),
+            (self.output, OUTPUT_PRICE),
+        ];
+        priced_counts.iter().map(|(tokens, price)| *tokens as f64 * price / 1e6).sum()
     }
 }
 
-/// What is in the cache: the system prompt with the tools, and the conversation of the last session.
+/// The content of the cache: the system prompt with the tools, and the conversation of the last session.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
-    session: String,
-    conversation: u64,
-    last: Option<f64>,
+pub(super) struct PromptCache {
+    session_id: String,
+    conversation_tokens: u64,
+    last_used_at: Option<f64>,
 }
 
-impl Cache {
-    /// Books a request of so many bytes, of which the system prompt and the tools take `common`, and its answer; the client
-    /// marks everything for the cache.
-    pub(super) fn book(&mut self, asked: &Asked<'_>, tokens: &mut Tokens) -> u64 {
-        let (all, common) = (asked.bytes / 4, asked.common / 4);
-        let is_warm = self.last.is_some_and(|last| asked.at - last <= CACHED_FOR);
-        let read = match (is_warm, self.session == asked.session) {
+impl PromptCache {
+    /// Adds the tokens of a request and its answer to `tokens` and returns the output tokens. The system
+    /// prompt and the tools take `common` bytes of the request. The client marks everything for the cache.
+    pub(super) fn record_request(&mut self, request: &AnsweredRequest<'_>, counts: &mut TokenCounts) -> u64 {
+        let (input_tokens, common_tokens) = (request.request_bytes / 4, request.common_bytes / 4);
+        let is_warm = self.last_used_at.is_some_and(|last| request.at_seconds - last <= CACHE_SECONDS);
+        let cached_tokens = match (is_warm, self.session_id == request.session_id) {
             (false, _) => 0,
-            (true, true) => self.conversation.min(all),
-            (true, false) => common.min(all),
+            (true, true) => self.conversation_tokens.min(input_tokens),
+            (true, false) => common_tokens.min(input_tokens),
         };
-        let output = asked.answered / 4 + THINKING;
-        tokens.read += read;
-        tokens.written += all - read;
-        tokens.output += output;
-        *self = Cache { session: asked.session.to_owned(), conversation: all, last: Some(asked.at) };
-        output
+        let output_tokens = request.answer_bytes / 4 + THINKING_TOKENS;
+        counts.cache_read += cached_tokens;
+        counts.cache_write += input_tokens - cached_tokens;
+        counts.output += output_tokens;
+        *self = PromptCache {
+            session_id: request.session_id.to_owned(),
+            conversation_tokens: input_tokens,
+            last_used_at: Some(request.at_seconds),
+        };
+        output_tokens
     }
 }
 
 /// A request that is answered.
 #[derive(Debug)]
-pub(super) struct Asked<'a> {
-    pub(super) session: &'a str,
-    pub(super) at: f64,
-    pub(super) bytes: u64,
-    pub(super) common: u64,
-    /// The bytes of the answer.
-    pub(super) answered: u64,
+pub(super) struct AnsweredRequest<'a> {
+    pub(super) session_id: &'a str,
+    pub(super) at_seconds: f64,
+    pub(super) request_bytes: u64,
+    pub(super) common_bytes: u64,
+    pub(super) answer_bytes: u64,
 }
 
 #[cfg(test)]
@@ -84,17 +94,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversation_is_read_from_the_cache_for_five_minutes_and_a_new_session_only_in_its_common_part() {
-        let (mut cache, mut tokens) = (Cache::default(), Tokens::default());
-        let mut book = |session, at, bytes| {
-            cache.book(&Asked { session, at, bytes, common: 4_000, answered: 0 }, &mut tokens);
-            (tokens.written, tokens.read)
+    fn the_cache_lasts_five_minutes_and_a_new_session_shares_only_the_common_part() {
+        let (mut cache, mut tokens) = (PromptCache::default(), TokenCounts::default());
+        let mut record = |session_id, at_seconds, request_bytes| {
+            cache.record_request(
+                &AnsweredRequest {
+                    session_id,
+                    at_seconds,
+                    request_bytes,
+                    common_bytes: 4_000,
+                    answer_bytes: 0,
+                },
+                &mut tokens,
+            );
+            (tokens.cache_write, tokens.cache_read)
         };
-        assert_eq!(book("a", 0.0, 40_000), (10_000, 0));
-        assert_eq!(book("a", 60.0, 48_000), (12_000, 10_000));
-        assert_eq!(book("b", 120.0, 40_000), (21_000, 11_000));
-        assert_eq!(book("b", 500.0, 44_000), (32_000, 11_000));
-        assert_eq!(tokens.output, 4 * THINKING);
-        assert!((tokens.dollars() - (0.16 + 0.0022 + 0.032)).abs() < 1e-9, "{}", tokens.dollars());
+        assert_eq!(record("a", 0.0, 40_000), (10_000, 0));
+        assert_eq!(record("a", 60.0, 48_000), (12_000, 10_000));
+        assert_eq!(record("b", 120.0, 40_000), (21_000, 11_000));
+        assert_eq!(record("b", 500.0, 44_000), (32_000, 11_000));
+        assert_eq!(tokens.output, 4 * THINKING_TOKENS);
+        assert!((tokens.cost_dollars() - (0.16 + 0.0022 + 0.032)).abs() < 1e-9, "{}", tokens.cost_dollars());
     }
 }

@@ -1,6 +1,6 @@
-//! The results of a night.
+//! The figures of a night.
 
-use super::price::Tokens;
+use super::price::TokenCounts;
 use super::task::Task;
 use plimsoll_testkit::world::World;
 use serde::{Deserialize, Serialize};
@@ -8,90 +8,114 @@ use std::collections::BTreeMap;
 
 /// The figures of one night.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Score {
+pub struct NightScore {
     /// Items that can be done: all but one that needs an answer.
     pub items: u32,
-    /// Of these, those that pass the hidden check, ticked or not.
+    /// Items that pass the hidden check, ticked or not.
     pub passing: u32,
-    /// Items that are ticked and do not pass it.
+    /// Items that are ticked and do not pass the hidden check.
     pub false_ticks: u32,
-    /// Of these, those that the project's own test finds.
-    pub findable: u32,
+    /// False ticks that the project's own test finds.
+    #[serde(rename = "findable")]
+    pub findable_false_ticks: u32,
     /// Items with a line that was converted more than once.
-    pub twice: u32,
-    /// Whether an item needs an answer, and whether its question stands in the plan.
-    pub question: Option<bool>,
-    /// Facts that the end of an item needed and an earlier conversation had found: those in sight, and all.
-    pub facts: (u32, u32),
-    /// Times when a decision or a dead end of an earlier conversation mattered, which stand in no file of the project: it was in
-    /// sight, it was found by a search, and all.
-    #[serde(default)]
-    pub learned: (u32, u32, u32),
+    #[serde(rename = "twice")]
+    pub converted_twice: u32,
+    /// True if the question of the item that needs an answer is in the plan; `None` if no item needs one.
+    #[serde(rename = "question")]
+    pub is_question_asked: Option<bool>,
+    /// Facts that the end of an item needed and an earlier conversation had found: those still visible, and
+    /// all.
+    #[serde(rename = "facts")]
+    pub needed_facts: (u32, u32),
+    /// Times when a decision or dead end of an earlier conversation mattered, which is in no file of the
+    /// project: it was still visible, it was found by a search, and all.
+    #[serde(default, rename = "learned")]
+    pub learned_facts: (u32, u32, u32),
     /// True if the project's test is no longer as it was in the evening.
     #[serde(default)]
     pub is_test_changed: bool,
-    /// Sessions that asked for an answer.
+    /// Sessions with at least one answer.
     pub sessions: u32,
-    /// The client's own compactions.
+    /// Compactions by the client.
     pub compactions: u32,
     /// Tokens of all answered requests.
-    pub tokens: Tokens,
+    pub tokens: TokenCounts,
     /// Runs of the project's test.
-    pub tests: u32,
-    /// What went wrong on the way.
-    pub troubles: u32,
+    #[serde(rename = "tests")]
+    pub test_runs: u32,
+    /// Faults that occurred.
+    #[serde(rename = "troubles")]
+    pub faults: u32,
     /// Hours from the evening to the end.
     pub hours: f64,
-    /// Of these, from each trouble to the next answer.
-    pub lost: f64,
+    /// Hours from each fault to the next answer.
+    #[serde(rename = "lost")]
+    pub lost_hours: f64,
     #[serde(skip)]
-    found: BTreeMap<String, u32>,
+    first_seen_in: BTreeMap<String, u32>,
 }
 
-impl Score {
-    /// Records the facts that appear for the first time.
-    pub(super) fn see(&mut self, facts: &BTreeMap<String, String>, epoch: u32) {
+impl NightScore {
+    /// Records the conversation in which each fact was seen first.
+    pub(super) fn record_seen_facts(&mut self, facts: &BTreeMap<String, String>, conversation_number: u32) {
         for name in facts.keys() {
-            self.found.entry(name.clone()).or_insert(epoch);
+            self.first_seen_in.entry(name.clone()).or_insert(conversation_number);
         }
     }
 
-    /// An item's end needs facts: those found in an earlier conversation count.
-    pub(super) fn needed(&mut self, needs: &[String], in_sight: &BTreeMap<String, String>, epoch: u32) {
-        for name in needs.iter().filter(|name| self.found.get(*name).is_some_and(|found| *found < epoch)) {
-            self.facts.1 += 1;
-            self.facts.0 += u32::from(in_sight.contains_key(name));
+    /// Records the facts that the end of an item needs. Only those found in an earlier conversation count.
+    pub(super) fn record_needed_facts(
+        &mut self,
+        fact_names: &[String],
+        visible_facts: &BTreeMap<String, String>,
+        conversation_number: u32,
+    ) {
+        for name in fact_names.iter().filter(|name| {
+            self.first_seen_in.get(*name).is_some_and(|first_seen| *first_seen < conversation_number)
+        }) {
+            self.needed_facts.1 += 1;
+            self.needed_facts.0 += u32::from(visible_facts.contains_key(name));
         }
     }
 
-    /// Records that a learned fact matters now. Returns true if an earlier conversation learned it and it is not in sight.
-    pub(super) fn record_need(&mut self, name: &str, is_in_sight: bool, epoch: u32) -> bool {
-        let is_earlier = self.found.get(name).is_some_and(|found| *found < epoch);
-        self.learned.0 += u32::from(is_earlier && is_in_sight);
-        self.learned.2 += u32::from(is_earlier);
-        is_earlier && !is_in_sight
+    /// Records that a learned fact matters now. Returns true if an earlier conversation learned it and it is
+    /// no longer visible.
+    pub(super) fn record_learned_fact_needed(
+        &mut self,
+        name: &str,
+        is_visible: bool,
+        conversation_number: u32,
+    ) -> bool {
+        let was_learned_earlier =
+            self.first_seen_in.get(name).is_some_and(|first_seen| *first_seen < conversation_number);
+        self.learned_facts.0 += u32::from(was_learned_earlier && is_visible);
+        self.learned_facts.2 += u32::from(was_learned_earlier);
+        was_learned_earlier && !is_visible
     }
 
-    pub(super) fn look_at(&mut self, task: &Task, world: &World) {
+    pub(super) fn add_figures_of_files(&mut self, task: &Task, world: &World) {
         let project = world.project();
         self.is_test_changed = task.is_test_changed(&project);
-        let (ticked, failing) = (task.ticked(&project), task.found_by_test(world));
+        let (ticked_items, failing_files) = (task.ticked_items(&project), task.files_failing_test(world));
         for item in &task.items {
-            let passes = task.passes(&project, item);
-            let is_false = !passes && ticked.iter().any(|one| one.file == item.file);
-            self.items += u32::from(!item.asks);
+            let passes = task.passes_hidden_check(&project, item);
+            let is_false_tick =
+                !passes && ticked_items.iter().any(|ticked_item| ticked_item.file == item.file);
+            self.items += u32::from(!item.needs_answer);
             self.passing += u32::from(passes);
-            self.false_ticks += u32::from(is_false);
-            self.findable += u32::from(is_false && failing.contains(&item.file));
-            self.twice += u32::from(task.standing(&project, item).doubled > 0);
-            if item.asks {
-                self.question = Some(task.is_asked(&project, item));
+            self.false_ticks += u32::from(is_false_tick);
+            self.findable_false_ticks += u32::from(is_false_tick && failing_files.contains(&item.file));
+            self.converted_twice +=
+                u32::from(task.conversion_progress(&project, item).double_marked_lines > 0);
+            if item.needs_answer {
+                self.is_question_asked = Some(task.is_question_in_plan(&project, item));
             }
         }
     }
 
-    /// Whether every item that can be done passes, and no tick is false.
-    pub fn is_right(&self) -> bool {
+    /// Returns true if every item that can be done passes and no tick is false.
+    pub fn is_all_right(&self) -> bool {
         self.passing == self.items && self.false_ticks == 0
     }
 }

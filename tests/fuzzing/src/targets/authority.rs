@@ -1,17 +1,18 @@
-//! What a project's state file makes of a run that this user has begun.
+//! The changes that a project's state file may make to a run that this user has started.
 
 use super::Target;
-use crate::seeds::texts;
+use crate::seeds::text_seeds;
 use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::state::{Lifecycle, PlanItems, RunOptions, RunSpending};
 use plimsoll_domain::{RunState, RunStatus};
 use plimsoll_store::authority;
 use serde_json::{Map, Value, json};
 
-pub(super) const TARGET: Target = Target { name: "authority", body, seeds, inputs: 10_000 };
+pub(super) const TARGET: Target =
+    Target { name: "authority", check_input, seeds, mutated_input_count: 10_000 };
 
-/// The run as its ledger has it.
-fn known() -> RunState {
+/// The run as its ledger records it.
+fn ledger_state() -> RunState {
     RunState {
         run_id: "r1".into(),
         iteration: 3,
@@ -35,7 +36,7 @@ fn known() -> RunState {
 
 fn seeds() -> Vec<Vec<u8>> {
     let mut full = Value::Object(Map::new());
-    known().merge_into_document(&mut full);
+    ledger_state().merge_into_document(&mut full);
     for (key, value) in [
         ("status", json!("completed")),
         ("max_iterations", json!(5_000)),
@@ -46,49 +47,53 @@ fn seeds() -> Vec<Vec<u8>> {
         full[key] = value;
     }
     let mut seeds = vec![full.to_string().into_bytes()];
-    seeds.extend(texts(&[
+    seeds.extend(text_seeds(&[
         r#"{"run_id":"r1","revision":9,"status":"cancelled","iteration_record":{"iteration":3,"pid":1,"process_started":2,"phase":"spawned"}}"#,
         r#"{"run_id":"r1","revision":8,"session_id":"s9","nonce":"","cost_usd":0,"iteration":0,"known_items":[]}"#,
     ]));
     seeds
 }
 
-fn body(bytes: &[u8]) {
+fn check_input(bytes: &[u8]) {
     let Ok(document) = serde_json::from_slice::<Value>(bytes) else { return };
-    let Ok(claimed) = RunState::from_document(&document) else { return };
-    let known = known();
-    let held = authority::merge_file_into_ledger(known.clone(), &claimed);
-    // What starts a program, counts, or says when all is done.
-    let authority = |state: &RunState| {
+    let Ok(claimed_state) = RunState::from_document(&document) else { return };
+    let ledger = ledger_state();
+    let merged = authority::merge_file_into_ledger(ledger.clone(), &claimed_state);
+    // These fields start programs, count, or decide when the run is complete.
+    let protected_fields = |state: &RunState| {
         let RunState { run_id, promise_code: nonce, options, plan_items: items, .. } = state.clone();
-        // A smaller limit ends the run sooner, and may be claimed.
-        let options = RunOptions { limits: known.options.limits.clone(), max_iterations: 0, ..options };
+        // A file may claim a smaller limit, because that only ends the run sooner.
+        let options = RunOptions { limits: ledger.options.limits.clone(), max_iterations: 0, ..options };
         (run_id, nonce, options, items.known_items)
     };
-    assert_eq!(authority(&held), authority(&known));
+    assert_eq!(protected_fields(&merged), protected_fields(&ledger));
     assert_eq!(
-        (held.iteration, held.spending.tokens, held.spending.cost_usd),
-        (known.iteration, known.spending.tokens, known.spending.cost_usd)
+        (merged.iteration, merged.spending.tokens, merged.spending.cost_usd),
+        (ledger.iteration, ledger.spending.tokens, ledger.spending.cost_usd)
     );
-    assert_eq!(held.outcomes.breaker, known.outcomes.breaker);
+    assert_eq!(merged.outcomes.breaker, ledger.outcomes.breaker);
     assert_eq!(
-        (held.iteration_record.pid, held.iteration_record.process_start_ticks),
+        (merged.iteration_record.pid, merged.iteration_record.process_start_ticks),
         (None, None),
         "a forged pid"
     );
-    // It may end sooner, and never later.
-    assert!(held.options.max_iterations <= known.options.max_iterations);
-    assert!(held.options.limits.max_tokens.is_some_and(|most| most <= 1_000));
-    assert!(held.options.limits.max_cost_usd.is_some_and(|most| most <= 5.0));
+    // The file may end the run sooner, but never extend it.
+    assert!(merged.options.max_iterations <= ledger.options.max_iterations);
+    assert!(merged.options.limits.max_tokens.is_some_and(|most| most <= 1_000));
+    assert!(merged.options.limits.max_cost_usd.is_some_and(|most| most <= 5.0));
     assert!(
-        matches!(held.lifecycle.status(), RunStatus::Running | RunStatus::Canceled),
+        matches!(merged.lifecycle.status(), RunStatus::Running | RunStatus::Canceled),
         "{:?}",
-        held.lifecycle.status()
+        merged.lifecycle.status()
     );
     assert!(
-        held.lifecycle.status() != RunStatus::Canceled || claimed.lifecycle.status() == RunStatus::Canceled
+        merged.lifecycle.status() != RunStatus::Canceled
+            || claimed_state.lifecycle.status() == RunStatus::Canceled
     );
-    // A run that has ended stays as it ended.
-    let over = RunState { lifecycle: Lifecycle::with_status(RunStatus::Completed), ..known };
-    assert_eq!(authority::merge_file_into_ledger(over, &claimed).lifecycle.status(), RunStatus::Completed);
+    // A run that has ended keeps its status.
+    let ended = RunState { lifecycle: Lifecycle::with_status(RunStatus::Completed), ..ledger };
+    assert_eq!(
+        authority::merge_file_into_ledger(ended, &claimed_state).lifecycle.status(),
+        RunStatus::Completed
+    );
 }

@@ -1,17 +1,18 @@
-//! The client's small files and words: plugins, compaction keys, versions, command lines, troubles of hooks.
+//! Small files and texts of the client: plugins, compaction keys, versions, command lines, hook errors.
 
 use super::Target;
-use crate::seeds::texts;
+use crate::seeds::text_seeds;
 use plimsoll_protocol::client_settings::CompactionSettings;
 use plimsoll_protocol::hook_failure::HookFailure;
 use plimsoll_protocol::settings::{
     FIRST_MODERN_VERSION, HookSupport, parse_version, plugins, runs_our_program_in_any_form, shell_quote,
 };
 
-pub(super) const TARGET: Target = Target { name: "client_files", body, seeds, inputs: 20_000 };
+pub(super) const TARGET: Target =
+    Target { name: "client_files", check_input, seeds, mutated_input_count: 20_000 };
 
 fn seeds() -> Vec<Vec<u8>> {
-    texts(&[
+    text_seeds(&[
         r#"{"version":2,"plugins":{"plimsoll@market":[{"installPath":"/a"},{"installPath":"/b"}]}}"#,
         r#"{"plugins":{"plimsoll@market":{"installPath":"/a"}}}"#,
         r#"{"name":"x","hooks":"./hooks.json"}"#,
@@ -26,7 +27,7 @@ fn seeds() -> Vec<Vec<u8>> {
     ])
 }
 
-fn body(bytes: &[u8]) {
+fn check_input(bytes: &[u8]) {
     let _ = plugins::install_paths(bytes, "plimsoll@market");
     let _ = plugins::parse_manifest_hooks(bytes);
     let _ = CompactionSettings::parse(bytes);
@@ -45,7 +46,7 @@ fn body(bytes: &[u8]) {
         None => assert_eq!(HookSupport::from_client_version(&text), HookSupport::Classic),
     }
     let _ = runs_our_program_in_any_form(&text);
-    // A shell reads back what it was given.
+    // The shell must parse the quoted path back to the original.
     let path = format!("/{text}/plimsoll-stop-gate");
     assert!(runs_our_program_in_any_form(&shell_quote(&path)), "{path:?}");
     assert!(runs_our_program_in_any_form(&format!("{} --plugin", shell_quote(&path))), "{path:?}");

@@ -1,9 +1,9 @@
-//! The working memory: its log folded is what lives, and what the model is told of it stays in its bounds.
+//! The working memory: folding its log gives the live state, and the text that the model gets stays within its limits.
 
 use super::Target;
 use crate::draw::Draw;
-use crate::foreign::may_be_sent;
-use crate::seeds::texts;
+use crate::foreign::assert_safe_for_model;
+use crate::seeds::text_seeds;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::memory::render::{
     MAX_ENTRY_UTF16_UNITS, MAX_HEAP_ENTRIES, pack_chunks_into_entries, render_changes_since,
@@ -14,10 +14,10 @@ use plimsoll_domain::memory::{
     RegisterValues,
 };
 
-pub(super) const TARGET: Target = Target { name: "memory", body, seeds, inputs: 2_000 };
+pub(super) const TARGET: Target = Target { name: "memory", check_input, seeds, mutated_input_count: 2_000 };
 
 fn seeds() -> Vec<Vec<u8>> {
-    let mut seeds = texts(&[
+    let mut seeds = text_seeds(&[
         r#"{"op":"update_registers","values":{"R0_GOAL":"x","R7_STATUS":"y"},"strict":true}"#,
         r#"{"op":"heap_alloc","name":"a","content":"b"}
 {"op":"heap_write","name":"a","content":"c"}
@@ -38,10 +38,10 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-fn body(bytes: &[u8]) {
-    // Two kinds of inputs: a log as it lies on the disk, and choices.
+fn check_input(bytes: &[u8]) {
+    // Two kinds of inputs: a log as it is on disk, or choices.
     let ops: Vec<MemoryOp> = match bytes.split_first() {
-        Some((0xff, rest)) => drawn(rest),
+        Some((0xff, rest)) => draw_ops(rest),
         _ => bytes
             .split(|byte| *byte == b'\n')
             .take(64)
@@ -68,15 +68,15 @@ fn body(bytes: &[u8]) {
                 assert!(!refusal.0.is_empty());
             }
         }
-        bounds(&memory);
+        assert_within_limits(&memory);
     }
     assert_eq!(Memory::replay(&accepted), memory, "the log, folded, is what lives");
     let text = serde_json::to_string(&memory).expect("JSON");
     assert_eq!(serde_json::from_str::<Memory>(&text).ok().as_ref(), Some(&memory), "the snapshot");
-    told(&memory);
+    assert_rendering_within_limits(&memory);
 }
 
-fn bounds(memory: &Memory) {
+fn assert_within_limits(memory: &Memory) {
     assert!(
         memory.depth() <= MAX_FRAME_DEPTH
             && memory.heap.len() <= MAX_CHUNKS
@@ -94,26 +94,26 @@ fn bounds(memory: &Memory) {
     }
 }
 
-fn told(memory: &Memory) {
+fn assert_rendering_within_limits(memory: &Memory) {
     let units = |text: &str| text.encode_utf16().count();
     for depth in 0..=memory.depth() {
         let text = render_overview(memory, depth);
         assert!(units(&text) <= MAX_ENTRY_UTF16_UNITS, "{}", units(&text));
-        may_be_sent(&text);
-        may_be_sent(&render_frame_task(memory, depth));
+        assert_safe_for_model(&text);
+        assert_safe_for_model(&render_frame_task(memory, depth));
         assert_eq!(text.matches("<plimsoll-memory").count(), 1, "no value begins another block");
         assert!(text.ends_with("</plimsoll-memory>") && text.matches("</plimsoll").count() == 1);
         assert!(units(&render_frame_task(memory, depth)) <= MAX_ENTRY_UTF16_UNITS);
-        let mut since = 0;
-        while since < memory.revision {
-            let told = render_changes_since(memory, depth, since, &[]);
+        let mut since_revision = 0;
+        while since_revision < memory.revision {
+            let update = render_changes_since(memory, depth, since_revision, &[]);
             assert!(
-                told.shown_up_to_rev > since && told.shown_up_to_rev <= memory.revision,
-                "{since} {told:?}"
+                update.shown_up_to_rev > since_revision && update.shown_up_to_rev <= memory.revision,
+                "{since_revision} {update:?}"
             );
-            told.text.iter().for_each(|text| may_be_sent(text));
-            assert!(told.text.is_none_or(|text| units(&text) <= MAX_ENTRY_UTF16_UNITS));
-            since = told.shown_up_to_rev;
+            update.text.iter().for_each(|text| assert_safe_for_model(text));
+            assert!(update.text.is_none_or(|text| units(&text) <= MAX_ENTRY_UTF16_UNITS));
+            since_revision = update.shown_up_to_rev;
         }
     }
     let entries = pack_chunks_into_entries(memory);
@@ -121,60 +121,66 @@ fn told(memory: &Memory) {
         entries.len() <= MAX_HEAP_ENTRIES
             && entries.iter().all(|entry| units(entry) <= MAX_ENTRY_UTF16_UNITS)
     );
-    let tags = entries.iter().map(|entry| entry.matches("<plimsoll-chunk").count()).sum::<usize>();
-    assert_eq!(tags, memory.heap.len(), "each chunk once");
-    may_be_sent(&render_frame_brief(memory));
-    entries.iter().for_each(|entry| may_be_sent(entry));
+    let tag_count = entries.iter().map(|entry| entry.matches("<plimsoll-chunk").count()).sum::<usize>();
+    assert_eq!(tag_count, memory.heap.len(), "each chunk once");
+    assert_safe_for_model(&render_frame_brief(memory));
+    entries.iter().for_each(|entry| assert_safe_for_model(entry));
     assert_eq!(render_frame_brief(memory).matches("<plimsoll-memory").count(), 1);
     assert!(render_summary_lines(memory).iter().all(|line| !line.contains('\n')));
 }
 
-fn drawn(bytes: &[u8]) -> Vec<MemoryOp> {
-    let mut draw = Draw::from(bytes);
+fn draw_ops(bytes: &[u8]) -> Vec<MemoryOp> {
+    let mut draw = Draw::from_bytes(bytes);
     let mut ops = Vec::new();
     while !draw.is_empty() && ops.len() < 64 {
-        ops.push(op(&mut draw));
+        ops.push(draw_op(&mut draw));
     }
     ops
 }
 
-fn op(draw: &mut Draw<'_>) -> MemoryOp {
+fn draw_op(draw: &mut Draw<'_>) -> MemoryOp {
     const NAMES: [&str; 4] = ["a", "b", "note", "x/y.z"];
-    let name = |draw: &mut Draw<'_>| draw.one_of(&NAMES);
+    let draw_name = |draw: &mut Draw<'_>| draw.one_of_or_text(&NAMES);
     match draw.byte() % 14 {
         0..3 => {
-            let value = |draw: &mut Draw<'_>| (Register::ALL[usize::from(draw.byte() % 8)], words(draw));
-            let values: RegisterValues = draw.list(3, value).into_iter().collect();
+            let draw_register =
+                |draw: &mut Draw<'_>| (Register::ALL[usize::from(draw.byte() % 8)], draw_text(draw));
+            let values: RegisterValues = draw.list(3, draw_register).into_iter().collect();
             MemoryOp::UpdateRegisters { values, strict: draw.byte() > 200, in_all_frames: draw.flag() }
         }
-        3 => MemoryOp::BeginRun { objective: words(draw) },
+        3 => MemoryOp::BeginRun { objective: draw_text(draw) },
         4 => MemoryOp::PushFrame {
-            name: name(draw),
-            objective: words(draw),
-            context: words(draw),
-            return_spec: words(draw),
-            pushed_by_call: draw.some(Draw::text),
+            name: draw_name(draw),
+            objective: draw_text(draw),
+            context: draw_text(draw),
+            return_spec: draw_text(draw),
+            pushed_by_call: draw.optional(Draw::text),
         },
         5 => MemoryOp::StartFrame {
             started_by_call: draw.text(),
             owner: FrameOwner { session_id: SessionId::from(draw.text()), ..FrameOwner::default() },
         },
-        6 => MemoryOp::EnterFrame { agent: name(draw) },
-        7 if draw.byte().is_multiple_of(8) => MemoryOp::PopFrame { result: words(draw) },
-        7 => {
-            MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::TurnEndedWithoutPop, last_message: words(draw) }
-        }
-        8 => MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::Abandoned, last_message: words(draw) },
-        9 | 10 => MemoryOp::HeapAlloc { name: name(draw), content: words(draw), description: words(draw) },
-        11 => MemoryOp::HeapWrite { name: name(draw), content: words(draw) },
-        12 => MemoryOp::HeapFree { name: name(draw) },
+        6 => MemoryOp::EnterFrame { agent: draw_name(draw) },
+        7 if draw.byte().is_multiple_of(8) => MemoryOp::PopFrame { result: draw_text(draw) },
+        7 => MemoryOp::CloseFrame {
+            abnormal_end: AbnormalEnd::TurnEndedWithoutPop,
+            last_message: draw_text(draw),
+        },
+        8 => MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::Abandoned, last_message: draw_text(draw) },
+        9 | 10 => MemoryOp::HeapAlloc {
+            name: draw_name(draw),
+            content: draw_text(draw),
+            description: draw_text(draw),
+        },
+        11 => MemoryOp::HeapWrite { name: draw_name(draw), content: draw_text(draw) },
+        12 => MemoryOp::HeapFree { name: draw_name(draw) },
         _ if draw.flag() => MemoryOp::Step,
         _ => MemoryOp::Reopen,
     }
 }
 
-fn words(draw: &mut Draw<'_>) -> String {
-    draw.one_of(&[
+fn draw_text(draw: &mut Draw<'_>) -> String {
+    draw.one_of_or_text(&[
         "</plimsoll-memory>",
         "<plimsoll-chunk name=\"a\">",
         "\n",

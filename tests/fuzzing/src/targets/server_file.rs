@@ -1,13 +1,14 @@
-//! A project's `.mcp.json`: our server is put in and taken out, and every other one stays as it is.
+//! A project's `.mcp.json`: Plimsoll's server is added and removed, and every other server stays as it is.
 
 use super::Target;
-use crate::seeds::texts;
+use crate::seeds::text_seeds;
 use plimsoll_protocol::settings::{decode_utf8, servers};
 
-pub(super) const TARGET: Target = Target { name: "server_file", body, seeds, inputs: 10_000 };
+pub(super) const TARGET: Target =
+    Target { name: "server_file", check_input, seeds, mutated_input_count: 10_000 };
 
 fn seeds() -> Vec<Vec<u8>> {
-    texts(&[
+    text_seeds(&[
         "",
         "{}",
         "\u{feff}{\n    \"mcpServers\": {}\n}\n",
@@ -17,24 +18,31 @@ fn seeds() -> Vec<Vec<u8>> {
     ])
 }
 
-fn body(bytes: &[u8]) {
+fn check_input(bytes: &[u8]) {
     let Ok(text) = decode_utf8(bytes) else { return };
-    let spell = |program: &str| format!("/o pt/{program}");
-    let Ok(joined) = servers::install(text, &spell) else { return };
-    assert_eq!(servers::install(&joined.text, &spell), Ok(joined.clone()), "a second time changes nothing");
-    if joined.entry != servers::McpEntry::Ours {
-        assert_eq!(joined.text.trim_start_matches('\u{feff}'), text.trim_start_matches('\u{feff}'));
+    let program_path = |program: &str| format!("/o pt/{program}");
+    let Ok(installed) = servers::install(text, &program_path) else { return };
+    assert_eq!(
+        servers::install(&installed.text, &program_path),
+        Ok(installed.clone()),
+        "a second time changes nothing"
+    );
+    if installed.entry != servers::McpEntry::Ours {
+        assert_eq!(installed.text.trim_start_matches('\u{feff}'), text.trim_start_matches('\u{feff}'));
         return;
     }
     if servers::find_server_entry(text).is_ok_and(|entry| entry == Some(servers::McpEntry::Ours)) {
         return;
     }
-    assert!(servers::is_unchanged_since_install(text, &joined.text), "the file from before may be put back");
-    let parted = servers::uninstall(&joined.text, Some(text)).expect("what we wrote");
-    assert!(parted.removed);
+    assert!(
+        servers::is_unchanged_since_install(text, &installed.text),
+        "the file from before may be put back"
+    );
+    let uninstalled = servers::uninstall(&installed.text, Some(text)).expect("what we wrote");
+    assert!(uninstalled.removed);
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
-        assert!(parted.is_empty);
+        assert!(uninstalled.is_empty);
         return;
     }
-    assert_eq!(parted.text, text, "byte for byte");
+    assert_eq!(uninstalled.text, text, "byte for byte");
 }

@@ -1,16 +1,17 @@
-//! The client's settings file: our entries are put in and taken out, and everything else stays as it is.
+//! The client's settings file: Plimsoll's entries are added and removed, and everything else stays as it is.
 
 use super::Target;
-use crate::draw::dice;
-use crate::seeds::texts;
-use crate::spoil::tight;
+use crate::draw::hash_of_bytes;
+use crate::seeds::text_seeds;
+use crate::spoil::without_space_in_empty_containers;
 use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, InvalidSettings};
 use serde_json::Value;
 
-pub(super) const TARGET: Target = Target { name: "settings_file", body, seeds, inputs: 1_500 };
+pub(super) const TARGET: Target =
+    Target { name: "settings_file", check_input, seeds, mutated_input_count: 1_500 };
 
 fn seeds() -> Vec<Vec<u8>> {
-    texts(&[
+    text_seeds(&[
         "",
         "{}",
         "{\n  \"model\": \"opus\"\n}\n",
@@ -25,46 +26,55 @@ fn seeds() -> Vec<Vec<u8>> {
     ])
 }
 
-fn body(bytes: &[u8]) {
+fn check_input(bytes: &[u8]) {
     let Ok(text) = settings::decode_utf8(bytes) else { return };
-    let choice = dice(bytes);
-    let parts: EntryOptions = match choice % 3 {
+    let hash = hash_of_bytes(bytes);
+    let parts: EntryOptions = match hash % 3 {
         0 => HookSupport::Modern.into(),
         1 => HookSupport::Classic.into(),
         _ => HookSupport::Modern.with_memory(),
     };
-    let parts = EntryOptions { wrap_status_line: choice / 3 % 2 == 1, ..parts };
-    let folder = ["/opt/bin/", "/o pt/b'in/", ""][choice / 6 % 3];
-    let spell = |program: &str| format!("{folder}{program}");
-    let said = settings::summarize_settings(text).map_err(|fault| place(text, &fault));
-    let Ok(merged) = settings::install(text, parts, &spell).map_err(|fault| place(text, &fault)) else {
+    let parts = EntryOptions { wrap_status_line: hash / 3 % 2 == 1, ..parts };
+    let folder = ["/opt/bin/", "/o pt/b'in/", ""][hash / 6 % 3];
+    let program_path = |program: &str| format!("{folder}{program}");
+    let survey = settings::summarize_settings(text).map_err(|fault| assert_position_in_file(text, &fault));
+    let Ok(installed) =
+        settings::install(text, parts, &program_path).map_err(|fault| assert_position_in_file(text, &fault))
+    else {
         return;
     };
-    assert!(said.is_ok());
-    let again = settings::install(&merged.text, parts, &spell).expect("what we wrote");
-    assert_eq!(again.text, merged.text, "a second time changes nothing");
-    let cleared = settings::uninstall(&merged.text, None).expect("what we wrote");
-    assert_eq!(settings::has_no_plimsoll_entries(&cleared.text), Ok(true));
+    assert!(survey.is_ok());
+    let installed_again = settings::install(&installed.text, parts, &program_path).expect("what we wrote");
+    assert_eq!(installed_again.text, installed.text, "a second time changes nothing");
+    let uninstalled = settings::uninstall(&installed.text, None).expect("what we wrote");
+    assert_eq!(settings::has_no_plimsoll_entries(&uninstalled.text), Ok(true));
     if settings::has_no_plimsoll_entries(text) != Ok(true) {
         return;
     }
-    assert_eq!(settings::find_differences(&merged.text, parts), Ok(Vec::new()), "all of ours is there");
-    assert!(settings::is_unchanged_since_install(text, &merged.text), "the file from before may be put back");
-    let cleared = settings::uninstall(&merged.text, Some(text)).expect("what we wrote");
+    assert_eq!(settings::find_differences(&installed.text, parts), Ok(Vec::new()), "all of ours is there");
+    assert!(
+        settings::is_unchanged_since_install(text, &installed.text),
+        "the file from before may be put back"
+    );
+    let uninstalled = settings::uninstall(&installed.text, Some(text)).expect("what we wrote");
     if text.trim_start_matches('\u{feff}').trim().is_empty() {
-        assert!(cleared.is_empty);
+        assert!(uninstalled.is_empty);
         return;
     }
-    assert_eq!(cleared.text, text, "byte for byte");
-    // If the text from before is unknown, containers that were empty go. Nothing else is lost.
-    let cleared = settings::uninstall(&merged.text, None).expect("what we wrote").text;
-    let read = |text: &str| serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')).ok();
-    if read(text).is_some_and(|value| read(&cleared) == Some(value)) {
-        assert_eq!(tight(&cleared), tight(text), "byte for byte, without the text from before");
+    assert_eq!(uninstalled.text, text, "byte for byte");
+    // Without the original text, empty containers are removed, but nothing else is lost.
+    let uninstalled_text = settings::uninstall(&installed.text, None).expect("what we wrote").text;
+    let parse = |text: &str| serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')).ok();
+    if parse(text).is_some_and(|value| parse(&uninstalled_text) == Some(value)) {
+        assert_eq!(
+            without_space_in_empty_containers(&uninstalled_text),
+            without_space_in_empty_containers(text),
+            "byte for byte, without the text from before"
+        );
     }
 }
 
-/// A fault is named with a place that is in the file.
-fn place(text: &str, fault: &InvalidSettings) {
-    assert!(fault.line >= 1 && fault.line <= text.split('\n').count().max(1) && fault.column >= 1, "{fault}");
+/// Asserts that the position of a parse error is inside the file.
+fn assert_position_in_file(text: &str, error: &InvalidSettings) {
+    assert!(error.line >= 1 && error.line <= text.split('\n').count().max(1) && error.column >= 1, "{error}");
 }

@@ -1,37 +1,49 @@
-//! What the client hands to a status line.
+//! The payload that the client passes to a status line.
 
 use super::Target;
-use crate::seeds::files;
-use crate::spoil::{behind_a_mark, spoil};
+use crate::seeds::read_files;
+use crate::spoil::{spoil_one_field, with_byte_order_mark};
 use plimsoll_domain::Settings;
 use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
 use plimsoll_protocol::status::StatusPayload;
 
-pub(super) const TARGET: Target = Target { name: "status_payload", body, seeds, inputs: 20_000 };
+pub(super) const TARGET: Target =
+    Target { name: "status_payload", check_input, seeds, mutated_input_count: 20_000 };
 
-/// A field and how it reads.
-type Field = (&'static str, fn(&StatusPayload) -> String);
+/// The name of a field, and a function that reads it.
+type FieldReader = (&'static str, fn(&StatusPayload) -> String);
 
 fn seeds() -> Vec<Vec<u8>> {
-    let mut seeds = files("fixtures/statusline", ".json");
-    seeds.extend(files("fixtures/pairs", ".status.json").into_iter().step_by(5));
+    let mut seeds = read_files("fixtures/statusline", ".json");
+    seeds.extend(read_files("fixtures/pairs", ".status.json").into_iter().step_by(5));
     seeds
 }
 
-fn body(bytes: &[u8]) {
-    let quick = StatusPayload::parse(bytes).ok();
-    let patient = StatusPayload::parse(&behind_a_mark(bytes)).ok();
-    assert_eq!(format!("{quick:?}"), format!("{patient:?}"), "both ways of reading say the same");
-    let Some(payload) = quick else {
-        assert!(spoil(bytes).is_none_or(|spoiled| StatusPayload::parse(spoiled.before.as_bytes()).is_ok()));
+fn check_input(bytes: &[u8]) {
+    let from_fast_path = StatusPayload::parse(bytes).ok();
+    let from_slow_path = StatusPayload::parse(&with_byte_order_mark(bytes)).ok();
+    assert_eq!(
+        format!("{from_fast_path:?}"),
+        format!("{from_slow_path:?}"),
+        "both ways of reading say the same"
+    );
+    let Some(payload) = from_fast_path else {
+        assert!(
+            spoil_one_field(bytes)
+                .is_none_or(|spoiled| StatusPayload::parse(spoiled.original.as_bytes()).is_ok())
+        );
         return;
     };
-    levels(&payload);
-    let Some(spoiled) = spoil(bytes) else { return };
-    let read = |text: &str| StatusPayload::parse(text.as_bytes()).expect("an object");
-    let (before, after) = (read(&spoiled.before), read(&spoiled.after));
-    assert_eq!(format!("{before:?}"), format!("{:?}", read(&spoiled.richer)), "a later client's field");
-    let fields: [Field; 11] = [
+    check_thresholds(&payload);
+    let Some(spoiled) = spoil_one_field(bytes) else { return };
+    let parse = |text: &str| StatusPayload::parse(text.as_bytes()).expect("an object");
+    let (before, after) = (parse(&spoiled.original), parse(&spoiled.with_bad_field));
+    assert_eq!(
+        format!("{before:?}"),
+        format!("{:?}", parse(&spoiled.with_extra_field)),
+        "a later client's field"
+    );
+    let fields: [FieldReader; 11] = [
         ("session_id", |payload| format!("{:?}", payload.session_id)),
         ("transcript_path", |payload| format!("{:?}", payload.transcript_path)),
         ("cwd", |payload| format!("{:?}", payload.cwd)),
@@ -44,24 +56,24 @@ fn body(bytes: &[u8]) {
         ("prompt_cache", |payload| format!("{:?}", payload.prompt_cache)),
         ("rate_limits", |payload| format!("{:?}", payload.rate_limits)),
     ];
-    for (_, field) in fields.iter().filter(|(name, _)| *name != spoiled.key) {
-        assert_eq!(field(&before), field(&after), "{} costs only itself", spoiled.key);
+    for (_, field) in fields.iter().filter(|(name, _)| *name != spoiled.spoiled_key) {
+        assert_eq!(field(&before), field(&after), "{} costs only itself", spoiled.spoiled_key);
     }
 }
 
-/// Whatever window the client tells, the levels rise and come before the client acts.
-fn levels(payload: &StatusPayload) {
+/// Asserts that for any window size the thresholds are in ascending order and are reached before the client compacts.
+fn check_thresholds(payload: &StatusPayload) {
     let Some(window) = payload.context_window.context_window_size else { return };
     let settings = Settings::default();
-    let knobs = CompactionConfig {
+    let config_with_window = CompactionConfig {
         compaction_window: payload.context_window.used_tokens(),
         ..CompactionConfig::default()
     };
-    for knobs in [CompactionConfig::default(), knobs] {
-        let auto_compact = compute_auto_compact(window, payload.model.id.as_deref(), &knobs);
+    for config in [CompactionConfig::default(), config_with_window] {
+        let auto_compact = compute_auto_compact(window, payload.model.id.as_deref(), &config);
         let thresholds = compute_thresholds(window, auto_compact, &settings.levels, &settings.margins, 0);
-        let rising = [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens];
-        assert!(rising.is_sorted() && auto_compact.tokens <= window, "{thresholds:?}");
+        let boundaries = [thresholds.l1, thresholds.l2, thresholds.l3, auto_compact.tokens];
+        assert!(boundaries.is_sorted() && auto_compact.tokens <= window, "{thresholds:?}");
         assert!(
             payload
                 .context_window

@@ -1,28 +1,28 @@
 //! The lines of `claude -p --output-format stream-json`, and the result among them.
 
 use super::Target;
-use crate::seeds::{files, lines};
-use crate::spoil::spoil;
+use crate::seeds::{distinct_lines, read_files};
+use crate::spoil::spoil_one_field;
 use plimsoll_domain::ProcessExit;
 use plimsoll_policy::session_ending::classify_ending;
 use plimsoll_protocol::result::ClientResult;
 use plimsoll_protocol::stream::StreamLine;
 
-pub(super) const TARGET: Target = Target { name: "stream", body, seeds, inputs: 20_000 };
+pub(super) const TARGET: Target = Target { name: "stream", check_input, seeds, mutated_input_count: 20_000 };
 
-/// A field and how it reads.
-type Field = (&'static str, fn(&ClientResult) -> String);
+/// The name of a field, and a function that reads it.
+type FieldReader = (&'static str, fn(&ClientResult) -> String);
 
 fn seeds() -> Vec<Vec<u8>> {
-    let mut seeds = lines("fixtures/stream", ".jsonl");
-    seeds.extend(files("fixtures/result", ".json"));
+    let mut seeds = distinct_lines("fixtures/stream", ".jsonl");
+    seeds.extend(read_files("fixtures/result", ".json"));
     seeds
 }
 
-fn body(bytes: &[u8]) {
+fn check_input(bytes: &[u8]) {
     let line = StreamLine::parse(bytes);
     match &line {
-        StreamLine::Result(result) => check(result),
+        StreamLine::Result(result) => check_result(result),
         StreamLine::Assistant { message, .. } | StreamLine::User { message, .. } => {
             for block in message.blocks() {
                 let _ = block.result_text();
@@ -30,14 +30,23 @@ fn body(bytes: &[u8]) {
         }
         _ => {}
     }
-    let Some(spoiled) = spoil(bytes) else { return };
-    let (before, after) = (said(&spoiled.before), said(&spoiled.after));
-    assert_eq!(format!("{before:?}"), format!("{:?}", said(&spoiled.richer)), "a later client's field");
-    if !["type", "subtype"].contains(&spoiled.key.as_str()) {
-        assert_eq!(std::mem::discriminant(&before), std::mem::discriminant(&after), "{}", spoiled.key);
+    let Some(spoiled) = spoil_one_field(bytes) else { return };
+    let (before, after) = (parse_line(&spoiled.original), parse_line(&spoiled.with_bad_field));
+    assert_eq!(
+        format!("{before:?}"),
+        format!("{:?}", parse_line(&spoiled.with_extra_field)),
+        "a later client's field"
+    );
+    if !["type", "subtype"].contains(&spoiled.spoiled_key.as_str()) {
+        assert_eq!(
+            std::mem::discriminant(&before),
+            std::mem::discriminant(&after),
+            "{}",
+            spoiled.spoiled_key
+        );
     }
     if let (StreamLine::Result(before), StreamLine::Result(after)) = (&before, &after) {
-        let fields: [Field; 9] = [
+        let fields: [FieldReader; 9] = [
             ("is_error", |result| result.is_error.to_string()),
             ("terminal_reason", |result| format!("{:?}", result.terminal_reason)),
             ("api_error_status", |result| format!("{:?}", result.api_error_status)),
@@ -48,21 +57,21 @@ fn body(bytes: &[u8]) {
             ("permission_denials", |result| format!("{:?}", result.permission_denials)),
             ("errors", |result| format!("{:?}", result.errors)),
         ];
-        for (_, field) in fields.iter().filter(|(name, _)| *name != spoiled.key) {
-            assert_eq!(field(before), field(after), "{} costs only itself", spoiled.key);
+        for (_, field) in fields.iter().filter(|(name, _)| *name != spoiled.spoiled_key) {
+            assert_eq!(field(before), field(after), "{} costs only itself", spoiled.spoiled_key);
         }
     }
 }
 
-fn said(text: &str) -> StreamLine {
+fn parse_line(text: &str) -> StreamLine {
     StreamLine::parse(text.as_bytes())
 }
 
-fn check(result: &ClientResult) {
+fn check_result(result: &ClientResult) {
     let _ = result.total_tokens();
     for (code, signal) in [(Some(0), None), (Some(1), None), (None, Some(9)), (None, None)] {
         let _ = classify_ending(Some(result), ProcessExit { code, signal });
     }
-    let words = result.result.as_deref().unwrap_or_default();
-    let _ = plimsoll_policy::reset_clock::parse_reset_time(words);
+    let text = result.result.as_deref().unwrap_or_default();
+    let _ = plimsoll_policy::reset_clock::parse_reset_time(text);
 }

@@ -1,7 +1,10 @@
-//! What the client tells hooks, where it drops them, and what stands in its result and its transcript: one session in
-//! which every hook only writes down what it is told.
+//! Which events and fields the client passes to hooks, when it ignores hooks, and what its result and its transcript contain: one
+//! session in which every hook only records its input.
 
-use super::harness::{Record, Recorders, agent, session, settings, transcript_lines, world};
+use super::harness::{
+    HookRecord, HookRecorders, call_subagent, headless_session, settings_with_hooks, transcript_lines,
+    world_with_client,
+};
 use super::probes::Findings;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::world::World;
@@ -10,8 +13,8 @@ use serde_json::{Value, json};
 const PROMPT: &str = "Try everything.";
 const BRIEF: &str = "Look into it.";
 
-/// What clients have known since 1.0.85.
-const OLD: [&str; 8] = [
+/// Events that all clients since 1.0.85 know.
+const CLASSIC_EVENTS: [&str; 8] = [
     "SessionStart",
     "UserPromptSubmit",
     "PreToolUse",
@@ -21,79 +24,96 @@ const OLD: [&str; 8] = [
     "PreCompact",
     "SessionEnd",
 ];
-const NEW: [&str; 4] = ["PostToolBatch", "PostToolUseFailure", "SubagentStart", "PostCompact"];
+const NEWER_EVENTS: [&str; 4] = ["PostToolBatch", "PostToolUseFailure", "SubagentStart", "PostCompact"];
 
-pub(crate) fn look(version: &str, findings: &mut Findings) {
-    let model = ScriptedModel::start(answer);
-    let world = world(version, &model);
-    let recorders = Recorders::new(&world);
-    hang_in(&world, &recorders);
-    let finished = session(&world, PROMPT, &["--allowedTools", "Bash,Task,Agent"]).run();
-    let told = recorders.told();
-    for event in OLD {
-        findings
-            .note(&format!("event.{event}"), told.iter().any(|one| one.by == "old" && one.event() == event));
+pub(crate) fn probe_events(version: &str, findings: &mut Findings) {
+    let model = ScriptedModel::start(scripted_answer);
+    let world = world_with_client(version, &model);
+    let recorders = HookRecorders::new(&world);
+    install_recorders(&world, &recorders);
+    let finished = headless_session(&world, PROMPT, &["--allowedTools", "Bash,Task,Agent"]).run();
+    let records = recorders.read_records();
+    for event in CLASSIC_EVENTS {
+        findings.record_bool(
+            &format!("event.{event}"),
+            records.iter().any(|record| record.recorder == "old" && record.event_name() == event),
+        );
     }
-    for event in NEW {
-        findings.note(&format!("event.{event}"), told.iter().any(|one| one.event() == event));
+    for event in NEWER_EVENTS {
+        findings.record_bool(
+            &format!("event.{event}"),
+            records.iter().any(|record| record.event_name() == event),
+        );
     }
-    let again = told.iter().any(|one| one.by == "old" && one.payload["source"] == "compact");
-    findings.note("event.SessionStart after a compaction", again);
-    findings.note("entry.unknown event", told.iter().any(|one| one.by == "new"));
-    findings.note("entry.args", told.iter().any(|one| one.by == "spaced" && one.arguments == "one two"));
-    of_payloads(&told, findings);
-    of_result(&finished.result(), findings);
+    let restarted_after_compaction =
+        records.iter().any(|record| record.recorder == "old" && record.payload["source"] == "compact");
+    findings.record_bool("event.SessionStart after a compaction", restarted_after_compaction);
+    findings.record_bool("entry.unknown event", records.iter().any(|record| record.recorder == "new"));
+    findings.record_bool(
+        "entry.args",
+        records.iter().any(|record| record.recorder == "spaced" && record.arguments == "one two"),
+    );
+    record_payload_findings(&records, findings);
+    record_result_findings(&finished.last_result(), findings);
     let lines = transcript_lines(&world);
-    findings.note("transcript.requestedModel", lines.iter().any(|line| line["requestedModel"].is_string()));
+    findings.record_bool(
+        "transcript.requestedModel",
+        lines.iter().any(|line| line["requestedModel"].is_string()),
+    );
 }
 
-/// The events that every client knows in one file, the others in another: an old client drops that one whole.
-fn hang_in(world: &World, recorders: &Recorders<'_>) {
-    let old = json!({ "type": "command", "command": recorders.program("old"), "args": [] });
-    let spaced = recorders.program("a folder/spaced");
-    let spaced = json!({ "type": "command", "command": spaced, "args": ["one two"] });
-    let new = json!({ "type": "command", "command": recorders.program("new") });
-    let mut entries: Vec<(&str, &Value)> = OLD.iter().map(|event| (*event, &old)).collect();
-    entries.push(("PreToolUse", &spaced));
-    world.write(".claude/settings.json", &settings(&entries));
-    let mut entries: Vec<(&str, &Value)> = NEW.iter().map(|event| (*event, &new)).collect();
-    entries.extend([("SessionStart", &new), ("NoSuchEvent", &new)]);
-    world.write(".claude/settings.local.json", &settings(&entries));
+/// Writes the events that every client knows into one settings file and the others into another, which an old client ignores.
+fn install_recorders(world: &World, recorders: &HookRecorders<'_>) {
+    let classic_entry = json!({ "type": "command", "command": recorders.write_recorder("old"), "args": [] });
+    let spaced_program = recorders.write_recorder("a folder/spaced");
+    let entry_with_arguments = json!({ "type": "command", "command": spaced_program, "args": ["one two"] });
+    let newer_entry = json!({ "type": "command", "command": recorders.write_recorder("new") });
+    let mut entries: Vec<(&str, &Value)> =
+        CLASSIC_EVENTS.iter().map(|event| (*event, &classic_entry)).collect();
+    entries.push(("PreToolUse", &entry_with_arguments));
+    world.write(".claude/settings.json", &settings_with_hooks(&entries));
+    let mut entries: Vec<(&str, &Value)> = NEWER_EVENTS.iter().map(|event| (*event, &newer_entry)).collect();
+    entries.extend([("SessionStart", &newer_entry), ("NoSuchEvent", &newer_entry)]);
+    world.write(".claude/settings.local.json", &settings_with_hooks(&entries));
 }
 
-/// A call, a failing one, a subagent, a window that fills until it is compacted, and an end.
-fn answer(request: &Request) -> Step {
-    let (first, step) = (request.first_text(), request.answers());
+/// Plays a call, a failing one, a subagent, a window that fills until it is compacted, and an end.
+fn scripted_answer(request: &Request) -> Step {
+    let (first, step) = (request.first_message_text(), request.answer_count());
     if first.contains(BRIEF) && !first.contains(PROMPT) {
         return match step {
-            0 => Step::bash("echo inner").usage(3_000),
-            _ => Step::text("The report.").usage(3_100),
+            0 => Step::bash_call("echo inner").with_input_tokens(3_000),
+            _ => Step::from_text("The report.").with_input_tokens(3_100),
         };
     }
     match step {
-        // After a compaction, and for what the client asks aside.
-        _ if !first.contains(PROMPT) => Step::text("done").usage(4_000),
-        0 => Step::bash("echo one").usage(5_000),
-        1 => Step::bash("exit 3").usage(6_000),
-        2 => agent(request, BRIEF).usage(7_000),
-        3 => Step::bash("echo two").usage(175_000),
-        _ => Step::text("done").usage(9_000),
+        // After a compaction, and for the client's own side requests.
+        _ if !first.contains(PROMPT) => Step::from_text("done").with_input_tokens(4_000),
+        0 => Step::bash_call("echo one").with_input_tokens(5_000),
+        1 => Step::bash_call("exit 3").with_input_tokens(6_000),
+        2 => call_subagent(request, BRIEF).with_input_tokens(7_000),
+        3 => Step::bash_call("echo two").with_input_tokens(175_000),
+        _ => Step::from_text("done").with_input_tokens(9_000),
     }
 }
 
-fn of_payloads(told: &[Record], findings: &mut Findings) {
-    let of = |event: &'static str| told.iter().filter(move |one| one.event() == event);
-    let has = |event: &'static str, field: &str| of(event).any(|one| !one.payload[field].is_null());
-    findings.note("payload.tool_use_id", has("PostToolUse", "tool_use_id"));
-    findings.note("payload.agent_id", has("PostToolUse", "agent_id"));
-    findings.note("payload.last_assistant_message", has("Stop", "last_assistant_message"));
-    findings.note("payload.background_tasks", has("Stop", "background_tasks"));
+fn record_payload_findings(records: &[HookRecord], findings: &mut Findings) {
+    let records_of = |event: &'static str| records.iter().filter(move |record| record.event_name() == event);
+    let has_field =
+        |event: &'static str, field: &str| records_of(event).any(|record| !record.payload[field].is_null());
+    findings.record_bool("payload.tool_use_id", has_field("PostToolUse", "tool_use_id"));
+    findings.record_bool("payload.agent_id", has_field("PostToolUse", "agent_id"));
+    findings.record_bool("payload.last_assistant_message", has_field("Stop", "last_assistant_message"));
+    findings.record_bool("payload.background_tasks", has_field("Stop", "background_tasks"));
 }
 
-fn of_result(result: &Value, findings: &mut Findings) {
+fn record_result_findings(result: &Value, findings: &mut Findings) {
     for field in ["total_cost_usd", "permission_denials", "terminal_reason"] {
-        findings.note(&format!("result.{field}"), !result[field].is_null());
+        findings.record_bool(&format!("result.{field}"), !result[field].is_null());
     }
     let windows = result["modelUsage"].as_object().into_iter().flat_map(|models| models.values());
-    findings.note("result.contextWindow", windows.into_iter().any(|model| model["contextWindow"].is_u64()));
+    findings.record_bool(
+        "result.contextWindow",
+        windows.into_iter().any(|model| model["contextWindow"].is_u64()),
+    );
 }

@@ -1,5 +1,5 @@
-//! Every version of the client: what it gives, what it lacks, and that a lack is handled. `scripts/client-matrix.sh` tries
-//! the whole list; without its variable the pinned version is tried.
+//! Every version of the client: what it supports, what it lacks, and how Plimsoll handles that. `scripts/client-matrix.sh` tries the
+//! whole list; without its environment variable only the pinned version is tried.
 
 mod clients_page;
 mod events;
@@ -13,62 +13,67 @@ mod run;
 use plimsoll_testkit::client::CLIENT_VERSION;
 use probes::{Findings, PROBES};
 
-fn try_client(version: &str) {
+fn check_client(version: &str) {
     let mut findings = Findings::default();
-    if expected::is_borne(version) {
-        for part in [events::look, ordinary_session::look, run::look, plugin::look] {
-            part(version, &mut findings);
+    if expected::is_supported_version(version) {
+        for probe_part in [
+            events::probe_events,
+            ordinary_session::probe_ordinary_session,
+            run::probe_run,
+            plugin::probe_plugin,
+        ] {
+            probe_part(version, &mut findings);
         }
     } else {
-        events::look(version, &mut findings);
-        run::is_refused(version, &mut findings);
+        events::probe_events(version, &mut findings);
+        run::probe_refusal(version, &mut findings);
     }
-    expected::check(version, &findings);
+    expected::check_or_update_findings(version, &findings);
 }
 
 #[test]
-fn the_pinned_client_gives_what_is_known_of_it() {
-    if asked_for().is_none() {
-        try_client(CLIENT_VERSION);
+fn the_pinned_client_matches_its_expectations() {
+    if requested_versions().is_none() {
+        check_client(CLIENT_VERSION);
     }
 }
 
-/// What the script asks for, one after another; then what they are is printed.
+/// Tries the versions that the script requests, one after another, and prints the matrix. The script selects this test by its name.
 #[test]
-fn the_clients_that_were_asked_for_give_what_is_known_of_them() {
-    let Some(versions) = asked_for() else { return };
+fn the_clients_that_were_asked_for_match_their_expectations() {
+    let Some(versions) = requested_versions() else { return };
     let failed: Vec<String> = versions
         .split_whitespace()
-        .filter(|version| std::panic::catch_unwind(|| try_client(version)).is_err())
+        .filter(|version| std::panic::catch_unwind(|| check_client(version)).is_err())
         .map(str::to_owned)
         .collect();
-    println!("{}", clients_page::matrix(&expected::all()));
+    println!("{}", clients_page::render_matrix(&expected::load_all_findings()));
     assert!(failed.is_empty(), "not as is known: {failed:?}");
 }
 
-fn asked_for() -> Option<String> {
+fn requested_versions() -> Option<String> {
     std::env::var("PLIMSOLL_CLIENT_VERSIONS").ok()
 }
 
 #[test]
 fn the_page_shows_what_is_known() {
-    // The script first finds out, then asks for the page.
-    if asked_for().is_none() {
-        clients_page::check();
+    // The script tries the versions first and runs this test afterwards.
+    if requested_versions().is_none() {
+        clients_page::check_or_update_page();
     }
 }
 
 #[test]
-fn what_must_never_lack_lacks_nowhere() {
-    for (version, findings) in expected::all() {
-        let broken = expected::broken_promises(&version, &findings);
-        assert!(broken.is_empty(), "{version}: {broken:?}");
+fn no_supported_version_lacks_a_required_feature() {
+    for (version, findings) in expected::load_all_findings() {
+        let missing = expected::missing_required_probes(&version, &findings);
+        assert!(missing.is_empty(), "{version}: {missing:?}");
     }
 }
 
 #[test]
-fn each_probe_has_a_name_of_its_own() {
-    for (place, probe) in PROBES.iter().enumerate() {
-        assert!(PROBES[..place].iter().all(|other| other.key != probe.key), "{}", probe.key);
+fn probe_keys_are_unique() {
+    for (index, probe) in PROBES.iter().enumerate() {
+        assert!(PROBES[..index].iter().all(|other| other.key != probe.key), "{}", probe.key);
     }
 }

@@ -6,47 +6,49 @@ use plimsoll_flows::turns::records_from_start;
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::workspace_root;
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The plugin's folder.
-pub(crate) fn folder() -> PathBuf {
+pub(crate) fn plugin_folder() -> PathBuf {
     workspace_root().join("hooks-config/plugin")
 }
 
-/// A world whose client talks to this model.
-pub(crate) fn world(model: &ScriptedModel) -> World {
+/// Creates a world whose client uses this model.
+pub(crate) fn world_with_model(model: &ScriptedModel) -> World {
     let mut world = World::new();
     world.use_model(model);
     world
 }
 
-/// One headless session with the plugin, in the permission mode that a user has by default.
-pub(crate) fn session(world: &World, prompt: &str, more: &[&str]) -> Finished {
-    let folder = folder().display().to_string();
-    let usual = ["-p", prompt, "--plugin-dir", &folder, "--output-format", "stream-json", "--verbose"];
-    world.claude(&[&usual[..], &["--model", "opus"], more].concat()).run()
+/// Runs a headless session with the plugin, in the default permission mode.
+pub(crate) fn run_plugin_session(world: &World, prompt: &str, arguments: &[&str]) -> FinishedProgram {
+    let folder = plugin_folder().display().to_string();
+    let common_arguments =
+        ["-p", prompt, "--plugin-dir", &folder, "--output-format", "stream-json", "--verbose"];
+    world.claude(&[&common_arguments[..], &["--model", "opus"], arguments].concat()).run()
 }
 
-/// A model that works past L1, and then is done.
-pub(crate) fn past_the_first_level() -> ScriptedModel {
-    let step = |number: u32| Step::bash(format!("echo step-{number}")).delay(plimsoll_tests::LIFELIKE);
-    ScriptedModel::steps(vec![
-        step(1).usage(20_000),
-        step(2).usage(720_000),
-        step(3).usage(721_000),
-        Step::text("done").usage(722_000).delay(plimsoll_tests::LIFELIKE),
+/// Starts a model that passes L1 and then is done.
+pub(crate) fn model_that_passes_l1() -> ScriptedModel {
+    let step = |number: u32| {
+        Step::bash_call(format!("echo step-{number}")).with_delay(plimsoll_tests::LIFELIKE_DELAY)
+    };
+    ScriptedModel::with_steps(vec![
+        step(1).with_input_tokens(20_000),
+        step(2).with_input_tokens(720_000),
+        step(3).with_input_tokens(721_000),
+        Step::from_text("done").with_input_tokens(722_000).with_delay(plimsoll_tests::LIFELIKE_DELAY),
     ])
 }
 
-/// The names of our tools in a request.
-pub(crate) fn tools(request: &Request) -> Vec<&str> {
-    request.tools().into_iter().filter(|name| name.contains("plimsoll")).collect()
+/// Returns the names of Plimsoll's tools in a request.
+pub(crate) fn plimsoll_tools(request: &Request) -> Vec<&str> {
+    request.tool_names().into_iter().filter(|name| name.contains("plimsoll")).collect()
 }
 
-/// What each record of the project's turn logs is.
-pub(crate) fn turn_log(world: &World) -> Vec<RecordKind> {
+/// Returns the kind of each record in the project's turn logs.
+pub(crate) fn turn_log_kinds(world: &World) -> Vec<RecordKind> {
     let project = Project::with_local_files(&world.project());
     let names = plimsoll_store::disk::list_names(&project.turn_logs_folder());
     let sessions = names.iter().filter_map(|name| name.strip_suffix(".jsonl"));
@@ -59,21 +61,22 @@ pub(crate) fn turn_log(world: &World) -> Vec<RecordKind> {
     kinds
 }
 
-/// How many of them are of this kind.
-pub(crate) fn count(records: &[RecordKind], kind: RecordKind) -> usize {
+/// Counts the records of this kind.
+pub(crate) fn count_records(records: &[RecordKind], kind: RecordKind) -> usize {
     records.iter().filter(|found| **found == kind).count()
 }
 
-/// What the hooks have left in the transcripts: its kind, and what was said.
-pub(crate) fn attachments(world: &World) -> Vec<(String, String)> {
+/// Returns the attachments of hooks in the transcripts: the kind and the JSON text of each.
+pub(crate) fn hook_attachments(world: &World) -> Vec<(String, String)> {
     let lines: Vec<Value> = world
-        .transcripts()
+        .transcript_paths()
         .iter()
         .flat_map(|file| {
             world.read(file).lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<_>>()
         })
         .collect();
     let hooks = lines.into_iter().map(|line: Value| line["attachment"].clone());
-    let pair = |attachment: Value| Some((attachment["type"].as_str()?.to_owned(), attachment.to_string()));
-    hooks.filter_map(pair).filter(|(kind, _)| kind.starts_with("hook_")).collect()
+    let kind_and_text =
+        |attachment: Value| Some((attachment["type"].as_str()?.to_owned(), attachment.to_string()));
+    hooks.filter_map(kind_and_text).filter(|(kind, _)| kind.starts_with("hook_")).collect()
 }

@@ -1,4 +1,4 @@
-//! The Claude Code plugin: its files, and what the real client makes of them.
+//! The Claude Code plugin: its files, and how the real client treats them.
 
 mod evals;
 mod frames;

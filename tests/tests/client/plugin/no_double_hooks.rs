@@ -1,87 +1,96 @@
-//! The plugin beside entries of `plimsoll init` and beside `plimsoll run`: nothing is done twice.
+//! The plugin beside entries of `plimsoll init` and in `plimsoll run`: no hook runs twice.
 
-use super::harness::{count, folder, past_the_first_level, session, tools, turn_log, world};
+use super::harness::{
+    count_records, model_that_passes_l1, plimsoll_tools, plugin_folder, run_plugin_session, turn_log_kinds,
+    world_with_model,
+};
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_testkit::scripted_model::Request;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::{ScriptedAgent, events, honest, journal};
+use plimsoll_tests::{ScriptedAgent, events_named, honest_agent, read_journal};
 use std::time::Duration;
 
-const WORD: &str = "Keep the public API as it is.";
+const REMEMBERED_TEXT: &str = "Keep the public API as it is.";
 
-/// Every tool of ours is there under one name.
-fn one_of_each(request: &Request) -> Vec<String> {
-    let tools = tools(request);
-    let plain: Vec<String> =
+/// Asserts that the request has every tool of Plimsoll's under one name only, and returns the names.
+fn assert_each_tool_once(request: &Request) -> Vec<String> {
+    let tools = plimsoll_tools(request);
+    let plain_names: Vec<String> =
         tools.iter().filter_map(|name| Some(name.rsplit_once("__")?.1.to_owned())).collect();
-    assert!(plain.contains(&"pop_frame".to_owned()), "{tools:?}");
-    for name in &plain {
-        assert_eq!(plain.iter().filter(|other| *other == name).count(), 1, "{tools:?}");
+    assert!(plain_names.contains(&"pop_frame".to_owned()), "{tools:?}");
+    for name in &plain_names {
+        assert_eq!(plain_names.iter().filter(|other| *other == name).count(), 1, "{tools:?}");
     }
     tools.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// Plays a session with the plugin in a project where `init` has been called with these options.
-fn beside(options: &[&str]) {
-    let model = past_the_first_level();
-    let world = world(&model);
-    world.plimsoll(options).run().expect_success();
-    world.plimsoll(&["memory", "set", "R4", WORD]).run().expect_success();
-    session(&world, "Work.", &["--allowedTools", "Bash"]).expect_success();
+/// Plays a session with the plugin in a project after `init` with these options, and asserts that nothing is done twice.
+fn assert_nothing_runs_twice_after(init_arguments: &[&str]) {
+    let model = model_that_passes_l1();
+    let world = world_with_model(&model);
+    world.plimsoll(init_arguments).run().expect_success();
+    world.plimsoll(&["memory", "set", "R4", REMEMBERED_TEXT]).run().expect_success();
+    run_plugin_session(&world, "Work.", &["--allowedTools", "Bash"]).expect_success();
     let requests = model.main_requests();
     let first = requests.first().expect("a request");
-    assert_eq!(first.text().matches(WORD).count(), 1, "{options:?}: {}", first.text());
-    one_of_each(first);
-    let last = requests.last().expect("a request").text();
-    assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "{options:?}: {last}");
-    let log = turn_log(&world);
-    let counts =
-        [RecordKind::SessionStart, RecordKind::Turn, RecordKind::SessionEnd].map(|kind| count(&log, kind));
-    assert_eq!(counts, [1, 4, 1], "{options:?}: {log:#?}");
+    assert_eq!(
+        first.full_text().matches(REMEMBERED_TEXT).count(),
+        1,
+        "{init_arguments:?}: {}",
+        first.full_text()
+    );
+    assert_each_tool_once(first);
+    let last = requests.last().expect("a request").full_text();
+    assert_eq!(last.matches("CCS_WARNING|L1|72|").count(), 1, "{init_arguments:?}: {last}");
+    let log = turn_log_kinds(&world);
+    let counts = [RecordKind::SessionStart, RecordKind::Turn, RecordKind::SessionEnd]
+        .map(|kind| count_records(&log, kind));
+    assert_eq!(counts, [1, 4, 1], "{init_arguments:?}: {log:#?}");
 }
 
 #[test]
-fn a_project_with_our_hooks_does_nothing_twice() {
-    beside(&["init", "--local"]);
+fn beside_local_hooks_the_plugin_does_nothing_twice() {
+    assert_nothing_runs_twice_after(&["init", "--local"]);
 }
 
 #[test]
-fn a_project_with_our_hooks_and_the_memory_does_nothing_twice() {
-    beside(&["init", "--local", "--memory"]);
+fn beside_local_hooks_with_memory_the_plugin_does_nothing_twice() {
+    assert_nothing_runs_twice_after(&["init", "--local", "--memory"]);
 }
 
 #[test]
-fn a_user_with_our_hooks_has_nothing_done_twice() {
-    beside(&["init", "--user"]);
+fn beside_user_hooks_the_plugin_does_nothing_twice() {
+    assert_nothing_runs_twice_after(&["init", "--user"]);
 }
 
-fn run(world: &World, more: &[&str]) {
-    let folder = folder().display().to_string();
-    let ours = ["run", "--objective", "Do the plan.", "--name", "Dates"];
-    let client = ["--", "--model", "opus", "--plugin-dir", &folder, "--allowedTools", "Bash"];
-    let all = [&ours[..], more, &client].concat();
-    world.plimsoll(&all).timeout(Duration::from_secs(120)).run().expect_success();
+fn run_with_plugin(world: &World, options: &[&str]) {
+    let folder = plugin_folder().display().to_string();
+    let run_arguments = ["run", "--objective", "Do the plan.", "--name", "Dates"];
+    let client_arguments = ["--", "--model", "opus", "--plugin-dir", &folder, "--allowedTools", "Bash"];
+    let arguments = [&run_arguments[..], options, &client_arguments].concat();
+    world.plimsoll(&arguments).timeout(Duration::from_secs(120)).run().expect_success();
 }
 
 #[test]
-fn a_run_gives_its_hooks_itself_and_the_plugin_gives_way() {
+fn in_a_run_the_plugin_yields_to_the_hooks_of_the_run() {
     for options in [&[][..], &["--memory"]] {
-        let mut world = plimsoll_tests::world("# Plan\n\n- [ ] Item three\n");
-        let model = ScriptedAgent::new(honest).with_real_client().at_real_pace().start(&mut world);
-        run(&world, options);
-        let journal = journal(&world);
-        let starts = events(&journal, "session_start").len();
-        let ends = events(&journal, "session_end").len();
+        let mut world = plimsoll_tests::world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
+        let model =
+            ScriptedAgent::new(honest_agent).with_real_client().with_lifelike_delay().start(&mut world);
+        run_with_plugin(&world, options);
+        let journal = read_journal(&world);
+        let starts = events_named(&journal, "session_start").len();
+        let ends = events_named(&journal, "session_end").len();
         assert_eq!((starts, ends), (1, 1), "{options:?}: {journal:#?}");
-        let log = turn_log(&world);
+        let log = turn_log_kinds(&world);
         assert_eq!(
-            [RecordKind::SessionStart, RecordKind::SessionEnd].map(|kind| count(&log, kind)),
+            [RecordKind::SessionStart, RecordKind::SessionEnd].map(|kind| count_records(&log, kind)),
             [1, 1],
             "{log:#?}"
         );
         let requests = model.main_requests();
-        let tools = one_of_each(requests.first().expect("a request"));
-        let is_the_plugins = tools.iter().all(|name| name.starts_with("mcp__plugin_"));
-        assert_eq!(is_the_plugins, options.is_empty(), "{tools:?}");
+        let tools = assert_each_tool_once(requests.first().expect("a request"));
+        let are_plugin_tools = tools.iter().all(|name| name.starts_with("mcp__plugin_"));
+        assert_eq!(are_plugin_tools, options.is_empty(), "{tools:?}");
     }
 }

@@ -1,57 +1,58 @@
-//! The plugin's files are made from those that `plimsoll init` writes. `PLIMSOLL_UPDATE_GOLDEN=1` makes them anew.
+//! The plugin's files are generated from those that `plimsoll init` writes. `PLIMSOLL_UPDATE_GOLDEN=1` writes them again.
 
-use super::harness::folder;
+use super::harness::plugin_folder;
 use plimsoll_protocol::settings::{self, HookSupport, agent, servers};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Where a client that was not started in a terminal has no PATH to.
-const FOLDERS: &str = "$HOME/.local/bin:$HOME/.cargo/bin";
-/// The one entry that tells of missing programs.
-const TELLS: &str = "plimsoll-session-start";
+/// Folders that are not in the PATH of a client that was not started in a terminal.
+const PROGRAM_FOLDERS: &str = "$HOME/.local/bin:$HOME/.cargo/bin";
+/// The program whose entry reports that the programs are missing.
+const REPORTING_PROGRAM: &str = "plimsoll-session-start";
 
-/// One of `init`'s entries for a shell: the client tells a person of each program that it cannot start. An empty PATH
-/// must not become the project's folder.
-fn entry(entry: &Value) -> Value {
+/// Turns an entry of `init` into a shell line, because the client shows the user an error for each program that it cannot start. An
+/// empty PATH must not come to mean the project's folder.
+fn shell_entry(entry: &Value) -> Value {
     let program = entry["command"].as_str().expect("a program");
-    let words = entry["args"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let words: String = words.iter().filter_map(Value::as_str).map(|word| format!("{word} ")).collect();
-    let otherwise = match program {
-        TELLS => "exec cat \"${CLAUDE_PLUGIN_ROOT}/hooks/missing.json\"",
+    let argument_values = entry["args"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let arguments: String =
+        argument_values.iter().filter_map(Value::as_str).map(|word| format!("{word} ")).collect();
+    let fallback = match program {
+        REPORTING_PROGRAM => "exec cat \"${CLAUDE_PLUGIN_ROOT}/hooks/missing.json\"",
         _ => "exit 0",
     };
     let command = format!(
-        "PATH=\"${{PATH:+$PATH:}}{FOLDERS}\"; command -v {program} >/dev/null || {otherwise}; exec {program} {words}--plugin"
+        "PATH=\"${{PATH:+$PATH:}}{PROGRAM_FOLDERS}\"; command -v {program} >/dev/null || {fallback}; exec {program} {arguments}--plugin"
     );
     json!({"type": "command", "command": command, "timeout": entry["timeout"]})
 }
 
-fn hooks() -> String {
+fn plugin_hooks_json() -> String {
     let mut hooks = settings::hooks_settings(HookSupport::Modern.with_memory(), &str::to_owned);
     for groups in hooks["hooks"].as_object_mut().expect("events").values_mut() {
         for group in groups.as_array_mut().expect("groups") {
-            group["hooks"] = json!([entry(&group["hooks"][0])]);
+            group["hooks"] = json!([shell_entry(&group["hooks"][0])]);
         }
     }
-    pretty(&hooks)
+    to_pretty_json(&hooks)
 }
 
-/// The command as `init` writes it: the client then starts one server where a project has ours, too.
-fn server() -> String {
+/// Returns the server's file with the command as `init` writes it: the client then starts only one server if the project also has one.
+fn plugin_server_json() -> String {
     let mut config = servers::mcp_config(&str::to_owned);
-    let path = format!("${{PATH:-/usr/bin:/bin}}:{FOLDERS}").replace("$HOME", "${HOME}");
+    let path = format!("${{PATH:-/usr/bin:/bin}}:{PROGRAM_FOLDERS}").replace("$HOME", "${HOME}");
     config["mcpServers"][servers::SERVER_NAME]["env"] = json!({ "PATH": path });
-    pretty(&config)
+    to_pretty_json(&config)
 }
 
-fn pretty(value: &Value) -> String {
+fn to_pretty_json(value: &Value) -> String {
     serde_json::to_string_pretty(value).expect("JSON") + "\n"
 }
 
-/// A file of ours without the line by which `init` knows it, with the plugin's names.
-fn under_its_name(text: &str) -> String {
+/// Removes the line by which `init` recognizes its file, and replaces names by the plugin's.
+fn with_plugin_names(text: &str) -> String {
     let lines = text.lines().filter(|line| !line.starts_with("# plimsoll: written by"));
     let text: String = lines.map(|line| format!("{line}\n")).collect();
     text.replace("`/ralph`", "`/plimsoll:ralph`")
@@ -59,80 +60,82 @@ fn under_its_name(text: &str) -> String {
 }
 
 #[test]
-fn the_plugin_has_what_init_writes() {
+fn plugin_files_are_generated_from_what_init_writes() {
     let mut files = vec![
-        ("hooks/hooks.json".to_owned(), hooks()),
-        (".mcp.json".to_owned(), server()),
-        ("agents/frame.md".to_owned(), under_its_name(agent::FRAME_AGENT_FILE)),
+        ("hooks/hooks.json".to_owned(), plugin_hooks_json()),
+        (".mcp.json".to_owned(), plugin_server_json()),
+        ("agents/frame.md".to_owned(), with_plugin_names(agent::FRAME_AGENT_FILE)),
     ];
     for (name, text) in plimsoll_flows::install::COMMANDS {
-        files.push((format!("commands/{name}"), under_its_name(text)));
+        files.push((format!("commands/{name}"), with_plugin_names(text)));
     }
     for (name, text) in files {
-        let path = folder().join(&name);
+        let path = plugin_folder().join(&name);
         if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
             std::fs::write(&path, &text).expect("the plugin's folder");
         }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert_eq!(found, text, "{name}: is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1");
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(committed, text, "{name}: is it wanted? then PLIMSOLL_UPDATE_GOLDEN=1");
     }
 }
 
 #[test]
 fn every_hook_program_but_the_status_line_is_in_the_plugin() {
-    let hooks = hooks();
-    let named = |program: &&&str| hooks.contains(&format!("; exec {program} "));
-    let named: BTreeSet<&str> = settings::PROGRAM_NAMES.iter().filter(named).copied().collect();
-    let built = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
-    let built: BTreeSet<&str> = built.lines().collect();
-    // A plugin cannot bring one.
-    let missing: Vec<_> = built.difference(&named).collect();
+    let hooks = plugin_hooks_json();
+    let is_named = |program: &&&str| hooks.contains(&format!("; exec {program} "));
+    let named_programs: BTreeSet<&str> = settings::PROGRAM_NAMES.iter().filter(is_named).copied().collect();
+    let programs_text = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
+    let built_programs: BTreeSet<&str> = programs_text.lines().collect();
+    // A plugin cannot contain a status line.
+    let missing: Vec<_> = built_programs.difference(&named_programs).collect();
     assert_eq!(missing, [&"plimsoll-statusline"]);
 }
 
 #[test]
-fn the_manifest_has_the_version_of_the_programs() {
-    let text = std::fs::read_to_string(folder().join(".claude-plugin/plugin.json")).expect("the manifest");
+fn the_plugin_manifest_has_the_version_of_the_programs() {
+    let text =
+        std::fs::read_to_string(plugin_folder().join(".claude-plugin/plugin.json")).expect("the manifest");
     let manifest: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(manifest["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(manifest["name"], "plimsoll");
 }
 
 #[test]
-fn the_client_finds_no_fault_in_plugin_and_marketplace() {
-    let world = World::without_git().without_plimsoll();
-    for path in [folder(), workspace_root()] {
+fn claude_plugin_validate_accepts_plugin_and_marketplace() {
+    let world = World::without_git().without_plimsoll_programs();
+    for path in [plugin_folder(), workspace_root()] {
         let path = path.display().to_string();
         let finished =
             world.claude(&["plugin", "validate", "--strict", "--json", &path]).run().expect_success();
-        let report = finished.json();
+        let report = finished.stdout_json();
         assert_eq!((&report["success"], &report["contents"]), (&json!(true), &json!([])), "{report}");
-        for found in ["errors", "warnings", "notes"] {
-            assert_eq!(report["manifest"][found], json!([]), "{report}");
+        for kind in ["errors", "warnings", "notes"] {
+            assert_eq!(report["manifest"][kind], json!([]), "{report}");
         }
     }
 }
 
-/// Claude Code has some of the rules by which its plugin directory refuses or warns: README, license, icon, links, files.
+/// Claude Code implements some of the rules by which its plugin directory refuses or warns: README, license, icon, links, files.
 #[test]
-fn the_plugin_directory_would_take_the_plugin() {
-    let world = World::without_git().without_plimsoll();
-    let path = folder().display().to_string();
+fn the_plugin_passes_the_checks_of_the_plugin_directory() {
+    let world = World::without_git().without_plimsoll_programs();
+    let path = plugin_folder().display().to_string();
     let validate = ["plugin", "validate", "--strict", "--json", "--profile", "directory", &path];
-    let report = world.claude(&validate).run().expect_success().json();
+    let report = world.claude(&validate).run().expect_success().stdout_json();
     assert_eq!(report["directory"]["findings"], json!([]), "{report}");
     assert_eq!(report["directory"]["incomplete"], false, "{report}");
-    // Only plimsoll-linear has an address of its own; those of a database or a collector are the user's.
+    // Only plimsoll-linear has a fixed address; those of a database or a collector are configured by the user.
     assert_eq!(report["hosts"]["declared"]["plugin"], true, "{report}");
     assert_eq!(report["hosts"]["named"][0]["host"], "api.linear.app", "{report}");
 }
 
-/// The directory takes a square PNG of 512 to 2048 pixels below 2 MB. Claude Code itself checks only that it is a picture.
+/// The directory accepts a square PNG of 512 to 2048 pixels below 2 MB. Claude Code itself checks only that it is an image.
 #[test]
-fn the_icon_has_the_size_that_the_plugin_directory_takes() {
-    let icon = std::fs::read(folder().join(".claude-plugin/icon.png")).expect("the icon");
+fn the_icon_is_a_square_png_of_a_size_that_the_directory_accepts() {
+    let icon = std::fs::read(plugin_folder().join(".claude-plugin/icon.png")).expect("the icon");
     assert!(icon.starts_with(b"\x89PNG\r\n\x1a\n") && icon.len() < 2_000_000);
-    let side = |at: usize| u32::from_be_bytes(icon[at..at + 4].try_into().expect("four bytes"));
-    let (width, height) = (side(16), side(20));
+    let dimension =
+        |offset: usize| u32::from_be_bytes(icon[offset..offset + 4].try_into().expect("four bytes"));
+    let (width, height) = (dimension(16), dimension(20));
     assert!(width == height && (512..=2048).contains(&width), "{width} x {height}");
 }

@@ -1,37 +1,37 @@
-//! The replayed client against the real one: each kind of session that was recorded is played with both, and hooks,
-//! stream, transcript, requests and exit code must be the same, with their fields, in their order. What the client does
-//! otherwise one day is seen here, and the tests that stand on the replay are not believed until it knows.
+//! The replayed client, compared with the real one: each recorded kind of session is played with both, and hooks, stream, transcript,
+//! requests and exit code must have the same fields in the same order. A change of the client's behavior fails here, so the tests
+//! that use the replay are not trusted until the replay follows it.
 
 mod recorded_words;
 mod session_kinds;
 mod session_trace;
 
-use session_kinds::{KINDS, Kind};
-use session_trace::{Trace, play};
+use session_kinds::{SESSION_KINDS, SessionKind};
+use session_trace::{SessionTrace, play_session};
 
-fn compare(kind: &Kind) {
-    let (real, mut replayed) = (play(kind, false), play(kind, true));
-    // On a busy machine a client that was told to end sometimes leaves before it has printed its result.
+fn assert_replay_matches_client(kind: &SessionKind) {
+    let (real, mut replayed) = (play_session(kind, false), play_session(kind, true));
+    // On a busy machine a client that is signaled sometimes exits before it has printed its result.
     if kind.signal.is_some() && !real.has_result() {
         replayed.drop_result();
     }
     assert!(!real.hooks.is_empty(), "{}: nothing was recorded", kind.name);
-    let differences = real.differences(&replayed, kind.is_unordered);
+    let differences = real.describe_differences(&replayed, kind.is_unordered);
     assert!(differences.is_empty(), "{}: the replay is not what the client does:\n{differences}", kind.name);
 }
 
-/// So that each is a test of its own, side by side with the others.
+/// Generates a test for each kind, so that they run in parallel.
 macro_rules! kinds {
     ($($name:ident)*) => {
         $(#[test]
         fn $name() {
             let name = stringify!($name);
-            compare(KINDS.iter().find(|kind| kind.name == name).expect("a kind of this name"));
+            assert_replay_matches_client(SESSION_KINDS.iter().find(|kind| kind.name == name).expect("a kind of this name"));
         })*
 
         #[test]
-        fn every_kind_has_its_test() {
-            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+        fn every_session_kind_has_a_test() {
+            let names: Vec<&str> = SESSION_KINDS.iter().map(|kind| kind.name).collect();
             assert_eq!(names, [$(stringify!($name)),*]);
         }
     };
@@ -44,40 +44,45 @@ kinds! {
 }
 
 #[test]
-fn what_was_not_recorded_is_refused_by_name() {
-    for (arguments, what) in [
+fn the_replay_names_and_refuses_what_was_not_recorded() {
+    for (arguments, refusal) in [
         (&["--continue"][..], "the argument --continue"),
         (&["--model", "haiku"], "the model haiku"),
         (&["--permission-mode", "plan"], "the permission mode plan"),
     ] {
         let mut world = plimsoll_testkit::world::World::new();
-        world.use_replay();
-        let refused =
-            world.command(plimsoll_testkit::replayed_client(), &[&["-p", "hi"], arguments].concat()).run();
-        assert_eq!(refused.code, Some(i32::from(plimsoll_testkit::replay::NOT_RECORDED)), "{refused:?}");
-        assert!(refused.stderr.contains(what), "{refused:?}");
-        // And the world fails its test, unless somebody has looked.
-        assert_eq!(world.take_refusals(), format!("{what}\n"));
+        world.use_replayed_client();
+        let refused = world
+            .command(plimsoll_testkit::replayed_client_path(), &[&["-p", "hi"], arguments].concat())
+            .run();
+        assert_eq!(
+            refused.code,
+            Some(i32::from(plimsoll_testkit::replay::NOT_RECORDED_EXIT_CODE)),
+            "{refused:?}"
+        );
+        assert!(refused.stderr.contains(refusal), "{refused:?}");
+        // The world fails its test unless the refusals have been taken.
+        assert_eq!(world.take_unrecorded_requests(), format!("{refusal}\n"));
     }
 }
 
-/// What a difference looks like, so that the comparison cannot be blind.
+/// Checks that the comparison detects differences.
 #[test]
-fn a_difference_in_order_fields_or_words_is_seen() {
-    let kind = &KINDS[0];
-    let seen = play(kind, true);
-    let untouched = seen.clone();
-    assert_eq!(seen.differences(&untouched, false), "");
-    let spoil: [fn(&mut Trace); 5] = [
+fn the_comparison_detects_changes_in_order_fields_and_values() {
+    let kind = &SESSION_KINDS[0];
+    let trace = play_session(kind, true);
+    let copy = trace.clone();
+    assert_eq!(trace.describe_differences(&copy, false), "");
+    let changes: [fn(&mut SessionTrace); 5] = [
         |trace| trace.hooks.swap(0, 1),
         |trace| _ = trace.stdout.pop(),
         |trace| trace.transcript[3]["isSidechain"] = true.into(),
         |trace| _ = trace.requests[1].as_object_mut().unwrap().shift_remove("model"),
         |trace| trace.exit = "exit 7".to_owned(),
     ];
-    for (index, spoil) in spoil.into_iter().enumerate() {
-        let mut spoilt = seen.clone();
-        spoil(&mut spoilt);
-        assert_ne!(seen.differences(&spoilt, false), "", "{index}");
+    for (index, change) in changes.into_iter().enumerate() {
+        let mut changed = trace.clone();
+        change(&mut changed);
+        assert_ne!(trace.describe_differences(&changed, false), "", "{index}");
     }
 }

@@ -1,31 +1,35 @@
-//! What the replay says in the client's own words, recorded anew in each full run: `PLIMSOLL_UPDATE_GOLDEN=1` writes it.
+//! The client's own texts that the replay uses, recorded again in each full run: `PLIMSOLL_UPDATE_GOLDEN=1` writes them.
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 
-const SESSION: &str = "11111111-2222-4333-8444-555555555555";
-/// Longer texts are the client's own prompts: that there was one is enough.
-const LONGEST: usize = 120;
+const SESSION_ID: &str = "11111111-2222-4333-8444-555555555555";
+/// Longer texts are the client's own prompts, of which only the presence is recorded.
+const MAX_TEXT_CHARS: usize = 120;
 
-/// A session of the real client: its stream, its transcript, its first request.
-fn session(steps: Vec<Step>) -> (Vec<Value>, Vec<Value>, Value) {
+/// Plays a session of the real client and returns its stream, its transcript and its first request.
+fn record_session(steps: Vec<Step>) -> (Vec<Value>, Vec<Value>, Value) {
     let mut world = World::new();
-    let model = ScriptedModel::steps(steps);
+    let model = ScriptedModel::with_steps(steps);
     world.use_model(&model);
     let arguments =
-        ["-p", "do it", "--session-id", SESSION, "--model", "opus", "--output-format", "stream-json"];
+        ["-p", "do it", "--session-id", SESSION_ID, "--model", "opus", "--output-format", "stream-json"];
     let arguments = [&arguments[..], &["--verbose", "--allowedTools", "Bash"]].concat();
     let finished = world.claude(&arguments).run();
-    let transcript = std::fs::read_to_string(&world.transcripts()[0]).unwrap();
-    let lines = |text: &str| {
-        text.lines().map(|line| plain(&world, &serde_json::from_str(line).unwrap(), "")).collect()
+    let transcript = std::fs::read_to_string(&world.transcript_paths()[0]).unwrap();
+    let parse_lines = |text: &str| {
+        text.lines().map(|line| normalize_value(&world, &serde_json::from_str(line).unwrap(), "")).collect()
     };
-    (lines(&finished.stdout), lines(&transcript), plain(&world, &model.main_requests()[0].body, ""))
+    (
+        parse_lines(&finished.stdout),
+        parse_lines(&transcript),
+        normalize_value(&world, &model.main_requests()[0].body, ""),
+    )
 }
 
-/// What is recorded today must be what is recorded tomorrow.
+/// Replaces today's date, so that the recording does not depend on the day.
 fn without_date(text: &str) -> String {
     const BEFORE: &str = "Today's date is ";
     match text.split_once(BEFORE) {
@@ -37,18 +41,18 @@ fn without_date(text: &str) -> String {
     }
 }
 
-fn plain(world: &World, value: &Value, key: &str) -> Value {
+fn normalize_value(world: &World, value: &Value, key: &str) -> Value {
     match value {
         Value::String(text) => {
             let project = world.project().display().to_string();
-            let dashed = plimsoll_testkit::replay::dashed(&world.project());
+            let dashed = plimsoll_testkit::replay::dashed_path(&world.project());
             let text = text
                 .replace(&project, "<project>")
                 .replace(&dashed, "<dashed>")
-                .replace(SESSION, "<session>");
+                .replace(SESSION_ID, "<session>");
             let text = text.replace(&world.home().display().to_string(), "<home>");
             let text = without_date(&text);
-            let is_own = [
+            let is_volatile_field = [
                 "uuid",
                 "parentUuid",
                 "timestamp",
@@ -59,19 +63,19 @@ fn plain(world: &World, value: &Value, key: &str) -> Value {
                 "requestId",
             ]
             .contains(&key);
-            let is_message = key == "id" && text.len() == 36;
+            let is_uuid = key == "id" && text.len() == 36;
             match text.chars().count() {
-                _ if is_own || is_message => "".into(),
-                length if length > LONGEST => "<text>".into(),
+                _ if is_volatile_field || is_uuid => "".into(),
+                length if length > MAX_TEXT_CHARS => "<text>".into(),
                 _ if text.starts_with("x-anthropic-billing-header") => {
                     "x-anthropic-billing-header: recorded".into()
                 }
                 _ => text.into(),
             }
         }
-        Value::Array(values) => values.iter().map(|value| plain(world, value, key)).collect(),
+        Value::Array(values) => values.iter().map(|value| normalize_value(world, value, key)).collect(),
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(key, value)| (key.clone(), plain(world, value, key)));
+            let fields = fields.iter().map(|(key, value)| (key.clone(), normalize_value(world, value, key)));
             Value::Object(fields.collect())
         }
         Value::Number(_) if key.ends_with("_ms") => 0.into(),
@@ -79,15 +83,15 @@ fn plain(world: &World, value: &Value, key: &str) -> Value {
     }
 }
 
-fn recorded_now() -> Value {
-    let (stdout, transcript, request) = session(vec![Step::text("done")]);
-    let overloaded = || Step::error(529, "Overloaded");
-    let (failed, _, _) = session(vec![overloaded(), overloaded()]);
-    // The last one of the first request; it comes again later.
+fn record_real_client() -> Value {
+    let (stdout, transcript, request) = record_session(vec![Step::from_text("done")]);
+    let overloaded = || Step::api_error(529, "Overloaded");
+    let (failed, _, _) = record_session(vec![overloaded(), overloaded()]);
+    // The snapshot is the last attachment of the first request; it occurs again later.
     let is_snapshot = |line: &Value| line["attachment"]["type"] == "prompt_snapshot";
-    let first = transcript.iter().position(is_snapshot).expect("a first request");
+    let first_snapshot = transcript.iter().position(is_snapshot).expect("a first request");
     let attachments: Vec<&Value> =
-        transcript[..=first].iter().filter(|line| line["type"] == "attachment").collect();
+        transcript[..=first_snapshot].iter().filter(|line| line["type"] == "attachment").collect();
     let names: Vec<&Value> = request["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
     let texts: Vec<&Value> = request["system"].as_array().unwrap().iter().map(|part| &part["text"]).collect();
     let is_init = |line: &&Value| line["subtype"] == "init";
@@ -99,16 +103,16 @@ fn recorded_now() -> Value {
 }
 
 #[test]
-fn the_replay_says_what_the_client_says_today() {
+fn the_texts_of_the_replay_match_the_current_client() {
     let path = workspace_root().join("crates/testkit/src/replay/recorded.json");
-    let text = format!("{:#}\n", recorded_now());
+    let text = format!("{:#}\n", record_real_client());
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, &text).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap();
-    let differs = text.lines().zip(committed.lines()).find(|(now, then)| now != then);
+    let first_difference = text.lines().zip(committed.lines()).find(|(now, then)| now != then);
     assert!(
         text == committed,
-        "recorded.json is not what the client says ({differs:?}): PLIMSOLL_UPDATE_GOLDEN=1"
+        "recorded.json is not what the client says ({first_difference:?}): PLIMSOLL_UPDATE_GOLDEN=1"
     );
 }

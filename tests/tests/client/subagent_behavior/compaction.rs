@@ -1,39 +1,43 @@
-//! A subagent whose own context fills up.
+//! Compaction of a subagent whose context window is full.
 
-use crate::subagent_behavior::harness::{Bench, push};
+use crate::subagent_behavior::harness::{SubagentTestBench, agent_call_step};
 use plimsoll_testkit::scripted_model::{RequestKind, Step};
 use serde_json::json;
 
-fn full() -> Bench {
-    let bench = Bench::new(|request| {
-        let text = request.text();
+fn run_until_subagent_compacts() -> SubagentTestBench {
+    let bench = SubagentTestBench::new(|request| {
+        let text = request.full_text();
         match (request.kind, text.matches("a-step").count()) {
-            (RequestKind::Subagent, _) if text.contains("SUMMARY-OF-WORK") => Step::text("Frame done."),
-            (RequestKind::Subagent, 0) => Step::bash("echo a-step").usage(870_000),
-            (RequestKind::Subagent, _) => Step::bash("echo a-step").usage(968_000),
-            _ if text.contains("Frame done.") => Step::text("Done."),
-            _ => push("Fill your window."),
+            (RequestKind::Subagent, _) if text.contains("SUMMARY-OF-WORK") => Step::from_text("Frame done."),
+            (RequestKind::Subagent, 0) => Step::bash_call("echo a-step").with_input_tokens(870_000),
+            (RequestKind::Subagent, _) => Step::bash_call("echo a-step").with_input_tokens(968_000),
+            _ if text.contains("Frame done.") => Step::from_text("Done."),
+            _ => agent_call_step("Fill your window."),
         }
     });
     for event in ["SessionStart", "SubagentStart", "PostCompact"] {
-        bench.answer(event, json!({"additionalContext": format!("FROM-{event}")}));
+        bench.respond_to_every_call(event, json!({"additionalContext": format!("FROM-{event}")}));
     }
-    bench.answer_if("SubagentStop", r#""agent_type":"""#, json!({"additionalContext": "FROM-SUMMARIZER"}));
-    bench.answer_raw("PreCompact", "", "FROM-PreCompact");
-    bench.run();
+    bench.respond_if_payload_contains(
+        "SubagentStop",
+        r#""agent_type":"""#,
+        json!({"additionalContext": "FROM-SUMMARIZER"}),
+    );
+    bench.print_if_payload_contains("PreCompact", "", "FROM-PreCompact");
+    bench.run_session();
     bench
 }
 
 #[test]
-fn a_subagent_compacts_and_its_hooks_name_it_and_only_what_session_start_says_reaches_it_afterwards() {
-    let bench = full();
-    the_hooks_of_a_compaction_name_the_subagent(&bench);
-    only_what_session_start_says_reaches_a_subagent_after_its_compaction(&bench);
+fn compaction_hooks_name_the_subagent_and_only_session_start_adds_context() {
+    let bench = run_until_subagent_compacts();
+    assert_compaction_hooks_name_the_subagent(&bench);
+    assert_only_session_start_adds_context_after_compaction(&bench);
 }
 
-fn the_hooks_of_a_compaction_name_the_subagent(bench: &Bench) {
+fn assert_compaction_hooks_name_the_subagent(bench: &SubagentTestBench) {
     assert_eq!(
-        bench.story_of(&["Compact", "compact", "Subagent", "SessionStart"]),
+        bench.hook_call_lines_containing(&["Compact", "compact", "Subagent", "SessionStart"]),
         [
             "SessionStart startup",
             "SubagentStart a1=frame",
@@ -44,30 +48,30 @@ fn the_hooks_of_a_compaction_name_the_subagent(bench: &Bench) {
             "SubagentStop a1=frame",
         ]
     );
-    let main = &bench.noted_of("SessionStart")[0];
+    let main = &bench.payloads_of_event("SessionStart")[0];
     for event in ["PreCompact", "SessionStart", "PostCompact"] {
-        let payload = bench.noted_of(event).pop().expect("it fired");
+        let payload = bench.payloads_of_event(event).pop().expect("it fired");
         assert_eq!(payload["session_id"], main["session_id"], "{event}: the session's id");
         assert_eq!(payload["transcript_path"], main["transcript_path"], "{event}: the session's transcript");
     }
     assert_eq!(
-        bench.noted_of("PostCompact")[0]["compact_summary"],
+        bench.payloads_of_event("PostCompact")[0]["compact_summary"],
         "<analysis>a</analysis><summary>SUMMARY-OF-WORK</summary>"
     );
 }
 
-fn only_what_session_start_says_reaches_a_subagent_after_its_compaction(bench: &Bench) {
-    let frames = bench.frame_requests();
-    let (before, after) = (frames[1].text(), frames[2].text());
+fn assert_only_session_start_adds_context_after_compaction(bench: &SubagentTestBench) {
+    let requests = bench.subagent_requests();
+    let (before, after) = (requests[1].full_text(), requests[2].full_text());
     assert!(before.contains("FROM-SubagentStart") && before.contains("Fill your window."));
     assert!(!before.contains("FROM-SessionStart"), "a subagent does not get the session's start");
     assert!(after.contains("SUMMARY-OF-WORK"));
     assert!(after.ends_with("SessionStart hook additional context: FROM-SessionStart"), "{after}");
-    for gone in ["FROM-SubagentStart", "Fill your window.", "FROM-PostCompact", "FROM-SUMMARIZER"] {
-        assert!(!after.contains(gone), "{gone} in {after}");
+    for absent_text in ["FROM-SubagentStart", "Fill your window.", "FROM-PostCompact", "FROM-SUMMARIZER"] {
+        assert!(!after.contains(absent_text), "{absent_text} in {after}");
     }
-    let summarizer = bench.model.requests_of(RequestKind::Compaction).remove(0).last_text();
+    let summarizer = bench.model.requests_of_kind(RequestKind::Compaction).remove(0).text_since_last_answer();
     assert!(summarizer.contains("FROM-PreCompact"), "{summarizer}");
-    let main = bench.model.main_requests().pop().expect("the session goes on").text();
+    let main = bench.model.main_requests().pop().expect("the session goes on").full_text();
     assert_eq!(main.matches("FROM-").count(), 1, "the session's own start and nothing of the subagent's");
 }

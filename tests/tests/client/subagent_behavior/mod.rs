@@ -1,6 +1,7 @@
-//! What the real client does with subagents: the facts that the frames of the working memory stand on.
+//! Behavior of the real client's subagents on which the frames of the working memory rely.
 //!
-//! The hooks here are tiny shell scripts that note what they are given and print a fixed answer; none of our own.
+//! The hooks here are small shell scripts that record their payload and print a fixed response; none of them is
+//! Plimsoll's.
 
 mod agent_call;
 mod agent_definitions;

@@ -1,13 +1,13 @@
 //! Subagents of subagents.
 
-use crate::subagent_behavior::harness::{Bench, push, tools};
+use crate::subagent_behavior::harness::{SubagentTestBench, agent_call_step, offered_tool_names};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
 
-const LIMIT: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
+const DEPTH_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
 
 fn depth_of(request: &Request) -> usize {
-    let first = request.first_text();
+    let first = request.first_message_text();
     match request.kind {
         RequestKind::Subagent => {
             first.split("Depth ").nth(1).expect("its prompt")[..1].parse().expect("a number")
@@ -16,70 +16,80 @@ fn depth_of(request: &Request) -> usize {
     }
 }
 
-/// Everybody pushes one frame deeper while the Agent tool is there.
-fn deeper(request: &Request) -> Step {
+/// Starts one more level of subagents for as long as the Agent tool is offered.
+fn call_agent_while_offered(request: &Request) -> Step {
     let depth = depth_of(request);
-    match request.tool_results().is_empty() && tools(request).contains(&"Agent") {
-        true => push(&format!("Depth {}.", depth + 1)),
-        false if depth == 0 => Step::text("Done."),
-        false => Step::text(format!("Ended at {depth}.")),
+    match request.tool_results().is_empty() && offered_tool_names(request).contains(&"Agent") {
+        true => agent_call_step(&format!("Depth {}.", depth + 1)),
+        false if depth == 0 => Step::from_text("Done."),
+        false => Step::from_text(format!("Ended at {depth}.")),
     }
 }
 
-/// How deep it went; at the bottom the Agent tool was absent, above it was there.
-fn deepest(bench: &Bench) -> usize {
-    let frames = bench.frame_requests();
-    let deepest = frames.iter().map(depth_of).max().expect("frames");
-    for request in &frames {
-        assert_eq!(tools(request).contains(&"Agent"), depth_of(request) < deepest, "{:?}", tools(request));
+/// Returns the greatest depth, and asserts that only the requests at this depth lack the Agent tool.
+fn checked_max_depth(bench: &SubagentTestBench) -> usize {
+    let requests = bench.subagent_requests();
+    let max_depth = requests.iter().map(depth_of).max().expect("frames");
+    for request in &requests {
+        assert_eq!(
+            offered_tool_names(request).contains(&"Agent"),
+            depth_of(request) < max_depth,
+            "{:?}",
+            offered_tool_names(request)
+        );
     }
-    assert_eq!(bench.noted_of("SubagentStart").len(), deepest, "one of each depth");
-    deepest
+    assert_eq!(bench.payloads_of_event("SubagentStart").len(), max_depth, "one of each depth");
+    max_depth
 }
 
 #[test]
-fn three_levels_are_the_default_and_at_the_limit_the_agent_tool_is_absent() {
-    let bench = Bench::new(deeper);
-    bench.run();
-    assert_eq!(deepest(&bench), 3);
+fn the_default_depth_is_three_and_the_agent_tool_is_absent_at_the_limit() {
+    let bench = SubagentTestBench::new(call_agent_while_offered);
+    bench.run_session();
+    assert_eq!(checked_max_depth(&bench), 3);
 }
 
 #[test]
-fn the_settings_of_a_project_set_five_levels() {
+fn project_settings_can_set_a_depth_of_five() {
     for file in [".claude/settings.json", ".claude/settings.local.json"] {
-        let bench = Bench::new(deeper);
-        let more = json!({"env": {LIMIT: "5"}});
+        let bench = SubagentTestBench::new(call_agent_while_offered);
+        let settings = json!({"env": {DEPTH_VARIABLE: "5"}});
         if file.contains("local") {
-            bench.world.write(file, &more.to_string());
+            bench.world.write(file, &settings.to_string());
         } else {
-            bench.settings(more);
+            bench.write_settings(settings);
         }
-        bench.run();
-        assert_eq!(deepest(&bench), 5, "{file}");
+        bench.run_session();
+        assert_eq!(checked_max_depth(&bench), 5, "{file}");
     }
 }
 
 #[test]
-fn a_settings_file_of_the_command_line_sets_five_levels() {
-    let bench = Bench::new(deeper);
-    bench.world.write("more.json", &json!({"env": {LIMIT: "5"}}).to_string());
-    bench.session().arg("--settings").arg(bench.world.path("more.json")).run().expect_success();
-    assert_eq!(deepest(&bench), 5);
+fn a_settings_file_on_the_command_line_can_set_a_depth_of_five() {
+    let bench = SubagentTestBench::new(call_agent_while_offered);
+    bench.world.write("more.json", &json!({"env": {DEPTH_VARIABLE: "5"}}).to_string());
+    bench
+        .session_with_allowed_tools()
+        .arg("--settings")
+        .arg(bench.world.path("more.json"))
+        .run()
+        .expect_success();
+    assert_eq!(checked_max_depth(&bench), 5);
 }
 
 #[test]
-fn the_environment_sets_five_levels() {
-    let bench = Bench::new(deeper);
-    bench.session().env(LIMIT, "5").run().expect_success();
-    assert_eq!(deepest(&bench), 5);
+fn an_environment_variable_can_set_a_depth_of_five() {
+    let bench = SubagentTestBench::new(call_agent_while_offered);
+    bench.session_with_allowed_tools().env(DEPTH_VARIABLE, "5").run().expect_success();
+    assert_eq!(checked_max_depth(&bench), 5);
 }
 
 #[test]
-fn a_call_carries_its_callers_id_and_a_start_or_stop_its_own_and_never_the_parents() {
-    let bench = Bench::new(deeper);
-    bench.session().env(LIMIT, "2").run().expect_success();
+fn tool_events_carry_the_callers_agent_id_and_start_and_stop_their_own() {
+    let bench = SubagentTestBench::new(call_agent_while_offered);
+    bench.session_with_allowed_tools().env(DEPTH_VARIABLE, "2").run().expect_success();
     assert_eq!(
-        bench.story_of(&["Agent", "agent", "Batch"]),
+        bench.hook_call_lines_containing(&["Agent", "agent", "Batch"]),
         [
             "PreToolUse Agent",
             "SubagentStart a1=frame",
@@ -93,15 +103,15 @@ fn a_call_carries_its_callers_id_and_a_start_or_stop_its_own_and_never_the_paren
             "PostToolBatch",
         ]
     );
-    let starts = bench.noted_of("SubagentStart");
-    let ends = bench.noted_of("PostToolUse");
+    let starts = bench.payloads_of_event("SubagentStart");
+    let ends = bench.payloads_of_event("PostToolUse");
     assert_eq!(ends[0]["tool_response"]["agentId"], starts[1]["agent_id"], "the call names who it started");
     assert_eq!(ends[1]["tool_response"]["agentId"], starts[0]["agent_id"]);
-    for payload in starts.iter().chain(&bench.noted_of("SubagentStop")) {
+    for payload in starts.iter().chain(&bench.payloads_of_event("SubagentStop")) {
         assert!(payload["tool_use_id"].is_null(), "neither start nor stop names the call: {payload}");
         assert_eq!(payload["session_id"], ends[0]["session_id"]);
     }
-    for payload in bench.noted_of("SubagentStop") {
+    for payload in bench.payloads_of_event("SubagentStop") {
         let id = payload["agent_id"].as_str().expect("an id");
         let end = format!("/subagents/agent-{id}.jsonl");
         let path = payload["agent_transcript_path"].as_str().expect("a path");

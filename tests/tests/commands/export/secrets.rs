@@ -1,20 +1,21 @@
-//! Secrets are taken out of every format, and false friends stay.
+//! Redaction removes secrets from every format and keeps harmless look-alikes.
 
-use crate::export::{Transcript, export, record, run_export};
-use plimsoll_testkit::fixtures;
+use crate::export::{TranscriptBuilder, export_session, record_session, run_export};
+use plimsoll_testkit::fixtures_dir;
 use plimsoll_testkit::world::World;
 use serde_json::{Value, json};
 
 const FORMATS: [&str; 3] = ["otel", "html", "jsonl"];
 
-fn lines(name: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(fixtures().join("secrets").join(name)).unwrap();
+fn fixture_lines(name: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(fixtures_dir().join("secrets").join(name)).unwrap();
     text.lines().filter(|line| !line.starts_with("# ") && !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// Texts with a secret, and the pieces of it that no reader may see. (Put together here; see the file.)
-fn corpus() -> Vec<(String, Vec<String>)> {
-    let one = |line: String| {
+/// Returns texts with a secret, each with the pieces of the secret that no reader may see. The secrets are assembled
+/// here; see the file.
+fn secret_corpus() -> Vec<(String, Vec<String>)> {
+    let parse_line = |line: String| {
         let mut text = line.split_once('\t').unwrap().1.replace('¦', "");
         text = text.replace("\\\\n", "\u{1}").replace("\\n", "\n").replace('\u{1}', "\\n");
         for count in 1..=80 {
@@ -25,37 +26,43 @@ fn corpus() -> Vec<(String, Vec<String>)> {
             secret.split('\n').filter(|piece| piece.len() > 15 || *piece == secret).map(str::to_owned);
         (text.replace(['«', '»'], ""), pieces.collect())
     };
-    lines("secrets.txt").into_iter().map(one).collect()
+    fixture_lines("secrets.txt").into_iter().map(parse_line).collect()
 }
 
-/// A session that has a text everywhere.
-fn everywhere(text: &str) -> String {
+/// Returns a transcript that has this text in every place.
+fn transcript_with_text_everywhere(text: &str) -> String {
     let quoted = json!({"inner": text}).to_string();
     let args = json!({"command": text, "list": [text, {"deep": quoted}]});
-    Transcript::default().prompt(text).turn(text, &[("Bash", args, text)]).turn(text, &[]).lines
+    TranscriptBuilder::default()
+        .with_prompt(text)
+        .with_turn(text, &[("Bash", args, text)])
+        .with_turn(text, &[])
+        .lines
 }
 
-/// All texts of a JSON document, decoded.
-fn texts(value: &Value, found: &mut String) {
+/// Appends all texts of a JSON document, decoded.
+fn collect_texts(value: &Value, collected: &mut String) {
     match value {
-        Value::String(text) => *found += &format!("{text}\n"),
-        Value::Array(elements) => elements.iter().for_each(|element| texts(element, found)),
+        Value::String(text) => *collected += &format!("{text}\n"),
+        Value::Array(elements) => elements.iter().for_each(|element| collect_texts(element, collected)),
         Value::Object(fields) => fields.iter().for_each(|(key, value)| {
-            *found += &format!("{key}\n");
-            texts(value, found);
+            *collected += &format!("{key}\n");
+            collect_texts(value, collected);
         }),
         _ => {}
     }
 }
 
-fn decoded(format: &str, text: &str) -> String {
-    let mut found = String::new();
+fn decode_export(format: &str, text: &str) -> String {
+    let mut decoded_text = String::new();
     match format {
-        "otel" => texts(&serde_json::from_str(text).unwrap(), &mut found),
-        "jsonl" => text.lines().for_each(|line| texts(&serde_json::from_str(line).unwrap(), &mut found)),
-        _ => found = text.to_owned(),
+        "otel" => collect_texts(&serde_json::from_str(text).unwrap(), &mut decoded_text),
+        "jsonl" => text
+            .lines()
+            .for_each(|line| collect_texts(&serde_json::from_str(line).unwrap(), &mut decoded_text)),
+        _ => decoded_text = text.to_owned(),
     }
-    found
+    decoded_text
         .replace("&quot;", "\"")
         .replace("&#39;", "'")
         .replace("&lt;", "<")
@@ -64,24 +71,24 @@ fn decoded(format: &str, text: &str) -> String {
 }
 
 #[test]
-fn no_secret_is_in_any_format() {
+fn redaction_leaves_no_secret_in_any_format() {
     let world = World::without_git();
-    for (place, (text, pieces)) in corpus().into_iter().enumerate() {
-        let session = format!("secret-{place:03}");
-        record(&world, &session, &everywhere(&text), &[]);
-        let plain = decoded("jsonl", &export(&world, &session, "jsonl"));
+    for (index, (text, pieces)) in secret_corpus().into_iter().enumerate() {
+        let session = format!("secret-{index:03}");
+        record_session(&world, &session, &transcript_with_text_everywhere(&text), &[]);
+        let plain = decode_export("jsonl", &export_session(&world, &session, "jsonl"));
         assert!(
             pieces.iter().all(|piece| plain.contains(piece.as_str())),
             "the text is there at all: {text}"
         );
-        // All formats get the same text: of most sessions one is enough.
-        let formats = if place % 12 == 0 { &FORMATS[..] } else { &["jsonl"] };
+        // All formats are made from the same text, so for most sessions one format is enough.
+        let formats = if index % 12 == 0 { &FORMATS[..] } else { &["jsonl"] };
         for format in formats {
             let cleaned = run_export(&world, &session, format, &["--redact"]).expect_success().stdout;
-            let cleaned = decoded(format, &cleaned);
+            let cleaned = decode_export(format, &cleaned);
             assert!(cleaned.contains("redacted:"), "{format}: {text}");
             for piece in &pieces {
-                // What is as short as a word may stand elsewhere for itself.
+                // A secret as short as a word may also occur elsewhere as an ordinary word.
                 let is_word = piece == "guest" && cleaned.contains("//guest:");
                 assert!(is_word || !cleaned.contains(piece.as_str()), "{format}: {piece} in {cleaned}");
             }
@@ -90,37 +97,37 @@ fn no_secret_is_in_any_format() {
 }
 
 #[test]
-fn false_friends_stay_byte_for_byte() {
+fn harmless_look_alikes_are_kept_byte_for_byte() {
     let world = World::without_git();
-    let friends = lines("friends.txt");
-    assert!(friends.len() >= 60);
-    let mut transcript = Transcript::default();
-    for line in &friends {
+    let look_alikes = fixture_lines("friends.txt");
+    assert!(look_alikes.len() >= 60);
+    let mut transcript = TranscriptBuilder::default();
+    for line in &look_alikes {
         transcript = transcript
-            .prompt(line)
-            .turn(line, &[("Bash", json!({"command": line, "deep": [{"er": line}]}), line)]);
+            .with_prompt(line)
+            .with_turn(line, &[("Bash", json!({"command": line, "deep": [{"er": line}]}), line)]);
     }
-    record(&world, "friends", &transcript.turn("done", &[]).lines, &[]);
+    record_session(&world, "friends", &transcript.with_turn("done", &[]).lines, &[]);
     for format in FORMATS {
         let cleaned =
             run_export(&world, "friends", format, &["--redact", "--fail-on-secret"]).expect_success();
-        assert!(cleaned.stdout == export(&world, "friends", format), "{format}");
+        assert!(cleaned.stdout == export_session(&world, "friends", format), "{format}");
     }
 }
 
 #[test]
-fn escapes_and_keys_and_cuts_hide_nothing() {
+fn secrets_in_escapes_keys_and_cut_previews_are_redacted() {
     let world = World::without_git();
     let token = format!("{}{}", "gh", "p_aB3xQ9kLm2ZraB3xQ9kLm2ZraB3xQ9kLm2Zr");
-    // Written with escapes in JSON that is itself a text.
+    // The secret is escaped in JSON that is itself a string.
     let escaped = format!("{{\"k\":\"\\u0067{}\"}}", &token[1..]);
-    // As a key; as the value of a key that says what it is; cut by the preview in the middle.
+    // The secret is a key, the value of a key that gives it away, and cut in the middle by the preview.
     let args = json!({"body": escaped, token.clone(): 1, "password": "swordfish", "log": format!("a\n{escaped}\nb")});
     let cut = format!("{} {token} end", "x".repeat(170));
-    record(
+    record_session(
         &world,
         "hidden",
-        &Transcript::default().prompt("x").turn("y", &[("Post", args, &cut)]).lines,
+        &TranscriptBuilder::default().with_prompt("x").with_turn("y", &[("Post", args, &cut)]).lines,
         &[],
     );
     for format in FORMATS {
@@ -133,20 +140,20 @@ fn escapes_and_keys_and_cuts_hide_nothing() {
 }
 
 #[test]
-fn a_secret_fails_the_export_and_is_not_told() {
+fn fail_on_secret_fails_the_export_without_printing_the_secret() {
     let world = World::without_git();
     let secret = format!("{}{}", "np", "m_aB3xQ9kLm2ZraB3xQ9kLm2ZraB3xQ9kLm2Zr");
-    let transcript = Transcript::default()
-        .prompt(&format!("use {secret}"))
-        .turn("I do.", &[("Bash", json!({"command": format!("login {secret}")}), "ok")]);
-    record(&world, "abcdefgh-secret", &transcript.lines, &[]);
+    let transcript = TranscriptBuilder::default()
+        .with_prompt(&format!("use {secret}"))
+        .with_turn("I do.", &[("Bash", json!({"command": format!("login {secret}")}), "ok")]);
+    record_session(&world, "abcdefgh-secret", &transcript.lines, &[]);
     let failed = run_export(&world, "abcdefgh", "html", &["--fail-on-secret", "--output", "page.html"]);
     assert_eq!((failed.code, failed.stdout.as_str(), world.exists("page.html")), (Some(1), "", false));
-    for place in [
+    for location in [
         "abcdefgh#1, text: looks like npm-token",
         "abcdefgh:1, tool_calls[0].args.command: looks like npm-token",
     ] {
-        assert!(failed.stderr.contains(place), "{}", failed.stderr);
+        assert!(failed.stderr.contains(location), "{}", failed.stderr);
     }
     assert!(!failed.stderr.contains(&secret[..12]), "{}", failed.stderr);
     run_export(&world, "abcdefgh", "html", &["--redact", "--output", "page.html"]).expect_success();

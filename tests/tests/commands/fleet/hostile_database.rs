@@ -1,73 +1,73 @@
-//! Whatever others have written into the database: what the commands print never steers the terminal.
+//! Hostile text in the database never controls the terminal.
 
-use super::{Bench, fail_for_good, tell};
+use super::{FleetTestBench, fail_until_set_aside, record_outcome};
 use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_fleet::WorkerReport;
-use plimsoll_tests::hostile::{HOSTILE, steers};
+use plimsoll_tests::hostile::{HOSTILE_TEXT, has_hidden_or_control_characters};
 
 #[test]
-fn nothing_in_the_database_steers_the_terminal() {
-    let bench = Bench::new();
-    bench.create(&["--verify", HOSTILE]).expect_success();
-    let mut member = bench.member();
-    let name = |words: &str| format!("{words}{HOSTILE}");
+fn text_in_the_database_never_controls_the_terminal() {
+    let bench = FleetTestBench::new();
+    bench.create_fleet(&["--verify", HOSTILE_TEXT]).expect_success();
+    let mut member = bench.open_member();
+    let with_hostile_text = |prefix: &str| format!("{prefix}{HOSTILE_TEXT}");
     let report = WorkerReport {
-        worker_name: name("one"),
-        machine_name: name("m"),
-        plimsoll_version: name("v"),
-        session_id: name("s"),
+        worker_name: with_hostile_text("one"),
+        machine_name: with_hostile_text("m"),
+        plimsoll_version: with_hostile_text("v"),
+        session_id: with_hostile_text("s"),
         ..WorkerReport::default()
     };
     member.record_worker_report(&report).expect("an answer");
-    let asked = member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
-    tell(&mut member, asked, "", ItemOutcome::WaitsForAnswer(name("Which?")));
-    let ended = fail_for_good(&mut member, &report.worker_name, &name("no"));
-    let failed = member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
-    tell(&mut member, failed, "", ItemOutcome::Failed(HOSTILE.to_owned()));
+    let parked_claim = member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
+    record_outcome(&mut member, parked_claim, "", ItemOutcome::WaitsForAnswer(with_hostile_text("Which?")));
+    let set_aside_claim = fail_until_set_aside(&mut member, &report.worker_name, &with_hostile_text("no"));
+    let failed_claim = member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
+    record_outcome(&mut member, failed_claim, "", ItemOutcome::Failed(HOSTILE_TEXT.to_owned()));
     member.claim_next_item(&report.worker_name).expect("an answer").expect("an item");
-    member.acquire_merger_lease(HOSTILE).expect("an answer");
+    member.acquire_merger_lease(HOSTILE_TEXT).expect("an answer");
     let sql = format!(
-        "update plimsoll.item set text = text || '{HOSTILE}', note = '{HOSTILE}', landings = array['{HOSTILE}'];
+        "update plimsoll.item set text = text || '{HOSTILE_TEXT}', note = '{HOSTILE_TEXT}', landings = array['{HOSTILE_TEXT}'];
          insert into plimsoll.event (at, plan, item, worker, kind, detail)
-           select 0, id, 0, '{HOSTILE}', '{HOSTILE}', '{HOSTILE}' from plimsoll.plan;
-         update plimsoll.plan set repo = '{HOSTILE}', target = '{HOSTILE}', began_at = '{HOSTILE}'"
+           select 0, id, 0, '{HOSTILE_TEXT}', '{HOSTILE_TEXT}', '{HOSTILE_TEXT}' from plimsoll.plan;
+         update plimsoll.plan set repo = '{HOSTILE_TEXT}', target = '{HOSTILE_TEXT}', began_at = '{HOSTILE_TEXT}'"
     );
-    bench.sql().batch_execute(&sql).expect("what others may have written");
-    let asked = (asked.item + 1).to_string();
-    let ended = (ended.item + 1).to_string();
+    bench.sql_client().batch_execute(&sql).expect("what others may have written");
+    let parked_number = (parked_claim.item + 1).to_string();
+    let set_aside_number = (set_aside_claim.item + 1).to_string();
     let calls: &[&[&str]] = &[
         &["status"],
         &["status", "--json"],
         &["status", "night"],
         &["status", "night", "--json"],
-        &["status", HOSTILE],
+        &["status", HOSTILE_TEXT],
         &["log", "night"],
         &["log", "night", "--json"],
-        &["log", HOSTILE],
+        &["log", HOSTILE_TEXT],
         &["report", "night"],
-        &["answer", "night", &asked, HOSTILE],
-        &["answer", HOSTILE, "1", HOSTILE],
-        &["reopen", "night", &ended],
+        &["answer", "night", &parked_number, HOSTILE_TEXT],
+        &["answer", HOSTILE_TEXT, "1", HOSTILE_TEXT],
+        &["reopen", "night", &set_aside_number],
         &["drain", "night"],
         &["resume", "night"],
-        &["create", HOSTILE],
-        &["create", "other", "--remote", HOSTILE],
-        &["create", "other", "--branch", HOSTILE],
+        &["create", HOSTILE_TEXT],
+        &["create", "other", "--remote", HOSTILE_TEXT],
+        &["create", "other", "--branch", HOSTILE_TEXT],
         &["check", "night"],
-        &["check", HOSTILE, "--json"],
+        &["check", HOSTILE_TEXT, "--json"],
         &["stop", "night", "--yes"],
         &["stop", "night"],
         &["forget", "night", "--yes"],
     ];
-    let mut shown = 0;
-    for words in calls {
-        let finished = bench.fleet(words);
+    let mut shown_count = 0;
+    for arguments in calls {
+        let finished = bench.run_fleet(arguments);
         for text in [&finished.stdout, &finished.stderr] {
-            assert!(!steers(text), "{words:?}: {text:?}");
+            assert!(!has_hidden_or_control_characters(text), "{arguments:?}: {text:?}");
         }
-        shown += usize::from(finished.stdout.contains("owned") || finished.stderr.contains("owned"));
-        let late = "update plimsoll.worker set seen = 0 where exists (select from plimsoll.plan where ended is not null)";
-        bench.sql().batch_execute(late).expect("long ago");
+        shown_count += usize::from(finished.stdout.contains("owned") || finished.stderr.contains("owned"));
+        let expire_workers = "update plimsoll.worker set seen = 0 where exists (select from plimsoll.plan where ended is not null)";
+        bench.sql_client().batch_execute(expire_workers).expect("long ago");
     }
-    assert!(shown > 10, "the words of others are in few answers: {shown}");
+    assert!(shown_count > 10, "the words of others are in few answers: {shown_count}");
 }

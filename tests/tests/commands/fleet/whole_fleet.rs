@@ -1,7 +1,7 @@
-//! A fleet from its first to its last command; the work in between is done on the board, without clients.
+//! A fleet from its first to its last command. The items are worked on directly on the board, without clients.
 
-use super::{Bench, PLAN, TASK, fail_for_good, tell};
-use crate::json_outputs::{check, page};
+use super::{FleetTestBench, PLAN, TASK, fail_until_set_aside, record_outcome};
+use crate::json_outputs::{assert_matches_type, load_json_page};
 use plimsoll_domain::workers::ItemOutcome;
 use plimsoll_fleet::WorkerReport;
 use plimsoll_testkit::bin_dir;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 
-fn report(name: &str, machine: &str, cost: f64) -> WorkerReport {
+fn worker_report(name: &str, machine: &str, cost: f64) -> WorkerReport {
     let (name, machine) = (name.to_owned(), machine.to_owned());
     WorkerReport {
         worker_name: name,
@@ -22,40 +22,40 @@ fn report(name: &str, machine: &str, cost: f64) -> WorkerReport {
 }
 
 /// Returns the log's events without the headings, which are days.
-fn events_of(bench: &Bench, log: &str) -> String {
+fn log_events(bench: &FleetTestBench, log: &str) -> String {
     let events: Vec<&str> = log.lines().filter(|line| !line.starts_with("── ")).collect();
     bench.stable_text(&events.join("\n").replace(&SHA[..12], "[ENDED COMMIT]"))
 }
 
 #[test]
-fn a_plan_of_a_clone_becomes_a_fleet_whose_work_has_a_branch_of_its_own() {
-    let bench = Bench::new();
-    insta::assert_snapshot!(bench.error_of(&bench.fleet(&["status"])), @"
+fn fleet_create_makes_a_fleet_with_its_own_branch_from_a_clones_plan() {
+    let bench = FleetTestBench::new();
+    insta::assert_snapshot!(bench.expect_error(&bench.run_fleet(&["status"])), @"
     plimsoll: the database at [SOCKET]/.s.PGSQL.[PORT] has no fleet yet
     hint: create a fleet first, or set PLIMSOLL_DATABASE_URL to the database that has it
     ");
     let created = bench
-        .create(&["--verify", "make test", "--max-cost", "40", "--max-iterations", "90"])
+        .create_fleet(&["--verify", "make test", "--max-cost", "40", "--max-iterations", "90"])
         .expect_success();
-    let head = bench.head();
+    let head = bench.head_commit();
     insta::assert_snapshot!(created.stdout.replace(&head[..12], "[HEAD]"), @"
     the fleet `night` is created: 4 open items, from [HEAD]
     its work comes together on plimsoll/night of origin
     in a clone on each machine: plimsoll fleet join night --workers N -- CLIENT ARGS
     ");
-    assert_eq!(bench.there("plimsoll/night"), Some(head.clone()));
-    assert_eq!(bench.there("main"), Some(head.clone()));
+    assert_eq!(bench.remote_branch_commit("plimsoll/night"), Some(head.clone()));
+    assert_eq!(bench.remote_branch_commit("main"), Some(head.clone()));
     let row = bench
-        .sql()
+        .sql_client()
         .query_one(
             "select repo, target, array_to_string(verify, ' '), deliver, began_at, plan_file, plan_is_tracked, below, promise,
                max_sessions, max_cost, objective_hash from plimsoll.plan",
             &[],
         )
         .expect("a plan");
-    let text = |place: usize| row.get::<_, String>(place);
+    let text_column = |column: usize| row.get::<_, String>(column);
     assert_eq!(
-        [0, 1, 2, 3, 4, 5, 7, 8].map(text),
+        [0, 1, 2, 3, 4, 5, 7, 8].map(text_column),
         [
             "../there.git",
             "plimsoll/night",
@@ -69,21 +69,24 @@ fn a_plan_of_a_clone_becomes_a_fleet_whose_work_has_a_branch_of_its_own() {
         .map(str::to_owned)
     );
     assert!(row.get::<_, bool>(6) && row.get::<_, i64>(9) == 90);
-    assert_eq!(text(11), plimsoll_fleet::hash_objective(TASK.trim()));
-    let all: String =
-        bench.sql().query_one("select jsonb_agg(plan)::text from plimsoll.plan", &[]).expect("JSON").get(0);
+    assert_eq!(text_column(11), plimsoll_fleet::hash_objective(TASK.trim()));
+    let all: String = bench
+        .sql_client()
+        .query_one("select jsonb_agg(plan)::text from plimsoll.plan", &[])
+        .expect("JSON")
+        .get(0);
     assert!(!all.contains("great care"), "the task is no business of the database's: {all}");
 
-    insta::assert_snapshot!(bench.error_of(&bench.create(&[])), @"
+    insta::assert_snapshot!(bench.expect_error(&bench.create_fleet(&[])), @"
     plimsoll: there is a fleet with the name `night` already
     hint: choose another name, or forget that fleet first
     ");
-    assert_eq!(bench.sql().query("select from plimsoll.plan", &[]).expect("rows").len(), 1);
-    let listed = bench.fleet(&["status"]).expect_success();
+    assert_eq!(bench.sql_client().query("select from plimsoll.plan", &[]).expect("rows").len(), 1);
+    let listed = bench.run_fleet(&["status"]).expect_success();
     assert_eq!(listed.stdout, "night: no worker is there; 1 of 5 items merged, 4 open; $0.00 of $40.00\n");
-    let listed = bench.fleet(&["status", "--json"]).json();
+    let listed = bench.run_fleet(&["status", "--json"]).stdout_json();
     assert_eq!(listed["fleets"][0]["items"]["open"], 4);
-    // From anywhere, without a clone.
+    // The command works anywhere, without a clone.
     let elsewhere =
         bench.world.plimsoll(&["fleet", "status", "night"]).cwd(bench.world.home()).run().expect_success();
     insta::assert_snapshot!(bench.stable_text(&elsewhere.stdout), @"
@@ -99,26 +102,31 @@ fn a_plan_of_a_clone_becomes_a_fleet_whose_work_has_a_branch_of_its_own() {
 }
 
 #[test]
-fn what_members_do_is_seen_in_status_log_and_report() {
-    let bench = Bench::new();
-    bench.create(&[]).expect_success();
-    let mut member = bench.member();
+fn members_work_appears_in_status_log_and_report() {
+    let bench = FleetTestBench::new();
+    bench.create_fleet(&[]).expect_success();
+    let mut member = bench.open_member();
     for (name, machine, cost) in [("one/1", "one", 1.5), ("two/1", "two", 0.25)] {
-        member.record_worker_report(&report(name, machine, cost)).expect("an answer");
+        member.record_worker_report(&worker_report(name, machine, cost)).expect("an answer");
     }
     let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
-    tell(&mut member, first, SHA, ItemOutcome::Offered);
+    record_outcome(&mut member, first, SHA, ItemOutcome::Offered);
     let merger = member.acquire_merger_lease("one").expect("an answer").expect("nobody else");
     member.record_landing_commit(merger, first.item, SHA).expect("the merger");
     let landed = member.unmerged_landing_commits().expect("an answer").into_iter().collect();
     assert_eq!(member.mark_landed_items_merged(&landed).expect("an answer"), [first.item]);
     let second = member.claim_next_item("one/1").expect("an answer").expect("an item");
     let third = member.claim_next_item("two/1").expect("an answer").expect("an item");
-    tell(&mut member, third, "", ItemOutcome::WaitsForAnswer("Which port, \u{1b}[31m8042?".to_owned()));
+    record_outcome(
+        &mut member,
+        third,
+        "",
+        ItemOutcome::WaitsForAnswer("Which port, \u{1b}[31m8042?".to_owned()),
+    );
     let secret = format!("{}{}", "ghp_", "aB3dE5fG7hK9".repeat(3));
-    fail_for_good(&mut member, "two/1", &format!("a fatal error, {secret}"));
+    fail_until_set_aside(&mut member, "two/1", &format!("a fatal error, {secret}"));
 
-    let screen = bench.fleet(&["status", "night"]).expect_success().stdout;
+    let screen = bench.run_fleet(&["status", "night"]).expect_success().stdout;
     insta::assert_snapshot!(bench.stable_text(&screen), @r#"
     Fleet        night
     Status       at work
@@ -133,14 +141,14 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     Questions    4 "Say which port": Which port, \u{1b}[31m8042?
     Next         plimsoll fleet answer night 4 TEXT
     "#);
-    let document = bench.fleet(&["status", "night", "--json"]).json();
+    let document = bench.run_fleet(&["status", "night", "--json"]).stdout_json();
     assert_eq!(
         (&document["items"][2]["worker"], &document["workers"][0]["machine"]),
         (&"one/1".into(), &"one".into())
     );
 
-    let log = bench.fleet(&["log", "night"]).expect_success().stdout;
-    insta::assert_snapshot!(events_of(&bench, &log), @r#"
+    let log = bench.run_fleet(&["log", "night"]).expect_success().stdout;
+    insta::assert_snapshot!(log_events(&bench, &log), @r#"
     [TIME]  the fleet was created: 5 items
     [TIME]  one/1 began item 2 "Parse dates"
     [TIME]  item 2 "Parse dates" is done and waits to be merged (worker one/1): [ENDED COMMIT]
@@ -157,11 +165,11 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     [TIME]  two/1 began item 5 "Write the page", attempt 3
     [TIME]  item 5 "Write the page" was given back after a failure (worker two/1): a fatal error, [redacted:github-token]
     "#);
-    let newest = bench.fleet(&["log", "night", "-n", "2", "--json"]).expect_success().json_lines();
+    let newest = bench.run_fleet(&["log", "night", "-n", "2", "--json"]).expect_success().json_lines();
     assert_eq!(newest.len(), 2);
     assert_eq!((&newest[1]["kind"], &newest[1]["item"]), (&"failed".into(), &5.into()));
 
-    let report_page = bench.fleet(&["report", "night"]).expect_success().stdout;
+    let report_page = bench.run_fleet(&["report", "night"]).expect_success().stdout;
     insta::assert_snapshot!(bench.stable_text(&report_page.replace(&SHA[..12], "[ENDED COMMIT]")), @r"
     # Fleet night
 
@@ -193,56 +201,56 @@ fn what_members_do_is_seen_in_status_log_and_report() {
     | one | 1 | $1.50 |
     | two | 1 | $0.25 |
     ");
-    let tables = page();
-    check(&tables, "fleet_whole", &document, "status night");
-    check(&tables, "fleets", &bench.fleet(&["status", "--json"]).json(), "status");
-    let lines = bench.fleet(&["log", "night", "--json"]).json_lines();
-    lines.iter().for_each(|line| check(&tables, "fleet_event", line, "log"));
-    let examined = bench.world.plimsoll(&["doctor", "--fleet", "night", "--json"]).run().json();
-    check(&tables, "fleet_findings", &examined, "doctor");
-    // It is still held, and its epoch is the one of the claim.
+    let tables = load_json_page();
+    assert_matches_type(&tables, "fleet_whole", &document, "status night");
+    assert_matches_type(&tables, "fleets", &bench.run_fleet(&["status", "--json"]).stdout_json(), "status");
+    let lines = bench.run_fleet(&["log", "night", "--json"]).json_lines();
+    lines.iter().for_each(|line| assert_matches_type(&tables, "fleet_event", line, "log"));
+    let examined = bench.world.plimsoll(&["doctor", "--fleet", "night", "--json"]).run().stdout_json();
+    assert_matches_type(&tables, "fleet_findings", &examined, "doctor");
+    // The item is still leased, with the epoch of its claim.
     member.renew_claim(second).expect("nothing here changed the board");
 }
 
 #[test]
-fn questions_are_answered_and_what_failed_is_opened_again() {
-    let bench = Bench::new();
-    bench.create(&[]).expect_success();
-    let mut member = bench.member();
+fn questions_are_answered_and_items_set_aside_are_reopened() {
+    let bench = FleetTestBench::new();
+    bench.create_fleet(&[]).expect_success();
+    let mut member = bench.open_member();
     let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
-    tell(&mut member, first, "", ItemOutcome::Failed("nothing came of it".to_owned()));
+    record_outcome(&mut member, first, "", ItemOutcome::Failed("nothing came of it".to_owned()));
     let again = member.claim_next_item("one/1").expect("an answer").expect("an item");
     assert_eq!(again.item, first.item);
-    tell(&mut member, again, "", ItemOutcome::WaitsForAnswer("Which?".to_owned()));
-    let other = fail_for_good(&mut member, "one/1", "no");
-    let number = |place: usize| (place + 1).to_string();
-    let (asked, ended) = (number(first.item), number(other.item));
+    record_outcome(&mut member, again, "", ItemOutcome::WaitsForAnswer("Which?".to_owned()));
+    let other = fail_until_set_aside(&mut member, "one/1", "no");
+    let item_number = |index: usize| (index + 1).to_string();
+    let (parked_item, set_aside_item) = (item_number(first.item), item_number(other.item));
 
-    let error = |words: &[&str]| bench.error_of(&bench.fleet(words));
-    insta::assert_snapshot!(error(&["answer", "night", &ended, "This"]), @"plimsoll: item 4 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
+    let error = |words: &[&str]| bench.expect_error(&bench.run_fleet(words));
+    insta::assert_snapshot!(error(&["answer", "night", &set_aside_item, "This"]), @"plimsoll: item 4 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
     insta::assert_snapshot!(error(&["answer", "night", "0", "This"]), @"plimsoll: item 0 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
     insta::assert_snapshot!(error(&["answer", "night", "99", "This"]), @"plimsoll: item 99 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
-    insta::assert_snapshot!(error(&["answer", "night", &asked, " "]), @"plimsoll: the answer is empty: plimsoll fleet answer night 2 TEXT, or - for standard input");
-    insta::assert_snapshot!(error(&["reopen", "night", &asked]), @"plimsoll: item 2 of the fleet `night` waits for an answer: plimsoll fleet answer gives it; plimsoll fleet status night shows the items");
+    insta::assert_snapshot!(error(&["answer", "night", &parked_item, " "]), @"plimsoll: the answer is empty: plimsoll fleet answer night 2 TEXT, or - for standard input");
+    insta::assert_snapshot!(error(&["reopen", "night", &parked_item]), @"plimsoll: item 2 of the fleet `night` waits for an answer: plimsoll fleet answer gives it; plimsoll fleet status night shows the items");
     insta::assert_snapshot!(error(&["reopen", "night", "1"]), @"plimsoll: item 1 of the fleet `night` is not set aside; plimsoll fleet status night shows the items");
     insta::assert_snapshot!(error(&["reopen", "night", "0"]), @"plimsoll: item 0 of the fleet `night` is not set aside; plimsoll fleet status night shows the items");
     insta::assert_snapshot!(error(&["reopen", "day", "1"]), @"
     plimsoll: there is no fleet with the name `day`
     hint: plimsoll fleet status lists the fleets of the database
     ");
-    bench.fleet(&["answer", "night", &asked, "The", "first", "-one"]).expect_success();
-    insta::assert_snapshot!(error(&["answer", "night", &asked, "Again"]), @"plimsoll: item 2 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
-    bench.fleet(&["reopen", "night", &ended]).expect_success();
+    bench.run_fleet(&["answer", "night", &parked_item, "The", "first", "-one"]).expect_success();
+    insta::assert_snapshot!(error(&["answer", "night", &parked_item, "Again"]), @"plimsoll: item 2 of the fleet `night` waits for no answer; plimsoll fleet status night shows the items");
+    bench.run_fleet(&["reopen", "night", &set_aside_item]).expect_success();
     let row = bench
-        .sql()
+        .sql_client()
         .query_one("select stage, tries, question, answer from plimsoll.item where question is not null", &[])
         .expect("one that was asked");
-    let text = |place: usize| row.get::<_, String>(place);
-    assert_eq!((text(0).as_str(), row.get::<_, i32>(1)), ("open", 1), "its tries are kept");
-    assert_eq!((text(2).as_str(), text(3).as_str()), ("Which?", "The first -one"));
+    let text_column = |column: usize| row.get::<_, String>(column);
+    assert_eq!((text_column(0).as_str(), row.get::<_, i32>(1)), ("open", 1), "its tries are kept");
+    assert_eq!((text_column(2).as_str(), text_column(3).as_str()), ("Which?", "The first -one"));
     assert_eq!(member.claim_next_item("one/1").expect("an answer").map(|claim| claim.item), Some(first.item));
-    let log = bench.fleet(&["log", "night"]).expect_success().stdout;
-    insta::assert_snapshot!(events_of(&bench, &log), @r#"
+    let log = bench.run_fleet(&["log", "night"]).expect_success().stdout;
+    insta::assert_snapshot!(log_events(&bench, &log), @r#"
     [TIME]  the fleet was created: 5 items
     [TIME]  one/1 began item 2 "Parse dates"
     [TIME]  item 2 "Parse dates" was given back after a failure (worker one/1): nothing came of it
@@ -261,33 +269,33 @@ fn questions_are_answered_and_what_failed_is_opened_again() {
 }
 
 #[test]
-fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
-    let bench = Bench::new();
-    bench.create(&[]).expect_success();
-    let mut member = bench.member();
-    member.record_worker_report(&report("one/1", "one", 0.0)).expect("an answer");
+fn a_fleet_drains_resumes_stops_and_is_forgotten() {
+    let bench = FleetTestBench::new();
+    bench.create_fleet(&[]).expect_success();
+    let mut member = bench.open_member();
+    member.record_worker_report(&worker_report("one/1", "one", 0.0)).expect("an answer");
     let first = member.claim_next_item("one/1").expect("an answer").expect("an item");
-    let done = |words: &[&str]| bench.stable_text(&bench.fleet(words).expect_success().stdout);
-    let error = |words: &[&str]| bench.error_of(&bench.fleet(words));
-    insta::assert_snapshot!(done(&["drain", "night"]), @"the fleet `night` drains: nothing new is begun, 1 item will be finished and merged; to go on: plimsoll fleet resume night");
-    insta::assert_snapshot!(done(&["drain", "night"]), @"the fleet `night` drains already: nothing new is begun, 1 item will be finished and merged; to go on: plimsoll fleet resume night");
+    let command_output = |words: &[&str]| bench.stable_text(&bench.run_fleet(words).expect_success().stdout);
+    let error = |words: &[&str]| bench.expect_error(&bench.run_fleet(words));
+    insta::assert_snapshot!(command_output(&["drain", "night"]), @"the fleet `night` drains: nothing new is begun, 1 item will be finished and merged; to go on: plimsoll fleet resume night");
+    insta::assert_snapshot!(command_output(&["drain", "night"]), @"the fleet `night` drains already: nothing new is begun, 1 item will be finished and merged; to go on: plimsoll fleet resume night");
     assert_eq!(member.claim_next_item("two/1").expect("an answer"), None);
-    insta::assert_snapshot!(done(&["status"]), @"night: draining: nothing new is begun; 1 of 5 items merged, 1 at work, 3 open; 1 worker on 1 machine; $0.00");
-    insta::assert_snapshot!(done(&["resume", "night"]), @"the fleet `night` goes on");
-    insta::assert_snapshot!(done(&["resume", "night"]), @"the fleet `night` was not draining");
+    insta::assert_snapshot!(command_output(&["status"]), @"night: draining: nothing new is begun; 1 of 5 items merged, 1 at work, 3 open; 1 worker on 1 machine; $0.00");
+    insta::assert_snapshot!(command_output(&["resume", "night"]), @"the fleet `night` goes on");
+    insta::assert_snapshot!(command_output(&["resume", "night"]), @"the fleet `night` was not draining");
     let second = member.claim_next_item("two/1").expect("an answer");
     assert!(second.is_some());
 
-    // What comes is told as it comes, and the end of the fleet is the end of the log.
+    // `log --follow` prints events as they come, and ends with the fleet.
     let following = bench.world.plimsoll(&["fleet", "log", "night", "--follow"]).spawn();
     bench.world.wait_until(|| following.stdout_so_far().contains("two/1 began"), "the lines that are there");
-    tell(&mut member, first, SHA, ItemOutcome::Offered);
+    record_outcome(&mut member, first, SHA, ItemOutcome::Offered);
     bench.world.wait_until(|| following.stdout_so_far().contains("waits to be merged"), "a new line");
-    insta::assert_snapshot!(done(&["stop", "night", "--yes"]), @"
+    insta::assert_snapshot!(command_output(&["stop", "night", "--yes"]), @"
     the fleet `night` is stopped; unfinished work stays on its branches plimsoll-items/night/…
     to merge what is done: git fetch origin && git merge origin/plimsoll/night
     ");
-    insta::assert_snapshot!(done(&["stop", "night"]), @"the fleet `night` is over already: stopped");
+    insta::assert_snapshot!(command_output(&["stop", "night"]), @"the fleet `night` is over already: stopped");
     for verb in ["drain", "resume"] {
         insta::allow_duplicates! {
             insta::assert_snapshot!(error(&[verb, "night"]), @"plimsoll: the fleet `night` is over (stopped): it goes on no more");
@@ -297,10 +305,10 @@ fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
     plimsoll: workers of the fleet `night` are at work: one/1
     hint: stop them first: plimsoll fleet stop night; 90 seconds after their last word they count as gone
     ");
-    bench.sql().batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
+    bench.sql_client().batch_execute("update plimsoll.worker set seen = 0").expect("long ago");
     let followed = following.wait(Duration::from_secs(60));
     assert_eq!(followed.code, Some(0), "{followed:?}");
-    insta::assert_snapshot!(events_of(&bench, &followed.stdout), @r#"
+    insta::assert_snapshot!(log_events(&bench, &followed.stdout), @r#"
     [TIME]  the fleet was created: 5 items
     [TIME]  one/1 began item 2 "Parse dates"
     [TIME]  the fleet drains: nothing new is begun
@@ -311,7 +319,7 @@ fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
     "#);
     insta::assert_snapshot!(bench.stable_text(&followed.stderr), @"plimsoll: the fleet `night` is over (stopped)");
 
-    insta::assert_snapshot!(done(&["forget", "night"]), @"
+    insta::assert_snapshot!(command_output(&["forget", "night"]), @"
     the fleet `night` is no longer in the database
     these branches may remain on ../there.git:
       plimsoll/night
@@ -325,17 +333,17 @@ fn a_fleet_drains_goes_on_is_stopped_and_forgotten() {
     plimsoll: there is no fleet with the name `night`
     hint: plimsoll fleet status lists the fleets of the database
     ");
-    insta::assert_snapshot!(done(&["status"]), @"There is no fleet in the database. Create one with `plimsoll fleet create NAME`.");
+    insta::assert_snapshot!(command_output(&["status"]), @"There is no fleet in the database. Create one with `plimsoll fleet create NAME`.");
 }
 
 #[test]
-fn a_follower_goes_on_when_the_database_comes_back() {
-    let mut bench = Bench::new();
-    bench.create(&[]).expect_success();
+fn log_follow_continues_after_the_database_restarts() {
+    let mut bench = FleetTestBench::new();
+    bench.create_fleet(&[]).expect_success();
     let following = bench.world.plimsoll(&["fleet", "log", "night", "--follow"]).spawn();
     bench.world.wait_until(|| following.stdout_so_far().contains("was created"), "the line that is there");
     bench.server.restart_immediately();
-    bench.member().claim_next_item("one/1").expect("an answer").expect("an item");
+    bench.open_member().claim_next_item("one/1").expect("an answer").expect("an item");
     bench
         .world
         .wait_until(|| following.stdout_so_far().contains("one/1 began"), "a line of after the restart");
@@ -343,37 +351,39 @@ fn a_follower_goes_on_when_the_database_comes_back() {
 }
 
 #[test]
-fn what_cannot_be_undone_is_asked_about_on_a_terminal() {
+fn stop_and_forget_ask_for_confirmation_on_a_terminal() {
     use plimsoll_testkit::terminal::Terminal;
-    let bench = Bench::new();
-    bench.create(&[]).expect_success();
+    let bench = FleetTestBench::new();
+    bench.create_fleet(&[]).expect_success();
     for (verb, question) in
         [("stop", "Stop the fleet \"night\" for good"), ("forget", "Remove the fleet \"night\"")]
     {
         let program = bin_dir().join("plimsoll");
         let mut terminal = Terminal::start(&bench.world, &program, &["fleet", verb, "night"], 120, 24);
-        terminal.wait_for(question);
+        terminal.wait_for_text(question);
         terminal.type_text("n");
         terminal.press_enter();
-        terminal.wait_for("nothing was done");
-        assert_eq!(terminal.wait_exit().exit_code(), 1);
+        terminal.wait_for_text("nothing was done");
+        assert_eq!(terminal.wait_for_exit().exit_code(), 1);
     }
-    let listed = bench.fleet(&["status"]).expect_success().stdout;
+    let listed = bench.run_fleet(&["status"]).expect_success().stdout;
     assert_eq!(listed, "night: no worker is there; 1 of 5 items merged, 4 open; $0.00\n");
 }
 
 #[test]
-fn merge_goes_onto_the_branch_itself_and_a_plan_may_lie_in_a_folder() {
-    let bench = Bench::new();
+fn deliver_merge_targets_the_current_branch_and_plans_may_be_in_folders() {
+    let bench = FleetTestBench::new();
     bench.world.write("docs/pages/list.md", PLAN);
     bench.world.git(&["add", "docs"]);
     bench.world.git(&["commit", "-qm", "Plan more"]);
     bench.world.git(&["push", "-q", "origin", "main"]);
     let before = bench.world.git(&["ls-remote", "origin"]);
-    bench.create(&["--deliver", "merge", "--todo", "docs/pages/list.md"]).expect_success();
+    bench.create_fleet(&["--deliver", "merge", "--todo", "docs/pages/list.md"]).expect_success();
     assert_eq!(bench.world.git(&["ls-remote", "origin"]), before, "nothing is pushed");
-    let row =
-        bench.sql().query_one("select target, deliver, plan_file from plimsoll.plan", &[]).expect("a plan");
-    let text = |place: usize| row.get::<_, String>(place);
-    assert_eq!([0, 1, 2].map(text), ["main", "merge", "docs/pages/list.md"].map(str::to_owned));
+    let row = bench
+        .sql_client()
+        .query_one("select target, deliver, plan_file from plimsoll.plan", &[])
+        .expect("a plan");
+    let text_column = |column: usize| row.get::<_, String>(column);
+    assert_eq!([0, 1, 2].map(text_column), ["main", "merge", "docs/pages/list.md"].map(str::to_owned));
 }

@@ -1,6 +1,8 @@
-//! What was foretold beside what came.
+//! Accuracy figures: forecasts compared with what then happened.
 
-use crate::forecast_accuracy::simulated_sessions::{Kind, fills, items, steps};
+use crate::forecast_accuracy::simulated_sessions::{
+    GrowthKind, simulate_item_tokens, simulate_step_tokens, simulate_used_tokens,
+};
 use plimsoll_domain::Settings;
 use plimsoll_domain::forecast::{MAX_FORECAST_TURNS, UsageSample};
 use plimsoll_domain::level::Thresholds;
@@ -8,111 +10,117 @@ use plimsoll_domain::size::ItemCost;
 use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
 use plimsoll_policy::{forecast, pack, step};
 
-/// Sessions of each kind.
-pub(crate) const SESSIONS: u64 = 200;
-/// Runs, and items of each.
-pub(crate) const RUNS: u64 = 200;
-pub(crate) const ITEMS: usize = 24;
+/// The number of sessions of each kind.
+pub(crate) const SESSION_COUNT: u64 = 200;
+/// The number of runs, and of items in each.
+pub(crate) const RUN_COUNT: u64 = 200;
+pub(crate) const ITEMS_PER_RUN: usize = 24;
 
-/// From so many responses, up to but not including so many.
-pub(crate) const SAMPLES: [(usize, usize); 4] = [(3, 6), (6, 12), (12, 24), (24, usize::MAX)];
+/// Ranges of the number of known responses: from the first number up to but not including the second.
+pub(crate) const SAMPLE_RANGES: [(usize, usize); 4] = [(3, 6), (6, 12), (12, 24), (24, usize::MAX)];
 
-pub(crate) fn line(window: u64) -> Thresholds {
+pub(crate) fn default_thresholds(window: u64) -> Thresholds {
     let settings = Settings::default();
     let auto_compact = compute_auto_compact(window, Some("claude-sonnet-4-6"), &CompactionConfig::default());
     compute_thresholds(window, auto_compact, &settings.levels, &settings.margins, 0)
 }
 
-/// How near the forecasts came.
+/// The accuracy of a group of forecasts.
 #[derive(Debug, Default)]
-pub(crate) struct Nearness {
-    /// How many forecasts.
-    pub(crate) number: usize,
-    errors: Vec<f64>,
-    within: usize,
+pub(crate) struct ForecastAccuracy {
+    pub(crate) forecast_count: usize,
+    relative_errors: Vec<f64>,
+    within_range_count: usize,
 }
 
-impl Nearness {
-    fn note(&mut self, foretold: plimsoll_domain::forecast::ForecastRange, actual: u64) {
+impl ForecastAccuracy {
+    fn record_forecast(&mut self, range: plimsoll_domain::forecast::ForecastRange, actual: u64) {
         let actual = actual.min(MAX_FORECAST_TURNS);
-        self.number += 1;
-        self.within += usize::from((foretold.earliest..=foretold.latest).contains(&actual));
-        if actual < MAX_FORECAST_TURNS && foretold.median < MAX_FORECAST_TURNS {
-            self.errors.push(foretold.median.abs_diff(actual) as f64 / actual as f64);
+        self.forecast_count += 1;
+        self.within_range_count += usize::from((range.earliest..=range.latest).contains(&actual));
+        if actual < MAX_FORECAST_TURNS && range.median < MAX_FORECAST_TURNS {
+            self.relative_errors.push(range.median.abs_diff(actual) as f64 / actual as f64);
         }
     }
 
-    /// The middle relative error, percent, of those that told a number.
-    pub(crate) fn error(&self) -> u64 {
-        let mut errors = self.errors.clone();
+    /// Returns the median relative error in percent, over the forecasts that gave a number.
+    pub(crate) fn median_error_percent(&self) -> u64 {
+        let mut errors = self.relative_errors.clone();
         errors.sort_by(f64::total_cmp);
         (errors.get(errors.len() / 2).copied().unwrap_or_default() * 100.0).round() as u64
     }
 
-    /// The share that came within the range, percent.
-    pub(crate) fn coverage(&self) -> u64 {
-        (self.within * 100 / self.number.max(1)) as u64
+    /// Returns the share of actual values within the forecast range, in percent.
+    pub(crate) fn coverage_percent(&self) -> u64 {
+        (self.within_range_count * 100 / self.forecast_count.max(1)) as u64
     }
 }
 
-/// Forecasts of the turns to L2, after each response of each session, by the number of turns known.
-pub(crate) fn nearness(kind: Kind, window: u64) -> [Nearness; SAMPLES.len()] {
-    let thresholds = line(window);
-    let mut found: [Nearness; SAMPLES.len()] = std::array::from_fn(|_| Nearness::default());
-    for seed in 1..=SESSIONS {
-        let fills = fills(kind, seed, window);
+/// Makes forecasts of the turns to L2 after responses of each session, and groups their accuracy by the number of known
+/// turns.
+pub(crate) fn measure_accuracy(kind: GrowthKind, window: u64) -> [ForecastAccuracy; SAMPLE_RANGES.len()] {
+    let thresholds = default_thresholds(window);
+    let mut accuracies: [ForecastAccuracy; SAMPLE_RANGES.len()] =
+        std::array::from_fn(|_| ForecastAccuracy::default());
+    for seed in 1..=SESSION_COUNT {
+        let fills = simulate_used_tokens(kind, seed, window);
         let end = fills.iter().position(|fill| *fill >= thresholds.l2).expect("it fills");
-        let known: Vec<UsageSample> =
+        let usage_samples: Vec<UsageSample> =
             fills[..end].iter().map(|used| UsageSample { used_tokens: *used, unix_seconds: None }).collect();
-        // Every fifth: neighbours say nearly the same; of a long session fewer.
-        for now in (0..end).step_by((end / 40).max(5)) {
-            let seen = &known[..=now];
-            let samples = forecast::gains_since_last_reset(seen).len();
-            let Some(class) = SAMPLES.iter().position(|(from, to)| (*from..*to).contains(&samples)) else {
+        // Every fifth response is enough, because neighboring forecasts are nearly equal; a long session needs fewer.
+        for index in (0..end).step_by((end / 40).max(5)) {
+            let past_samples = &usage_samples[..=index];
+            let sample_count = forecast::gains_since_last_reset(past_samples).len();
+            let Some(range_index) =
+                SAMPLE_RANGES.iter().position(|(from, to)| (*from..*to).contains(&sample_count))
+            else {
                 continue;
             };
-            if let Some(outlook) =
-                forecast::forecast_thresholds(seen, fills[now], &thresholds).and_then(|told| told.l2)
+            if let Some(outlook) = forecast::forecast_thresholds(past_samples, fills[index], &thresholds)
+                .and_then(|told| told.l2)
             {
-                found[class].note(outlook.turns, (end - now) as u64);
+                accuracies[range_index].record_forecast(outlook.turns, (end - index) as u64);
             }
         }
     }
-    found
+    accuracies
 }
 
-/// How packed sessions ended.
+/// How the sessions of packed runs ended.
 #[derive(Debug, Default)]
-pub(crate) struct Packed {
+pub(crate) struct PackedSessionEnds {
     pub(crate) sessions: usize,
     pub(crate) between_items: usize,
     pub(crate) within_item: usize,
 }
 
-/// Runs in which each session goes on with the next item: always while it is below L2, or only if the item will probably
-/// fit.
-pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
-    let thresholds = line(window);
-    let mut packed = Packed::default();
-    for seed in 1..=RUNS {
+/// Simulates runs in which each session continues with the next item, either always while it is below L2 or only if the
+/// item will probably fit.
+pub(crate) fn simulate_packed_runs(window: u64, looks_ahead: bool) -> PackedSessionEnds {
+    let thresholds = default_thresholds(window);
+    let mut packed = PackedSessionEnds::default();
+    for seed in 1..=RUN_COUNT {
         let mut growth: Vec<ItemCost> = Vec::new();
-        let mut fill = BASE;
+        let mut used_tokens = BASE_TOKENS;
         packed.sessions += 1;
-        for tokens in items(seed, ITEMS) {
+        for tokens in simulate_item_tokens(seed, ITEMS_PER_RUN) {
             let estimate = pack::estimate_item("item", None, &growth, window);
-            if fill > BASE && looks_ahead && !pack::fits_below_l2(&estimate, fill, thresholds.l2) {
+            if used_tokens > BASE_TOKENS
+                && looks_ahead
+                && !pack::fits_below_l2(&estimate, used_tokens, thresholds.l2)
+            {
                 packed.between_items += 1;
                 packed.sessions += 1;
-                fill = BASE;
+                used_tokens = BASE_TOKENS;
             }
-            let mut left = tokens;
-            while fill + left >= thresholds.l2 {
-                left -= (thresholds.l2 - fill).min(left);
+            let mut remaining_tokens = tokens;
+            while used_tokens + remaining_tokens >= thresholds.l2 {
+                remaining_tokens -= (thresholds.l2 - used_tokens).min(remaining_tokens);
                 packed.within_item += 1;
                 packed.sessions += 1;
-                fill = BASE;
+                used_tokens = BASE_TOKENS;
             }
-            fill += left;
+            used_tokens += remaining_tokens;
             growth.push(ItemCost { size: None, tokens });
         }
     }
@@ -121,62 +129,62 @@ pub(crate) fn packed(window: u64, looks_ahead: bool) -> Packed {
 
 /// How the sessions of long items ended.
 #[derive(Debug, Default)]
-pub(crate) struct Stepped {
+pub(crate) struct SteppedSessionEnds {
     pub(crate) sessions: usize,
     pub(crate) at_a_commit: usize,
     pub(crate) within_step: usize,
 }
 
-/// Steps of a long item.
-pub(crate) const STEPS: usize = 200;
+/// The number of steps of a long item.
+pub(crate) const STEPS_PER_ITEM: usize = 200;
 
-/// Whether a session ends at a commit after which the next step will probably not fit.
+/// When a session ends at a commit because the next step will probably not fit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Ahead {
-    /// No: at L2.
+pub(crate) enum LookAhead {
+    /// Never; the session ends at L2.
     Never,
     /// From L1 on, as Plimsoll does.
-    InL1,
-    /// Wherever it is.
+    FromL1,
+    /// At any usage.
     Always,
 }
 
-impl Ahead {
-    pub(crate) const ALL: [(Ahead, &str); 3] = [
-        (Ahead::Never, "at L2"),
+impl LookAhead {
+    pub(crate) const ALL: [(LookAhead, &str); 3] = [
+        (LookAhead::Never, "at L2"),
         (
-            Ahead::InL1,
+            LookAhead::FromL1,
             "at a commit from L1 on after which the next step will probably not fit (this is done)",
         ),
-        (Ahead::Always, "at any such commit"),
+        (LookAhead::Always, "at any such commit"),
     ];
 
-    fn looks(self, fill: u64, l1: u64) -> bool {
-        self == Ahead::Always || self == Ahead::InL1 && fill >= l1
+    fn looks_ahead_at(self, used_tokens: u64, l1: u64) -> bool {
+        self == LookAhead::Always || self == LookAhead::FromL1 && used_tokens >= l1
     }
 }
 
-/// Long items, worked on in steps that each end with a commit.
-pub(crate) fn stepped(window: u64, spread: f64, ahead: Ahead) -> Stepped {
-    let thresholds = line(window);
-    let mut stepped = Stepped::default();
-    for seed in 1..=RUNS {
-        let (mut fill, mut commits) = (BASE, Vec::new());
+/// Simulates long items, worked on in steps that each end with a commit.
+pub(crate) fn simulate_long_items(window: u64, spread: f64, look_ahead: LookAhead) -> SteppedSessionEnds {
+    let thresholds = default_thresholds(window);
+    let mut stepped = SteppedSessionEnds::default();
+    for seed in 1..=RUN_COUNT {
+        let (mut used_tokens, mut commits) = (BASE_TOKENS, Vec::new());
         stepped.sessions += 1;
-        for tokens in steps(spread, seed, STEPS) {
-            let mut left = tokens;
-            while fill + left >= thresholds.l2 {
-                left -= (thresholds.l2 - fill).min(left);
-                (fill, commits) = (BASE, Vec::new());
+        for tokens in simulate_step_tokens(spread, seed, STEPS_PER_ITEM) {
+            let mut remaining_tokens = tokens;
+            while used_tokens + remaining_tokens >= thresholds.l2 {
+                remaining_tokens -= (thresholds.l2 - used_tokens).min(remaining_tokens);
+                (used_tokens, commits) = (BASE_TOKENS, Vec::new());
                 stepped.within_step += 1;
                 stepped.sessions += 1;
             }
-            fill += left;
-            commits.push(fill);
-            if ahead.looks(fill, thresholds.l1)
+            used_tokens += remaining_tokens;
+            commits.push(used_tokens);
+            if look_ahead.looks_ahead_at(used_tokens, thresholds.l1)
                 && step::predict_next_step_too_large(&commits, thresholds.l2).is_some()
             {
-                (fill, commits) = (BASE, Vec::new());
+                (used_tokens, commits) = (BASE_TOKENS, Vec::new());
                 stepped.at_a_commit += 1;
                 stepped.sessions += 1;
             }
@@ -185,5 +193,5 @@ pub(crate) fn stepped(window: u64, spread: f64, ahead: Ahead) -> Stepped {
     stepped
 }
 
-/// What stands in a window before any work.
-const BASE: u64 = 25_000;
+/// The tokens in a window before any work.
+const BASE_TOKENS: u64 = 25_000;

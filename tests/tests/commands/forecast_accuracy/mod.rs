@@ -1,30 +1,33 @@
-//! The forecast against what then came, over simulated sessions; `docs/forecast.md` shows what comes out, whatever it is.
+//! Forecasts compared with what then happened in simulated sessions; `docs/forecast.md` shows the result, whatever it
+//! is.
 
 mod accuracy_figures;
 mod forecast_page;
 mod simulated_sessions;
 
-use accuracy_figures::{Ahead, SAMPLES, nearness, packed, stepped};
-use simulated_sessions::Kind;
+use accuracy_figures::{
+    LookAhead, SAMPLE_RANGES, measure_accuracy, simulate_long_items, simulate_packed_runs,
+};
+use simulated_sessions::GrowthKind;
 
 #[test]
-fn four_of_five_endings_lie_within_the_span_however_little_is_known() {
-    for kind in Kind::ALL {
-        let known = nearness(kind, 1_000_000);
-        for (samples, known) in SAMPLES.into_iter().zip(&known) {
-            let (number, coverage) = (known.number, known.coverage());
-            assert!(number == 0 || coverage >= 80, "{kind:?} {samples:?}: {coverage} of 100");
+fn four_of_five_actual_values_are_within_the_forecast_range() {
+    for kind in GrowthKind::ALL {
+        let accuracies = measure_accuracy(kind, 1_000_000);
+        for (sample_range, accuracy) in SAMPLE_RANGES.into_iter().zip(&accuracies) {
+            let (number, coverage) = (accuracy.forecast_count, accuracy.coverage_percent());
+            assert!(number == 0 || coverage >= 80, "{kind:?} {sample_range:?}: {coverage} of 100");
         }
-        let [.., known] = known;
-        assert!(known.number > 400, "{}", known.number);
-        assert!(known.error() <= 40, "{kind:?}: {} %", known.error());
+        let [.., accuracy] = accuracies;
+        assert!(accuracy.forecast_count > 400, "{}", accuracy.forecast_count);
+        assert!(accuracy.median_error_percent() <= 40, "{kind:?}: {} %", accuracy.median_error_percent());
     }
 }
 
 #[test]
-fn looking_ahead_puts_more_checkpoints_between_items() {
+fn looking_ahead_puts_most_checkpoints_between_items() {
     let share = |looks_ahead| {
-        let packed = packed(1_000_000, looks_ahead);
+        let packed = simulate_packed_runs(1_000_000, looks_ahead);
         packed.between_items * 100 / (packed.between_items + packed.within_item)
     };
     assert_eq!(share(false), 0, "who does not look ahead meets L2 in the middle");
@@ -33,14 +36,14 @@ fn looking_ahead_puts_more_checkpoints_between_items() {
 
 #[test]
 fn looking_ahead_puts_checkpoints_at_commits() {
-    for (spread, least) in [(0.2, 80), (1.0, 35)] {
-        let stepped = stepped(1_000_000, spread, Ahead::InL1);
+    for (spread, min_share) in [(0.2, 80), (1.0, 35)] {
+        let stepped = simulate_long_items(1_000_000, spread, LookAhead::FromL1);
         let share = stepped.at_a_commit * 100 / (stepped.at_a_commit + stepped.within_step);
-        assert!(share >= least, "{spread}: {share} %");
+        assert!(share >= min_share, "{spread}: {share} %");
     }
 }
 
 #[test]
-fn the_page_shows_what_was_measured() {
-    forecast_page::assert_shown();
+fn the_forecast_page_shows_the_measured_figures() {
+    forecast_page::assert_page_shows_figures();
 }

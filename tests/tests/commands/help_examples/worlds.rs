@@ -1,16 +1,16 @@
 //! The worlds in which the examples run.
 
-use plimsoll_testkit::linear::{KEY, LinearServer};
-use plimsoll_testkit::postgres::{Postgres, Setup};
+use plimsoll_testkit::linear::{API_KEY, LinearServer};
+use plimsoll_testkit::postgres::{Postgres, ServerSetup};
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::story::{Turn, tick};
+use plimsoll_testkit::story::{StoryTurn, tick_item_command};
 use plimsoll_testkit::world::World;
 use plimsoll_tests::dates;
 use serde_json::{Value, json};
 
-/// Which examples share a world. Every command has one, so no example is left out.
+/// A group of examples that share a world. Every command belongs to one, so no example is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ExampleGroup {
     FirstSteps,
     Run,
     Loop,
@@ -18,85 +18,91 @@ pub(crate) enum Stage {
     Common,
 }
 
-impl Stage {
-    /// Returns the stage of a command by the words behind `plimsoll`.
-    pub(crate) fn of(command: &str) -> Stage {
+impl ExampleGroup {
+    /// Returns the group of a command, given by the words after `plimsoll`.
+    pub(crate) fn for_command(command: &str) -> ExampleGroup {
         match command.split(' ').next().unwrap_or_default() {
-            "" => Stage::FirstSteps,
-            "run" => Stage::Run,
-            "start" | "gate" => Stage::Loop,
-            "fleet" | "doctor" => Stage::Database,
-            _ => Stage::Common,
+            "" => ExampleGroup::FirstSteps,
+            "run" => ExampleGroup::Run,
+            "start" | "gate" => ExampleGroup::Loop,
+            "fleet" | "doctor" => ExampleGroup::Database,
+            _ => ExampleGroup::Common,
         }
     }
 }
 
 /// The session that `turns show 4f2a91bc:17` names.
-pub(crate) const RECORDED: &str = "4f2a91bc-7d41-4824-a1be-f318ff23689b";
+pub(crate) const RECORDED_SESSION: &str = "4f2a91bc-7d41-4824-a1be-f318ff23689b";
 /// The run that `report --run 4f2a` names.
 pub(crate) const EARLIER_RUN: &str = "4f2ac0de-2b1d-4c7a-9d5e-0123456789ab";
-/// Looks like a token and opens nothing; in two parts, so that no scanner finds it here.
-pub(crate) fn secret() -> String {
+/// Returns a text that looks like a token and opens nothing. It is in two parts, so that no scanner finds it here.
+pub(crate) fn fake_token() -> String {
     format!("{}{}", "ghp_", "aB3dE5fG7hK9".repeat(3))
 }
 
-/// A plan of so many open items.
-pub(crate) fn plan_of(items: usize) -> String {
+/// Returns a plan with this many open items.
+pub(crate) fn plan_with_items(items: usize) -> String {
     let items = (1..=items).map(|number| format!("- [ ] Item {number}\n"));
     format!("# Plan\n\n{}", items.collect::<String>())
 }
 
-/// Programs of the user's that examples name. What they do is not what is tested.
-pub(crate) fn add_users_programs(world: &mut World) {
+/// Creates the user's programs that examples name. Their effect is not tested.
+pub(crate) fn add_user_programs(world: &mut World) {
     for program in ["npm", "cargo"] {
-        world.write_program(programs(world).join(program), "#!/bin/sh\nexit 0\n");
+        world.write_program(programs_folder(world).join(program), "#!/bin/sh\nexit 0\n");
     }
-    let opens = "#!/bin/sh\necho \"$1\" >> ~/opened\n";
-    world.write_program(programs(world).join("xdg-open"), opens);
+    let opener = "#!/bin/sh\necho \"$1\" >> ~/opened\n";
+    world.write_program(programs_folder(world).join("xdg-open"), opener);
     let path = world.env().into_iter().find(|(name, _)| name == "PATH").expect("a PATH").1;
-    world.set_env("PATH", format!("{}:{path}", programs(world).display()));
+    world.set_env("PATH", format!("{}:{path}", programs_folder(world).display()));
 }
 
-/// The folder of programs that comes first on the PATH.
-pub(crate) fn programs(world: &World) -> std::path::PathBuf {
+/// Returns the folder of programs that comes first on the PATH.
+pub(crate) fn programs_folder(world: &World) -> std::path::PathBuf {
     world.home().join("programs")
 }
 
-/// Does one item a session, in whatever list its prompt names; idles where the user's home has a file `idle`.
-fn work(turn: &Turn<'_>, is_idle: bool) -> Step {
-    let Some(item) = turn.item.clone() else { return Step::text(format!("All done.\n\n{}", turn.promise)) };
+/// Plays an agent that does one item per session, in the plan that its prompt names. An idle agent makes no progress.
+fn play_agent(turn: &StoryTurn<'_>, is_idle: bool) -> Step {
+    let Some(item) = turn.item_text.clone() else {
+        return Step::from_text(format!("All done.\n\n{}", turn.promise_line));
+    };
     let lists = ["plimsoll-item.md", "pages.md"];
-    let list = lists.into_iter().find(|list| turn.saw(list)).unwrap_or("fix_plan.md");
-    let finish = tick(&item).replace("fix_plan.md", list);
-    // Workers would merge their changes of one file in vain.
+    let plan_file = lists.into_iter().find(|list| turn.request_contains(list)).unwrap_or("fix_plan.md");
+    let finish = tick_item_command(&item).replace("fix_plan.md", plan_file);
+    // Each item has a file of its own, because workers could not merge their changes of one file.
     let number = item.split(' ').next_back().unwrap_or_default();
-    let count = format!("echo \"open items: $(grep -c '^- \\[ \\]' {list})\"");
-    match turn.step {
-        _ if is_idle => Step::text("Let me think about it once more."),
-        0 => Step::bash(format!("date +%s%N > {number}.txt && {finish}; {count}")).usage(30_000),
-        _ if turn.saw("open items: 0") => Step::text(format!("All done.\n\n{}", turn.promise)).usage(31_000),
-        _ => Step::text(format!("{item} is done.")).usage(31_000),
+    let count = format!("echo \"open items: $(grep -c '^- \\[ \\]' {plan_file})\"");
+    match turn.answer_count {
+        _ if is_idle => Step::from_text("Let me think about it once more."),
+        0 => Step::bash_call(format!("date +%s%N > {number}.txt && {finish}; {count}"))
+            .with_input_tokens(30_000),
+        _ if turn.request_contains("open items: 0") => {
+            Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(31_000)
+        }
+        _ => Step::from_text(format!("{item} is done.")).with_input_tokens(31_000),
     }
 }
 
-/// A project with a plan of one item, and an agent that does them.
-pub(crate) fn planned() -> (World, ScriptedModel) {
-    let mut world = plimsoll_tests::world(&plan_of(1));
+/// Creates a project with a plan of one item, and an agent that does it.
+pub(crate) fn world_with_plan() -> (World, ScriptedModel) {
+    let mut world = plimsoll_tests::world_with_plan_and_dates(&plan_with_items(1));
     let idle = world.home().join("idle");
-    let model = plimsoll_tests::ScriptedAgent::new(move |turn| work(turn, idle.exists())).start(&mut world);
-    add_users_programs(&mut world);
-    // A run until 07:00 needs a moment until then.
-    let is_close =
+    let model =
+        plimsoll_tests::ScriptedAgent::new(move |turn| play_agent(turn, idle.exists())).start(&mut world);
+    add_user_programs(&mut world);
+    // A run with a deadline of 07:00 needs time until then.
+    let is_near_deadline =
         chrono::Utc::now().format("%H").to_string().parse::<u32>().is_ok_and(|hour| (5..8).contains(&hour));
-    world.set_env("TZ", if is_close { "UTC-9" } else { "UTC" });
+    world.set_env("TZ", if is_near_deadline { "UTC-9" } else { "UTC" });
     (world, model)
 }
 
-/// The same with a database and a remote, for a fleet.
-pub(crate) fn with_database() -> (World, Postgres, ScriptedModel) {
-    let (mut world, model) = planned();
-    let server = Postgres::start(Setup::default());
-    world.set_env(plimsoll_fleet::URL_VARIABLE, server.socket());
+/// Creates a project with a plan, an agent, a database and a remote, for a fleet.
+pub(crate) fn world_with_database() -> (World, Postgres, ScriptedModel) {
+    let (mut world, model) = world_with_plan();
+    let server = Postgres::start(ServerSetup::default());
+    world.set_env(plimsoll_fleet::URL_VARIABLE, server.socket_address());
     world.write("PROMPT.md", "Do what fix_plan.md says.\n");
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", "Task"]);
@@ -106,23 +112,23 @@ pub(crate) fn with_database() -> (World, Postgres, ScriptedModel) {
     (world, server, model)
 }
 
-/// Works as in the guide, except that the first session promises too early.
-fn early_promise(turn: &Turn<'_>) -> Step {
-    match (turn.iteration, turn.step) {
-        (1, 0) => Step::text(format!("All done.\n\n{}", turn.promise)).usage(30_000),
-        // Where the window fills, the client's writer needs the time that a real model takes.
-        (3, _) => dates::agent(turn).delay(plimsoll_tests::LIFELIKE),
-        _ => dates::agent(turn),
+/// Plays the agent of the guide, except that the first session claims completion too early.
+fn play_agent_with_early_promise(turn: &StoryTurn<'_>) -> Step {
+    match (turn.iteration, turn.answer_count) {
+        (1, 0) => Step::from_text(format!("All done.\n\n{}", turn.promise_line)).with_input_tokens(30_000),
+        // While the window fills, the client's writer needs the time that a real model takes.
+        (3, _) => dates::date_agent(turn).with_delay(plimsoll_tests::LIFELIKE_DELAY),
+        _ => dates::date_agent(turn),
     }
 }
 
-/// A project that has been worked in: a run that ended, a later one with a refused promise and a checkpoint, and a session
+/// Creates a project with history: a run that ended, a later one with a refused promise and a checkpoint, and a session
 /// whose turns are recorded.
-pub(crate) fn worked_in() -> (World, (ScriptedModel, LinearServer)) {
-    let mut world = dates::project();
-    let model = plimsoll_tests::ScriptedAgent::new(early_promise).start(&mut world);
-    add_users_programs(&mut world);
-    earlier_run(&world);
+pub(crate) fn world_with_history() -> (World, (ScriptedModel, LinearServer)) {
+    let mut world = dates::dates_project();
+    let model = plimsoll_tests::ScriptedAgent::new(play_agent_with_early_promise).start(&mut world);
+    add_user_programs(&mut world);
+    make_earlier_run(&world);
     world.write(
         "fix_plan.md",
         "- [ ] Convert the dates in the first half\n- [ ] Convert the dates in the second half\n",
@@ -140,39 +146,39 @@ pub(crate) fn worked_in() -> (World, (ScriptedModel, LinearServer)) {
     world.plimsoll(&arguments).run().expect_success();
     record_session(&world);
     let linear = LinearServer::new();
-    world.set_env("LINEAR_API_KEY", KEY);
+    world.set_env("LINEAR_API_KEY", API_KEY);
     world.set_env("LINEAR_API_URL", linear.url());
     (world, (model, linear))
 }
 
-/// A run that ended before, with the id that the help names.
-fn earlier_run(world: &World) {
+/// Makes a run that ended earlier, with the id that the help names.
+fn make_earlier_run(world: &World) {
     world.write("fix_plan.md", "- [x] Look at the dates\n");
     world.plimsoll(&["start", "--objective", "Look at the dates."]).run().expect_success();
-    let mut state = world.json(".claude/ralph-state.json");
+    let mut state = world.read_json(".claude/ralph-state.json");
     let id = state["run_id"].as_str().expect("an id").to_owned();
     for file in [".claude/plimsoll/journal.jsonl", ".claude/ralph-state.json"] {
         let text = world.read(file).replace(&id, EARLIER_RUN);
         world.write(file, &text);
     }
-    std::fs::remove_dir_all(world.runs().join(&id)).expect("the run's folder");
+    std::fs::remove_dir_all(world.runs_folder().join(&id)).expect("the run's folder");
     state["run_id"] = json!(EARLIER_RUN);
-    world.put_run(&state);
+    world.write_run(&state);
     world.plimsoll(&["run", "--resume", "--", "--allowedTools", "Bash"]).run().expect_success();
 }
 
-/// The transcript of the recorded session.
-pub(crate) fn recorded_transcript(world: &World) -> std::path::PathBuf {
-    world.home().join(format!(".claude/projects/recorded/{RECORDED}.jsonl"))
+/// Returns the path of the recorded session's transcript.
+pub(crate) fn recorded_transcript_path(world: &World) -> std::path::PathBuf {
+    world.home().join(format!(".claude/projects/recorded/{RECORDED_SESSION}.jsonl"))
 }
 
-/// Twenty turns of a session of the last hour, with failures and a secret.
+/// Records twenty turns of a session of the last hour, with failures and a secret.
 fn record_session(world: &World) {
     let turn = |number: u64| {
         let at = (chrono::Utc::now() - chrono::Duration::seconds(3_600 - 60 * number as i64))
             .to_rfc3339_opts(chrono::SecondsFormat::Millis, true);
         let command = match number {
-            18 => format!("curl -H 'Authorization: token {}' http://127.0.0.1:9", secret()),
+            18 => format!("curl -H 'Authorization: token {}' http://127.0.0.1:9", fake_token()),
             _ => format!("make part-{number}"),
         };
         let (tool, input) = match number {
@@ -180,7 +186,7 @@ fn record_session(world: &World) {
             _ => ("Bash", json!({"command": command})),
         };
         let (failed, result) = if number == 18 { (true, "connection refused") } else { (false, "ok") };
-        let common = json!({"sessionId": RECORDED, "isSidechain": false, "timestamp": at, "version": "2.1.329", "cwd": world.project()});
+        let common = json!({"sessionId": RECORDED_SESSION, "isSidechain": false, "timestamp": at, "version": "2.1.329", "cwd": world.project()});
         let usage =
             json!({"input_tokens": 10, "cache_read_input_tokens": 40_000 * number, "output_tokens": 50});
         let lines = [
@@ -200,7 +206,7 @@ fn record_session(world: &World) {
             })
             .concat()
     };
-    let transcript = recorded_transcript(world);
+    let transcript = recorded_transcript_path(world);
     world.write(&transcript, &(1..=20).map(turn).collect::<String>());
     world.plimsoll(&["turns", "sync", &transcript.display().to_string()]).run().expect_success();
 }

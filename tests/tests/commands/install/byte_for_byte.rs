@@ -1,17 +1,17 @@
-//! In, again and out: every byte of every file.
+//! Install, reinstall and uninstall, compared byte for byte.
 
-use super::harness::{BACKUP, FOREIGN, SETTINGS, Stage, events_of};
+use super::harness::{BACKUP, InstallFixture, SETTINGS, USER_SETTINGS, hook_events_of};
 use plimsoll_protocol::settings::{self, HookSupport};
 
 #[test]
-fn in_and_out_again_leaves_every_file_as_it_was() {
+fn uninstall_after_init_restores_every_file() {
     const FOREIGN_HOOK: &str = "Kept: 1 hook of other programs\n";
-    for text in [FOREIGN, "{}", "", "{\"hooks\": {}}\n", "{\n\t\"model\": \"opus\"\n}\n"] {
-        let stage = Stage::new();
-        stage.world.write(SETTINGS, text);
-        let before = stage.files();
-        let init = stage.printed(&["init", "--local"]);
-        assert_eq!(init.contains(FOREIGN_HOOK), text == FOREIGN, "{init}");
+    for text in [USER_SETTINGS, "{}", "", "{\"hooks\": {}}\n", "{\n\t\"model\": \"opus\"\n}\n"] {
+        let fixture = InstallFixture::new();
+        fixture.world.write(SETTINGS, text);
+        let before = fixture.file_checksums();
+        let init = fixture.stable_stdout_of_success(&["init", "--local"]);
+        assert_eq!(init.contains(FOREIGN_HOOK), text == USER_SETTINGS, "{init}");
         insta::allow_duplicates! {
             insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @"
             .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
@@ -24,11 +24,11 @@ fn in_and_out_again_leaves_every_file_as_it_was() {
             Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
             ");
         }
-        assert_eq!(stage.world.read(BACKUP), text);
-        assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN_TEMPLATE));
-        let installed = stage.files();
-        let init = stage.printed(&["init", "--local"]);
-        assert_eq!(init.contains(FOREIGN_HOOK), text == FOREIGN, "{init}");
+        assert_eq!(fixture.world.read(BACKUP), text);
+        assert_eq!(hook_events_of(&fixture.world.read(SETTINGS)), hook_events_of(settings::MODERN_TEMPLATE));
+        let installed = fixture.file_checksums();
+        let init = fixture.stable_stdout_of_success(&["init", "--local"]);
+        assert_eq!(init.contains(FOREIGN_HOOK), text == USER_SETTINGS, "{init}");
         insta::allow_duplicates! {
             insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @"
             .claude/settings.local.json: our hooks are already there and up to date
@@ -37,9 +37,9 @@ fn in_and_out_again_leaves_every_file_as_it_was() {
             Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
             ");
         }
-        assert_eq!(stage.files(), installed, "a second init changes nothing");
+        assert_eq!(fixture.file_checksums(), installed, "a second init changes nothing");
         insta::allow_duplicates! {
-            insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+            insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
             .claude/settings.local.json: removed 8 hooks and our status line
             .claude/settings.local.json: byte for byte as before; the backup is removed
             .claude/commands/ralph.md: removed
@@ -47,85 +47,85 @@ fn in_and_out_again_leaves_every_file_as_it_was() {
             .git/info/exclude: our lines are removed
             ");
         }
-        assert_eq!(stage.files(), before);
+        assert_eq!(fixture.file_checksums(), before);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @".claude/settings.local.json: contains nothing of ours");
+            insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @".claude/settings.local.json: contains nothing of ours");
         }
-        assert_eq!(stage.files(), before, "a second uninstall changes nothing");
+        assert_eq!(fixture.file_checksums(), before, "a second uninstall changes nothing");
     }
 }
 
 #[test]
-fn files_that_init_made_are_gone_after_uninstall() {
+fn uninstall_removes_the_files_that_init_created() {
     for scope in [&[][..], &["--local"], &["--user"]] {
-        let stage = Stage::new();
-        let before = stage.files();
-        stage.done(&[&["init"], scope].concat());
+        let fixture = InstallFixture::new();
+        let before = fixture.file_checksums();
+        fixture.stdout_of_success(&[&["init"], scope].concat());
         let file = match scope {
-            ["--local"] => stage.world.path(SETTINGS),
-            // Without a terminal nobody can be asked: the user's own.
-            _ => stage.world.home().join(".claude/settings.json"),
+            ["--local"] => fixture.world.path(SETTINGS),
+            // Without a terminal nobody can be asked, so the user's own settings are used.
+            _ => fixture.world.home().join(".claude/settings.json"),
         };
-        assert_eq!(stage.world.read(&file), stage.settings(HookSupport::Modern));
-        assert!(stage.world.exists(file.with_file_name("commands/ralph.md")));
-        stage.done(&[&["uninstall"], scope].concat());
-        assert_eq!(stage.files(), before);
-        assert!(!stage.world.exists(".claude"));
+        assert_eq!(fixture.world.read(&file), fixture.expected_settings(HookSupport::Modern));
+        assert!(fixture.world.exists(file.with_file_name("commands/ralph.md")));
+        fixture.stdout_of_success(&[&["uninstall"], scope].concat());
+        assert_eq!(fixture.file_checksums(), before);
+        assert!(!fixture.world.exists(".claude"));
     }
 }
 
 #[test]
 fn a_settings_file_keeps_its_permissions_under_a_strict_umask() {
-    let stage = Stage::new();
-    stage.world.write(SETTINGS, FOREIGN);
+    let fixture = InstallFixture::new();
+    fixture.world.write(SETTINGS, USER_SETTINGS);
     for mode in ["664", "600", "640"] {
-        stage.shell(&format!("chmod {mode} {SETTINGS}"));
-        let said = stage.shell("umask 077; \"$BIN/plimsoll\" init --local");
-        assert!(said.contains(".claude/settings.local.json: hooks for SessionStart"), "{said}");
-        assert_eq!(stage.shell(&format!("stat -c %a {SETTINGS}")), format!("{mode}\n"));
-        stage.shell("umask 077; \"$BIN/plimsoll\" uninstall --local");
-        assert_eq!(stage.shell(&format!("stat -c %a {SETTINGS}")), format!("{mode}\n"));
+        fixture.run_shell_line(&format!("chmod {mode} {SETTINGS}"));
+        let output = fixture.run_shell_line("umask 077; \"$BIN/plimsoll\" init --local");
+        assert!(output.contains(".claude/settings.local.json: hooks for SessionStart"), "{output}");
+        assert_eq!(fixture.run_shell_line(&format!("stat -c %a {SETTINGS}")), format!("{mode}\n"));
+        fixture.run_shell_line("umask 077; \"$BIN/plimsoll\" uninstall --local");
+        assert_eq!(fixture.run_shell_line(&format!("stat -c %a {SETTINGS}")), format!("{mode}\n"));
     }
 }
 
 #[test]
-fn a_settings_file_changed_since_loses_our_entries_alone() {
-    let stage = Stage::new();
-    stage.world.write(SETTINGS, FOREIGN);
-    stage.done(&["init", "--local"]);
-    let changed = |text: &str| text.replace("\"zeta\"", "\"new\": true,\n    \"zeta\"");
-    stage.world.write(SETTINGS, &changed(&stage.world.read(SETTINGS)));
-    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+fn a_changed_settings_file_loses_only_our_entries() {
+    let fixture = InstallFixture::new();
+    fixture.world.write(SETTINGS, USER_SETTINGS);
+    fixture.stdout_of_success(&["init", "--local"]);
+    let with_user_change = |text: &str| text.replace("\"zeta\"", "\"new\": true,\n    \"zeta\"");
+    fixture.world.write(SETTINGS, &with_user_change(&fixture.world.read(SETTINGS)));
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
     .claude/settings.local.json: removed 8 hooks and our status line
     Kept: .claude/settings.local.json.plimsoll-backup, because .claude/settings.local.json was changed since; delete it when you like
     .claude/commands/ralph.md: removed
     .claude/commands/handoff.md: removed
     .git/info/exclude: our lines are removed
     ");
-    assert_eq!(stage.world.read(SETTINGS), changed(FOREIGN));
+    assert_eq!(fixture.world.read(SETTINGS), with_user_change(USER_SETTINGS));
 }
 
 #[test]
-fn the_backup_is_the_last_text_without_us_and_no_later_one() {
-    let stage = Stage::new();
-    stage.world.write(SETTINGS, FOREIGN);
-    stage.done(&["init", "--local"]);
-    stage.world.write(
+fn the_backup_is_the_last_version_without_our_entries() {
+    let fixture = InstallFixture::new();
+    fixture.world.write(SETTINGS, USER_SETTINGS);
+    fixture.stdout_of_success(&["init", "--local"]);
+    fixture.world.write(
         SETTINGS,
-        &stage.world.read(SETTINGS).replace("plimsoll-stop-gate", "/old/plimsoll-stop-gate"),
+        &fixture.world.read(SETTINGS).replace("plimsoll-stop-gate", "/old/plimsoll-stop-gate"),
     );
-    stage.done(&["init", "--local"]);
-    assert_eq!(stage.world.read(BACKUP), FOREIGN);
-    stage.done(&["uninstall", "--local"]);
-    assert_eq!(stage.world.read(SETTINGS), FOREIGN);
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert_eq!(fixture.world.read(BACKUP), USER_SETTINGS);
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert_eq!(fixture.world.read(SETTINGS), USER_SETTINGS);
 }
 
 #[test]
 fn a_dry_run_says_what_would_change_and_writes_nothing() {
-    let stage = Stage::new();
-    stage.world.write(SETTINGS, FOREIGN);
-    let before = stage.files();
-    insta::assert_snapshot!(stage.printed(&["init", "--local", "--dry-run"]), @"
+    let fixture = InstallFixture::new();
+    fixture.world.write(SETTINGS, USER_SETTINGS);
+    let before = fixture.file_checksums();
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--local", "--dry-run"]), @"
     Dry run: nothing was written.
 
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
@@ -145,27 +145,27 @@ fn a_dry_run_says_what_would_change_and_writes_nothing() {
       [PROJECT]/.claude/commands/handoff.md: new
       [PROJECT]/.git/info/exclude: +11 −0 lines
     ");
-    let said = stage.done(&["init", "--local", "--dry-run", "--diff"]);
-    let hook = format!("\"command\": \"{}\"", stage.named("plimsoll-stop-gate"));
+    let output = fixture.stdout_of_success(&["init", "--local", "--dry-run", "--diff"]);
+    let hook = format!("\"command\": \"{}\"", fixture.program_path_text("plimsoll-stop-gate"));
     for part in ["\n+++ ", &hook, "\n+# plimsoll\n", "ralph.md", "nothing was written"] {
-        assert!(said.contains(part), "{part}\n{said}");
+        assert!(output.contains(part), "{part}\n{output}");
     }
-    assert_eq!(stage.files(), before);
-    stage.done(&["init", "--local"]);
-    let installed = stage.files();
-    let said = stage.done(&["uninstall", "--local", "--dry-run", "--diff"]);
-    assert!(said.contains("plimsoll-stop-gate") && said.contains("nothing was written"), "{said}");
-    assert_eq!(stage.files(), installed);
+    assert_eq!(fixture.file_checksums(), before);
+    fixture.stdout_of_success(&["init", "--local"]);
+    let installed = fixture.file_checksums();
+    let output = fixture.stdout_of_success(&["uninstall", "--local", "--dry-run", "--diff"]);
+    assert!(output.contains("plimsoll-stop-gate") && output.contains("nothing was written"), "{output}");
+    assert_eq!(fixture.file_checksums(), installed);
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_and_left() {
+fn unreadable_settings_are_refused_and_left_unchanged() {
     let error_for = |text: &str| {
-        let stage = Stage::new();
-        stage.world.write(SETTINGS, text);
-        let before = stage.files();
-        let error = stage.error_of(&["init", "--local"]);
-        assert_eq!(stage.files(), before);
+        let fixture = InstallFixture::new();
+        fixture.world.write(SETTINGS, text);
+        let before = fixture.file_checksums();
+        let error = fixture.error_of_failing_command(&["init", "--local"]);
+        assert_eq!(fixture.file_checksums(), before);
         error
     };
     insta::assert_snapshot!(error_for("{\n  // mine\n  \"a\": 1\n}\n"), @"

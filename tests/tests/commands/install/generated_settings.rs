@@ -1,4 +1,4 @@
-//! Generated settings and lists of servers, as people have them.
+//! Property tests: `init` and `uninstall` on generated settings files and MCP server lists.
 
 use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, servers};
 use proptest::prelude::*;
@@ -20,23 +20,23 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-fn with_tabs(line: &str) -> String {
+fn indent_with_tabs(line: &str) -> String {
     let text = line.trim_start();
     format!("{}{text}\n", "\t".repeat((line.len() - text.len()) / 2))
 }
 
-/// On one line, by two spaces, with a mark and foreign line ends, by tabs.
-fn laid_out(value: &Value, layout: usize) -> String {
-    let two = serde_json::to_string_pretty(value).unwrap_or_default();
+/// Formats the JSON on one line, indented by two spaces, with a byte order mark and CRLF line ends, or indented by tabs.
+fn format_in_layout(value: &Value, layout: usize) -> String {
+    let pretty = serde_json::to_string_pretty(value).unwrap_or_default();
     match layout {
         0 => value.to_string(),
-        1 => two + "\n",
-        2 => format!("\u{feff}{two}").replace('\n', "\r\n"),
-        _ => two.lines().map(with_tabs).collect(),
+        1 => pretty + "\n",
+        2 => format!("\u{feff}{pretty}").replace('\n', "\r\n"),
+        _ => pretty.lines().map(indent_with_tabs).collect(),
     }
 }
 
-fn any_group() -> impl Strategy<Value = Value> {
+fn any_hook_group() -> impl Strategy<Value = Value> {
     let entry = ("[a-z/ ]{0,12}", any_json())
         .prop_map(|(command, extra)| json!({"type": "command", "command": command, "extra": extra}));
     let group = (prop::option::of("[A-Z][a-z|]{0,8}"), prop::collection::vec(entry, 0..3));
@@ -54,28 +54,28 @@ fn any_parts() -> impl Strategy<Value = EntryOptions> {
     prop::sample::select(parts.to_vec())
 }
 
-/// Settings as people have them: hooks of others, in any order among other keys, in any layout.
+/// The text of a settings file with foreign hooks, in any order among other keys and in any layout.
 fn any_settings() -> impl Strategy<Value = String> {
     let event =
         prop_oneof![Just("Stop"), Just("SessionStart"), Just("PostToolUse"), Just("PreToolUse"), Just("Odd")];
-    let hooks = prop::collection::btree_map(event, prop::collection::vec(any_group(), 0..3), 0..4);
-    let others = prop::collection::vec(("[a-zA-Z]{1,8}", any_json()), 0..4);
+    let hooks = prop::collection::btree_map(event, prop::collection::vec(any_hook_group(), 0..3), 0..4);
+    let other_keys = prop::collection::vec(("[a-zA-Z]{1,8}", any_json()), 0..4);
     let name = prop_oneof![Just("CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH".to_owned()), "[A-Z]{1,4}"];
     let env = prop::option::of(prop::collection::btree_map(name, "[0-9]", 0..3));
-    (others, env, prop::option::of(hooks), any::<prop::sample::Index>(), 0..4_usize).prop_map(
-        |(others, env, hooks, at, layout)| {
-            let mut pairs: Vec<(String, Value)> = others;
+    (other_keys, env, prop::option::of(hooks), any::<prop::sample::Index>(), 0..4_usize).prop_map(
+        |(other_keys, env, hooks, hooks_position, layout)| {
+            let mut pairs: Vec<(String, Value)> = other_keys;
             pairs.extend(env.map(|env| ("env".to_owned(), json!(env))));
             if let Some(hooks) = hooks {
-                pairs.insert(at.index(pairs.len() + 1), ("hooks".to_owned(), json!(hooks)));
+                pairs.insert(hooks_position.index(pairs.len() + 1), ("hooks".to_owned(), json!(hooks)));
             }
             let value = Value::Object(Map::from_iter(pairs));
-            laid_out(&value, layout)
+            format_in_layout(&value, layout)
         },
     )
 }
 
-/// A project's list of MCP servers, in any layout; ours is never among them.
+/// The text of a project's MCP server list, in any layout. It never has our own entry.
 fn any_servers() -> impl Strategy<Value = String> {
     let server = prop_oneof![
         any_json(),
@@ -83,10 +83,10 @@ fn any_servers() -> impl Strategy<Value = String> {
     ];
     let name = prop_oneof![Just("plimsoll".to_owned()), "[a-z]{1,6}"];
     let servers = prop::collection::btree_map(name, server, 0..4);
-    let others = prop::collection::vec(("[a-zA-Z]{1,8}", any_json()), 0..3);
-    (others, prop::option::of(servers), 0..4_usize).prop_map(|(mut pairs, servers, layout)| {
+    let other_keys = prop::collection::vec(("[a-zA-Z]{1,8}", any_json()), 0..3);
+    (other_keys, prop::option::of(servers), 0..4_usize).prop_map(|(mut pairs, servers, layout)| {
         pairs.extend(servers.map(|servers| ("mcpServers".to_owned(), json!(servers))));
-        laid_out(&Value::Object(Map::from_iter(pairs)), layout)
+        format_in_layout(&Value::Object(Map::from_iter(pairs)), layout)
     })
 }
 
@@ -94,7 +94,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
 
     #[test]
-    fn any_settings_come_back_byte_for_byte(text in any_settings(), parts in any_parts(), then in any_parts()) {
+    fn uninstall_restores_any_settings_byte_for_byte(text in any_settings(), parts in any_parts(), then in any_parts()) {
         let spell = |program: &str| format!("/a b/{program}");
         let once = settings::install(&text, parts, &spell).unwrap().text;
         prop_assert_eq!(&settings::install(&once, parts, &spell).unwrap().text, &once);
@@ -104,8 +104,8 @@ proptest! {
         prop_assert_eq!(&settings::uninstall(&text, None).unwrap().text, &text);
         let other = settings::install(&once, then, &spell).unwrap().text;
         prop_assert_eq!(&settings::install(&other, then, &spell).unwrap().text, &other);
-        // A change of era removes a list that it empties, even one that the user had left empty; and it leaves
-        // the memory's variable, which may be the user's.
+        // Changing the template removes a list that becomes empty, even if the user had left it empty. It keeps the
+        // memory's variable, because it may be the user's.
         let leaves_a_trace = text.contains("[]") || parts.include_memory && then.hook_support == HookSupport::Classic;
         if !leaves_a_trace {
             prop_assert_eq!(&settings::uninstall(&other, Some(&text)).unwrap().text, &text);
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn any_list_of_servers_comes_back_byte_for_byte(text in any_servers()) {
+    fn uninstall_restores_any_mcp_server_list_byte_for_byte(text in any_servers()) {
         let spell = |program: &str| format!("/a b/{program}");
         let joined = servers::install(&text, &spell).unwrap();
         prop_assert_eq!(&servers::install(&joined.text, &spell).unwrap().text, &joined.text);

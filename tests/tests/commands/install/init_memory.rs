@@ -1,33 +1,35 @@
-//! `plimsoll init --memory`: everything in, nothing of the user's touched, everything out.
+//! `plimsoll init --memory` installs everything and changes nothing of the user's; `uninstall` removes all of it.
 
-use super::harness::{BACKUP, FOREIGN, SETTINGS, Stage, events_of};
+use super::harness::{BACKUP, InstallFixture, SETTINGS, USER_SETTINGS, hook_events_of};
 use plimsoll_protocol::settings::{self, HookSupport, agent, servers};
 use serde_json::{Value, json};
 
-const SERVERS: &str = ".mcp.json";
-const SERVERS_BACKUP: &str = ".claude/mcp.json.plimsoll-backup";
-const AGENT: &str = ".claude/agents/frame.md";
-const INIT: &[&str] = &["init", "--local", "--memory"];
-const DEPTH: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
-const OTHERS: &str =
+const MCP_FILE: &str = ".mcp.json";
+const MCP_FILE_BACKUP: &str = ".claude/mcp.json.plimsoll-backup";
+const AGENT_FILE: &str = ".claude/agents/frame.md";
+const INIT_WITH_MEMORY: &[&str] = &["init", "--local", "--memory"];
+const DEPTH_VARIABLE: &str = "CLAUDE_CODE_MAX_SUBAGENT_SPAWN_DEPTH";
+const OTHER_SERVERS: &str =
     "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\", \"args\": []}\n\t},\n\t\"z\": 1.50\n}";
 
-fn server(stage: &Stage) -> Value {
-    let list = servers::install("", &|program| stage.named(program)).expect("a list").text;
-    let list: Value = serde_json::from_str(&list).expect("JSON");
-    list["mcpServers"]["plimsoll"].clone()
+fn expected_server_entry(fixture: &InstallFixture) -> Value {
+    let text = servers::install("", &|program| fixture.program_path_text(program)).expect("a list").text;
+    let config: Value = serde_json::from_str(&text).expect("JSON");
+    config["mcpServers"]["plimsoll"].clone()
 }
 
 #[test]
-fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
+fn uninstall_after_init_with_memory_restores_every_file() {
     const FOREIGN_HOOK: &str = "Kept: 1 hook of other programs\n";
-    for (text, list) in [(FOREIGN, OTHERS), ("{\"env\": {}}\n", "{ \"mcpServers\": { } }\n"), ("", "")] {
-        let stage = Stage::new();
-        stage.world.write(SETTINGS, text);
-        stage.world.write(SERVERS, list);
-        let before = stage.files();
-        let init = stage.printed(INIT);
-        assert_eq!(init.contains(FOREIGN_HOOK), text == FOREIGN, "{init}");
+    for (text, mcp_text) in
+        [(USER_SETTINGS, OTHER_SERVERS), ("{\"env\": {}}\n", "{ \"mcpServers\": { } }\n"), ("", "")]
+    {
+        let fixture = InstallFixture::new();
+        fixture.world.write(SETTINGS, text);
+        fixture.world.write(MCP_FILE, mcp_text);
+        let before = fixture.file_checksums();
+        let init = fixture.stable_stdout_of_success(INIT_WITH_MEMORY);
+        assert_eq!(init.contains(FOREIGN_HOOK), text == USER_SETTINGS, "{init}");
         insta::allow_duplicates! {
             insta::assert_snapshot!(init.replace(FOREIGN_HOOK, ""), @r#"
             .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
@@ -44,25 +46,31 @@ fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
             Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
             "#);
         }
-        assert_eq!((stage.world.read(BACKUP), stage.world.read(SERVERS_BACKUP)), (text.into(), list.into()));
-        assert_eq!(stage.world.json(SERVERS)["mcpServers"]["plimsoll"], server(&stage));
         assert_eq!(
-            server(&stage)["command"],
+            (fixture.world.read(BACKUP), fixture.world.read(MCP_FILE_BACKUP)),
+            (text.into(), mcp_text.into())
+        );
+        assert_eq!(
+            fixture.world.read_json(MCP_FILE)["mcpServers"]["plimsoll"],
+            expected_server_entry(&fixture)
+        );
+        assert_eq!(
+            expected_server_entry(&fixture)["command"],
             "plimsoll-mcp",
             "the client then starts one server beside the plugin"
         );
-        assert_eq!(stage.world.json(SETTINGS)["env"][DEPTH], "5");
-        assert_eq!(stage.world.read(AGENT), agent::FRAME_AGENT_FILE);
-        let mut expected = events_of(settings::MODERN_TEMPLATE);
-        expected.extend(events_of(settings::MEMORY_TEMPLATE));
-        assert_eq!(events_of(&stage.world.read(SETTINGS)), expected);
-        let installed = stage.files();
-        for again in [INIT, &["init", "--local"]] {
-            stage.done(again);
-            assert_eq!(stage.files(), installed, "{again:?} changes nothing");
+        assert_eq!(fixture.world.read_json(SETTINGS)["env"][DEPTH_VARIABLE], "5");
+        assert_eq!(fixture.world.read(AGENT_FILE), agent::FRAME_AGENT_FILE);
+        let mut expected = hook_events_of(settings::MODERN_TEMPLATE);
+        expected.extend(hook_events_of(settings::MEMORY_TEMPLATE));
+        assert_eq!(hook_events_of(&fixture.world.read(SETTINGS)), expected);
+        let installed = fixture.file_checksums();
+        for arguments in [INIT_WITH_MEMORY, &["init", "--local"]] {
+            fixture.stdout_of_success(arguments);
+            assert_eq!(fixture.file_checksums(), installed, "{arguments:?} changes nothing");
         }
         insta::allow_duplicates! {
-            insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+            insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
             .claude/settings.local.json: removed 16 hooks and our status line
             .claude/settings.local.json: removed the frame depth from env
             .claude/settings.local.json: byte for byte as before; the backup is removed
@@ -74,26 +82,31 @@ fn the_memory_comes_and_goes_and_leaves_every_file_as_it_was() {
             .git/info/exclude: our lines are removed
             ");
         }
-        assert_eq!(stage.files(), before);
+        assert_eq!(fixture.file_checksums(), before);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @".claude/settings.local.json: contains nothing of ours");
+            insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @".claude/settings.local.json: contains nothing of ours");
         }
-        assert_eq!(stage.files(), before);
+        assert_eq!(fixture.file_checksums(), before);
     }
 }
 
 #[test]
-fn files_that_the_memory_made_are_gone_after_uninstall_in_every_scope() {
+fn uninstall_removes_files_created_for_the_memory_in_every_scope() {
     for scope in ["--local", "--user"] {
-        let stage = Stage::new();
-        let before = stage.files();
-        let init = stage.printed(&["init", "--memory", scope]);
-        let user = scope == "--user";
-        let folder = if user { stage.world.home().join(".claude") } else { stage.world.path(".claude") };
-        assert!(stage.world.exists(folder.join("agents/frame.md")));
-        assert_eq!(stage.world.exists(SERVERS), !user, "the client rewrites the user's own list itself");
-        let uninstall = stage.printed(&["uninstall", scope]);
-        if user {
+        let fixture = InstallFixture::new();
+        let before = fixture.file_checksums();
+        let init = fixture.stable_stdout_of_success(&["init", "--memory", scope]);
+        let is_user_scope = scope == "--user";
+        let folder =
+            if is_user_scope { fixture.world.home().join(".claude") } else { fixture.world.path(".claude") };
+        assert!(fixture.world.exists(folder.join("agents/frame.md")));
+        assert_eq!(
+            fixture.world.exists(MCP_FILE),
+            !is_user_scope,
+            "the client rewrites the user's own list itself"
+        );
+        let uninstall = fixture.stable_stdout_of_success(&["uninstall", scope]);
+        if is_user_scope {
             insta::assert_snapshot!(init, @"
             [HOME]/.claude/settings.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
             Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
@@ -117,53 +130,54 @@ fn files_that_the_memory_made_are_gone_after_uninstall_in_every_scope() {
             If you added the server: claude mcp remove --scope user plimsoll
             ");
         }
-        assert_eq!(stage.files(), before);
-        assert!(!stage.world.exists(".claude"));
+        assert_eq!(fixture.file_checksums(), before);
+        assert!(!fixture.world.exists(".claude"));
     }
 }
 
 #[test]
-fn without_the_word_no_memory_comes() {
-    let stage = Stage::new();
-    stage.done(&["init", "--local"]);
-    assert_eq!(stage.world.read(SETTINGS), stage.settings(HookSupport::Modern));
-    assert!(!stage.world.exists(SERVERS) && !stage.world.exists(AGENT));
-    stage.done(INIT);
-    assert!(stage.world.exists(SERVERS) && stage.world.exists(AGENT), "it may come later");
-    stage.done(&["uninstall", "--local"]);
-    assert!(!stage.world.exists(SERVERS) && !stage.world.exists(".claude"));
+fn init_without_the_memory_option_writes_no_memory_files() {
+    let fixture = InstallFixture::new();
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert_eq!(fixture.world.read(SETTINGS), fixture.expected_settings(HookSupport::Modern));
+    assert!(!fixture.world.exists(MCP_FILE) && !fixture.world.exists(AGENT_FILE));
+    fixture.stdout_of_success(INIT_WITH_MEMORY);
+    assert!(fixture.world.exists(MCP_FILE) && fixture.world.exists(AGENT_FILE), "it may come later");
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert!(!fixture.world.exists(MCP_FILE) && !fixture.world.exists(".claude"));
 }
 
 #[test]
-fn a_plain_init_renews_what_is_stale_and_brings_nothing_back() {
-    let stage = Stage::new();
-    stage.done(INIT);
-    let whole = stage.files();
+fn plain_init_updates_stale_memory_files_and_recreates_none() {
+    let fixture = InstallFixture::new();
+    fixture.stdout_of_success(INIT_WITH_MEMORY);
+    let installed = fixture.file_checksums();
     for (file, from, to) in [
         (SETTINGS, "plimsoll-memory", "/old/plimsoll-memory"),
-        (SERVERS, "\"PATH\": \"", "\"PATH\": \"/old"),
-        (AGENT, "You work", "You worked"),
+        (MCP_FILE, "\"PATH\": \"", "\"PATH\": \"/old"),
+        (AGENT_FILE, "You work", "You worked"),
     ] {
-        stage.world.write(file, &stage.world.read(file).replace(from, to));
+        fixture.world.write(file, &fixture.world.read(file).replace(from, to));
     }
-    stage.done(&["init", "--local"]);
-    assert_eq!(stage.files(), whole);
-    stage.shell("rm .mcp.json .claude/agents/frame.md");
-    let fewer = stage.files();
-    stage.done(&["init", "--local"]);
-    assert_eq!(stage.files(), fewer);
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert_eq!(fixture.file_checksums(), installed);
+    fixture.run_shell_line("rm .mcp.json .claude/agents/frame.md");
+    let files_after_deletion = fixture.file_checksums();
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert_eq!(fixture.file_checksums(), files_after_deletion);
 }
 
 #[test]
-fn what_is_the_users_own_stays_and_is_named() {
-    let stage = Stage::new();
+fn init_keeps_and_names_the_users_own_agent_server_and_depth() {
+    let fixture = InstallFixture::new();
     let own_agent = "---\nname: frame\ndescription: mine\n---\nMine.\n";
-    let own_list = "{\"mcpServers\": {\"plimsoll\": {\"command\": \"python\", \"args\": [\"mine.py\"]}}}\n";
-    stage.world.write(AGENT, own_agent);
-    stage.world.write(SERVERS, own_list);
-    stage.world.write(SETTINGS, &json!({"env": {DEPTH: "2"}}).to_string());
-    let before = stage.files();
-    insta::assert_snapshot!(stage.printed(INIT), @r#"
+    let own_mcp_text =
+        "{\"mcpServers\": {\"plimsoll\": {\"command\": \"python\", \"args\": [\"mine.py\"]}}}\n";
+    fixture.world.write(AGENT_FILE, own_agent);
+    fixture.world.write(MCP_FILE, own_mcp_text);
+    fixture.world.write(SETTINGS, &json!({"env": {DEPTH_VARIABLE: "2"}}).to_string());
+    let before = fixture.file_checksums();
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(INIT_WITH_MEMORY), @r#"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, UserPromptSubmit, PreToolUse, PostToolUse, SubagentStart, and the status line
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
@@ -177,30 +191,34 @@ fn what_is_the_users_own_stays_and_is_named() {
     Sessions that are already open keep their old hooks.
     Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
     "#);
-    assert_eq!((stage.world.read(AGENT), stage.world.read(SERVERS)), (own_agent.into(), own_list.into()));
-    assert_eq!(stage.world.json(SETTINGS)["env"], json!({DEPTH: "2"}));
-    stage.done(&["uninstall", "--local"]);
-    assert_eq!(stage.files(), before);
+    assert_eq!(
+        (fixture.world.read(AGENT_FILE), fixture.world.read(MCP_FILE)),
+        (own_agent.into(), own_mcp_text.into())
+    );
+    assert_eq!(fixture.world.read_json(SETTINGS)["env"], json!({DEPTH_VARIABLE: "2"}));
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert_eq!(fixture.file_checksums(), before);
 }
 
 #[test]
-fn the_users_own_way_to_start_our_server_stays() {
-    let stage = Stage::new();
-    let own = json!({"mcpServers": {"plimsoll": {"command": "plimsoll-mcp", "args": ["--workspace"]}}});
-    stage.world.write(SERVERS, &own.to_string());
-    insta::assert_snapshot!(stage.printed_lines("Kept", INIT), @"Kept: your own entry for the server plimsoll in .mcp.json, which starts our program");
-    stage.done(&["uninstall", "--local"]);
-    assert_eq!(stage.world.read(SERVERS), own.to_string());
+fn init_keeps_the_users_own_entry_for_our_server() {
+    let fixture = InstallFixture::new();
+    let own_config =
+        json!({"mcpServers": {"plimsoll": {"command": "plimsoll-mcp", "args": ["--workspace"]}}});
+    fixture.world.write(MCP_FILE, &own_config.to_string());
+    insta::assert_snapshot!(fixture.stdout_lines_starting_with("Kept", INIT_WITH_MEMORY), @"Kept: your own entry for the server plimsoll in .mcp.json, which starts our program");
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert_eq!(fixture.world.read(MCP_FILE), own_config.to_string());
 }
 
 #[test]
-fn a_list_of_servers_changed_since_loses_our_server_alone() {
-    let stage = Stage::new();
-    stage.world.write(SERVERS, OTHERS);
-    stage.done(INIT);
-    let changed = |text: &str| text.replace("\"z\"", "\"new\": true,\n\t\"z\"");
-    stage.world.write(SERVERS, &changed(&stage.world.read(SERVERS)));
-    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+fn uninstall_removes_only_our_server_from_a_changed_mcp_file() {
+    let fixture = InstallFixture::new();
+    fixture.world.write(MCP_FILE, OTHER_SERVERS);
+    fixture.stdout_of_success(INIT_WITH_MEMORY);
+    let with_new_key = |text: &str| text.replace("\"z\"", "\"new\": true,\n\t\"z\"");
+    fixture.world.write(MCP_FILE, &with_new_key(&fixture.world.read(MCP_FILE)));
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
     .claude/settings.local.json: removed 16 hooks and our status line
     .claude/settings.local.json: removed the frame depth from env
     .claude/settings.local.json: removed; it contained nothing else
@@ -211,19 +229,19 @@ fn a_list_of_servers_changed_since_loses_our_server_alone() {
     .claude/agents/frame.md: removed
     .git/info/exclude: our lines are removed
     ");
-    assert_eq!(stage.world.read(SERVERS), changed(OTHERS));
+    assert_eq!(fixture.world.read(MCP_FILE), with_new_key(OTHER_SERVERS));
 }
 
 #[test]
-fn a_broken_list_of_servers_is_refused_with_its_place_and_nothing_is_written() {
-    let error_for = |list: &str| {
-        let stage = Stage::new();
-        stage.world.write(SERVERS, list);
-        let before = stage.files();
-        let error = stage.error_of(INIT);
-        assert_eq!(stage.files(), before);
-        stage.done(&["init", "--local"]);
-        assert_eq!(stage.world.read(SERVERS), list, "without --memory, `init` ignores this file");
+fn invalid_mcp_file_is_reported_with_its_position_and_nothing_is_written() {
+    let error_for = |mcp_text: &str| {
+        let fixture = InstallFixture::new();
+        fixture.world.write(MCP_FILE, mcp_text);
+        let before = fixture.file_checksums();
+        let error = fixture.error_of_failing_command(INIT_WITH_MEMORY);
+        assert_eq!(fixture.file_checksums(), before);
+        fixture.stdout_of_success(&["init", "--local"]);
+        assert_eq!(fixture.world.read(MCP_FILE), mcp_text, "without --memory, `init` ignores this file");
         error
     };
     insta::assert_snapshot!(error_for("{\n  // mine\n  \"mcpServers\": {}\n}\n"), @"
@@ -237,19 +255,19 @@ fn a_broken_list_of_servers_is_refused_with_its_place_and_nothing_is_written() {
 }
 
 #[test]
-fn a_classic_client_is_refused_and_an_installed_memory_is_told_to_go() {
+fn init_memory_refuses_a_classic_client_and_init_removes_its_memory_hooks() {
     let error_and_renewal = |version: &str| {
-        let stage = Stage::new();
-        stage.client(version);
-        let before = stage.files();
-        let error = stage.error_of(INIT);
-        assert_eq!(stage.files(), before);
-        stage.client("2.1.329 (Claude Code)");
-        stage.done(INIT);
-        stage.client(version);
-        // One unknown event would switch off every hook of the file.
-        let renewal = stage.printed(&["init", "--local"]);
-        assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::CLASSIC_TEMPLATE));
+        let fixture = InstallFixture::new();
+        fixture.install_fake_client(version);
+        let before = fixture.file_checksums();
+        let error = fixture.error_of_failing_command(INIT_WITH_MEMORY);
+        assert_eq!(fixture.file_checksums(), before);
+        fixture.install_fake_client("2.1.329 (Claude Code)");
+        fixture.stdout_of_success(INIT_WITH_MEMORY);
+        fixture.install_fake_client(version);
+        // A single event that the client does not know would switch off every hook of the file.
+        let renewal = fixture.stable_stdout_of_success(&["init", "--local"]);
+        assert_eq!(hook_events_of(&fixture.world.read(SETTINGS)), hook_events_of(settings::CLASSIC_TEMPLATE));
         format!("{error}\n{renewal}")
     };
     insta::assert_snapshot!(error_and_renewal("2.1.206 (Claude Code)"), @"
@@ -275,29 +293,29 @@ fn a_classic_client_is_refused_and_an_installed_memory_is_told_to_go() {
 }
 
 #[test]
-fn a_dry_run_shows_every_file_of_the_memory_and_writes_none() {
-    let stage = Stage::new();
-    stage.world.write(SERVERS, OTHERS);
-    let before = stage.files();
-    let said = stage.done(&["init", "--local", "--memory", "--dry-run", "--diff"]);
-    let server = format!("\"PATH\": \"{}:", stage.bin.display());
-    for part in ["\"part-5\"", &server, "+name: frame", DEPTH, "Dry run: nothing was written"] {
-        assert!(said.contains(part), "{part}: {said}");
+fn dry_run_shows_every_memory_file_and_writes_none() {
+    let fixture = InstallFixture::new();
+    fixture.world.write(MCP_FILE, OTHER_SERVERS);
+    let before = fixture.file_checksums();
+    let stdout = fixture.stdout_of_success(&["init", "--local", "--memory", "--dry-run", "--diff"]);
+    let server = format!("\"PATH\": \"{}:", fixture.bin.display());
+    for part in ["\"part-5\"", &server, "+name: frame", DEPTH_VARIABLE, "Dry run: nothing was written"] {
+        assert!(stdout.contains(part), "{part}: {stdout}");
     }
-    assert_eq!(stage.files(), before);
-    stage.done(INIT);
-    let installed = stage.files();
-    let said = stage.done(&["uninstall", "--local", "--dry-run", "--diff"]);
-    assert!(said.contains("-name: frame") && said.contains(&server), "{said}");
-    assert_eq!(stage.files(), installed);
+    assert_eq!(fixture.file_checksums(), before);
+    fixture.stdout_of_success(INIT_WITH_MEMORY);
+    let installed = fixture.file_checksums();
+    let stdout = fixture.stdout_of_success(&["uninstall", "--local", "--dry-run", "--diff"]);
+    assert!(stdout.contains("-name: frame") && stdout.contains(&server), "{stdout}");
+    assert_eq!(fixture.file_checksums(), installed);
 }
 
 #[test]
-fn two_scopes_of_one_project_share_server_and_agent() {
-    let stage = Stage::new();
-    stage.done(INIT);
-    stage.done(&["init", "--project", "--entries"]);
-    insta::assert_snapshot!(stage.printed(&["uninstall", "--project"]), @"
+fn uninstalling_one_scope_keeps_server_and_agent_for_the_other() {
+    let fixture = InstallFixture::new();
+    fixture.stdout_of_success(INIT_WITH_MEMORY);
+    fixture.stdout_of_success(&["init", "--project", "--entries"]);
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--project"]), @"
     .claude/settings.json: removed 8 hooks
     .claude/settings.json: removed; it contained nothing else
     .claude/plimsoll.json: removed
@@ -306,17 +324,17 @@ fn two_scopes_of_one_project_share_server_and_agent() {
     Kept: the slash commands and git's exclude lines, for our hooks in .claude/settings.local.json
     Kept: server and agent of the working memory, for our hooks in .claude/settings.local.json
     ");
-    assert!(stage.world.exists(SERVERS) && stage.world.exists(AGENT));
-    stage.done(&["uninstall", "--local"]);
-    assert!(!stage.world.exists(SERVERS) && !stage.world.exists(".claude"));
+    assert!(fixture.world.exists(MCP_FILE) && fixture.world.exists(AGENT_FILE));
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert!(!fixture.world.exists(MCP_FILE) && !fixture.world.exists(".claude"));
 }
 
 #[test]
-fn git_sees_the_teams_files_and_no_backup() {
-    let stage = Stage::new();
-    stage.world.write(SERVERS, OTHERS);
-    stage.done(INIT);
-    insta::assert_snapshot!(stage.shell("git status --short -uall"), @"
+fn git_sees_the_memory_files_but_no_backup() {
+    let fixture = InstallFixture::new();
+    fixture.world.write(MCP_FILE, OTHER_SERVERS);
+    fixture.stdout_of_success(INIT_WITH_MEMORY);
+    insta::assert_snapshot!(fixture.run_shell_line("git status --short -uall"), @"
     ?? .claude/agents/frame.md
     ?? .claude/settings.local.json
     ?? .mcp.json
@@ -324,12 +342,17 @@ fn git_sees_the_teams_files_and_no_backup() {
 }
 
 #[test]
-fn a_project_with_nothing_else_in_it_keeps_its_folder() {
-    let stage = Stage::new();
-    let empty = stage.world.home().join("empty");
-    stage.shell("mkdir \"$HOME/empty\"");
-    for arguments in [INIT, &["uninstall", "--local"]] {
-        stage.world.command(stage.bin.join("plimsoll"), arguments).cwd(&empty).run().expect_success();
+fn uninstall_leaves_an_empty_project_folder_in_place() {
+    let fixture = InstallFixture::new();
+    let empty_project = fixture.world.home().join("empty");
+    fixture.run_shell_line("mkdir \"$HOME/empty\"");
+    for arguments in [INIT_WITH_MEMORY, &["uninstall", "--local"]] {
+        fixture
+            .world
+            .command(fixture.bin.join("plimsoll"), arguments)
+            .cwd(&empty_project)
+            .run()
+            .expect_success();
     }
-    assert!(empty.is_dir() && plimsoll_store::disk::list_names(&empty).is_empty());
+    assert!(empty_project.is_dir() && plimsoll_store::disk::list_names(&empty_project).is_empty());
 }

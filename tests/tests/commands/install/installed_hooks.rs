@@ -1,96 +1,101 @@
-//! What the real client makes of the entries.
+//! The real client runs the hooks, the status line and the slash commands that `init` installs.
 
-use super::harness::{Stage, events_of};
+use super::harness::{InstallFixture, hook_events_of};
 use plimsoll_protocol::settings;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
 use plimsoll_testkit::terminal::Terminal;
 
-const SONNET: &[&str] = &["--model", "claude-sonnet-4-6", "--allowedTools", "Bash"];
+const SONNET_ARGUMENTS: &[&str] = &["--model", "claude-sonnet-4-6", "--allowedTools", "Bash"];
 
-/// Starts the real client on a prompt and returns what the model was told first.
-fn client_run(stage: &mut Stage, prompt: &str, steps: Vec<Step>) -> String {
-    let model = ScriptedModel::steps(steps);
-    stage.world.use_model(&model);
-    let args = [&["-p", prompt, "--output-format", "stream-json", "--verbose"], SONNET].concat();
-    stage.world.claude(&args).run();
-    model.main_requests().first().map(Request::last_text).unwrap_or_default()
+/// Runs the real client with a prompt and returns the last text of its first request to the model.
+fn first_prompt_of_client_run(fixture: &mut InstallFixture, prompt: &str, steps: Vec<Step>) -> String {
+    let model = ScriptedModel::with_steps(steps);
+    fixture.world.use_model(&model);
+    let args = [&["-p", prompt, "--output-format", "stream-json", "--verbose"], SONNET_ARGUMENTS].concat();
+    fixture.world.claude(&args).run();
+    model.main_requests().first().map(Request::text_since_last_answer).unwrap_or_default()
 }
 
-/// A headless client does not wait for StopFailure; one with a screen lives on.
-fn fail_on_screen(stage: &mut Stage) {
-    let model = ScriptedModel::steps(vec![Step::error(400, "no")]);
-    stage.world.use_model(&model);
-    let mut terminal = Terminal::claude(&stage.world, &[], 100, 30);
-    terminal.wait_for("PLIMSOLL-LINE");
+/// Makes a session in a terminal fail: a headless client would not wait for the StopFailure hook.
+fn make_terminal_session_fail(fixture: &mut InstallFixture) {
+    let model = ScriptedModel::with_steps(vec![Step::api_error(400, "no")]);
+    fixture.world.use_model(&model);
+    let mut terminal = Terminal::start_claude(&fixture.world, &[], 100, 30);
+    terminal.wait_for_text("PLIMSOLL-LINE");
     terminal.type_text("hello there");
-    terminal.wait_for("hello there");
+    terminal.wait_for_text("hello there");
     terminal.press_enter();
-    let failed = || stage.recorded().iter().any(|(event, _)| event == "StopFailure");
-    stage.world.wait_until(failed, "StopFailure is recorded");
+    let has_failed = || fixture.recorded_hook_events().iter().any(|(event, _)| event == "StopFailure");
+    fixture.world.wait_until(has_failed, "StopFailure is recorded");
     terminal.close();
 }
 
-fn the_client_takes_every_entry(mut stage: Stage) {
-    stage.done(&["init", "--local"]);
-    let compacting = vec![
-        Step::bash("echo one").usage(5_000),
-        Step::bash("echo two").usage(170_000),
-        Step::text("done").usage(4_000),
+fn assert_client_runs_every_hook(mut fixture: InstallFixture) {
+    fixture.stdout_of_success(&["init", "--local"]);
+    let steps_with_compaction = vec![
+        Step::bash_call("echo one").with_input_tokens(5_000),
+        Step::bash_call("echo two").with_input_tokens(170_000),
+        Step::from_text("done").with_input_tokens(4_000),
     ];
-    client_run(&mut stage, "hi", compacting);
-    fail_on_screen(&mut stage);
-    assert_eq!(stage.recorded(), events_of(settings::MODERN_TEMPLATE));
+    first_prompt_of_client_run(&mut fixture, "hi", steps_with_compaction);
+    make_terminal_session_fail(&mut fixture);
+    assert_eq!(fixture.recorded_hook_events(), hook_events_of(settings::MODERN_TEMPLATE));
 }
 
 #[test]
-fn the_client_takes_every_entry_of_the_modern_template() {
-    the_client_takes_every_entry(Stage::new());
+fn client_runs_every_hook_of_the_modern_template() {
+    assert_client_runs_every_hook(InstallFixture::new());
 }
 
 #[test]
-fn the_oldest_client_takes_every_entry_of_the_classic_template() {
-    for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
-        let mut stage = stage;
-        stage.client("1.0.128 (Claude Code)");
-        assert!(stage.done(&["init", "--local"]).contains("Template: classic"));
-        let model = ScriptedModel::steps(vec![Step::bash("echo one").usage(5_000), Step::text("done")]);
-        stage.world.use_model(&model);
+fn oldest_client_runs_every_hook_of_the_classic_template() {
+    for fixture in [InstallFixture::new(), InstallFixture::with_program_folder("it's a $HOME", false)] {
+        let mut fixture = fixture;
+        fixture.install_fake_client("1.0.128 (Claude Code)");
+        assert!(fixture.stdout_of_success(&["init", "--local"]).contains("Template: classic"));
+        let model = ScriptedModel::with_steps(vec![
+            Step::bash_call("echo one").with_input_tokens(5_000),
+            Step::from_text("done"),
+        ]);
+        fixture.world.use_model(&model);
         let args = ["-p", "hi", "--allowedTools", "Bash"];
-        let finished = stage.world.command(plimsoll_testkit::client::claude_version("1.0.128"), &args).run();
-        let mut expected = events_of(settings::CLASSIC_TEMPLATE);
+        let finished =
+            fixture.world.command(plimsoll_testkit::client::claude_of_version("1.0.128"), &args).run();
+        let mut expected = hook_events_of(settings::CLASSIC_TEMPLATE);
         expected.retain(|(event, _)| event != "PreCompact");
-        assert_eq!(stage.recorded(), expected, "{finished:?}");
+        assert_eq!(fixture.recorded_hook_events(), expected, "{finished:?}");
     }
 }
 
 #[test]
-fn the_client_takes_programs_in_a_folder_that_only_a_shell_would_stumble_over() {
-    the_client_takes_every_entry(Stage::with_folder("it's a $HOME", false));
+fn client_runs_hooks_from_a_folder_with_shell_special_characters() {
+    assert_client_runs_every_hook(InstallFixture::with_program_folder("it's a $HOME", false));
 }
 
 #[test]
-fn the_status_line_shows_from_such_a_folder_too() {
-    for stage in [Stage::new(), Stage::with_folder("it's a $HOME", false)] {
-        stage.done(&["init", "--local"]);
-        let terminal = Terminal::claude(&stage.world, &[], 100, 30);
-        terminal.wait_for("PLIMSOLL-LINE");
+fn status_line_runs_from_a_folder_with_shell_special_characters() {
+    for fixture in [InstallFixture::new(), InstallFixture::with_program_folder("it's a $HOME", false)] {
+        fixture.stdout_of_success(&["init", "--local"]);
+        let terminal = Terminal::start_claude(&fixture.world, &[], 100, 30);
+        terminal.wait_for_text("PLIMSOLL-LINE");
         terminal.close();
     }
 }
 
 #[test]
-fn a_slash_command_reaches_the_model_as_our_text() {
-    let mut stage = Stage::new();
-    stage.done(&["init", "--local"]);
-    let told = client_run(&mut stage, "/ralph status", vec![Step::text("done")]);
-    let named = stage.named("plimsoll");
-    assert!(told.contains("called `/ralph` with: status"), "{told}");
-    assert!(told.contains(&format!("`{named} status`")), "{told}");
-    let told = client_run(&mut stage, "/handoff the build is red", vec![Step::text("done")]);
+fn slash_command_sends_our_text_and_the_arguments_to_the_model() {
+    let mut fixture = InstallFixture::new();
+    fixture.stdout_of_success(&["init", "--local"]);
+    let prompt = first_prompt_of_client_run(&mut fixture, "/ralph status", vec![Step::from_text("done")]);
+    let program_path = fixture.program_path_text("plimsoll");
+    assert!(prompt.contains("called `/ralph` with: status"), "{prompt}");
+    assert!(prompt.contains(&format!("`{program_path} status`")), "{prompt}");
+    let prompt =
+        first_prompt_of_client_run(&mut fixture, "/handoff the build is red", vec![Step::from_text("done")]);
     assert!(
-        told.contains("(may be empty): the build is red")
-            && told.contains(&format!("`{named} checkpoint --summary")),
-        "{told}"
+        prompt.contains("(may be empty): the build is red")
+            && prompt.contains(&format!("`{program_path} checkpoint --summary")),
+        "{prompt}"
     );
-    assert!(!told.contains("delete this line"), "the marker is not for the model: {told}");
+    assert!(!prompt.contains("delete this line"), "the marker is not for the model: {prompt}");
 }

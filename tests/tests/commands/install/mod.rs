@@ -1,4 +1,4 @@
-//! `plimsoll init` and `uninstall` on real files, and what the real client makes of the result.
+//! `plimsoll init` and `uninstall` on real files, and the real client with the result.
 
 mod byte_for_byte;
 mod generated_settings;
@@ -17,21 +17,22 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 #[test]
-fn the_templates_and_the_hook_programs_have_the_same_names() {
+fn templates_name_exactly_the_hook_programs_that_are_built() {
     let with_memory: BTreeSet<String> =
         settings::program_names(HookSupport::Modern.with_memory()).into_iter().collect();
-    let old: BTreeSet<String> = settings::program_names(HookSupport::Classic).into_iter().collect();
+    let classic: BTreeSet<String> = settings::program_names(HookSupport::Classic).into_iter().collect();
     let built = std::fs::read_to_string(workspace_root().join("crates/hooks/programs.txt")).unwrap();
     let built: BTreeSet<String> = built.lines().map(str::to_owned).collect();
     assert_eq!(with_memory, built);
-    assert!(old.is_subset(&built));
-    let known: BTreeSet<String> = settings::PROGRAM_NAMES.iter().map(|name| (*name).to_owned()).collect();
-    assert!(with_memory.is_subset(&known), "settings::PROGRAMS lacks one of {with_memory:?}");
+    assert!(classic.is_subset(&built));
+    let all_programs: BTreeSet<String> =
+        settings::PROGRAM_NAMES.iter().map(|name| (*name).to_owned()).collect();
+    assert!(with_memory.is_subset(&all_programs), "settings::PROGRAMS lacks one of {with_memory:?}");
 }
 
-/// Keeps the paths of the tests honest.
+/// Users can look up the templates in the repository, so those files must match the built-in ones.
 #[test]
-fn the_templates_lie_where_people_look_for_them() {
+fn template_files_in_hooks_config_match_the_built_in_templates() {
     for (name, text) in [
         ("settings.modern.json", settings::MODERN_TEMPLATE),
         ("settings.classic.json", settings::CLASSIC_TEMPLATE),

@@ -1,33 +1,33 @@
-//! `npx plimsoll init`: all programs are copied out of npm's folder, a terminal finds them, and hooks and slash commands name them by a
-//! path that stays.
+//! `npx plimsoll init` copies all programs out of npm's folder and links them into `~/.local/bin`. Hooks and slash commands name
+//! them by a permanent path.
 
 use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::scripted_model::{Request, ScriptedModel, Step};
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// What npm's package has: the names of the hooks are no files of it.
-const PACKAGED: [&str; 6] =
+/// The programs in the npm package. It has one file for all hook programs.
+const PACKAGED_PROGRAMS: [&str; 6] =
     ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel", "plimsoll-hook"];
-const COMMANDS: [&str; 5] =
+const LINKED_COMMANDS: [&str; 5] =
     ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel"];
-const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin";
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A world in which npx has unpacked our programs, and nothing of ours is on the PATH.
-fn with_npx() -> World {
-    let mut world = World::untouched();
-    world.set_env("PATH", SYSTEM);
+/// A world in which npx has unpacked our programs, and none of them is on the PATH.
+fn world_with_npx_package() -> World {
+    let mut world = World::without_plimsoll_files();
+    world.set_env("PATH", SYSTEM_PATH);
     let folder = npx_folder(&world);
     fs::create_dir_all(&folder).unwrap();
-    for name in PACKAGED {
-        // One file for all hooks, as in the package.
-        let from = bin_dir().join(if name == "plimsoll-hook" { "plimsoll-stop-gate" } else { name });
-        fs::hard_link(&from, folder.join(name))
-            .or_else(|_| fs::copy(&from, folder.join(name)).map(drop))
+    for name in PACKAGED_PROGRAMS {
+        // Every hook program is the same file.
+        let source = bin_dir().join(if name == "plimsoll-hook" { "plimsoll-stop-gate" } else { name });
+        fs::hard_link(&source, folder.join(name))
+            .or_else(|_| fs::copy(&source, folder.join(name)).map(drop))
             .unwrap();
     }
     world
@@ -37,40 +37,40 @@ fn npx_folder(world: &World) -> PathBuf {
     world.home().join(".npm/_npx/0f1e2d/node_modules/@plimsoll/linux-x64/bin")
 }
 
-fn npx(world: &World, arguments: &[&str]) -> Finished {
+fn run_from_npx(world: &World, arguments: &[&str]) -> FinishedProgram {
     world.command(npx_folder(world).join("plimsoll"), arguments).run()
 }
 
-/// Returns a text without what differs from one world or one version to the next.
+/// Returns the text with the parts that differ between worlds or versions replaced.
 fn stable_text(world: &World, text: &str) -> String {
-    world.stable_text(&text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"))
+    world.replace_unstable_parts(&text.replace(env!("CARGO_PKG_VERSION"), "[VERSION]"))
 }
 
-fn stable(world: &World) -> PathBuf {
+fn stable_bin_dir(world: &World) -> PathBuf {
     world.home().join(".local/share/plimsoll/bin")
 }
 
-fn link(world: &World, name: &str) -> PathBuf {
+fn link_path(world: &World, name: &str) -> PathBuf {
     world.home().join(".local/bin").join(name)
 }
 
-fn user_settings(world: &World) -> PathBuf {
+fn user_settings_path(world: &World) -> PathBuf {
     world.home().join(".claude/settings.json")
 }
 
-/// What `init` writes into an empty settings file.
+/// Returns the text that `init` writes into an empty settings file.
 fn expected_settings(world: &World) -> String {
-    let stable = stable(world);
-    settings::install("", HookSupport::Modern, &|program| stable.join(program).display().to_string())
+    let folder = stable_bin_dir(world);
+    settings::install("", HookSupport::Modern, &|program| folder.join(program).display().to_string())
         .expect("settings")
         .text
 }
 
 #[test]
-fn all_programs_are_copied_and_linked_and_named_by_absolute_paths() {
-    let world = with_npx();
-    let dry = npx(&world, &["init", "--dry-run"]).expect_success().stdout;
-    insta::assert_snapshot!(stable_text(&world, &dry), @r#"
+fn init_from_npx_copies_links_and_names_programs_by_absolute_path() {
+    let world = world_with_npx_package();
+    let dry_run_output = run_from_npx(&world, &["init", "--dry-run"]).expect_success().stdout;
+    insta::assert_snapshot!(stable_text(&world, &dry_run_output), @r#"
     Dry run: nothing was written.
 
     [HOME]/.local/share/plimsoll/versions/[VERSION]/bin: the programs, copied here because npm or Claude Code may delete its own copy
@@ -96,30 +96,31 @@ fn all_programs_are_copied_and_linked_and_named_by_absolute_paths() {
       [HOME]/.local/bin/plimsoll-otel: link to [HOME]/.local/share/plimsoll/bin/plimsoll-otel
     "#);
     assert!(
-        !world.home().join(".local/bin").exists() && !stable(&world).exists(),
+        !world.home().join(".local/bin").exists() && !stable_bin_dir(&world).exists(),
         "a dry run writes nothing"
     );
 
-    let said = npx(&world, &["init"]).expect_success().stdout;
-    assert!(dry.contains(&said), "{said}\n{dry}");
+    let init_output = run_from_npx(&world, &["init"]).expect_success().stdout;
+    assert!(dry_run_output.contains(&init_output), "{init_output}\n{dry_run_output}");
     fs::remove_dir_all(world.home().join(".npm")).unwrap();
 
-    for name in COMMANDS {
-        let told = world.command(link(&world, name), &["--version"]).run().expect_success().stdout;
-        assert_eq!(told.trim(), format!("{name} {}", env!("CARGO_PKG_VERSION")));
+    for name in LINKED_COMMANDS {
+        let version = world.command(link_path(&world, name), &["--version"]).run().expect_success().stdout;
+        assert_eq!(version.trim(), format!("{name} {}", env!("CARGO_PKG_VERSION")));
     }
-    assert_eq!(world.read(user_settings(&world)), expected_settings(&world));
-    let named = stable(&world).join("plimsoll").display().to_string();
+    assert_eq!(world.read(user_settings_path(&world)), expected_settings(&world));
+    let program_path = stable_bin_dir(&world).join("plimsoll").display().to_string();
     for name in ["ralph.md", "handoff.md"] {
         let text = world.read(world.home().join(".claude/commands").join(name));
-        assert!(text.contains(&format!("allowed-tools: Bash({named}:*)")), "{text}");
-        assert!(text.contains(&format!("`{named} checkpoint")), "{text}");
+        assert!(text.contains(&format!("allowed-tools: Bash({program_path}:*)")), "{text}");
+        assert!(text.contains(&format!("`{program_path} checkpoint")), "{text}");
     }
-    let doctor = world.command(link(&world, "plimsoll"), &["doctor", "--json"]).run().json();
+    let doctor = world.command(link_path(&world, "plimsoll"), &["doctor", "--json"]).run().stdout_json();
     let codes: Vec<&str> =
         doctor["findings"].as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
-    let bad = |code: &&&str| code.starts_with("programs.") || code.starts_with("settings.");
-    assert_eq!(codes.iter().find(bad), Some(&"programs.not_on_path"), "{codes:?}");
+    let is_program_or_settings_code =
+        |code: &&&str| code.starts_with("programs.") || code.starts_with("settings.");
+    assert_eq!(codes.iter().find(is_program_or_settings_code), Some(&"programs.not_on_path"), "{codes:?}");
     let finding = doctor["findings"]
         .as_array()
         .unwrap()
@@ -128,20 +129,21 @@ fn all_programs_are_copied_and_linked_and_named_by_absolute_paths() {
         .unwrap();
     assert_eq!(finding["todo"], format!("add {} to the PATH", world.home().join(".local/bin").display()));
 
-    // A second time, from the copy, and with the links on the PATH.
-    let path = format!("{}:{SYSTEM}", world.home().join(".local/bin").display());
-    let again = world.command("plimsoll", &["init"]).env("PATH", path).run().expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&again), @"
+    // Run `init` again, from the copy and with the links on the PATH.
+    let path = format!("{}:{SYSTEM_PATH}", world.home().join(".local/bin").display());
+    let second_output = world.command("plimsoll", &["init"]).env("PATH", path).run().expect_success().stdout;
+    insta::assert_snapshot!(world.replace_unstable_parts(&second_output), @"
     [HOME]/.claude/settings.json: our hooks are already there and up to date
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     Session records and handoffs are in ~/.local/state/plimsoll/projects; only a project with a .claude/plimsoll.json or a run keeps its own.
     Sessions that are already open keep their old hooks.
     Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
     ");
-    assert_eq!(world.read(user_settings(&world)), expected_settings(&world));
+    assert_eq!(world.read(user_settings_path(&world)), expected_settings(&world));
 
-    let said = world.command(link(&world, "plimsoll"), &["uninstall"]).run().expect_success().stdout;
-    insta::assert_snapshot!(world.stable_text(&said), @"
+    let uninstall_output =
+        world.command(link_path(&world, "plimsoll"), &["uninstall"]).run().expect_success().stdout;
+    insta::assert_snapshot!(world.replace_unstable_parts(&uninstall_output), @"
     [HOME]/.claude/settings.json: removed 8 hooks and our status line
     [HOME]/.claude/settings.json: removed; it contained nothing else
     [HOME]/.claude/commands/ralph.md: removed
@@ -152,23 +154,26 @@ fn all_programs_are_copied_and_linked_and_named_by_absolute_paths() {
     [HOME]/.local/bin/plimsoll-mcp: removed
     [HOME]/.local/bin/plimsoll-otel: removed
     ");
-    assert!(!user_settings(&world).exists() && !world.home().join(".claude/commands").exists(), "{said}");
+    assert!(
+        !user_settings_path(&world).exists() && !world.home().join(".claude/commands").exists(),
+        "{uninstall_output}"
+    );
     assert!(fs::read_dir(world.home().join(".local/bin")).unwrap().next().is_none());
 }
 
 #[test]
-fn what_is_not_ours_in_the_folder_of_programs_stays() {
-    let world = with_npx();
-    let elsewhere = world.write_program(world.home().join("opt/plimsoll-mcp"), "#!/bin/sh\necho other\n");
+fn init_and_uninstall_keep_foreign_files_in_the_local_bin_folder() {
+    let world = world_with_npx_package();
+    let other_program = world.write_program(world.home().join("opt/plimsoll-mcp"), "#!/bin/sh\necho other\n");
     fs::create_dir_all(world.home().join(".local/bin")).unwrap();
-    world.write(link(&world, "plimsoll"), "a file of the user's\n");
-    symlink(&elsewhere, link(&world, "plimsoll-mcp")).unwrap();
-    symlink("/nowhere/plimsoll-otel", link(&world, "plimsoll-otel")).unwrap();
-    // One of ours that leads elsewhere.
-    symlink(stable(&world).join("plimsoll-old"), link(&world, "plimsoll-fleet")).unwrap();
-    let said = npx(&world, &["init"]).expect_success().stdout;
-    let lines: Vec<&str> = said.lines().filter(|line| line.contains("/.local/bin")).collect();
-    insta::assert_snapshot!(world.stable_text(&lines.join("\n")), @r#"
+    world.write(link_path(&world, "plimsoll"), "a file of the user's\n");
+    symlink(&other_program, link_path(&world, "plimsoll-mcp")).unwrap();
+    symlink("/nowhere/plimsoll-otel", link_path(&world, "plimsoll-otel")).unwrap();
+    // A link of ours that has another target.
+    symlink(stable_bin_dir(&world).join("plimsoll-old"), link_path(&world, "plimsoll-fleet")).unwrap();
+    let stdout = run_from_npx(&world, &["init"]).expect_success().stdout;
+    let lines: Vec<&str> = stdout.lines().filter(|line| line.contains("/.local/bin")).collect();
+    insta::assert_snapshot!(world.replace_unstable_parts(&lines.join("\n")), @r#"
     [HOME]/.local/bin: links to the copied programs plimsoll-fleet, plimsoll-linear
     Kept: [HOME]/.local/bin/plimsoll is not ours. The copied program is [HOME]/.local/share/plimsoll/bin/plimsoll
     Kept: [HOME]/.local/bin/plimsoll-mcp is not ours. The copied program is [HOME]/.local/share/plimsoll/bin/plimsoll-mcp
@@ -177,104 +182,110 @@ fn what_is_not_ours_in_the_folder_of_programs_stays() {
       export PATH=[HOME]/.local/bin:"$PATH"    # ~/.bashrc
     "#);
     for _ in 0..2 {
-        assert_eq!(world.read(link(&world, "plimsoll")), "a file of the user's\n");
-        assert_eq!(fs::read_link(link(&world, "plimsoll-mcp")).unwrap(), elsewhere);
+        assert_eq!(world.read(link_path(&world, "plimsoll")), "a file of the user's\n");
+        assert_eq!(fs::read_link(link_path(&world, "plimsoll-mcp")).unwrap(), other_program);
         assert_eq!(
-            fs::read_link(link(&world, "plimsoll-otel")).unwrap(),
+            fs::read_link(link_path(&world, "plimsoll-otel")).unwrap(),
             Path::new("/nowhere/plimsoll-otel")
         );
-        world.command(stable(&world).join("plimsoll"), &["uninstall", "--user"]).run().expect_success();
+        world
+            .command(stable_bin_dir(&world).join("plimsoll"), &["uninstall", "--user"])
+            .run()
+            .expect_success();
     }
-    assert!(!link(&world, "plimsoll-fleet").is_symlink() && !link(&world, "plimsoll-linear").is_symlink());
+    assert!(
+        !link_path(&world, "plimsoll-fleet").is_symlink()
+            && !link_path(&world, "plimsoll-linear").is_symlink()
+    );
 }
 
 #[test]
-fn uninstalling_for_one_project_leaves_the_links() {
-    let world = with_npx();
-    npx(&world, &["init", "--local"]).expect_success();
+fn uninstall_local_keeps_the_program_links() {
+    let world = world_with_npx_package();
+    run_from_npx(&world, &["init", "--local"]).expect_success();
     let excluded = world.read(".git/info/exclude");
     assert!(
         excluded.contains(".claude/commands/ralph.md\n"),
         "a path of this machine is not for git: {excluded}"
     );
-    npx(&world, &["uninstall", "--local"]).expect_success();
-    assert!(link(&world, "plimsoll").is_symlink() && !world.exists(".claude"));
+    run_from_npx(&world, &["uninstall", "--local"]).expect_success();
+    assert!(link_path(&world, "plimsoll").is_symlink() && !world.exists(".claude"));
 }
 
 #[test]
-fn a_program_on_the_path_that_stays_needs_no_links() {
-    let world = with_npx();
+fn init_creates_no_links_if_a_permanent_program_is_on_the_path() {
+    let world = world_with_npx_package();
     let folder = world.home().join("npm-global/bin");
     world.write_program(folder.join("plimsoll"), "#!/bin/sh\n");
-    let path = format!("{}:{SYSTEM}", folder.display());
+    let path = format!("{}:{SYSTEM_PATH}", folder.display());
     let init = world.command(npx_folder(&world).join("plimsoll"), &["init"]).env("PATH", path);
-    let said = init.run().expect_success().stdout;
-    assert!(!said.contains("links to") && !world.home().join(".local/bin").exists(), "{said}");
+    let stdout = init.run().expect_success().stdout;
+    assert!(!stdout.contains("links to") && !world.home().join(".local/bin").exists(), "{stdout}");
 
-    // npx puts its own folder on the PATH, which goes with its cache.
-    let passing = world.home().join(".npm/_npx/0f1e2d/node_modules/.bin");
-    fs::create_dir_all(&passing).unwrap();
-    symlink(npx_folder(&world).join("plimsoll"), passing.join("plimsoll")).unwrap();
-    let path = format!("{}:{SYSTEM}", passing.display());
+    // npx puts its own folder on the PATH, but that folder disappears with npx's cache.
+    let npx_bin_folder = world.home().join(".npm/_npx/0f1e2d/node_modules/.bin");
+    fs::create_dir_all(&npx_bin_folder).unwrap();
+    symlink(npx_folder(&world).join("plimsoll"), npx_bin_folder.join("plimsoll")).unwrap();
+    let path = format!("{}:{SYSTEM_PATH}", npx_bin_folder.display());
     let init = world.command(npx_folder(&world).join("plimsoll"), &["init"]).env("PATH", path);
     assert!(init.run().expect_success().stdout.contains("links to"));
 }
 
 #[test]
-fn an_upgrade_changes_the_version_behind_the_same_paths() {
-    let world = with_npx();
-    npx(&world, &["init"]).expect_success();
-    let settings = world.read(user_settings(&world));
-    // As the programs of the version before have left it.
+fn upgrade_switches_the_version_behind_unchanged_paths() {
+    let world = world_with_npx_package();
+    run_from_npx(&world, &["init"]).expect_success();
+    let settings = world.read(user_settings_path(&world));
+    // The state that an older version leaves.
     let versions = world.home().join(".local/share/plimsoll/versions");
-    let old = versions.join("0.0.1/bin");
-    fs::create_dir_all(&old).unwrap();
-    fs::remove_file(stable(&world)).unwrap();
-    symlink(&old, stable(&world)).unwrap();
-    let dry = npx(&world, &["init", "--dry-run"]).expect_success().stdout;
-    assert_eq!(dry.lines().last(), Some("No file would change."), "{dry}");
-    npx(&world, &["init"]).expect_success();
-    assert_eq!(world.read(user_settings(&world)), settings);
+    let old_bin_folder = versions.join("0.0.1/bin");
+    fs::create_dir_all(&old_bin_folder).unwrap();
+    fs::remove_file(stable_bin_dir(&world)).unwrap();
+    symlink(&old_bin_folder, stable_bin_dir(&world)).unwrap();
+    let dry_run_output = run_from_npx(&world, &["init", "--dry-run"]).expect_success().stdout;
+    assert_eq!(dry_run_output.lines().last(), Some("No file would change."), "{dry_run_output}");
+    run_from_npx(&world, &["init"]).expect_success();
+    assert_eq!(world.read(user_settings_path(&world)), settings);
     let current = versions.join(env!("CARGO_PKG_VERSION")).join("bin");
-    assert_eq!(fs::canonicalize(stable(&world)).unwrap(), current);
-    world.command(stable(&world).join("plimsoll-stop-gate"), &["version"]).run().expect_success();
+    assert_eq!(fs::canonicalize(stable_bin_dir(&world)).unwrap(), current);
+    world.command(stable_bin_dir(&world).join("plimsoll-stop-gate"), &["version"]).run().expect_success();
 }
 
-/// Runs the command that the slash command names, if it names one, then answers.
-fn obedient(arguments: &'static str) -> ScriptedModel {
+/// A model that runs the command named in the slash command's text and then replies with its output.
+fn model_that_runs_the_named_command(arguments: &'static str) -> ScriptedModel {
     ScriptedModel::start(move |request: &Request| {
-        let text = request.last_text();
+        let text = request.text_since_last_answer();
         let mut spans = text.split('`');
         let command = spans.find(|span| span.ends_with(arguments) && span.contains("plimsoll"));
         match (request.tool_results().first(), command) {
-            (None, Some(command)) => Step::bash(command),
-            (None, None) => Step::text(format!("no command in: {text}")),
-            (Some((_, printed)), _) => Step::text(printed.as_str()),
+            (None, Some(command)) => Step::bash_call(command),
+            (None, None) => Step::from_text(format!("no command in: {text}")),
+            (Some((_, printed)), _) => Step::from_text(printed.as_str()),
         }
     })
 }
 
 #[test]
-fn slash_commands_start_the_program_where_the_path_lacks_it() {
+fn slash_commands_start_the_program_when_it_is_not_on_the_path() {
     for home in ["home", "it's a \"$HOME\", 100%"] {
-        let mut world = with_npx();
+        let mut world = world_with_npx_package();
         let home = world.home().with_file_name(home);
         fs::create_dir_all(&home).unwrap();
         world.set_env("XDG_DATA_HOME", home.display().to_string());
-        npx(&world, &["init"]).expect_success();
+        run_from_npx(&world, &["init"]).expect_success();
         for (prompt, arguments, expected) in [
             ("/ralph status", " status", "there is no run"),
             ("/handoff continue", " handoffs --continue", "no session of yours left a handoff"),
         ] {
-            let model = obedient(arguments);
+            let model = model_that_runs_the_named_command(arguments);
             world.use_model(&model);
-            // No permission is given but the command's own.
-            let words =
+            // The only permission is the slash command's own.
+            let client_arguments =
                 ["-p", prompt, "--model", "opus", "--permission-mode", "default", "--output-format", "json"];
-            let session = world.claude(&words).run().expect_success();
-            let result: Value = session.json();
-            let shown = result["result"].as_str().unwrap_or_default();
-            assert!(shown.to_lowercase().contains(expected), "{home:?}, {prompt}: {result}");
+            let session = world.claude(&client_arguments).run().expect_success();
+            let result: Value = session.stdout_json();
+            let result_text = result["result"].as_str().unwrap_or_default();
+            assert!(result_text.to_lowercase().contains(expected), "{home:?}, {prompt}: {result}");
             assert_eq!(result["permission_denials"], Value::Array(Vec::new()), "{result}");
         }
     }

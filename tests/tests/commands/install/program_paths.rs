@@ -1,101 +1,114 @@
-//! How settings name programs that a package manager keeps: by the path that its next version keeps, and by no path that a clone can
-//! have brought.
+//! The paths by which settings name the programs: a path that stays valid when a package manager upgrades them, and never one
+//! that comes from a cloned repository.
 
-use super::harness::{SETTINGS, Stage};
+use super::harness::{InstallFixture, SETTINGS};
 use plimsoll_protocol::settings::{self, HookSupport};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// Lets a folder have a link to each program of the stage.
-fn link_all(stage: &Stage, folder: &Path) {
+/// Creates a link in `folder` to each of our programs.
+fn link_all_programs(fixture: &InstallFixture, folder: &Path) {
     fs::create_dir_all(folder).unwrap();
-    for entry in fs::read_dir(&stage.bin).unwrap().flatten() {
+    for entry in fs::read_dir(&fixture.bin).unwrap().flatten() {
         symlink(entry.path(), folder.join(entry.file_name())).unwrap();
     }
 }
 
-/// Runs `init --local` with this PATH, and says in which folder the settings name the hooks.
-fn named_in(stage: &Stage, program: &Path, path: &[PathBuf]) -> PathBuf {
+/// Runs `init --local` with this PATH and returns the folder of the hook programs that the settings name.
+fn hook_folder_after_init(fixture: &InstallFixture, program: &Path, path: &[PathBuf]) -> PathBuf {
     let path: Vec<String> = path.iter().map(|folder| folder.display().to_string()).collect();
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", path.join(":"));
-    stage.world.command(program, &["init", "--local"]).env("PATH", path).run().expect_success();
-    let hooks = settings::find_our_hooks(&stage.world.read(SETTINGS)).unwrap();
+    fixture.world.command(program, &["init", "--local"]).env("PATH", path).run().expect_success();
+    let hooks = settings::find_our_hooks(&fixture.world.read(SETTINGS)).unwrap();
     let mut folders: Vec<PathBuf> =
         hooks.iter().map(|hook| Path::new(&hook.command).parent().unwrap().to_owned()).collect();
     folders.dedup();
     let [folder] = folders.try_into().expect("one folder");
-    let line = stage.world.json(SETTINGS)["statusLine"]["command"].as_str().unwrap().to_owned();
-    assert_eq!(Path::new(&line), folder.join("plimsoll-statusline"));
+    let status_line_command =
+        fixture.world.read_json(SETTINGS)["statusLine"]["command"].as_str().unwrap().to_owned();
+    assert_eq!(Path::new(&status_line_command), folder.join("plimsoll-statusline"));
     folder
 }
 
 #[test]
-fn settings_name_the_links_that_a_package_manager_keeps() {
-    let stage = Stage::with_folder("Cellar/plimsoll/0.1.0/bin", false);
-    let brew = stage.world.home().join("brew/bin");
-    link_all(&stage, &brew);
-    // A link to the command alone is no installation.
-    let handmade = stage.world.home().join("handmade");
+fn settings_use_the_stable_links_of_a_package_manager() {
+    let fixture = InstallFixture::with_program_folder("Cellar/plimsoll/0.1.0/bin", false);
+    let brew = fixture.world.home().join("brew/bin");
+    link_all_programs(&fixture, &brew);
+    // A folder that has only a link to `plimsoll` is not an installation.
+    let handmade = fixture.world.home().join("handmade");
     fs::create_dir_all(&handmade).unwrap();
-    symlink(stage.bin.join("plimsoll"), handmade.join("plimsoll")).unwrap();
-    assert_eq!(named_in(&stage, &brew.join("plimsoll"), &[handmade.clone(), brew.clone()]), brew);
-    assert_eq!(named_in(&stage, &brew.join("plimsoll"), &[]), brew, "as it was started");
+    symlink(fixture.bin.join("plimsoll"), handmade.join("plimsoll")).unwrap();
     assert_eq!(
-        named_in(&stage, &stage.bin.join("plimsoll"), &[handmade]),
-        stage.bin,
+        hook_folder_after_init(&fixture, &brew.join("plimsoll"), &[handmade.clone(), brew.clone()]),
+        brew
+    );
+    assert_eq!(hook_folder_after_init(&fixture, &brew.join("plimsoll"), &[]), brew, "as it was started");
+    assert_eq!(
+        hook_folder_after_init(&fixture, &fixture.bin.join("plimsoll"), &[handmade]),
+        fixture.bin,
         "no better one is known"
     );
-    // In the home folder, which is no project: the user's own folders lie in it.
-    let home = stage.world.home();
+    // The home folder is not a project, so links in folders below it may be used.
+    let home = fixture.world.home();
     let path = format!("{}:/usr/bin:/bin", brew.display());
-    stage.world.command(brew.join("plimsoll"), &["init"]).cwd(&home).env("PATH", path).run().expect_success();
-    let text = stage.world.read(home.join(".claude/settings.json"));
+    fixture
+        .world
+        .command(brew.join("plimsoll"), &["init"])
+        .cwd(&home)
+        .env("PATH", path)
+        .run()
+        .expect_success();
+    let text = fixture.world.read(home.join(".claude/settings.json"));
     assert!(text.contains(&brew.join("plimsoll-stop-gate").display().to_string()), "{text}");
 }
 
 #[test]
-fn settings_name_no_folder_of_the_project_and_no_relative_one() {
-    let stage = Stage::with_folder("real", false);
-    let inside = stage.world.path("tools");
-    link_all(&stage, &inside);
-    let program = stage.bin.join("plimsoll");
-    assert_eq!(named_in(&stage, &program, &[inside, "tools".into()]), stage.bin);
+fn settings_use_no_project_folder_and_no_relative_path() {
+    let fixture = InstallFixture::with_program_folder("real", false);
+    let project_folder = fixture.world.path("tools");
+    link_all_programs(&fixture, &project_folder);
+    let program = fixture.bin.join("plimsoll");
+    assert_eq!(hook_folder_after_init(&fixture, &program, &[project_folder, "tools".into()]), fixture.bin);
 }
 
 #[test]
-fn entries_by_bare_name_are_ours_and_get_a_path() {
-    let stage = Stage::new();
-    let bare = settings::install("", HookSupport::Modern, &str::to_owned).unwrap().text;
-    stage.world.write(SETTINGS, &bare);
-    let doctor = stage.plimsoll(&["doctor", "--json"]).json();
+fn hooks_with_bare_program_names_are_replaced_and_removed_as_ours() {
+    let fixture = InstallFixture::new();
+    let settings_with_bare_names = settings::install("", HookSupport::Modern, &str::to_owned).unwrap().text;
+    fixture.world.write(SETTINGS, &settings_with_bare_names);
+    let doctor = fixture.run_plimsoll(&["doctor", "--json"]).stdout_json();
     let has_finding =
         doctor["findings"].as_array().unwrap().iter().any(|one| one["code"] == "settings.bare_name");
     assert!(has_finding, "{doctor}");
-    stage.done(&["init", "--local"]);
-    assert_eq!(stage.world.read(SETTINGS), stage.settings(HookSupport::Modern));
-    stage.done(&["uninstall", "--local"]);
-    stage.world.write(SETTINGS, &bare);
-    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert_eq!(fixture.world.read(SETTINGS), fixture.expected_settings(HookSupport::Modern));
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    fixture.world.write(SETTINGS, &settings_with_bare_names);
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
     .claude/settings.local.json: removed 8 hooks and our status line
     .claude/settings.local.json: removed; it contained nothing else
     ");
 }
 
 #[test]
-fn the_teams_slash_commands_keep_the_bare_name() {
-    let stage = Stage::new();
-    stage.done(&["init", "--local"]);
-    let own = stage.world.read(".claude/commands/ralph.md");
-    assert!(own.contains(&format!("`{} status`", stage.named("plimsoll"))), "{own}");
-    assert!(stage.world.read(".git/info/exclude").contains(".claude/commands/ralph.md\n"));
-    stage.done(&["init", "--project", "--entries"]);
+fn shared_slash_commands_use_the_bare_program_name() {
+    let fixture = InstallFixture::new();
+    fixture.stdout_of_success(&["init", "--local"]);
+    let local_command_text = fixture.world.read(".claude/commands/ralph.md");
+    assert!(
+        local_command_text.contains(&format!("`{} status`", fixture.program_path_text("plimsoll"))),
+        "{local_command_text}"
+    );
+    assert!(fixture.world.read(".git/info/exclude").contains(".claude/commands/ralph.md\n"));
+    fixture.stdout_of_success(&["init", "--project", "--entries"]);
     for arguments in [&["init", "--local"][..], &["init", "--project", "--entries"]] {
-        stage.done(arguments);
+        fixture.stdout_of_success(arguments);
         for (name, text) in plimsoll_flows::install::COMMANDS {
-            assert_eq!(stage.world.read(format!(".claude/commands/{name}")), text, "{arguments:?}");
+            assert_eq!(fixture.world.read(format!(".claude/commands/{name}")), text, "{arguments:?}");
         }
-        let excluded = stage.world.read(".git/info/exclude");
+        let excluded = fixture.world.read(".git/info/exclude");
         assert!(!excluded.contains("commands") && excluded.contains(".claude/handoffs/"), "{excluded}");
     }
 }

@@ -1,14 +1,14 @@
-//! What the user has: another client, commands, links, worktrees, no git.
+//! `plimsoll init` with different clients, own slash commands, links and worktrees, and without git.
 
-use super::harness::{FOREIGN, SETTINGS, Stage, events_of};
+use super::harness::{InstallFixture, SETTINGS, USER_SETTINGS, hook_events_of};
 use plimsoll_protocol::settings::{self, HookSupport};
 use plimsoll_testkit::world::World;
 use serde_json::json;
 
 #[test]
-fn wrong_usage_is_told_from_failure() {
-    let stage = Stage::new();
-    for contradiction in [
+fn usage_errors_exit_with_2_and_failures_with_1() {
+    let fixture = InstallFixture::new();
+    for options in [
         &["--user", "--local"][..],
         &["--local", "--project"],
         &["--user", "--project"],
@@ -17,58 +17,58 @@ fn wrong_usage_is_told_from_failure() {
         &["--project", "--memory"],
         &["--project", "--entries", "--wrap"],
     ] {
-        let finished = stage.plimsoll(&[&["init"], contradiction].concat());
-        assert_eq!(finished.code, Some(2), "{contradiction:?}: {finished:?}");
+        let finished = fixture.run_plimsoll(&[&["init"], options].concat());
+        assert_eq!(finished.code, Some(2), "{options:?}: {finished:?}");
     }
-    stage.world.write(".claude", "a file where a folder should be");
-    insta::assert_snapshot!(stage.error_of(&["init", "--local"]), @"
+    fixture.world.write(".claude", "a file where a folder should be");
+    insta::assert_snapshot!(fixture.error_of_failing_command(&["init", "--local"]), @"
     plimsoll: cannot write [PROJECT]/.claude/settings.local.json: Not a directory (os error 20)
     hint: check the path, its permissions and the free space
     ");
 }
 
 #[test]
-fn the_template_fits_the_client_on_the_path() {
-    let choice = |version: Option<&str>, template: HookSupport| {
-        let stage = Stage::new();
+fn template_matches_the_client_on_the_path() {
+    let template_line = |version: Option<&str>, template: HookSupport| {
+        let fixture = InstallFixture::new();
         if let Some(version) = version {
-            stage.client(version);
+            fixture.install_fake_client(version);
         }
-        let line = stage.printed_lines("Template", &["init", "--local"]);
-        assert_eq!(stage.world.read(SETTINGS), stage.settings(template));
+        let line = fixture.stdout_lines_starting_with("Template", &["init", "--local"]);
+        assert_eq!(fixture.world.read(SETTINGS), fixture.expected_settings(template));
         line
     };
-    insta::assert_snapshot!(choice(None, HookSupport::Modern), @"Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)");
-    insta::assert_snapshot!(choice(Some("2.1.329 (Claude Code)"), HookSupport::Modern), @"Template: modern (the client is 2.1.329)");
-    insta::assert_snapshot!(choice(Some("2.1.101 (Claude Code)"), HookSupport::Classic), @"Template: classic (the client is 2.1.101; from 2.1.207 on run `plimsoll init` again)");
-    insta::assert_snapshot!(choice(Some("1.0.128 (Claude Code)"), HookSupport::Classic), @"Template: classic (the client is 1.0.128; from 2.1.207 on run `plimsoll init` again)");
-    insta::assert_snapshot!(choice(Some(""), HookSupport::Classic), @"Template: classic ([HOME]/clients/claude does not report its version, and every version knows these events)");
+    insta::assert_snapshot!(template_line(None, HookSupport::Modern), @"Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)");
+    insta::assert_snapshot!(template_line(Some("2.1.329 (Claude Code)"), HookSupport::Modern), @"Template: modern (the client is 2.1.329)");
+    insta::assert_snapshot!(template_line(Some("2.1.101 (Claude Code)"), HookSupport::Classic), @"Template: classic (the client is 2.1.101; from 2.1.207 on run `plimsoll init` again)");
+    insta::assert_snapshot!(template_line(Some("1.0.128 (Claude Code)"), HookSupport::Classic), @"Template: classic (the client is 1.0.128; from 2.1.207 on run `plimsoll init` again)");
+    insta::assert_snapshot!(template_line(Some(""), HookSupport::Classic), @"Template: classic ([HOME]/clients/claude does not report its version, and every version knows these events)");
 }
 
 #[test]
-fn a_newer_client_gets_the_other_template_in_the_same_file() {
-    let stage = Stage::new();
-    stage.world.write(SETTINGS, FOREIGN);
-    stage.client("1.0.128 (Claude Code)");
-    stage.done(&["init", "--local"]);
-    stage.client("2.1.329 (Claude Code)");
-    stage.done(&["init", "--local"]);
-    assert_eq!(events_of(&stage.world.read(SETTINGS)), events_of(settings::MODERN_TEMPLATE));
-    stage.done(&["uninstall", "--local"]);
-    assert_eq!(stage.world.read(SETTINGS), FOREIGN);
+fn upgraded_client_gets_the_modern_template_in_the_same_file() {
+    let fixture = InstallFixture::new();
+    fixture.world.write(SETTINGS, USER_SETTINGS);
+    fixture.install_fake_client("1.0.128 (Claude Code)");
+    fixture.stdout_of_success(&["init", "--local"]);
+    fixture.install_fake_client("2.1.329 (Claude Code)");
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert_eq!(hook_events_of(&fixture.world.read(SETTINGS)), hook_events_of(settings::MODERN_TEMPLATE));
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert_eq!(fixture.world.read(SETTINGS), USER_SETTINGS);
 }
 
 #[test]
-fn what_belongs_to_the_user_stays_and_is_named() {
-    let stage = Stage::new();
-    let own = "Run my own loop with $ARGUMENTS\n";
-    stage.world.write(".claude/commands/ralph.md", own);
-    stage.world.write(
+fn init_keeps_and_names_the_users_status_line_and_slash_command() {
+    let fixture = InstallFixture::new();
+    let own_command = "Run my own loop with $ARGUMENTS\n";
+    fixture.world.write(".claude/commands/ralph.md", own_command);
+    fixture.world.write(
         SETTINGS,
         r#"{"statusLine": {"type": "command", "command": "starship"}, "disableAllHooks": true}"#,
     );
-    let before = stage.files();
-    insta::assert_snapshot!(stage.printed(&["init", "--local"]), @r#"
+    let before = fixture.file_checksums();
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(&["init", "--local"]), @r#"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     Backup of the file as it was: .claude/settings.local.json.plimsoll-backup
@@ -80,107 +80,114 @@ fn what_belongs_to_the_user_stays_and_is_named() {
     Sessions that are already open keep their old hooks.
     Next: start `claude` as usual; `plimsoll run --help` for unattended runs; `plimsoll doctor` checks the installation.
     "#);
-    assert_eq!(stage.world.read(".claude/commands/ralph.md"), own);
-    assert_eq!(stage.world.json(SETTINGS)["statusLine"]["command"], "starship");
-    stage.done(&["uninstall", "--local"]);
-    assert_eq!(stage.files(), before);
+    assert_eq!(fixture.world.read(".claude/commands/ralph.md"), own_command);
+    assert_eq!(fixture.world.read_json(SETTINGS)["statusLine"]["command"], "starship");
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert_eq!(fixture.file_checksums(), before);
 }
 
 #[test]
-fn another_status_line_is_measured_through_where_that_is_asked_for() {
-    let stage = Stage::new();
-    stage.shell(
-        "cp \"$REAL\" \"$BIN\"/plimsoll-statusline".replace("$REAL", &real("plimsoll-statusline")).as_str(),
+fn wrap_option_measures_through_the_users_status_line() {
+    let fixture = InstallFixture::new();
+    fixture.run_shell_line(
+        "cp \"$REAL\" \"$BIN\"/plimsoll-statusline"
+            .replace("$REAL", &built_program_path("plimsoll-statusline"))
+            .as_str(),
     );
-    let theirs = "echo \"theirs: $(grep -c session_id)\"";
-    let before = json!({"statusLine": {"type": "command", "command": theirs}}).to_string();
-    stage.world.write(SETTINGS, &before);
-    insta::assert_snapshot!(stage.printed_lines("Kept", &["init", "--local"]), @r#"Kept: your status line `echo "theirs: $(grep -c session_id)"`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."#);
-    stage.done(&["init", "--local", "--wrap"]);
-    let command = stage.world.json(SETTINGS)["statusLine"]["command"].as_str().unwrap().to_owned();
+    let user_command = "echo \"theirs: $(grep -c session_id)\"";
+    let before = json!({"statusLine": {"type": "command", "command": user_command}}).to_string();
+    fixture.world.write(SETTINGS, &before);
+    insta::assert_snapshot!(fixture.stdout_lines_starting_with("Kept", &["init", "--local"]), @r#"Kept: your status line `echo "theirs: $(grep -c session_id)"`. Ours is not shown; the hooks measure without it, or through it: `plimsoll init --wrap`."#);
+    fixture.stdout_of_success(&["init", "--local", "--wrap"]);
+    let command = fixture.world.read_json(SETTINGS)["statusLine"]["command"].as_str().unwrap().to_owned();
     let payload = json!({
-        "session_id": "s-1", "workspace": {"project_dir": stage.world.project()},
+        "session_id": "s-1", "workspace": {"project_dir": fixture.world.project()},
         "context_window": {"context_window_size": 200_000, "total_input_tokens": 50_000, "used_percentage": 25}
     });
-    let shown =
-        stage.world.command("sh", &["-c", &command]).stdin(payload.to_string()).run().expect_success().stdout;
-    assert_eq!(shown.trim(), "theirs: 1");
-    assert_eq!(stage.world.json(".claude/plimsoll/sessions/s-1.status.json")["used"], 50_000);
-    stage.done(&["init", "--local"]);
-    assert_eq!(stage.world.json(SETTINGS)["statusLine"]["command"], command.as_str(), "it stays so");
-    stage.done(&["uninstall", "--local"]);
-    assert_eq!(stage.world.read(SETTINGS), before);
+    let stdout = fixture
+        .world
+        .command("sh", &["-c", &command])
+        .stdin(payload.to_string())
+        .run()
+        .expect_success()
+        .stdout;
+    assert_eq!(stdout.trim(), "theirs: 1");
+    assert_eq!(fixture.world.read_json(".claude/plimsoll/sessions/s-1.status.json")["used"], 50_000);
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert_eq!(fixture.world.read_json(SETTINGS)["statusLine"]["command"], command.as_str(), "it stays so");
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert_eq!(fixture.world.read(SETTINGS), before);
 }
 
-fn real(program: &str) -> String {
+fn built_program_path(program: &str) -> String {
     plimsoll_testkit::bin_dir().join(program).display().to_string()
 }
 
 #[test]
-fn a_command_file_of_ours_is_renewed_and_a_changed_one_survives_uninstall() {
-    let stage = Stage::new();
-    stage.done(&["init", "--local"]);
-    let ours = stage.world.read(".claude/commands/handoff.md");
-    stage.world.write(".claude/commands/handoff.md", &format!("{ours}\nold words\n"));
-    stage.done(&["init", "--local"]);
-    assert_eq!(stage.world.read(".claude/commands/handoff.md"), ours);
-    stage.world.write(".claude/commands/handoff.md", &format!("{ours}\nmy words\n"));
-    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+fn init_updates_our_command_file_and_uninstall_keeps_a_changed_one() {
+    let fixture = InstallFixture::new();
+    fixture.stdout_of_success(&["init", "--local"]);
+    let our_text = fixture.world.read(".claude/commands/handoff.md");
+    fixture.world.write(".claude/commands/handoff.md", &format!("{our_text}\nold words\n"));
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert_eq!(fixture.world.read(".claude/commands/handoff.md"), our_text);
+    fixture.world.write(".claude/commands/handoff.md", &format!("{our_text}\nmy words\n"));
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
     .claude/settings.local.json: removed 8 hooks and our status line
     .claude/settings.local.json: removed; it contained nothing else
     .claude/commands/ralph.md: removed
     Kept: .claude/commands/handoff.md, because it was changed
     .git/info/exclude: our lines are removed
     ");
-    assert!(stage.world.read(".claude/commands/handoff.md").ends_with("my words\n"));
+    assert!(fixture.world.read(".claude/commands/handoff.md").ends_with("my words\n"));
 }
 
 #[test]
-fn two_scopes_of_one_project_share_commands_and_exclude_lines() {
-    let stage = Stage::new();
-    stage.done(&["init", "--project", "--entries"]);
-    stage.done(&["init", "--local"]);
-    insta::assert_snapshot!(stage.printed(&["uninstall", "--local"]), @"
+fn uninstalling_one_scope_keeps_commands_and_excludes_for_the_other() {
+    let fixture = InstallFixture::new();
+    fixture.stdout_of_success(&["init", "--project", "--entries"]);
+    fixture.stdout_of_success(&["init", "--local"]);
+    insta::assert_snapshot!(fixture.stable_stdout_of_success(&["uninstall", "--local"]), @"
     .claude/settings.local.json: removed 8 hooks and our status line
     .claude/settings.local.json: removed; it contained nothing else
     .claude/settings.json also has our hooks: `plimsoll uninstall --project` removes them
     Kept: the slash commands and git's exclude lines, for our hooks in .claude/settings.json
     ");
-    assert!(stage.world.exists(".claude/commands/ralph.md"));
-    assert!(stage.world.read(".git/info/exclude").contains(".claude/plimsoll/"));
-    stage.done(&["uninstall", "--project"]);
-    assert!(!stage.world.exists(".claude"));
+    assert!(fixture.world.exists(".claude/commands/ralph.md"));
+    assert!(fixture.world.read(".git/info/exclude").contains(".claude/plimsoll/"));
+    fixture.stdout_of_success(&["uninstall", "--project"]);
+    assert!(!fixture.world.exists(".claude"));
 }
 
 #[test]
-fn a_linked_settings_file_is_written_through() {
-    let stage = Stage::new();
-    stage.shell("mkdir -p .claude dotfiles; echo '{}' > dotfiles/claude.json; ln -s ../dotfiles/claude.json .claude/settings.local.json");
-    stage.done(&["init", "--local"]);
-    assert!(stage.world.read("dotfiles/claude.json").contains("plimsoll-stop-gate"));
-    stage.done(&["uninstall", "--local"]);
-    assert_eq!(stage.world.read("dotfiles/claude.json"), "{}\n");
-    assert_eq!(stage.shell("readlink .claude/settings.local.json"), "../dotfiles/claude.json\n");
+fn init_writes_through_a_linked_settings_file() {
+    let fixture = InstallFixture::new();
+    fixture.run_shell_line("mkdir -p .claude dotfiles; echo '{}' > dotfiles/claude.json; ln -s ../dotfiles/claude.json .claude/settings.local.json");
+    fixture.stdout_of_success(&["init", "--local"]);
+    assert!(fixture.world.read("dotfiles/claude.json").contains("plimsoll-stop-gate"));
+    fixture.stdout_of_success(&["uninstall", "--local"]);
+    assert_eq!(fixture.world.read("dotfiles/claude.json"), "{}\n");
+    assert_eq!(fixture.run_shell_line("readlink .claude/settings.local.json"), "../dotfiles/claude.json\n");
 }
 
 #[test]
-fn git_overlooks_our_run_files_in_worktrees_and_below_the_root_too() {
-    let stage = Stage::new();
-    stage.shell("git worktree add -q ../tree && mkdir -p ../tree/deep");
+fn git_ignores_run_files_in_worktrees_and_subfolders() {
+    let fixture = InstallFixture::new();
+    fixture.run_shell_line("git worktree add -q ../tree && mkdir -p ../tree/deep");
     for folder in ["", "../tree", "../tree/deep"] {
-        let project = stage.world.path(folder);
-        stage
+        let project = fixture.world.path(folder);
+        fixture
             .world
-            .command(stage.bin.join("plimsoll"), &["init", "--local"])
+            .command(fixture.bin.join("plimsoll"), &["init", "--local"])
             .cwd(&project)
             .run()
             .expect_success();
         for file in ["ralph-state.json", "handoffs/one.md", "plimsoll/journal.jsonl"] {
-            stage.world.write(project.join(".claude").join(file), "x");
+            fixture.world.write(project.join(".claude").join(file), "x");
         }
     }
     for folder in [".", "../tree", "../tree/deep"] {
-        let status = stage.shell(&format!("cd {folder} && git status --short -uall"));
+        let status = fixture.run_shell_line(&format!("cd {folder} && git status --short -uall"));
         assert!(
             status.contains(".claude/settings.local.json") && !status.contains("ralph-state"),
             "{status}"
@@ -190,10 +197,10 @@ fn git_overlooks_our_run_files_in_worktrees_and_below_the_root_too() {
 }
 
 #[test]
-fn a_project_without_git_is_fine() {
+fn init_works_in_a_project_without_git() {
     let world = World::without_git();
     let finished = world.plimsoll(&["init", "--local"]).run().expect_success();
-    insta::assert_snapshot!(world.stable_text(&finished.stdout), @"
+    insta::assert_snapshot!(world.replace_unstable_parts(&finished.stdout), @"
     .claude/settings.local.json: hooks for SessionStart, SessionEnd, PostToolBatch, Stop, StopFailure, SubagentStop, PreCompact, PostCompact, and the status line
     Template: modern (`claude` is not on the PATH; with a client before 2.1.207 run `plimsoll init` again)
     .claude/commands/ralph.md: /ralph

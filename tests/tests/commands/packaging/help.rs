@@ -1,44 +1,44 @@
-use crate::commands_in;
+use crate::commands_listed_in_help;
 use plimsoll_testkit::world::World;
 use std::collections::BTreeSet;
 
-fn visit(world: &World, words: &[&str], seen: &mut Vec<String>) {
-    let arguments = if words.is_empty() { vec!["help", "--all"] } else { [words, &["--help"]].concat() };
+fn check_help_recursively(world: &World, command: &[&str], names: &mut Vec<String>) {
+    let arguments = if command.is_empty() { vec!["help", "--all"] } else { [command, &["--help"]].concat() };
     let finished = world.plimsoll(&arguments).run().expect_success();
-    if !words.is_empty() {
-        let other_form = world.plimsoll(&[&["help"], words].concat()).run().expect_success();
-        assert_eq!(other_form.stdout, finished.stdout, "{words:?}");
+    if !command.is_empty() {
+        let other_form = world.plimsoll(&[&["help"], command].concat()).run().expect_success();
+        assert_eq!(other_form.stdout, finished.stdout, "{command:?}");
     }
-    let name = ["plimsoll"].iter().chain(words).copied().collect::<Vec<_>>();
+    let name = ["plimsoll"].iter().chain(command).copied().collect::<Vec<_>>();
     let usage = format!("Usage: {}", name.join(" "));
     assert!(finished.stdout.contains(&usage) && finished.stderr.is_empty(), "{usage}: {finished:?}");
-    seen.push(name.join("-"));
-    for below in commands_in(&finished.stdout) {
-        visit(world, &[words, &[below.as_str()]].concat(), seen);
+    names.push(name.join("-"));
+    for subcommand in commands_listed_in_help(&finished.stdout) {
+        check_help_recursively(world, &[command, &[subcommand.as_str()]].concat(), names);
     }
 }
 
 #[test]
 fn every_command_has_help_and_a_manual_page() {
     let world = World::without_git();
-    let mut seen = Vec::new();
-    visit(&world, &[], &mut seen);
-    assert!(seen.len() > 35 && seen.contains(&"plimsoll-turns-export".to_owned()), "{seen:?}");
+    let mut names = Vec::new();
+    check_help_recursively(&world, &[], &mut names);
+    assert!(names.len() > 35 && names.contains(&"plimsoll-turns-export".to_owned()), "{names:?}");
     let pages = world.plimsoll(&["generate", "man", "--list"]).run().expect_success().stdout;
-    assert_eq!(pages.lines().collect::<BTreeSet<_>>(), seen.iter().map(String::as_str).collect());
+    assert_eq!(pages.lines().collect::<BTreeSet<_>>(), names.iter().map(String::as_str).collect());
     let page = world.plimsoll(&["generate", "man"]).run().expect_success().stdout;
     assert!(page.contains("plimsoll\\-gate(1)") && page.contains("plimsoll\\-run(1)"), "{page}");
 }
 
 #[test]
-fn the_main_help_lists_few_commands_and_those_of_scripts_on_request() {
+fn main_help_lists_commands_for_scripts_only_with_the_all_option() {
     let world = World::without_git();
     let main = world.plimsoll(&["--help"]).run().expect_success().stdout;
     for arguments in [&["-h"][..], &["help"]] {
         assert_eq!(world.plimsoll(arguments).run().expect_success().stdout, main, "{arguments:?}");
     }
-    let alone = world.plimsoll(&[]).run();
-    assert_eq!((alone.code, alone.stderr.as_str()), (Some(2), main.as_str()));
+    let without_arguments = world.plimsoll(&[]).run();
+    assert_eq!((without_arguments.code, without_arguments.stderr.as_str()), (Some(2), main.as_str()));
     insta::assert_snapshot!(main, @"
     The load line for Claude Code: know how full the context window is, checkpoint before it overflows,
     resume without losing work
@@ -85,7 +85,7 @@ fn the_main_help_lists_few_commands_and_those_of_scripts_on_request() {
     ");
     let all = world.plimsoll(&["help", "--all"]).run().expect_success().stdout;
     let script = world.plimsoll(&["generate", "completions", "bash"]).run().expect_success().stdout;
-    let (main, all) = (commands_in(&main), commands_in(&all));
+    let (main, all) = (commands_listed_in_help(&main), commands_listed_in_help(&all));
     assert!(main.iter().all(|name| all.contains(name)), "{main:?} {all:?}");
     for name in ["start", "gate", "monitor", "prompt", "with-context", "checkpoint", "query", "generate"] {
         assert!(!main.iter().any(|listed| listed == name), "{main:?}");
@@ -95,7 +95,7 @@ fn the_main_help_lists_few_commands_and_those_of_scripts_on_request() {
 }
 
 #[test]
-fn short_help_of_run_says_where_the_other_options_are() {
+fn short_help_of_run_points_to_the_full_help() {
     let world = World::without_git();
     let [short, long] =
         ["-h", "--help"].map(|option| world.plimsoll(&["run", option]).run().expect_success().stdout);

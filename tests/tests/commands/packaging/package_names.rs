@@ -1,9 +1,9 @@
-//! Nothing is published under a name that is not ours: the check of the names, and npm's packages behind it, against a registry on
-//! loopback that answers as npm and crates.io do, and a tap in a folder.
+//! Nothing is published under a name that is not ours. The tests run the check of the names and the publishing of npm packages
+//! against a registry on loopback that responds like npm and crates.io, and a Homebrew tap in a folder.
 
-use crate::packaging::sample_releases::{VERSION, stand_in};
-use crate::packaging::{LONG, script, shell};
-use plimsoll_testkit::world::{Finished, World};
+use crate::packaging::sample_releases::{VERSION, write_sample_release};
+use crate::packaging::{COMMAND_TIMEOUT, run_bash_line, script_launch};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,7 +18,7 @@ const PACKAGES: [&str; 5] = [
     "@plimsoll/darwin-arm64",
 ];
 
-/// A registry on loopback: the document at each path, which a PUT adds a version to, and what was put, in order.
+/// A registry on loopback: the document at each path, to which a PUT adds a version, and the published names in order.
 #[derive(Clone, Default)]
 struct Registry {
     documents: Arc<Mutex<BTreeMap<String, Value>>>,
@@ -34,13 +34,13 @@ impl Registry {
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let registry = registry.clone();
-                std::thread::spawn(move || registry.answer(&connection));
+                std::thread::spawn(move || registry.respond(&connection));
             }
         });
         address
     }
 
-    fn answer(&self, mut connection: &TcpStream) -> Option<()> {
+    fn respond(&self, mut connection: &TcpStream) -> Option<()> {
         let mut reader = BufReader::new(connection);
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
@@ -58,7 +58,7 @@ impl Registry {
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
         let mut documents = self.documents.lock().expect("the documents");
-        let (status, answer) = if method == "PUT" {
+        let (status, response) = if method == "PUT" {
             let put: Value = serde_json::from_slice(&body).ok()?;
             let versions = put["versions"].as_object()?.clone();
             self.published.lock().expect("the list").push(path.trim_start_matches('/').to_owned());
@@ -70,15 +70,15 @@ impl Registry {
                 None => ("404 Not Found", json!({"error": "Not found"})),
             }
         };
-        let answer = answer.to_string();
+        let body_text = response.to_string();
         let head = format!(
             "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            answer.len()
+            body_text.len()
         );
-        connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(answer.as_bytes())).ok()
+        connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(body_text.as_bytes())).ok()
     }
 
-    /// Sets the owners of a package on npm, which has a first version.
+    /// Adds a package on npm with a first version and these owners.
     fn reserve_package(&self, name: &str, owners: &[&str]) {
         let owners: Vec<Value> = owners
             .iter()
@@ -97,57 +97,57 @@ impl Registry {
         self.documents.lock().expect("the documents").insert(path, json!({"users": users}));
     }
 
-    fn free(&self, path: &str) {
+    fn unreserve(&self, path: &str) {
         self.documents.lock().expect("the documents").remove(path);
     }
 
-    fn published(&self) -> Vec<String> {
+    fn take_published(&self) -> Vec<String> {
         std::mem::take(&mut *self.published.lock().expect("the list"))
     }
 }
 
-/// A world in which every name is ours, and the address of its registry.
-struct Stage {
+/// A world with a registry in which every name is ours.
+struct RegistryFixture {
     world: World,
     registry: Registry,
     address: String,
 }
 
-impl Stage {
-    fn new() -> Stage {
-        let (world, registry) = (World::without_git().without_plimsoll(), Registry::default());
+impl RegistryFixture {
+    fn new_with_reserved_names() -> RegistryFixture {
+        let (world, registry) = (World::without_git().without_plimsoll_programs(), Registry::default());
         let address = registry.listen();
         PACKAGES.iter().for_each(|name| registry.reserve_package(name, &["ours"]));
         registry.reserve_crate(&["ours", "also-ours"]);
         world.write("owners.json", &json!({"npm": ["ours"], "crates.io": ["ours", "also-ours"]}).to_string());
-        // npm refuses to publish for nobody.
+        // npm refuses to publish without a login.
         world.write(
             world.home().join(".npmrc"),
             &format!("{}/:_authToken=token\n", address.replace("http:", "")),
         );
-        shell(&world, "git init -q --bare taps/homebrew-plimsoll").expect_success();
-        Stage { world, registry, address }
+        run_bash_line(&world, "git init -q --bare taps/homebrew-plimsoll").expect_success();
+        RegistryFixture { world, registry, address }
     }
 
-    fn run(&self, name: &str, arguments: &[&str]) -> Finished {
-        // Where `repository` in Cargo.toml leads, the taps lie in a folder.
-        let server = crate::packaging::sample_releases::repository();
+    fn run_release_script(&self, name: &str, arguments: &[&str]) -> FinishedProgram {
+        // git replaces the server of `repository` in Cargo.toml by the folder of the taps.
+        let server = crate::packaging::sample_releases::repository_address();
         let server = server.rsplit_once('/').expect("a name behind the server").0;
-        let launch = script(&self.world, name, arguments)
+        let launch = script_launch(&self.world, name, arguments)
             .env("npm_config_registry", self.address.as_str())
-            // npm would try again for a minute where nobody listens.
+            // npm would retry for a minute if nothing listens at the address.
             .env("npm_config_fetch_retries", "0")
             .env("PLIMSOLL_CRATES_IO", self.address.as_str())
             .env("PLIMSOLL_OWNERS", self.world.path("owners.json").display().to_string())
             .env("GIT_CONFIG_COUNT", "1")
             .env("GIT_CONFIG_KEY_0", format!("url.{}/.insteadOf", self.world.path("taps").display()))
             .env("GIT_CONFIG_VALUE_0", format!("{server}/"));
-        launch.timeout(LONG).run()
+        launch.timeout(COMMAND_TIMEOUT).run()
     }
 
-    /// Runs the check, which must refuse with these words and nothing else.
+    /// Runs the check and asserts that it fails with one line of error that contains these words.
     fn assert_refused(&self, words: &str) {
-        let refused = self.run("release/names.sh", &[]);
+        let refused = self.run_release_script("release/names.sh", &[]);
         assert_eq!(refused.code, Some(1), "{words}: {refused:?}");
         assert!(refused.stderr.contains(words), "{words}: {refused:?}");
         assert_eq!(refused.stderr.lines().count(), 1, "{words}: {refused:?}");
@@ -155,79 +155,82 @@ impl Stage {
 }
 
 #[test]
-fn names_that_are_all_ours_are_accepted() {
-    let stage = Stage::new();
-    let accepted = stage.run("release/names.sh", &[]).expect_success();
+fn names_owned_by_us_are_accepted() {
+    let fixture = RegistryFixture::new_with_reserved_names();
+    let accepted = fixture.run_release_script("release/names.sh", &[]).expect_success();
     assert_eq!((accepted.stdout.lines().count(), accepted.stderr.as_str()), (7, ""), "{accepted:?}");
-    assert_eq!(stage.run("release/names.sh", &["frob"]).code, Some(2));
+    assert_eq!(fixture.run_release_script("release/names.sh", &["frob"]).code, Some(2));
 }
 
 #[test]
-fn a_name_that_is_free_is_refused() {
-    let stage = Stage::new();
-    stage.registry.free("/@plimsoll/darwin-x64");
-    stage.assert_refused("npm: @plimsoll/darwin-x64 is not reserved");
-    stage.registry.reserve_package("@plimsoll/darwin-x64", &["ours"]);
-    stage.registry.free("/api/v1/crates/plimsoll/owners");
-    stage.assert_refused("crates.io: plimsoll is not reserved");
-    stage.registry.reserve_crate(&["ours"]);
-    shell(&stage.world, "rm -r taps").expect_success();
-    stage.assert_refused("Homebrew: there is no tap");
+fn unreserved_name_is_refused() {
+    let fixture = RegistryFixture::new_with_reserved_names();
+    fixture.registry.unreserve("/@plimsoll/darwin-x64");
+    fixture.assert_refused("npm: @plimsoll/darwin-x64 is not reserved");
+    fixture.registry.reserve_package("@plimsoll/darwin-x64", &["ours"]);
+    fixture.registry.unreserve("/api/v1/crates/plimsoll/owners");
+    fixture.assert_refused("crates.io: plimsoll is not reserved");
+    fixture.registry.reserve_crate(&["ours"]);
+    run_bash_line(&fixture.world, "rm -r taps").expect_success();
+    fixture.assert_refused("Homebrew: there is no tap");
 }
 
 #[test]
-fn a_name_of_somebody_else_is_refused_though_we_share_it() {
-    let stage = Stage::new();
+fn name_with_a_foreign_owner_is_refused_even_if_we_share_it() {
+    let fixture = RegistryFixture::new_with_reserved_names();
     for owners in [&["stranger"][..], &["ours", "stranger"]] {
-        stage.registry.reserve_package("plimsoll", owners);
-        stage.assert_refused("npm: plimsoll belongs to stranger");
+        fixture.registry.reserve_package("plimsoll", owners);
+        fixture.assert_refused("npm: plimsoll belongs to stranger");
     }
-    stage.registry.reserve_package("plimsoll", &["ours"]);
-    stage.registry.reserve_crate(&["stranger", "ours"]);
-    stage.assert_refused("crates.io: plimsoll belongs to stranger");
-    // Without a list of ours nobody can say whose a name is, and an owner of the one registry is none of the other.
-    stage.registry.reserve_crate(&["ours"]);
-    stage.world.write("owners.json", &json!({"npm": ["ours"], "crates.io": []}).to_string());
-    stage.assert_refused("names no owner of ours on crates.io");
+    fixture.registry.reserve_package("plimsoll", &["ours"]);
+    fixture.registry.reserve_crate(&["stranger", "ours"]);
+    fixture.assert_refused("crates.io: plimsoll belongs to stranger");
+    // Without a list of our own accounts nobody can tell who owns a name. An account on one registry does not count on the other.
+    fixture.registry.reserve_crate(&["ours"]);
+    fixture.world.write("owners.json", &json!({"npm": ["ours"], "crates.io": []}).to_string());
+    fixture.assert_refused("names no owner of ours on crates.io");
 }
 
 #[test]
-fn a_registry_that_does_not_answer_is_no_permission() {
-    let mut stage = Stage::new();
-    stage.address = "http://127.0.0.1:9".to_owned();
+fn unreachable_registry_blocks_publishing() {
+    let mut fixture = RegistryFixture::new_with_reserved_names();
+    fixture.address = "http://127.0.0.1:9".to_owned();
     for part in ["npm", "cargo"] {
-        let refused = stage.run("release/names.sh", &[part]);
+        let refused = fixture.run_release_script("release/names.sh", &[part]);
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.stderr.contains("nothing is published before"), "{refused:?}");
     }
 }
 
 #[test]
-fn npm_gets_the_main_package_last_and_nothing_under_a_foreign_name() {
-    let stage = Stage::new();
-    stand_in(&stage.world, "out", VERSION);
-    script(&stage.world, "release/packages.sh", &["--out", "out"]).timeout(LONG).run().expect_success();
-    stage.registry.reserve_package("plimsoll", &["stranger"]);
-    let refused = stage.run("release/npm.sh", &["out"]);
-    assert_eq!((refused.code, stage.registry.published()), (Some(1), vec![]), "{refused:?}");
+fn npm_publishes_the_main_package_last_and_nothing_under_foreign_names() {
+    let fixture = RegistryFixture::new_with_reserved_names();
+    write_sample_release(&fixture.world, "out", VERSION);
+    script_launch(&fixture.world, "release/packages.sh", &["--out", "out"])
+        .timeout(COMMAND_TIMEOUT)
+        .run()
+        .expect_success();
+    fixture.registry.reserve_package("plimsoll", &["stranger"]);
+    let refused = fixture.run_release_script("release/npm.sh", &["out"]);
+    assert_eq!((refused.code, fixture.registry.take_published()), (Some(1), vec![]), "{refused:?}");
 
-    stage.registry.reserve_package("plimsoll", &["ours"]);
-    stage.run("release/npm.sh", &["out"]).expect_success();
-    let published = stage.registry.published();
+    fixture.registry.reserve_package("plimsoll", &["ours"]);
+    fixture.run_release_script("release/npm.sh", &["out"]).expect_success();
+    let published = fixture.registry.take_published();
     assert_eq!(
         (published.len(), published.last().map(String::as_str)),
         (5, Some("plimsoll")),
         "{published:?}"
     );
-    // A job that failed halfway is started again.
-    let again = stage.run("release/npm.sh", &["out"]).expect_success();
-    assert_eq!(stage.registry.published(), Vec::<String>::new(), "{again:?}");
+    // A job that failed halfway can be run again.
+    let again = fixture.run_release_script("release/npm.sh", &["out"]).expect_success();
+    assert_eq!(fixture.registry.take_published(), Vec::<String>::new(), "{again:?}");
     assert_eq!(again.stdout.matches("is published already").count(), 5, "{again:?}");
-    // The same version with other bytes is another product under the same name.
+    // The same version with different bytes must not be accepted as already published.
     let other = format!(
         "mkdir x && tar -xzf out/plimsoll-{VERSION}.tgz -C x && echo >>x/package/README.md && tar -czf out/plimsoll-{VERSION}.tgz -C x package"
     );
-    shell(&stage.world, &other).expect_success();
-    let changed = stage.run("release/npm.sh", &["out"]);
+    run_bash_line(&fixture.world, &other).expect_success();
+    let changed = fixture.run_release_script("release/npm.sh", &["out"]);
     assert!(changed.code == Some(1) && changed.stderr.contains("with other bytes"), "{changed:?}");
 }

@@ -1,52 +1,53 @@
-//! The address of the repository is one constant, `repository` in Cargo.toml. The pages that have to name it are written
-//! anew with `PLIMSOLL_UPDATE_GOLDEN=1`.
+//! The address of the repository is one constant, `repository` in Cargo.toml. `PLIMSOLL_UPDATE_GOLDEN=1` updates the pages
+//! that contain it.
 
 use plimsoll_testkit::workspace_root;
 
 const PAGES: [&str; 3] = ["docs/decisions/cargo-registry.md", "docs/start.md", "docs/upgrade.md"];
 
-/// What stands before the address in a command, and behind it.
+/// The text before and after the address in each command.
 const COMMANDS: [(&str, &str); 3] = [
     ("git clone ", " plimsoll"),
     ("curl -fsSL ", "/releases/latest/download/install.sh"),
     ("cargo install --locked --git ", " plimsoll"),
 ];
 
-/// A line of a page as it has to be, if it names the address.
-fn right(line: &str, repository: &str) -> Option<String> {
-    COMMANDS.iter().find_map(|(before, behind)| {
-        let start = line.find(before)? + before.len();
-        let length = line[start..].find(behind)?;
+/// Returns the line with the given address, or `None` if it has none of the commands.
+fn line_with_address(line: &str, repository: &str) -> Option<String> {
+    COMMANDS.iter().find_map(|(prefix, suffix)| {
+        let start = line.find(prefix)? + prefix.len();
+        let length = line[start..].find(suffix)?;
         Some(format!("{}{repository}{}", &line[..start], &line[start + length..]))
     })
 }
 
 #[test]
-fn the_pages_name_the_address_that_cargo_toml_has() {
+fn docs_use_the_repository_address_of_cargo_toml() {
     let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
     let line = manifest.lines().find_map(|line| line.strip_prefix("repository = ")).expect("an address");
     let repository = line.trim_matches('"');
     for name in PAGES {
         let path = workspace_root().join(name);
         let text = std::fs::read_to_string(&path).expect(name);
-        let lines =
-            text.lines().map(|line| right(line, repository).unwrap_or_else(|| line.to_owned()) + "\n");
-        let wanted: String = lines.collect();
+        let lines = text
+            .lines()
+            .map(|line| line_with_address(line, repository).unwrap_or_else(|| line.to_owned()) + "\n");
+        let expected: String = lines.collect();
         assert!(
-            text.lines().any(|line| right(line, repository).is_some()),
+            text.lines().any(|line| line_with_address(line, repository).is_some()),
             "{name} has none of the commands"
         );
         if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
-            std::fs::write(&path, &wanted).expect("the pages are writable");
+            std::fs::write(&path, &expected).expect("the pages are writable");
         } else {
-            assert_eq!(text, wanted, "{name}: PLIMSOLL_UPDATE_GOLDEN=1 writes it anew");
+            assert_eq!(text, expected, "{name}: PLIMSOLL_UPDATE_GOLDEN=1 writes it anew");
         }
     }
 }
 
-/// Its first command works in a clone today; an address that leads nowhere yet would not.
+/// The first command of the README works in a clone; a placeholder address would not work yet.
 #[test]
-fn the_readme_names_no_address_that_does_not_exist_and_is_short() {
+fn readme_is_short_and_has_no_placeholder_address() {
     let text = std::fs::read_to_string(workspace_root().join("README.md")).expect("README.md");
     assert!(!text.contains("example.invalid"));
     let lines = text.lines().count();
@@ -54,7 +55,7 @@ fn the_readme_names_no_address_that_does_not_exist_and_is_short() {
 }
 
 #[test]
-fn an_address_in_a_command_is_found_and_nothing_else_is_touched() {
+fn only_addresses_in_known_commands_are_replaced() {
     for (line, expected) in [
         (
             "git clone https://old.example/x plimsoll && cd plimsoll",
@@ -67,6 +68,6 @@ fn an_address_in_a_command_is_found_and_nothing_else_is_touched() {
         ("git clone it", None),
         ("see https://old.example/x", None),
     ] {
-        assert_eq!(right(line, "NEW").as_deref(), expected, "{line}");
+        assert_eq!(line_with_address(line, "NEW").as_deref(), expected, "{line}");
     }
 }

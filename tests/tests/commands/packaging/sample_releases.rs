@@ -1,6 +1,6 @@
-//! Releases of small programs, and a server on loopback that has them.
+//! Sample releases of small scripts, and a server on loopback that serves them.
 
-use crate::packaging::shell;
+use crate::packaging::run_bash_line;
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use std::io::{BufRead, BufReader, Write};
@@ -15,25 +15,26 @@ pub(super) const TARGETS: [&str; 4] = [
     "x86_64-unknown-linux-musl",
 ];
 
-/// The address of the repository, as Cargo.toml has it.
-pub(super) fn repository() -> String {
+/// Returns the address of the repository from Cargo.toml.
+pub(super) fn repository_address() -> String {
     let manifest = std::fs::read_to_string(workspace_root().join("Cargo.toml")).expect("Cargo.toml");
     let line = manifest.lines().find_map(|line| line.strip_prefix("repository = ")).expect("an address");
     line.trim_matches('"').to_owned()
 }
 
-/// The one of this machine.
-pub(super) fn own_target() -> &'static str {
-    let own = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
-    TARGETS.into_iter().find(|target| *target == own).expect("a target")
+/// Returns the target of this machine.
+pub(super) fn target_of_this_machine() -> &'static str {
+    let name = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    TARGETS.into_iter().find(|target| *target == name).expect("a target")
 }
 
-/// Archives of programs that only say their names, and `plimsoll` its version, with their sums.
-pub(super) fn stand_in(world: &World, folder: &str, version: &str) {
+/// Writes an archive for each target, and their checksums. The programs are scripts that print their names; `plimsoll` prints
+/// its version.
+pub(super) fn write_sample_release(world: &World, folder: &str, version: &str) {
     let mut programs: Vec<&str> = plimsoll_protocol::settings::PROGRAM_NAMES.to_vec();
     programs.extend(["plimsoll-hook", "plimsoll-mcp", "plimsoll-fleet", "plimsoll-linear", "plimsoll-otel"]);
-    let only = format!("plimsoll-only-in-{version}");
-    programs.push(&only);
+    let version_marker = format!("plimsoll-only-in-{version}");
+    programs.push(&version_marker);
     let mut line = format!("set -e; mkdir -p '{folder}' stage; ");
     for target in TARGETS {
         let root = format!("stage/plimsoll-{version}-{target}");
@@ -47,27 +48,27 @@ pub(super) fn stand_in(world: &World, folder: &str, version: &str) {
             programs.join(" "),
         );
     }
-    shell(world, &format!("{line} cd '{folder}'; sha256sum *.tar.gz >SHA256SUMS")).expect_success();
+    run_bash_line(world, &format!("{line} cd '{folder}'; sha256sum *.tar.gz >SHA256SUMS")).expect_success();
 }
 
-/// Serves a folder until the test ends; below `/cut/` only the first half of each file. Answers the address.
-pub(super) fn serve(folder: PathBuf) -> String {
+/// Serves a folder until the test ends and returns the address. Below `/cut/` it sends only the first half of each file.
+pub(super) fn serve_folder(folder: PathBuf) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             let folder = folder.clone();
-            std::thread::spawn(move || answer(&connection, &folder));
+            std::thread::spawn(move || respond(&connection, &folder));
         }
     });
     address
 }
 
-fn answer(mut connection: &TcpStream, folder: &Path) -> Option<()> {
+fn respond(mut connection: &TcpStream, folder: &Path) -> Option<()> {
     let mut lines = BufReader::new(connection).lines().map_while(Result::ok);
-    let asked = lines.next()?;
+    let request_line = lines.next()?;
     lines.find(String::is_empty)?;
-    let path = asked.split(' ').nth(1)?.trim_start_matches('/').split('?').next()?.to_owned();
+    let path = request_line.split(' ').nth(1)?.trim_start_matches('/').split('?').next()?.to_owned();
     let (path, is_cut) = match path.strip_prefix("cut/") {
         Some(rest) => (rest.to_owned(), true),
         None => (path, false),
@@ -78,6 +79,6 @@ fn answer(mut connection: &TcpStream, folder: &Path) -> Option<()> {
             .ok();
     };
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", bytes.len());
-    let sent = if is_cut { &bytes[..bytes.len() / 2] } else { &bytes[..] };
-    connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(sent)).ok()
+    let body = if is_cut { &bytes[..bytes.len() / 2] } else { &bytes[..] };
+    connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(body)).ok()
 }

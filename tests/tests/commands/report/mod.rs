@@ -1,4 +1,4 @@
-//! `plimsoll report`: the page of the morning, as it is written, and as a browser shows it.
+//! `plimsoll report`: the command, the page that it writes, and the page in a browser.
 
 mod browser;
 mod long_run;

@@ -1,29 +1,32 @@
-//! The page of a run that was one: the real client, its hooks, a checkpoint, commits.
+//! The report of a real run, with the real client, its hooks, a checkpoint and commits.
 
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_testkit::story::Turn;
-use plimsoll_tests::{ITEMS, LIFELIKE, ScriptedAgent, honest, run, world};
+use plimsoll_testkit::story::StoryTurn;
+use plimsoll_tests::{
+    LIFELIKE_DELAY, ScriptedAgent, THREE_ITEM_PLAN, honest_agent, run_with_objective,
+    world_with_plan_and_dates,
+};
 use serde_json::Value;
 
-/// The second item does not get done before the window is nearly full.
-fn tell(turn: &Turn<'_>) -> Step {
-    let step = match (turn.iteration, turn.step) {
-        (2, 0) => Step::bash("sed -i '45,80s/$/ changed/' src/dates.txt").usage(600_000),
-        (2, 1) => Step::bash("echo more").usage(870_000),
-        (2, _) => Step::text("I stop here.").usage(872_000),
-        _ => honest(turn),
+/// The session of the second item fills its window before the item is done.
+fn fill_window_in_second_session(turn: &StoryTurn<'_>) -> Step {
+    let step = match (turn.iteration, turn.answer_count) {
+        (2, 0) => Step::bash_call("sed -i '45,80s/$/ changed/' src/dates.txt").with_input_tokens(600_000),
+        (2, 1) => Step::bash_call("echo more").with_input_tokens(870_000),
+        (2, _) => Step::from_text("I stop here.").with_input_tokens(872_000),
+        _ => honest_agent(turn),
     };
-    step.delay(LIFELIKE)
+    step.with_delay(LIFELIKE_DELAY)
 }
 
 #[test]
-fn a_night_with_the_real_client_is_reported_as_it_was() {
-    let mut world = world(ITEMS);
-    let _model = ScriptedAgent::new(tell).start(&mut world);
-    let finished = run(&world, &[]);
+fn report_of_a_run_with_the_real_client_shows_what_happened() {
+    let mut world = world_with_plan_and_dates(THREE_ITEM_PLAN);
+    let _model = ScriptedAgent::new(fill_window_in_second_session).start(&mut world);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let html = crate::report::sample_run::page(&world);
-    let state: Value = world.json(".claude/ralph-state.json");
+    let html = crate::report::sample_run::report_html(&world);
+    let state: Value = world.read_json(".claude/ralph-state.json");
     for part in ["Done.", "3 of 3 done", "checkpoint L2 at 87 %", "ralph: checkpoint iter 2 (L2 at 87%)"] {
         assert!(html.contains(part), "{part} is missing in\n{html}");
     }

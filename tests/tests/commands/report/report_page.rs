@@ -1,23 +1,26 @@
-//! What the page says.
+//! The content of the report.
 
-use crate::report::sample_run::{CALENDAR, Journal, Transcript, page, put, session, stage, state};
+use crate::report::sample_run::{
+    CALENDAR_ITEM, JournalBuilder, TranscriptBuilder, report_html, sample_state, session_id,
+    world_with_sample_run, write_state_and_journal,
+};
 use plimsoll_testkit::workspace_root;
 use plimsoll_testkit::world::World;
 use plimsoll_tests::assert_in_order;
 use serde_json::json;
 
-/// The words of a page, tags left out.
-fn words(html: &str) -> String {
+/// Returns the text of a page without its tags.
+fn visible_text(html: &str) -> String {
     let body = html.split_once("<body>").expect("a body").1;
     let texts = body.split('<').filter_map(|piece| piece.split_once('>').map(|(_, text)| text));
     texts.map(str::trim).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn a_night_is_told_byte_for_byte_as_it_was_agreed() {
-    let world = stage();
-    // A tag a line, so that a difference can be read.
-    let html = page(&world).replace(env!("CARGO_PKG_VERSION"), "VERSION").replace("><", ">\n<");
+fn page_of_the_sample_run_matches_the_golden_file() {
+    let world = world_with_sample_run();
+    // One tag on each line makes a diff readable.
+    let html = report_html(&world).replace(env!("CARGO_PKG_VERSION"), "VERSION").replace("><", ">\n<");
     let golden = workspace_root().join("tests/tests/commands/report/golden.html");
     if std::env::var_os("PLIMSOLL_UPDATE_GOLDEN").is_some() {
         std::fs::write(&golden, &html).unwrap();
@@ -31,14 +34,14 @@ fn a_night_is_told_byte_for_byte_as_it_was_agreed() {
 }
 
 #[test]
-fn the_first_screen_answers_what_is_asked_in_the_morning() {
-    let words = words(&page(&stage()));
+fn page_shows_status_cost_items_and_problems_in_order() {
+    let text = visible_text(&report_html(&world_with_sample_run()));
     assert_in_order(
-        &words,
+        &text,
         &["ISO dates", "Tue 6 Jan 21:04 – Wed 7 Jan 04:31", "Stuck.", "no more progress: HEAD and all files"],
     );
     assert_in_order(
-        &words,
+        &text,
         &[
             "4 of 6 done",
             "1 open · 1 set aside",
@@ -54,7 +57,7 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
         ],
     );
     assert_in_order(
-        &words,
+        &text,
         &[
             "checkpoint (1)",
             "compaction by the client (1)",
@@ -68,17 +71,24 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
         ],
     );
     assert_in_order(
-        &words,
-        &["Items", CALENDAR, "set aside", "3 sessions", "Write the changelog", "no session has begun it"],
+        &text,
+        &[
+            "Items",
+            CALENDAR_ITEM,
+            "set aside",
+            "3 sessions",
+            "Write the changelog",
+            "no session has begun it",
+        ],
     );
     assert_in_order(
-        &words,
+        &text,
         &["Convert the table of holidays", "2 sessions · 1 resumed · 11.5M tokens · $4.00"],
     );
-    // One session did two items.
-    assert_in_order(&words, &["Say in the README", "about 4.5M tokens · about $1.50"]);
+    // One session did two items, so its figures are divided.
+    assert_in_order(&text, &["Say in the README", "about 4.5M tokens · about $1.50"]);
     assert_in_order(
-        &words,
+        &text,
         &[
             "What filled the window",
             "Read",
@@ -88,7 +98,7 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
         ],
     );
     assert_in_order(
-        &words,
+        &text,
         &[
             "What went wrong",
             "Promise refused",
@@ -101,14 +111,14 @@ fn the_first_screen_answers_what_is_asked_in_the_morning() {
         ],
     );
     assert_in_order(
-        &words,
+        &text,
         &["Handoffs", "2026-01-06-2309.md", "L2 at 65 %", "Summary:", "lines 1-80 of the table"],
     );
 }
 
 #[test]
-fn a_page_is_whole_and_lets_nothing_in() {
-    let html = page(&stage());
+fn page_is_well_formed_and_loads_nothing_external() {
+    let html = report_html(&world_with_sample_run());
     assert!(html.starts_with("<!DOCTYPE html>\n<html lang=\"en\">") && html.ends_with("</html>\n"));
     assert!(
         html.contains("default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'")
@@ -116,11 +126,11 @@ fn a_page_is_whole_and_lets_nothing_in() {
     for foreign in ["<script", "http://", "https://", "src=", "@import", "url("] {
         assert_eq!(html.matches(foreign).count(), 0, "{foreign}");
     }
-    balanced(&html);
+    assert_tags_are_balanced(&html);
 }
 
-/// Each tag that is opened is closed, in its order.
-fn balanced(html: &str) {
+/// Asserts that every tag is closed in the right order.
+fn assert_tags_are_balanced(html: &str) {
     const VOID: [&str; 3] = ["meta", "br", "!DOCTYPE"];
     let mut open: Vec<&str> = Vec::new();
     for piece in html.split('<').skip(1) {
@@ -135,7 +145,7 @@ fn balanced(html: &str) {
     assert_eq!(open, Vec::<&str>::new());
 }
 
-/// What an agent can write into an item, a command, an error, a file's name.
+/// Text that an agent can write into an item, a command, an error message or a file name.
 const HOSTILE: [&str; 5] = [
     "</title></style></svg></bdi><script>document.title='owned'</script>",
     "\"><img src=x onerror=\"document.title='owned'\">",
@@ -144,52 +154,64 @@ const HOSTILE: [&str; 5] = [
     "<a href=\"javascript:alert(1)\">&lt;b&gt;",
 ];
 
-/// A night whose every foreign word is hostile, and knows a secret.
-pub fn hostile() -> (World, String) {
+/// Returns a world and the report of its run. All foreign text of the run is hostile and contains a secret.
+pub fn page_of_hostile_run() -> (World, String) {
     let mut world = World::without_git();
     world.set_env("TZ", "UTC");
     let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
-    let all = format!("{} token={secret}", HOSTILE.join(" "));
+    let hostile_text = format!("{} token={secret}", HOSTILE.join(" "));
     let big = "x".repeat(9_000);
-    Transcript::begin(1, "21:04", &all)
-        .turn("21:10", 40_000, &all, &format!("curl -H 'Authorization: Bearer {secret}'"), &big)
-        .record(&world);
-    let mut journal = Journal::default();
-    journal.sits(1, 1, &all, ("21:04", "21:40"), 45);
-    let outside = "../../../etc/passwd";
-    for handoff in [outside, "javascript:alert(1)", &all] {
-        let facts = json!({"cause": &all, "level": &all, "percent": 45, "handoff": handoff, "item": &all});
-        journal.line("21:30", "checkpoint", 1, Some(&session(1)), &facts);
+    TranscriptBuilder::new(1, "21:04", &hostile_text)
+        .with_tool_turn(
+            "21:10",
+            40_000,
+            &hostile_text,
+            &format!("curl -H 'Authorization: Bearer {secret}'"),
+            &big,
+        )
+        .record_as_ended_session(&world);
+    let mut journal = JournalBuilder::default();
+    journal.add_session(1, 1, &hostile_text, ("21:04", "21:40"), 45);
+    let path_outside = "../../../etc/passwd";
+    for handoff in [path_outside, "javascript:alert(1)", &hostile_text] {
+        let facts = json!({"cause": &hostile_text, "level": &hostile_text, "percent": 45, "handoff": handoff, "item": &hostile_text});
+        journal.add_event("21:30", "checkpoint", 1, Some(&session_id(1)), &facts);
     }
-    let verify = json!([{"command": &all, "passed": false, "words": &all}]);
-    journal.verdict(
+    let verify = json!([{"command": &hostile_text, "passed": false, "words": &hostile_text}]);
+    journal.add_verdict(
         1,
         1,
         "21:41",
-        &format!("RALPH_CONTINUE|refused|{all}"),
+        &format!("RALPH_CONTINUE|refused|{hostile_text}"),
         &json!({"verify": verify,
-        "ending": {"ending": "crashed", "detail": &all}}),
+        "ending": {"ending": "crashed", "detail": &hostile_text}}),
     );
-    journal.line("21:42", "breaker_opened", 1, None, &json!({"cause": &all, "evidence": &all}));
-    journal.line("21:42", &all, 1, None, &json!({"x": &all}));
-    let mut state = state();
+    journal.add_event(
+        "21:42",
+        "breaker_opened",
+        1,
+        None,
+        &json!({"cause": &hostile_text, "evidence": &hostile_text}),
+    );
+    journal.add_event("21:42", &hostile_text, 1, None, &json!({"x": &hostile_text}));
+    let mut state = sample_state();
     for name in ["task_name", "objective"] {
-        state[name] = json!(&all);
+        state[name] = json!(&hostile_text);
     }
-    state["last_verdict"]["reason"] = json!(&all);
-    state["breaker"]["opened"]["evidence"] = json!(&all);
-    state["todo_items"] = json!([&all]);
-    put(&world, &state, &journal.lines);
-    let html = page(&world);
+    state["last_verdict"]["reason"] = json!(&hostile_text);
+    state["breaker"]["opened"]["evidence"] = json!(&hostile_text);
+    state["todo_items"] = json!([&hostile_text]);
+    write_state_and_journal(&world, &state, &journal.lines);
+    let html = report_html(&world);
     (world, html.replace(&secret, "THE SECRET"))
 }
 
 #[test]
-fn hostile_words_are_only_words_and_secrets_are_none() {
-    let (_world, html) = hostile();
+fn hostile_text_is_escaped_and_secrets_are_redacted() {
+    let (_world, html) = page_of_hostile_run();
     assert!(!html.contains("THE SECRET"), "{html}");
     assert!(html.contains("[redacted:"), "{html}");
-    balanced(&html);
+    assert_tags_are_balanced(&html);
     for tag in html.split('<').skip(1).map(|piece| piece.split('>').next().unwrap()) {
         assert!(!tag.starts_with("script") && !tag.starts_with("img") && !tag.starts_with("a "), "{tag}");
     }
@@ -198,16 +220,16 @@ fn hostile_words_are_only_words_and_secrets_are_none() {
 }
 
 #[test]
-fn what_was_not_recorded_is_not_made_up() {
+fn missing_figures_are_shown_as_not_recorded() {
     let mut world = World::without_git();
     world.set_env("TZ", "UTC");
-    let mut bare = state();
-    bare["ended_at"] = json!(null);
-    (bare["cost_usd"], bare["tokens"]) = (json!(0.0), json!(0));
-    put(&world, &bare, "");
-    let told = words(&page(&world));
+    let mut bare_state = sample_state();
+    bare_state["ended_at"] = json!(null);
+    (bare_state["cost_usd"], bare_state["tokens"]) = (json!(0.0), json!(0));
+    write_state_and_journal(&world, &bare_state, "");
+    let text = visible_text(&report_html(&world));
     assert_in_order(
-        &told,
+        &text,
         &[
             "not recorded",
             "Cost not recorded of $20.00",
@@ -217,33 +239,33 @@ fn what_was_not_recorded_is_not_made_up() {
             "which session did it was not recorded",
         ],
     );
-    assert_in_order(&told, &["there is no turn log", "The journal has no entries of this run"]);
-    // A session of which nothing but its end is known.
-    let mut journal = Journal::default();
-    journal.line("21:04", "planned", 1, None, &json!({}));
-    journal.line("21:04", "spawned", 1, Some("s1"), &json!({}));
-    journal.line("21:30", "verdict", 1, Some("s1"), &json!({"marker": "RALPH_CONTINUE|next|"}));
-    put(&world, &bare, &journal.lines);
-    let told = words(&page(&world));
+    assert_in_order(&text, &["there is no turn log", "The journal has no entries of this run"]);
+    // A session of which only the start and the end were recorded.
+    let mut journal = JournalBuilder::default();
+    journal.add_event("21:04", "planned", 1, None, &json!({}));
+    journal.add_event("21:04", "spawned", 1, Some("s1"), &json!({}));
+    journal.add_event("21:30", "verdict", 1, Some("s1"), &json!({"marker": "RALPH_CONTINUE|next|"}));
+    write_state_and_journal(&world, &bare_state, &journal.lines);
+    let text = visible_text(&report_html(&world));
     assert_in_order(
-        &told,
+        &text,
         &["Of 1 session no figure was recorded", "Sessions", "26 min ? ? ? not recorded not recorded"],
     );
 }
 
 #[test]
-fn a_run_that_goes_on_says_as_of_when() {
-    let world = stage();
-    let mut running = state();
+fn page_of_an_unfinished_run_shows_the_time_of_the_report() {
+    let world = world_with_sample_run();
+    let mut running = sample_state();
     for (name, value) in
         [("status", json!("running")), ("ended_at", json!(null)), ("last_verdict", json!(null))]
     {
         running[name] = value;
     }
-    world.put_run(&running);
-    let told = words(&page(&world));
+    world.write_run(&running);
+    let text = visible_text(&report_html(&world));
     assert_in_order(
-        &told,
+        &text,
         &[
             "as of ",
             "not over yet",
@@ -255,6 +277,6 @@ fn a_run_that_goes_on_says_as_of_when() {
     );
     running["status"] = json!("completed");
     running["todo_items"] = json!([]);
-    world.put_run(&running);
-    assert_in_order(&words(&page(&world)), &["Done.", "Nothing is left to do"]);
+    world.write_run(&running);
+    assert_in_order(&visible_text(&report_html(&world)), &["Done.", "Nothing is left to do"]);
 }

@@ -1,174 +1,187 @@
 //! The hook programs.
 
-use crate::crash_points::prepared_projects::{RUN, Scene, transcript};
-use crate::crash_points::prepared_world::Play;
-use crate::crash_points::scenario::{Kind, Scenario};
+use crate::crash_points::prepared_projects::{RUN, SessionFixture, recorded_transcript};
+use crate::crash_points::prepared_world::Invocation;
+use crate::crash_points::scenario::{ProgramKind, Scenario};
 use serde_json::json;
 
-fn check(name: &'static str, scene: Scene, play: Play) {
-    Scenario::new(name, Kind::Hook, scene.stage, play).check();
+fn check_hook(name: &'static str, fixture: SessionFixture, invocation: Invocation) {
+    Scenario::new(name, ProgramKind::Hook, fixture.prepared, invocation)
+        .assert_survives_kills_and_io_errors();
 }
 
-/// A monitor at so many tokens.
-fn monitor(name: &'static str, scene: Scene, tokens: u64) {
-    scene.answers(tokens);
-    let play = scene.batch();
-    check(name, scene, play);
-}
-
-#[test]
-fn the_monitor_warns() {
-    monitor("monitor, L1 in a run", Scene::in_run(), 720_000);
+/// Checks the monitor after a response with this many input tokens.
+fn check_monitor_at(name: &'static str, fixture: SessionFixture, tokens: u64) {
+    fixture.write_response(tokens);
+    let invocation = fixture.tool_batch();
+    check_hook(name, fixture, invocation);
 }
 
 #[test]
-fn the_monitor_checkpoints() {
-    monitor("monitor, L2 in a run", Scene::in_run(), 870_000);
+fn monitor_warning_survives_kills_and_io_errors() {
+    check_monitor_at("monitor, L1 in a run", SessionFixture::in_run(), 720_000);
 }
 
 #[test]
-fn the_monitor_ends_a_session() {
-    monitor("monitor, L3 in a run", Scene::in_run(), 960_000);
+fn monitor_checkpoint_survives_kills_and_io_errors() {
+    check_monitor_at("monitor, L2 in a run", SessionFixture::in_run(), 870_000);
 }
 
 #[test]
-fn the_monitor_advises() {
-    let scene = Scene::ordinary();
-    scene.answers(870_000);
-    let play = scene.batch();
-    let scenario = Scenario::new("monitor, L2 in an ordinary session", Kind::Hook, scene.stage, play);
-    // It is not tried again with every batch.
-    scenario.may_lose(&["/HANDOFF", "/handoffs/.gitignore", "/sessions/"]).check();
+fn monitor_ending_a_session_survives_kills_and_io_errors() {
+    check_monitor_at("monitor, L3 in a run", SessionFixture::in_run(), 960_000);
 }
 
 #[test]
-fn the_gate_after_a_checkpoint() {
-    let scene = Scene::in_run();
-    scene.answers(870_000);
-    scene.stage.run(&scene.batch());
-    let play = scene.stop("I stop here.\n\nSummary: half of it.");
-    check("stop gate, after a checkpoint", scene, play);
+fn monitor_advice_outside_a_run_survives_kills_and_io_errors() {
+    let fixture = SessionFixture::outside_run();
+    fixture.write_response(870_000);
+    let invocation = fixture.tool_batch();
+    let scenario =
+        Scenario::new("monitor, L2 in an ordinary session", ProgramKind::Hook, fixture.prepared, invocation);
+    // A handoff that could not be written is not retried with every batch.
+    scenario
+        .allowing_loss_of(&["/HANDOFF", "/handoffs/.gitignore", "/sessions/"])
+        .assert_survives_kills_and_io_errors();
 }
 
 #[test]
-fn the_gate_at_a_promise_and_at_one_that_is_refused() {
+fn gate_after_a_checkpoint_survives_kills_and_io_errors() {
+    let fixture = SessionFixture::in_run();
+    fixture.write_response(870_000);
+    fixture.prepared.run(&fixture.tool_batch());
+    let invocation = fixture.stop_event("I stop here.\n\nSummary: half of it.");
+    check_hook("stop gate, after a checkpoint", fixture, invocation);
+}
+
+#[test]
+fn gate_accepting_or_refusing_a_promise_survives_kills_and_io_errors() {
     for (name, plan) in
         [("stop gate, promise", "- [x] Item one\n"), ("stop gate, refused", "- [ ] Item one\n")]
     {
-        let scene = Scene::in_run();
-        scene.stage.world.write("fix_plan.md", plan);
-        let play = scene.stop("All done.\n\n<promise>RALPH_DONE abcd1234</promise>");
-        check(name, scene, play);
+        let fixture = SessionFixture::in_run();
+        fixture.prepared.world.write("fix_plan.md", plan);
+        let invocation = fixture.stop_event("All done.\n\n<promise>RALPH_DONE abcd1234</promise>");
+        check_hook(name, fixture, invocation);
     }
 }
 
 #[test]
-fn the_gate_at_a_limit() {
-    let scene = Scene::in_run();
+fn gate_at_a_usage_limit_survives_kills_and_io_errors() {
+    let fixture = SessionFixture::in_run();
     let failure = json!({"error": "rate_limit", "last_assistant_message": "You've hit your session limit"});
-    let play = scene.event("plimsoll-stop-gate", "StopFailure", failure);
-    check("stop gate, a limit", scene, play);
+    let invocation = fixture.hook_invocation("plimsoll-stop-gate", "StopFailure", failure);
+    check_hook("stop gate, a limit", fixture, invocation);
 }
 
 #[test]
-fn a_session_starts() {
-    let scene = Scene::planned();
-    let play = scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
-    check("session start, claims its iteration", scene, play);
-    let scene = Scene::ordinary();
-    let play = scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
-    check("session start, an ordinary session", scene, play);
+fn session_start_hook_survives_kills_and_io_errors() {
+    let fixture = SessionFixture::with_planned_iteration();
+    let invocation =
+        fixture.hook_invocation("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
+    check_hook("session start, claims its iteration", fixture, invocation);
+    let fixture = SessionFixture::outside_run();
+    let invocation =
+        fixture.hook_invocation("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
+    check_hook("session start, an ordinary session", fixture, invocation);
 }
 
 #[test]
-fn a_session_ends() {
-    let scene = Scene::in_run();
-    scene.answers(870_000);
-    scene.stage.run(&scene.batch());
-    scene.stage.world.write(scene.transcript(), &transcript("parallel_tools"));
-    let play = scene.event("plimsoll-session-end", "SessionEnd", json!({"reason": "other"}));
+fn session_end_hook_survives_kills_and_io_errors() {
+    let fixture = SessionFixture::in_run();
+    fixture.write_response(870_000);
+    fixture.prepared.run(&fixture.tool_batch());
+    fixture.prepared.world.write(fixture.transcript_path(), &recorded_transcript("parallel_tools"));
+    let invocation =
+        fixture.hook_invocation("plimsoll-session-end", "SessionEnd", json!({"reason": "other"}));
     let name = "session end, many turns and an iteration to close";
-    Scenario::new(name, Kind::Hook, scene.stage, play).every(2).check();
+    Scenario::new(name, ProgramKind::Hook, fixture.prepared, invocation)
+        .with_step(2)
+        .assert_survives_kills_and_io_errors();
 }
 
 #[test]
-fn turns_are_taken_in_the_middle_of_a_session() {
-    let scene = Scene::ordinary();
-    scene.stage.world.write(scene.transcript(), &transcript("natural_sizes"));
-    let play = scene.batch();
-    // Large pieces, one after the other, each in the same way.
-    Scenario::new("monitor, many turns to take", Kind::Hook, scene.stage, play).every(5).check();
+fn turn_logging_during_a_session_survives_kills_and_io_errors() {
+    let fixture = SessionFixture::outside_run();
+    fixture.prepared.world.write(fixture.transcript_path(), &recorded_transcript("natural_sizes"));
+    let invocation = fixture.tool_batch();
+    // The turns are written in many pieces in the same way, so a sample of the calls is enough.
+    Scenario::new("monitor, many turns to take", ProgramKind::Hook, fixture.prepared, invocation)
+        .with_step(5)
+        .assert_survives_kills_and_io_errors();
 }
 
 #[test]
-fn the_client_compacts() {
-    let scene = Scene::in_run();
-    scene.answers(870_000);
-    let play = scene.event("plimsoll-pre-compact", "PreCompact", json!({"trigger": "auto"}));
-    check("pre-compact", scene, play);
-    let scene = Scene::in_run();
-    scene.answers(870_000);
-    scene.stage.run(&scene.batch());
-    let play = scene.event("plimsoll-pre-compact", "PostCompact", json!({"trigger": "auto"}));
-    check("post-compact", scene, play);
+fn compaction_hooks_survive_kills_and_io_errors() {
+    let fixture = SessionFixture::in_run();
+    fixture.write_response(870_000);
+    let invocation =
+        fixture.hook_invocation("plimsoll-pre-compact", "PreCompact", json!({"trigger": "auto"}));
+    check_hook("pre-compact", fixture, invocation);
+    let fixture = SessionFixture::in_run();
+    fixture.write_response(870_000);
+    fixture.prepared.run(&fixture.tool_batch());
+    let invocation =
+        fixture.hook_invocation("plimsoll-pre-compact", "PostCompact", json!({"trigger": "auto"}));
+    check_hook("post-compact", fixture, invocation);
 }
 
 #[test]
-fn the_memory_is_shown() {
-    let scene = Scene::ordinary();
-    scene.remember();
+fn memory_hooks_survive_kills_and_io_errors() {
+    let fixture = SessionFixture::outside_run();
+    fixture.write_memory();
     let start = json!({"source": "startup"});
-    let mut play = scene.event("plimsoll-session-start", "SessionStart", start);
-    play.arguments.push("memory".to_owned());
-    scene.stage.run(&play);
-    check("memory, a session starts", scene, play.clone());
-    let scene = Scene::ordinary();
-    scene.remember();
-    scene.stage.run(&scene.moved(play));
-    scene.stage.run(&Play::command(&["memory", "set", "next", "Something else."]));
+    let mut invocation = fixture.hook_invocation("plimsoll-session-start", "SessionStart", start);
+    invocation.arguments.push("memory".to_owned());
+    fixture.prepared.run(&invocation);
+    check_hook("memory, a session starts", fixture, invocation.clone());
+    let fixture = SessionFixture::outside_run();
+    fixture.write_memory();
+    fixture.prepared.run(&fixture.adapt_to_this_world(invocation));
+    fixture.prepared.run(&Invocation::plimsoll(&["memory", "set", "next", "Something else."]));
     let calls = json!({"tool_calls": [{"tool_name": "Bash", "tool_use_id": "toolu_1"}]});
-    let mut play = scene.event("plimsoll-post-tool", "PostToolBatch", calls);
-    play.arguments.push("memory".to_owned());
-    check("memory, news after a batch", scene, play);
+    let mut invocation = fixture.hook_invocation("plimsoll-post-tool", "PostToolBatch", calls);
+    invocation.arguments.push("memory".to_owned());
+    check_hook("memory, news after a batch", fixture, invocation);
 }
 
 #[test]
-fn a_frame_begins_and_ends() {
+fn frame_hooks_survive_kills_and_io_errors() {
     let call = json!({"tool_name": "Agent", "tool_use_id": "toolu_9",
         "tool_input": {"subagent_type": "frame", "description": "tests", "prompt": "x"}});
-    let scene = Scene::ordinary();
-    scene.remember();
-    scene.push_frame("tests");
-    let play = scene.event("plimsoll-frame", "PreToolUse", call.clone());
-    check("frame, the call that begins it", scene, play);
+    let fixture = SessionFixture::outside_run();
+    fixture.write_memory();
+    fixture.push_frame("tests");
+    let invocation = fixture.hook_invocation("plimsoll-frame", "PreToolUse", call.clone());
+    check_hook("frame, the call that begins it", fixture, invocation);
     let agent = json!({"agent_id": "a1b2c3d", "agent_type": "frame"});
     for (name, event) in
         [("frame, a subagent starts", "SubagentStart"), ("frame, a subagent stops", "SubagentStop")]
     {
-        let scene = Scene::ordinary();
-        scene.remember();
-        scene.push_frame("tests");
-        scene.stage.run(&scene.event("plimsoll-frame", "PreToolUse", call.clone()));
+        let fixture = SessionFixture::outside_run();
+        fixture.write_memory();
+        fixture.push_frame("tests");
+        fixture.prepared.run(&fixture.hook_invocation("plimsoll-frame", "PreToolUse", call.clone()));
         if event == "SubagentStop" {
-            scene.stage.run(&scene.event("plimsoll-frame", "SubagentStart", agent.clone()));
+            fixture.prepared.run(&fixture.hook_invocation("plimsoll-frame", "SubagentStart", agent.clone()));
         }
-        let play = scene.event("plimsoll-frame", event, agent.clone());
+        let invocation = fixture.hook_invocation("plimsoll-frame", event, agent.clone());
         if event == "SubagentStop" {
-            // Told once to report, it ends without a report.
-            scene.stage.run(&play);
+            // The subagent was asked once for a report, and now it ends without one.
+            fixture.prepared.run(&invocation);
         }
-        check(name, scene, play);
+        check_hook(name, fixture, invocation);
     }
 }
 
 #[test]
-fn the_status_line_publishes() {
-    let scene = Scene::in_run();
-    let text = std::fs::read_to_string(plimsoll_testkit::fixtures().join("statusline/usage.1m.json"))
+fn status_line_survives_kills_and_io_errors() {
+    let fixture = SessionFixture::in_run();
+    let text = std::fs::read_to_string(plimsoll_testkit::fixtures_dir().join("statusline/usage.1m.json"))
         .expect("a fixture");
     let mut status: serde_json::Value = serde_json::from_str(&text).expect("JSON");
     status["session_id"] = crate::crash_points::prepared_projects::SESSION.into();
-    status["workspace"] = json!({"project_dir": scene.stage.world.project()});
-    let play = Play::of("plimsoll-statusline", &[]).stdin(status).env("PLIMSOLL_RUN_ID", RUN);
-    check("status line", scene, play);
+    status["workspace"] = json!({"project_dir": fixture.prepared.world.project()});
+    let invocation = Invocation::new("plimsoll-statusline", &[]).stdin(status).env("PLIMSOLL_RUN_ID", RUN);
+    check_hook("status line", fixture, invocation);
 }

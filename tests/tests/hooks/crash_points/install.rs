@@ -1,74 +1,87 @@
-//! `init` and `uninstall`: a user's settings are wholly old or wholly new.
+//! `init` and `uninstall`: at any time a user's settings file is entirely the old or entirely the new one.
 
-use crate::crash_points::prepared_world::{Play, Stage};
-use crate::crash_points::scenario::{Kind, Scenario};
+use crate::crash_points::prepared_world::{Invocation, PreparedWorld};
+use crate::crash_points::scenario::{ProgramKind, Scenario};
 use plimsoll_testkit::world::World;
 
-const USERS: &[&str] = &[".claude/settings.local.json", ".mcp.json"];
-const FOREIGN: &str = "{\n    \"zeta\": {\"b\": 1.50, \"a\": null},\n    \"hooks\": {\n        \"Stop\": [\n            { \"hooks\": [ { \"type\": \"command\", \"command\": \"say done\" } ] }\n        ]\n    },\n    \"alpha\": \"\\u00e9\"\n}";
-const SERVERS: &str = "{\n\t\"mcpServers\": {\"other\": {\"command\": \"other\"}},\n\t\"z\": 1\n}\n";
+const USER_FILES: &[&str] = &[".claude/settings.local.json", ".mcp.json"];
+const USER_SETTINGS: &str = "{\n    \"zeta\": {\"b\": 1.50, \"a\": null},\n    \"hooks\": {\n        \"Stop\": [\n            { \"hooks\": [ { \"type\": \"command\", \"command\": \"say done\" } ] }\n        ]\n    },\n    \"alpha\": \"\\u00e9\"\n}";
+const USER_SERVERS: &str = "{\n\t\"mcpServers\": {\"other\": {\"command\": \"other\"}},\n\t\"z\": 1\n}\n";
 
-/// A project with settings and servers of the user's own, in which these commands were called.
-fn project(before: &[&[&str]]) -> Stage {
-    let world = World::untouched();
-    world.write(".claude/settings.local.json", FOREIGN);
-    world.write(".mcp.json", SERVERS);
-    let stage = Stage::new(world);
-    for arguments in before {
-        stage.run(&Play::command(arguments)).expect_success();
+/// A project with the user's own settings and MCP servers, in which these commands were run.
+fn prepared_project(earlier_commands: &[&[&str]]) -> PreparedWorld {
+    let world = World::without_plimsoll_files();
+    world.write(".claude/settings.local.json", USER_SETTINGS);
+    world.write(".mcp.json", USER_SERVERS);
+    let prepared = PreparedWorld::new(world);
+    for arguments in earlier_commands {
+        prepared.run(&Invocation::plimsoll(arguments)).expect_success();
     }
-    stage
+    prepared
 }
 
-fn check(name: &'static str, before: &[&[&str]], arguments: &[&str]) {
-    let scenario = Scenario::new(name, Kind::Command, project(before), Play::command(arguments));
-    scenario.users(USERS).removes_drafts().check();
-}
-
-#[test]
-fn it_is_installed() {
-    check("init", &[], &["init", "--local"]);
-}
-
-#[test]
-fn it_is_installed_with_the_memory() {
-    check("init --memory", &[], &["init", "--local", "--memory"]);
+fn check_install_command(name: &'static str, earlier_commands: &[&[&str]], arguments: &[&str]) {
+    let scenario = Scenario::new(
+        name,
+        ProgramKind::Command,
+        prepared_project(earlier_commands),
+        Invocation::plimsoll(arguments),
+    );
+    scenario.with_user_files(USER_FILES).expecting_draft_removal().assert_survives_kills_and_io_errors();
 }
 
 #[test]
-fn it_is_taken_out() {
-    check("uninstall", &[&["init", "--local"]], &["uninstall", "--local"]);
+fn init_survives_kills_and_io_errors() {
+    check_install_command("init", &[], &["init", "--local"]);
 }
 
-/// In the folder of the client's, which is not ours.
 #[test]
-fn it_is_installed_for_the_user_and_taken_out() {
-    for (before, arguments) in
+fn init_with_memory_survives_kills_and_io_errors() {
+    check_install_command("init --memory", &[], &["init", "--local", "--memory"]);
+}
+
+#[test]
+fn uninstall_survives_kills_and_io_errors() {
+    check_install_command("uninstall", &[&["init", "--local"]], &["uninstall", "--local"]);
+}
+
+/// The user scope writes into the client's own folder below the home folder.
+#[test]
+fn user_scope_init_and_uninstall_survive_kills_and_io_errors() {
+    for (earlier_commands, arguments) in
         [(&[][..], &["init", "--user"]), (&[&["init", "--user"][..]], &["uninstall", "--user"])]
     {
-        let scenario =
-            Scenario::new("for the user", Kind::Command, project(before), Play::command(arguments));
-        scenario.removes_drafts().check();
+        let scenario = Scenario::new(
+            "for the user",
+            ProgramKind::Command,
+            prepared_project(earlier_commands),
+            Invocation::plimsoll(arguments),
+        );
+        scenario.expecting_draft_removal().assert_survives_kills_and_io_errors();
     }
 }
 
-/// What a killed installation left, the removal finds, though there is nothing to take out.
+/// `uninstall` removes the drafts of a killed `init` even if there is nothing to uninstall.
 #[test]
-fn a_removal_removes_the_drafts_of_a_killed_installation() {
-    let stage = project(&[]);
-    // The highest number that a process could have is a million times smaller.
+fn uninstall_removes_the_drafts_of_a_killed_init() {
+    let prepared = prepared_project(&[]);
+    // Process IDs are far smaller than this number, so no running process owns the draft.
     let draft = ".claude/.settings.local.json.4294967295.0a.plimsoll-draft";
-    let others = ".claude/.mine.json.4294967295.0a.plimsoll-draft";
-    for path in [draft, others] {
-        stage.world.write(path, "{}");
+    let foreign_draft = ".claude/.mine.json.4294967295.0a.plimsoll-draft";
+    for path in [draft, foreign_draft] {
+        prepared.world.write(path, "{}");
     }
-    stage.run(&Play::command(&["uninstall", "--local", "--dry-run"])).expect_success();
-    assert!(stage.world.exists(draft), "a dry run removes nothing");
-    stage.run(&Play::command(&["uninstall", "--local"])).expect_success();
-    assert!(!stage.world.exists(draft) && stage.world.exists(others));
+    prepared.run(&Invocation::plimsoll(&["uninstall", "--local", "--dry-run"])).expect_success();
+    assert!(prepared.world.exists(draft), "a dry run removes nothing");
+    prepared.run(&Invocation::plimsoll(&["uninstall", "--local"])).expect_success();
+    assert!(!prepared.world.exists(draft) && prepared.world.exists(foreign_draft));
 }
 
 #[test]
-fn it_is_taken_out_with_the_memory() {
-    check("uninstall, after --memory", &[&["init", "--local", "--memory"]], &["uninstall", "--local"]);
+fn uninstall_with_memory_survives_kills_and_io_errors() {
+    check_install_command(
+        "uninstall, after --memory",
+        &[&["init", "--local", "--memory"]],
+        &["uninstall", "--local"],
+    );
 }

@@ -1,9 +1,9 @@
-//! Every program of ours is killed before each of its writes, syncs, renames and locks, and has each of them refused;
-//! then comes what would come next, and all must be as if nothing had been. `strace` does it, so the programs are the
-//! ones that users get.
+//! Every program is killed before each of its writes, syncs, renames and locks, and each of these calls is made to fail. Then the
+//! next step runs, and the result must be the same as without the fault. `strace` injects the faults, so the tested programs are
+//! the ones that users get.
 
 mod commands;
-mod files_afterwards;
+mod disk_checks;
 mod hooks;
 mod install;
 pub(crate) mod prepared_projects;

@@ -1,6 +1,6 @@
-//! Projects with a session in them, in a run or without one, and what the client tells of it.
+//! Projects with a session, in a run or outside one, and the events that the client sends.
 
-use crate::crash_points::prepared_world::{Play, Stage};
+use crate::crash_points::prepared_world::{Invocation, PreparedWorld};
 use plimsoll_domain::memory::MemoryOp;
 use plimsoll_domain::state::{IterationPhase, IterationRecord};
 use plimsoll_domain::state::{PlanItems, RunOptions};
@@ -12,68 +12,70 @@ use std::path::PathBuf;
 
 pub const RUN: &str = "20260107-090000-dates";
 pub const SESSION: &str = "session-one";
-const FILES: &str = "- [ ] Item one\n- [ ] Item two\n";
+const PLAN_TEXT: &str = "- [ ] Item one\n- [ ] Item two\n";
 
-pub struct Scene {
-    pub stage: Stage,
+pub struct SessionFixture {
+    pub prepared: PreparedWorld,
     in_run: bool,
 }
 
-/// A recorded transcript.
-pub fn transcript(name: &str) -> String {
-    let path = plimsoll_testkit::fixtures().join(format!("transcripts/{name}.jsonl"));
+/// Returns the text of a recorded transcript.
+pub fn recorded_transcript(name: &str) -> String {
+    let path = plimsoll_testkit::fixtures_dir().join(format!("transcripts/{name}.jsonl"));
     std::fs::read_to_string(path).expect("a fixture")
 }
 
-impl Scene {
-    /// A session of no run.
-    pub fn ordinary() -> Scene {
+impl SessionFixture {
+    /// A project with a plan, for a session outside a run.
+    pub fn outside_run() -> SessionFixture {
         let world = World::new();
-        world.write("fix_plan.md", FILES);
+        world.write("fix_plan.md", PLAN_TEXT);
         plimsoll_flows::install::git_exclude::exclude_run_files(&world.project(), &[]).expect("a repository");
-        Scene { stage: Stage::new(world), in_run: false }
+        SessionFixture { prepared: PreparedWorld::new(world), in_run: false }
     }
 
-    /// A session of a run, with something changed and not committed.
-    pub fn in_run() -> Scene {
-        Scene::in_run_with(|_| ())
+    /// A session of a run, with an uncommitted change.
+    pub fn in_run() -> SessionFixture {
+        SessionFixture::in_run_with(|_| ())
     }
 
-    /// The same of a run that differs in this.
-    pub fn in_run_with(change: impl FnOnce(&mut RunState)) -> Scene {
-        let scene = Scene { in_run: true, ..Scene::ordinary() };
+    /// A session of a run with an uncommitted change, after `change` was applied to the run's first state.
+    pub fn in_run_with(change: impl FnOnce(&mut RunState)) -> SessionFixture {
+        let fixture = SessionFixture { in_run: true, ..SessionFixture::outside_run() };
         let mut state =
-            RunState { session_id: Some(SessionId::from(SESSION)), ..state(IterationPhase::Spawned) };
+            RunState { session_id: Some(SessionId::from(SESSION)), ..run_state(IterationPhase::Spawned) };
         change(&mut state);
-        scene.create(&state);
-        let start = scene.event("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
-        scene.stage.run(&start).expect_success();
-        // What was changed before the session began would be somebody else's.
-        scene.stage.world.write("README.md", "A project.\nWith more to it.\n");
-        scene
+        fixture.create_state(&state);
+        let start =
+            fixture.hook_invocation("plimsoll-session-start", "SessionStart", json!({"source": "startup"}));
+        fixture.prepared.run(&start).expect_success();
+        // A change from before the session began would not count as the session's own.
+        fixture.prepared.world.write("README.md", "A project.\nWith more to it.\n");
+        fixture
     }
 
-    /// A run whose session has not begun.
-    pub fn planned() -> Scene {
-        let scene = Scene { in_run: true, ..Scene::ordinary() };
-        scene.create(&state(IterationPhase::Planned));
-        scene
+    /// A run with a planned iteration whose session has not begun.
+    pub fn with_planned_iteration() -> SessionFixture {
+        let fixture = SessionFixture { in_run: true, ..SessionFixture::outside_run() };
+        fixture.create_state(&run_state(IterationPhase::Planned));
+        fixture
     }
 
-    pub fn create(&self, state: &RunState) {
-        plimsoll_store::state_file::create_state(&self.project(), state).expect("the state");
+    pub fn create_state(&self, state: &RunState) {
+        plimsoll_store::state_file::create_state(&self.store_project(), state).expect("the state");
     }
 
-    pub fn project(&self) -> Project {
-        Project::with_local_files(&self.stage.world.project()).with_runs_folder(&self.stage.world.runs())
+    pub fn store_project(&self) -> Project {
+        Project::with_local_files(&self.prepared.world.project())
+            .with_runs_folder(&self.prepared.world.runs_folder())
     }
 
-    pub fn transcript(&self) -> PathBuf {
-        self.stage.world.home().join(".claude/projects/x/session-one.jsonl")
+    pub fn transcript_path(&self) -> PathBuf {
+        self.prepared.world.home().join(".claude/projects/x/session-one.jsonl")
     }
 
-    /// The model has answered a request of so many tokens, and called a tool.
-    pub fn answers(&self, tokens: u64) {
+    /// Writes a transcript whose last response has this many input tokens and calls a tool.
+    pub fn write_response(&self, tokens: u64) {
         let usage = json!({ "input_tokens": tokens, "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": 0, "output_tokens": 1 });
         let line = json!({
@@ -84,57 +86,60 @@ impl Scene {
                 "content": [{ "type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {} }],
             },
         });
-        self.stage.world.write(self.transcript(), &format!("{line}\n"));
+        self.prepared.world.write(self.transcript_path(), &format!("{line}\n"));
     }
 
-    /// A hook's call.
-    pub fn event(&self, program: &'static str, event: &str, more: Value) -> Play {
+    /// Returns the invocation of a hook with an event and additional fields of its payload.
+    pub fn hook_invocation(&self, program: &'static str, event: &str, extra_fields: Value) -> Invocation {
         let mut payload = json!({
-            "session_id": SESSION, "transcript_path": self.transcript(), "cwd": self.stage.world.project(),
+            "session_id": SESSION, "transcript_path": self.transcript_path(), "cwd": self.prepared.world.project(),
             "hook_event_name": event,
         });
-        payload.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
-        let play = Play::of(program, &[]).stdin(payload);
-        let play = play.env("CLAUDE_PROJECT_DIR", self.stage.world.project().display());
-        if self.in_run { play.env("PLIMSOLL_RUN_ID", RUN) } else { play }
+        payload
+            .as_object_mut()
+            .expect("an object")
+            .extend(extra_fields.as_object().cloned().unwrap_or_default());
+        let invocation = Invocation::new(program, &[]).stdin(payload);
+        let invocation = invocation.env("CLAUDE_PROJECT_DIR", self.prepared.world.project().display());
+        if self.in_run { invocation.env("PLIMSOLL_RUN_ID", RUN) } else { invocation }
     }
 
-    /// The same call as in another world.
-    pub fn moved(&self, play: Play) -> Play {
-        let Play { program, arguments, stdin, .. } = play;
+    /// Returns an invocation made for another world with the paths of this one.
+    pub fn adapt_to_this_world(&self, invocation: Invocation) -> Invocation {
+        let Invocation { program, arguments, stdin, .. } = invocation;
         let mut payload: Value = serde_json::from_str(&stdin).expect("a payload");
         for key in ["transcript_path", "cwd"] {
             payload.as_object_mut().expect("an object").remove(key);
         }
         let event = payload["hook_event_name"].as_str().unwrap_or_default().to_owned();
-        Play { arguments, ..self.event(program, &event, payload) }
+        Invocation { arguments, ..self.hook_invocation(program, &event, payload) }
     }
 
-    /// A batch of tools.
-    pub fn batch(&self) -> Play {
+    /// Returns the event after a batch of tool calls.
+    pub fn tool_batch(&self) -> Invocation {
         let call =
             json!({ "tool_name": "Bash", "tool_use_id": "toolu_1", "tool_input": {}, "tool_response": "ok" });
-        self.event("plimsoll-post-tool", "PostToolBatch", json!({"tool_calls": [call]}))
+        self.hook_invocation("plimsoll-post-tool", "PostToolBatch", json!({"tool_calls": [call]}))
     }
 
-    /// The session ends its turn with these words.
-    pub fn stop(&self, words: &str) -> Play {
-        self.event(
+    /// Returns the event at the end of the session's turn, with its last message.
+    pub fn stop_event(&self, last_message: &str) -> Invocation {
+        self.hook_invocation(
             "plimsoll-stop-gate",
             "Stop",
-            json!({"last_assistant_message": words, "stop_hook_active": false}),
+            json!({"last_assistant_message": last_message, "stop_hook_active": false}),
         )
     }
 
-    /// A memory with a register and a chunk that lies beside the log.
-    pub fn remember(&self) {
+    /// Writes a working memory with a register and a chunk that is large enough to be stored in its own file.
+    pub fn write_memory(&self) {
         let chunk = MemoryOp::HeapAlloc {
             name: "spec".into(),
             content: "x".repeat(6_000),
             description: String::new(),
         };
-        self.change(chunk);
-        self.stage.run(&Play::command(&["memory", "set", "goal", "Build it."])).expect_success();
+        self.change_memory(chunk);
+        self.prepared.run(&Invocation::plimsoll(&["memory", "set", "goal", "Build it."])).expect_success();
     }
 
     pub fn push_frame(&self, name: &str) {
@@ -145,15 +150,15 @@ impl Scene {
             return_spec: "Passed and failed".into(),
             pushed_by_call: None,
         };
-        self.change(push);
+        self.change_memory(push);
     }
 
-    fn change(&self, op: MemoryOp) {
-        plimsoll_store::memory::apply_changes(&self.project(), "test", &[op]).expect("the memory");
+    fn change_memory(&self, op: MemoryOp) {
+        plimsoll_store::memory::apply_changes(&self.store_project(), "test", &[op]).expect("the memory");
     }
 }
 
-pub fn state(phase: IterationPhase) -> RunState {
+pub fn run_state(phase: IterationPhase) -> RunState {
     RunState {
         run_id: RunId::from(RUN),
         iteration: 1,

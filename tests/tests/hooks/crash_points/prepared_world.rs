@@ -1,111 +1,112 @@
-//! A world that is prepared once and put back, byte for byte and at the same paths, before each try.
+//! A world that is prepared once and restored before each attempt, byte for byte and at the same paths.
 
 use plimsoll_testkit::bin_dir;
-use plimsoll_testkit::world::{Finished, Launch, World};
+use plimsoll_testkit::world::{FinishedProgram, Launch, World};
 use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 
-/// A program with everything it is given.
+/// A program with its arguments, standard input and environment.
 #[derive(Clone)]
-pub struct Play {
+pub struct Invocation {
     pub program: &'static str,
     pub arguments: Vec<String>,
     pub stdin: String,
     pub env: Vec<(String, String)>,
-    /// It does its work in several threads (and starts no other program).
+    /// True if the program works in several threads; it starts no other program then.
     pub has_threads: bool,
 }
 
-impl Play {
-    pub fn command(arguments: &[&str]) -> Play {
-        Play::of("plimsoll", arguments)
+impl Invocation {
+    pub fn plimsoll(arguments: &[&str]) -> Invocation {
+        Invocation::new("plimsoll", arguments)
     }
 
-    pub fn of(program: &'static str, arguments: &[&str]) -> Play {
-        let arguments = arguments.iter().map(|one| (*one).to_owned()).collect();
+    pub fn new(program: &'static str, arguments: &[&str]) -> Invocation {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
         let has_threads = program == "plimsoll-mcp";
-        Play { program, arguments, stdin: String::new(), env: Vec::new(), has_threads }
+        Invocation { program, arguments, stdin: String::new(), env: Vec::new(), has_threads }
     }
 
-    pub fn stdin(self, text: impl ToString) -> Play {
-        Play { stdin: text.to_string(), ..self }
+    pub fn stdin(self, text: impl ToString) -> Invocation {
+        Invocation { stdin: text.to_string(), ..self }
     }
 
-    pub fn env(mut self, name: &str, value: impl ToString) -> Play {
+    pub fn env(mut self, name: &str, value: impl ToString) -> Invocation {
         self.env.push((name.to_owned(), value.to_string()));
         self
     }
 }
 
-pub struct Stage {
+pub struct PreparedWorld {
     pub world: World,
     root: PathBuf,
 }
 
-impl Stage {
-    pub fn new(world: World) -> Stage {
+impl PreparedWorld {
+    pub fn new(world: World) -> PreparedWorld {
         let root = world.project().parent().expect("a project lies in a world").to_owned();
-        Stage { world, root }
+        PreparedWorld { world, root }
     }
 
-    /// The prepared world, kept beside itself.
-    pub fn keep(&self) {
+    /// Saves a copy of the prepared world.
+    pub fn save(&self) {
         for part in ["home", "project"] {
-            copy(&self.root.join(part), &self.root.join("kept").join(part));
+            copy_folder(&self.root.join(part), &self.root.join("kept").join(part));
         }
     }
 
-    /// As it was kept.
-    pub fn put_back(&self) {
+    /// Restores the world from the saved copy.
+    pub fn restore(&self) {
         for part in ["home", "project"] {
             let _ = fs::remove_dir_all(self.root.join(part));
-            copy(&self.root.join("kept").join(part), &self.root.join(part));
+            copy_folder(&self.root.join("kept").join(part), &self.root.join(part));
         }
     }
 
-    /// A file as it was kept.
-    pub fn kept(&self, path: &str) -> Option<Vec<u8>> {
+    /// Returns the content of a project file in the saved copy.
+    pub fn saved_file(&self, path: &str) -> Option<Vec<u8>> {
         fs::read(self.root.join("kept/project").join(path)).ok()
     }
 
-    pub fn run(&self, play: &Play) -> Finished {
-        let program = bin_dir().join(play.program);
+    pub fn run(&self, invocation: &Invocation) -> FinishedProgram {
+        let program = bin_dir().join(invocation.program);
         let launch = self.world.command(program, &[]);
-        let launch = play.arguments.iter().fold(launch, |launch, argument| launch.arg(argument));
-        given(launch, play).run()
+        let launch = invocation.arguments.iter().fold(launch, |launch, argument| launch.arg(argument));
+        with_environment_and_stdin(launch, invocation).run()
     }
 
-    /// The same under `strace`, of which the program's own children know nothing.
-    pub fn traced(&self, play: &Play, options: &[&str]) -> Finished {
-        let start: &[&str] = if play.has_threads { &["-qq", "-y", "-f"] } else { &["-qq", "-y"] };
-        let launch = options.iter().fold(self.world.command("strace", start), |launch, one| launch.arg(*one));
-        let launch = launch.arg("--").arg(bin_dir().join(play.program));
-        let launch = play.arguments.iter().fold(launch, |launch, argument| launch.arg(argument));
-        given(launch, play).run()
+    /// Runs the program under `strace`. The program's children are not traced.
+    pub fn run_under_strace(&self, invocation: &Invocation, options: &[&str]) -> FinishedProgram {
+        let start: &[&str] = if invocation.has_threads { &["-qq", "-y", "-f"] } else { &["-qq", "-y"] };
+        let launch =
+            options.iter().fold(self.world.command("strace", start), |launch, option| launch.arg(*option));
+        let launch = launch.arg("--").arg(bin_dir().join(invocation.program));
+        let launch = invocation.arguments.iter().fold(launch, |launch, argument| launch.arg(argument));
+        with_environment_and_stdin(launch, invocation).run()
     }
 
-    /// Where `strace` writes what it saw.
-    pub fn trace(&self) -> PathBuf {
+    /// Returns the path of the file that `strace` writes.
+    pub fn trace_path(&self) -> PathBuf {
         self.root.join("tmp/trace")
     }
 }
 
-fn given(launch: Launch, play: &Play) -> Launch {
-    let launch = play.env.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
-    launch.stdin(play.stdin.clone())
+fn with_environment_and_stdin(launch: Launch, invocation: &Invocation) -> Launch {
+    let launch = invocation.env.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
+    launch.stdin(invocation.stdin.clone())
 }
 
-/// Copies a folder with modes and times: how old a file is means something.
-fn copy(from: &Path, to: &Path) {
+/// Copies a folder with modes and modification times, because the age of a file matters to the programs.
+fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("the world is writable");
     for entry in fs::read_dir(from).expect("a folder").flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            copy(&from, &to);
+            copy_folder(&from, &to);
             continue;
         }
         fs::copy(&from, &to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
-        let modified = entry.metadata().and_then(|found| found.modified()).expect("files have times");
+        let modified = entry.metadata().and_then(|metadata| metadata.modified()).expect("files have times");
         let copied = File::open(&to).expect("the copy");
         copied.set_times(FileTimes::new().set_modified(modified)).expect("our own file");
     }

@@ -1,163 +1,179 @@
-//! A program that is killed before each of its changes, or refused each of them, and what must hold afterwards.
+//! A program that is killed before each of its changes, or whose changes each fail, and what must hold afterwards.
 
-use crate::crash_points::files_afterwards::{self, Words};
-use crate::crash_points::prepared_world::{Play, Stage};
-use crate::crash_points::syscall_trace::{self, Point};
-use plimsoll_testkit::world::Finished;
+use crate::crash_points::disk_checks::{self, FileContents};
+use crate::crash_points::prepared_world::{Invocation, PreparedWorld};
+use crate::crash_points::syscall_trace::{self, SyscallPoint};
+use plimsoll_testkit::world::FinishedProgram;
 
-/// Whose program it is: that says how it may fail.
+/// The kind of a program, which decides how it may fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Never breaks the session: exit code 0, or what it says anyway; a line on standard error.
+pub enum ProgramKind {
+    /// Must never break the session: exits with 0, or with 1 if its decision asks for that, and prints at most two error lines.
     Hook,
-    /// Says what, where and what to do.
+    /// Must report what failed, where, and what to do.
     Command,
 }
 
 pub struct Scenario {
     pub name: &'static str,
-    pub kind: Kind,
-    pub stage: Stage,
-    pub play: Play,
-    /// Files of the user's that are wholly old or wholly new.
-    pub users: &'static [&'static str],
-    /// What is given up for good where it was refused, and said so.
+    pub kind: ProgramKind,
+    pub prepared: PreparedWorld,
+    pub invocation: Invocation,
+    /// The user's files, each of which must be entirely the old or entirely the new one.
+    pub user_files: &'static [&'static str],
+    /// Parts of file names whose content may be lost for good if a write fails; the program reports the error.
     pub may_lose: &'static [&'static str],
-    /// True if the next one of its kind removes what a killed one left beside the user's files.
+    /// True if the next run of the program removes the drafts that a killed one left beside the user's files.
     pub removes_drafts: bool,
-    /// Which calls are tried, of a program that makes very many: every so-manieth.
-    pub every: usize,
+    /// Only every n-th call is tested, for a program that makes very many.
+    pub step: usize,
 }
 
 impl Scenario {
-    pub fn new(name: &'static str, kind: Kind, stage: Stage, play: Play) -> Scenario {
-        Scenario { name, kind, stage, play, users: &[], may_lose: &[], removes_drafts: false, every: 1 }
+    pub fn new(
+        name: &'static str,
+        kind: ProgramKind,
+        prepared: PreparedWorld,
+        invocation: Invocation,
+    ) -> Scenario {
+        Scenario {
+            name,
+            kind,
+            prepared,
+            invocation,
+            user_files: &[],
+            may_lose: &[],
+            removes_drafts: false,
+            step: 1,
+        }
     }
 
-    pub fn users(self, users: &'static [&'static str]) -> Scenario {
-        Scenario { users, ..self }
+    pub fn with_user_files(self, user_files: &'static [&'static str]) -> Scenario {
+        Scenario { user_files, ..self }
     }
 
-    pub fn may_lose(self, may_lose: &'static [&'static str]) -> Scenario {
+    pub fn allowing_loss_of(self, may_lose: &'static [&'static str]) -> Scenario {
         Scenario { may_lose, ..self }
     }
 
-    pub fn removes_drafts(self) -> Scenario {
+    pub fn expecting_draft_removal(self) -> Scenario {
         Scenario { removes_drafts: true, ..self }
     }
 
-    pub fn every(self, every: usize) -> Scenario {
-        Scenario { every, ..self }
+    pub fn with_step(self, step: usize) -> Scenario {
+        Scenario { step, ..self }
     }
 
-    /// Tries everything; panics with all that was found amiss.
-    pub fn check(self) {
-        self.stage.keep();
+    /// Tests every kill and every failing call; panics with all problems.
+    pub fn assert_survives_kills_and_io_errors(self) {
+        self.prepared.save();
         let started = std::time::Instant::now();
-        let (first, kills) = syscall_trace::kill_points(&self.stage, &self.play);
-        let reference = Reference::of(&self, first);
-        let mut amiss: Vec<String> = Vec::new();
-        for point in kills.iter().step_by(self.every) {
-            amiss.extend(self.kill(point, &reference));
+        let (first, kills) = syscall_trace::trace_kill_points(&self.prepared, &self.invocation);
+        let reference = Reference::record(&self, first);
+        let mut problems: Vec<String> = Vec::new();
+        for point in kills.iter().step_by(self.step) {
+            problems.extend(self.check_kill(point, &reference));
         }
-        self.stage.put_back();
-        let refusals = syscall_trace::error_points(&self.stage, &self.play);
-        for (place, point) in refusals.iter().enumerate().step_by(self.every) {
-            // In turn once, and from then on.
-            amiss.extend(self.refuse(point, place / self.every % 2 == 1, &reference));
+        self.prepared.restore();
+        let refusals = syscall_trace::trace_refusable_points(&self.prepared, &self.invocation);
+        for (index, point) in refusals.iter().enumerate().step_by(self.step) {
+            // Alternately the call fails once, or from then on.
+            problems.extend(self.check_refusal(point, index / self.step % 2 == 1, &reference));
         }
         println!(
             "{}: {} kills, {} refusals, {:.1} s",
             self.name,
-            kills.len().div_ceil(self.every),
-            refusals.len().div_ceil(self.every),
+            kills.len().div_ceil(self.step),
+            refusals.len().div_ceil(self.step),
             started.elapsed().as_secs_f32()
         );
-        assert!(amiss.is_empty(), "{}: {} amiss\n{}", self.name, amiss.len(), amiss.join("\n"));
+        assert!(problems.is_empty(), "{}: {} amiss\n{}", self.name, problems.len(), problems.join("\n"));
     }
 
-    fn kill(&self, point: &Point, reference: &Reference) -> Vec<String> {
-        self.stage.put_back();
-        let killed = syscall_trace::killed(&self.stage, &self.play, point);
-        let mut amiss = Vec::new();
-        // How often threads wake each other is chance: then the call may not come.
-        if killed.signal != Some(9) && !self.play.has_threads {
-            amiss.push(format!("it was not killed: {killed:?}"));
+    fn check_kill(&self, point: &SyscallPoint, reference: &Reference) -> Vec<String> {
+        self.prepared.restore();
+        let killed = syscall_trace::run_killed_before(&self.prepared, &self.invocation, point);
+        let mut problems = Vec::new();
+        // Threads wake each other at random, so the call may not occur again.
+        if killed.signal != Some(9) && !self.invocation.has_threads {
+            problems.push(format!("it was not killed: {killed:?}"));
         }
-        amiss.extend(files_afterwards::faults(&self.stage, false));
-        amiss.extend(self.torn(reference));
-        amiss.extend(self.go_on(reference, true, true));
-        named(amiss, &format!("killed before {point}"))
+        problems.extend(disk_checks::file_faults(&self.prepared, false));
+        problems.extend(self.torn_user_files(reference));
+        problems.extend(self.check_recovery(reference, true, true));
+        label_problems(problems, &format!("killed before {point}"))
     }
 
-    fn refuse(&self, point: &Point, for_good: bool, reference: &Reference) -> Vec<String> {
-        self.stage.put_back();
-        let finished = syscall_trace::refused(&self.stage, &self.play, point, for_good);
-        let mut amiss = Vec::new();
-        amiss.extend(self.bad_manners(&finished));
-        amiss.extend(files_afterwards::faults(&self.stage, false));
-        amiss.extend(self.torn(reference));
-        let said = finished.stderr.clone();
-        amiss.extend(self.go_on(reference, false, point.call.starts_with("unlink")));
-        if !amiss.is_empty() && !said.is_empty() {
-            amiss.push(format!("it had said: {said}"));
+    fn check_refusal(&self, point: &SyscallPoint, is_permanent: bool, reference: &Reference) -> Vec<String> {
+        self.prepared.restore();
+        let finished =
+            syscall_trace::run_with_refused_syscall(&self.prepared, &self.invocation, point, is_permanent);
+        let mut problems = Vec::new();
+        problems.extend(self.check_response(&finished));
+        problems.extend(disk_checks::file_faults(&self.prepared, false));
+        problems.extend(self.torn_user_files(reference));
+        let stderr = finished.stderr.clone();
+        problems.extend(self.check_recovery(reference, false, point.syscall.starts_with("unlink")));
+        if !problems.is_empty() && !stderr.is_empty() {
+            problems.push(format!("it had said: {stderr}"));
         }
-        let word = if for_good { "from then on" } else { "once" };
-        named(amiss, &format!("{} {word} at {point}", point.refusal()))
+        let duration_text = if is_permanent { "from then on" } else { "once" };
+        label_problems(problems, &format!("{} {duration_text} at {point}", point.injected_errno()))
     }
 
-    /// What happens next, and whether all is then as if nothing had been.
-    fn go_on(&self, reference: &Reference, was_killed: bool, may_leave: bool) -> Vec<String> {
-        let mut amiss = Vec::new();
-        // The event comes again, or the user asks again.
-        let finished = self.stage.run(&self.play);
-        if !reference.codes.contains(&finished.code) {
-            amiss.push(format!("afterwards: {finished:?}"));
+    /// Runs the program again and returns what then differs from a run without a fault.
+    fn check_recovery(&self, reference: &Reference, was_killed: bool, may_leave_drafts: bool) -> Vec<String> {
+        let mut problems = Vec::new();
+        // The event is sent again, or the user runs the command again.
+        let finished = self.prepared.run(&self.invocation);
+        if !reference.exit_codes.contains(&finished.code) {
+            problems.push(format!("afterwards: {finished:?}"));
         }
-        amiss.extend(files_afterwards::faults(&self.stage, true));
-        // The copy of the state comes with its next change; what a turn log was refused comes in another order.
-        let later: &[&str] = &["/.git/plimsoll/", "/plimsoll/turns/"];
-        let mut differences = reference.differences(&files_afterwards::words(&self.stage), was_killed);
+        problems.extend(disk_checks::file_faults(&self.prepared, true));
+        // The copy of the state is written with its next change, and a failed turn log is completed in a different order.
+        let restored_later: &[&str] = &["/.git/plimsoll/", "/plimsoll/turns/"];
+        let mut differences =
+            reference.differences(&disk_checks::comparable_contents(&self.prepared), was_killed);
         differences.retain(|difference| {
-            was_killed || !self.may_lose.iter().chain(later).any(|name| difference.contains(name))
+            was_killed || !self.may_lose.iter().chain(restored_later).any(|name| difference.contains(name))
         });
-        amiss.extend(differences);
-        let drafts = files_afterwards::drafts(&self.stage);
-        if drafts.len() > usize::from((was_killed || may_leave) && !self.removes_drafts) {
-            amiss.push(format!("left behind: {drafts:?}"));
+        problems.extend(differences);
+        let drafts = disk_checks::draft_files(&self.prepared);
+        if drafts.len() > usize::from((was_killed || may_leave_drafts) && !self.removes_drafts) {
+            problems.push(format!("left behind: {drafts:?}"));
         }
-        amiss
+        problems
     }
 
-    /// Each file of the user's that is neither old nor new.
-    fn torn(&self, reference: &Reference) -> Vec<String> {
+    /// Returns each of the user's files that is neither the old nor the new one.
+    fn torn_user_files(&self, reference: &Reference) -> Vec<String> {
         let is_torn = |(path, new): &(&str, Option<Vec<u8>>)| {
-            let now = std::fs::read(self.stage.world.path(path)).ok();
-            now != self.stage.kept(path) && now != *new
+            let current = std::fs::read(self.prepared.world.path(path)).ok();
+            current != self.prepared.saved_file(path) && current != *new
         };
-        let torn = reference.users.iter().filter(|pair| is_torn(pair));
+        let torn = reference.user_files.iter().filter(|pair| is_torn(pair));
         torn.map(|(path, _)| format!("{path} is neither old nor new")).collect()
     }
 
-    fn bad_manners(&self, finished: &Finished) -> Vec<String> {
-        let program = self.play.program;
-        let mut amiss = Vec::new();
+    fn check_response(&self, finished: &FinishedProgram) -> Vec<String> {
+        let program = self.invocation.program;
+        let mut problems = Vec::new();
         let codes: &[i32] = match self.kind {
-            // 1 at L3 and where the gate goes on.
-            Kind::Hook => &[0, 1],
-            Kind::Command => &[0, 1, 70],
+            // Hooks exit with 1 at L3 and if the gate continues the run.
+            ProgramKind::Hook => &[0, 1],
+            ProgramKind::Command => &[0, 1, 70],
         };
         if !finished.code.is_some_and(|code| codes.contains(&code)) {
-            amiss.push(format!("exit {:?}, signal {:?}", finished.code, finished.signal));
+            problems.push(format!("exit {:?}, signal {:?}", finished.code, finished.signal));
         }
         let lines: Vec<&str> = finished.stderr.lines().collect();
-        let is_hook = self.kind == Kind::Hook;
-        // One for the turn log, one for the rest.
+        let is_hook = self.kind == ProgramKind::Hook;
+        // One line for the turn log and one for the rest.
         if is_hook && (lines.len() > 2 || lines.iter().any(|line| !line.starts_with(program))) {
-            amiss.push(format!("it says {lines:?}"));
+            problems.push(format!("it says {lines:?}"));
         }
         if finished.stderr.contains("internal error") || finished.stderr.contains("panicked") {
-            amiss.push(format!("it panics: {}", finished.stderr));
+            problems.push(format!("it panics: {}", finished.stderr));
         }
         if is_hook
             && !finished.stdout.is_empty()
@@ -166,64 +182,73 @@ impl Scenario {
         {
             let reply = serde_json::from_str::<serde_json::Value>(&finished.stdout);
             if !reply.is_ok_and(|reply| reply.is_object()) {
-                amiss.push(format!("it answers {:?}", finished.stdout));
+                problems.push(format!("it answers {:?}", finished.stdout));
             }
         }
-        amiss
+        problems
     }
 }
 
-fn named(amiss: Vec<String>, point: &str) -> Vec<String> {
-    if amiss.is_empty() { amiss } else { vec![format!("- {point}\n    {}", amiss.join("\n    "))] }
+fn label_problems(problems: Vec<String>, point: &str) -> Vec<String> {
+    if problems.is_empty() { problems } else { vec![format!("- {point}\n    {}", problems.join("\n    "))] }
 }
 
-/// How it ends without a fault: after one run, and after a second one, for who dies when all is done is asked again.
+/// The results without a fault, after one run and after two: a program that is killed after its last change is run again.
 struct Reference {
-    once: Words,
-    twice: Words,
-    codes: Vec<Option<i32>>,
-    users: Vec<(&'static str, Option<Vec<u8>>)>,
+    after_one_run: FileContents,
+    after_two_runs: FileContents,
+    exit_codes: Vec<Option<i32>>,
+    user_files: Vec<(&'static str, Option<Vec<u8>>)>,
 }
 
 impl Reference {
-    fn of(scenario: &Scenario, first: Finished) -> Reference {
-        let stage = &scenario.stage;
-        let once = files_afterwards::words(stage);
-        let users =
-            scenario.users.iter().map(|path| (*path, std::fs::read(stage.world.path(path)).ok())).collect();
-        let second = stage.run(&scenario.play);
-        let twice = files_afterwards::words(stage);
-        let faults = files_afterwards::faults(stage, true);
+    fn record(scenario: &Scenario, first: FinishedProgram) -> Reference {
+        let prepared = &scenario.prepared;
+        let once = disk_checks::comparable_contents(prepared);
+        let users = scenario
+            .user_files
+            .iter()
+            .map(|path| (*path, std::fs::read(prepared.world.path(path)).ok()))
+            .collect();
+        let second = prepared.run(&scenario.invocation);
+        let twice = disk_checks::comparable_contents(prepared);
+        let faults = disk_checks::file_faults(prepared, true);
         assert!(faults.is_empty(), "{}: {faults:?}", scenario.name);
-        // The same once more: what differs by chance is no measure.
-        stage.put_back();
-        stage.run(&scenario.play);
-        let again = files_afterwards::words(stage);
-        let reference = Reference { once, twice, codes: vec![first.code, second.code], users };
-        let chance = reference.differences(&again, false);
-        assert!(chance.is_empty(), "{}: chance: {chance:?}", scenario.name);
+        // A repetition without a fault must give the same result, or the comparison would mean nothing.
+        prepared.restore();
+        prepared.run(&scenario.invocation);
+        let again = disk_checks::comparable_contents(prepared);
+        let reference = Reference {
+            after_one_run: once,
+            after_two_runs: twice,
+            exit_codes: vec![first.code, second.code],
+            user_files: users,
+        };
+        let random_differences = reference.differences(&again, false);
+        assert!(random_differences.is_empty(), "{}: chance: {random_differences:?}", scenario.name);
         assert!(first.signal.is_none() && second.signal.is_none(), "{first:?} {second:?}");
         reference
     }
 
-    /// What is not as after one run or two.
-    fn differences(&self, found: &Words, was_killed: bool) -> Vec<String> {
+    /// Returns the contents that differ from those after one run and after two.
+    fn differences(&self, contents: &FileContents, was_killed: bool) -> Vec<String> {
         let mut differences = Vec::new();
-        let names = self.once.keys().chain(self.twice.keys()).chain(found.keys());
+        let names = self.after_one_run.keys().chain(self.after_two_runs.keys()).chain(contents.keys());
         for name in names.collect::<std::collections::BTreeSet<_>>() {
-            let (once, twice, now) = (self.once.get(name), self.twice.get(name), found.get(name));
+            let (once, twice, now) =
+                (self.after_one_run.get(name), self.after_two_runs.get(name), contents.get(name));
             let is_count = name.contains("journal.jsonl: ");
-            let same = if is_count {
-                is_between(once, twice, now, was_killed, name)
+            let is_same = if is_count {
+                is_allowed_count(once, twice, now, was_killed, name)
             } else {
-                // A hook that dies between writing a handoff and naming it leaves one that nobody names.
+                // A hook that dies between writing a handoff and recording it leaves a handoff that nothing refers to.
                 now == once || now == twice || (was_killed && name.contains("/HANDOFF-"))
             };
-            if !same {
+            if !is_same {
                 differences.push(format!(
                     "{name}:\n      once {}\n      now  {}",
-                    shown(once, now),
-                    shown(now, once)
+                    excerpt_at_first_difference(once, now),
+                    excerpt_at_first_difference(now, once)
                 ));
             }
         }
@@ -231,10 +256,10 @@ impl Reference {
     }
 }
 
-/// The journal tells of a thing as often as after one run, or after two. A disk that takes no line loses that line.
-/// A checkpoint is told before its claim is settled: a kill between the two, or a trouble, brings a second line, never
-/// none. A warning is said once: who dies before it is said does not say it.
-fn is_between(
+/// Whether the journal may have `now` events of a kind: as many as after one run or after two. A failed write loses its line.
+/// A checkpoint is logged before its claim is settled, so a kill or an error between the two may add a second line. A warning
+/// is lost if the program dies before it is announced.
+fn is_allowed_count(
     once: Option<&String>,
     twice: Option<&String>,
     now: Option<&String>,
@@ -243,18 +268,22 @@ fn is_between(
 ) -> bool {
     let count = |text: Option<&String>| text.and_then(|text| text.parse::<usize>().ok()).unwrap_or(0);
     let (once, twice, now) = (count(once), count(twice), count(now));
-    let is_again = name.contains(": checkpoint ") || !was_killed && name.contains(": warning ");
-    let more = usize::from(is_again);
+    let may_repeat = name.contains(": checkpoint ") || !was_killed && name.contains(": warning ");
+    let more = usize::from(may_repeat);
     let may_miss = !was_killed || name.contains(": warning ");
     (now >= once.min(twice) || may_miss) && now <= once.max(twice) + more
 }
 
-/// Where two texts begin to differ.
-fn shown(text: Option<&String>, other: Option<&String>) -> String {
+/// Returns the part of a text around its first difference from another one.
+fn excerpt_at_first_difference(text: Option<&String>, other: Option<&String>) -> String {
     let Some(text) = text else { return "nothing".to_owned() };
     let other = other.map(String::as_str).unwrap_or_default();
-    let same = text.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
-    let from = text.char_indices().map(|(at, _)| at).rfind(|at| *at <= same.saturating_sub(60)).unwrap_or(0);
-    let shown: String = text[from..].chars().take(260).collect();
-    format!("{} bytes …{shown}", text.len()).replace('\n', "⏎")
+    let common_length = text.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
+    let start = text
+        .char_indices()
+        .map(|(at, _)| at)
+        .rfind(|at| *at <= common_length.saturating_sub(60))
+        .unwrap_or(0);
+    let excerpt: String = text[start..].chars().take(260).collect();
+    format!("{} bytes …{excerpt}", text.len()).replace('\n', "⏎")
 }

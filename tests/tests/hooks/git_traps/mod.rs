@@ -1,5 +1,6 @@
-//! A repository with a trap in every place where git starts a program that the repository names. Whatever of ours looks
-//! at it springs none; the work-in-progress commit runs what the user has set up for it, in this repository alone.
+//! A repository with a trap in every place where git runs a program that the repository names. Our programs that read
+//! the repository spring none of them; the work-in-progress commit runs only what the user has set up for it in this
+//! repository.
 
 mod planted_traps;
 mod read_only_commands;

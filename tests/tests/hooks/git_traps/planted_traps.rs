@@ -1,9 +1,9 @@
-//! The traps, each with a name; one that is sprung leaves a file of that name outside the project.
+//! The traps. Each has a name, and a sprung trap leaves a file of that name outside the project.
 
 use plimsoll_testkit::world::World;
 use std::path::Path;
 
-/// What git offers a repository, and what it runs when somebody looks or commits.
+/// The hooks that git runs when somebody looks at a repository or commits.
 const HOOKS: [&str; 12] = [
     "pre-commit",
     "prepare-commit-msg",
@@ -19,20 +19,20 @@ const HOOKS: [&str; 12] = [
     "proc-receive",
 ];
 
-/// Where the names of those that were sprung lie.
+/// Returns the folder in which sprung traps leave their names.
 fn sprung_folder(world: &World) -> String {
     let folder = world.home().join("sprung");
     std::fs::create_dir_all(&folder).unwrap();
     folder.display().to_string()
 }
 
-/// A command line that notes its name and passes on what it reads.
-pub fn command(world: &World, name: &str) -> String {
+/// Returns a command line that records its name and passes on its input.
+pub fn trap_command(world: &World, name: &str) -> String {
     format!("touch '{}/{name}'; cat", sprung_folder(world))
 }
 
-/// The names of those that were sprung since the last question.
-pub fn sprung(world: &World) -> Vec<String> {
+/// Returns the names of the traps that were sprung since the last call.
+pub fn take_sprung_traps(world: &World) -> Vec<String> {
     let folder = sprung_folder(world);
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
@@ -43,31 +43,31 @@ pub fn sprung(world: &World) -> Vec<String> {
     names
 }
 
-/// Runs git in a folder, without a word of what it does.
-pub fn git(world: &World, folder: &Path, arguments: &[&str]) {
+/// Runs git in a folder, and ignores its output and exit code.
+pub fn run_git_in(world: &World, folder: &Path, arguments: &[&str]) {
     world.command("git", arguments).cwd(folder).run();
 }
 
-/// A world of two commits, with a file that is changed, one that was only touched, a new one, a submodule, an untracked
-/// repository and an embedded bare one. There is no trap in it yet.
-pub fn world() -> World {
+/// Returns a world of two commits with files to change and to touch, a submodule, an untracked repository and an
+/// embedded bare one. It has no trap yet.
+pub fn world_without_traps() -> World {
     let world = World::new();
     world.write(".git/info/exclude", ".claude/\n");
     world.write("fix_plan.md", "# Plan\n\n- [ ] Item one\n- [ ] Item two\n");
     for name in ["changed.txt", "touched.txt"] {
         world.write(name, "one\ntwo\n");
     }
-    // Under no attribute.
+    // No attribute applies to this file.
     world.write("plain.cfg", "one\n");
-    let repository = |name: &str, how: &[&str]| {
+    let repository = |name: &str, init_options: &[&str]| {
         let folder = world.path(name);
-        git(&world, &world.project(), &[&["init", "-q"], how, &[name]].concat());
-        if how.is_empty() {
-            git(&world, &folder, &["config", "user.name", "n"]);
-            git(&world, &folder, &["config", "user.email", "n@example.invalid"]);
+        run_git_in(&world, &world.project(), &[&["init", "-q"], init_options, &[name]].concat());
+        if init_options.is_empty() {
+            run_git_in(&world, &folder, &["config", "user.name", "n"]);
+            run_git_in(&world, &folder, &["config", "user.email", "n@example.invalid"]);
             world.write(folder.join("file.txt"), "one\n");
-            git(&world, &folder, &["add", "-A"]);
-            git(&world, &folder, &["commit", "-qm", "Inner"]);
+            run_git_in(&world, &folder, &["add", "-A"]);
+            run_git_in(&world, &folder, &["commit", "-qm", "Inner"]);
         }
     };
     repository("module", &[]);
@@ -78,13 +78,13 @@ pub fn world() -> World {
     world
 }
 
-/// Traps in the configuration of one repository; `place` begins their names.
-fn configure(world: &World, folder: &Path, file: &str, place: &str) {
-    let set = |key: &str, name: &str| {
-        let line = command(world, &format!("{place}-{name}"));
-        // These are given the names of files, and git goes on only if they succeed.
+/// Puts traps into the configuration of one repository; their names begin with the given prefix.
+fn plant_config_traps(world: &World, folder: &Path, file: &str, name_prefix: &str) {
+    let set_trap = |key: &str, name: &str| {
+        let line = trap_command(world, &format!("{name_prefix}-{name}"));
+        // These commands receive the names of files, and git continues only if they succeed.
         let line = if key.starts_with("diff.") { line.replace("; cat", "; true") } else { line };
-        git(world, folder, &["config", "--file", file, key, &line]);
+        run_git_in(world, folder, &["config", "--file", file, key, &line]);
     };
     for (key, name) in [
         ("filter.trap.clean", "clean"),
@@ -109,11 +109,11 @@ fn configure(world: &World, folder: &Path, file: &str, place: &str) {
         ("core.gitProxy", "proxy"),
         ("submodule.module.update", "submodule-update"),
     ] {
-        set(key, name);
+        set_trap(key, name);
     }
     for name in ["status", "diff", "log", "rev-parse", "ls-files", "config", "hash-object"] {
-        let line = format!("!{}", command(world, &format!("{place}-alias")));
-        git(world, folder, &["config", "--file", file, &format!("alias.{name}"), &line]);
+        let line = format!("!{}", trap_command(world, &format!("{name_prefix}-alias")));
+        run_git_in(world, folder, &["config", "--file", file, &format!("alias.{name}"), &line]);
     }
     for (key, value) in [
         ("log.showSignature", "true"),
@@ -127,58 +127,58 @@ fn configure(world: &World, folder: &Path, file: &str, place: &str) {
         ("remote.origin.promisor", "true"),
         ("protocol.allow", "always"),
     ] {
-        git(world, folder, &["config", "--file", file, key, value]);
+        run_git_in(world, folder, &["config", "--file", file, key, value]);
     }
 }
 
-fn hooks(world: &World, folder: &Path, place: &str) {
+fn plant_hook_traps(world: &World, folder: &Path, name_prefix: &str) {
     for name in HOOKS {
-        let script = format!("#!/bin/sh\ntouch '{}/{place}-hook-{name}'\n", sprung_folder(world));
+        let script = format!("#!/bin/sh\ntouch '{}/{name_prefix}-hook-{name}'\n", sprung_folder(world));
         world.write_program(folder.join(name), &script);
     }
 }
 
-/// Every file is under these.
+/// The attributes that put the files under the trapped filters and drivers.
 const ATTRIBUTES: &str = "*.txt filter=trap diff=trap merge=trap\n*.md filter=long diff=trap\n";
 
-/// Lays them everywhere: in the repository's own configuration and in one that it includes, in its hooks, in its
-/// attributes, and the same in each repository inside.
-pub fn lay(world: &World) {
+/// Puts traps everywhere: into the repository's own configuration and a file that it includes, into its hooks and
+/// attributes, and into each repository inside it.
+pub fn plant_traps(world: &World) {
     let project = world.project();
-    lay_inside(world);
-    configure(world, &project, ".git/config", "own");
-    git(world, &project, &["config", "filter.trap.required", "true"]);
-    git(world, &project, &["config", "include.path", "../included"]);
-    git(
+    plant_traps_in_inner_repositories(world);
+    plant_config_traps(world, &project, ".git/config", "own");
+    run_git_in(world, &project, &["config", "filter.trap.required", "true"]);
+    run_git_in(world, &project, &["config", "include.path", "../included"]);
+    run_git_in(
         world,
         &project,
-        &["config", "--file", "included", "filter.more.clean", &command(world, "included-clean")],
+        &["config", "--file", "included", "filter.more.clean", &trap_command(world, "included-clean")],
     );
-    git(world, &project, &["config", "gpg.format", "openpgp"]);
-    hooks(world, &world.path(".git/hooks"), "own");
+    run_git_in(world, &project, &["config", "gpg.format", "openpgp"]);
+    plant_hook_traps(world, &world.path(".git/hooks"), "own");
     world.write(".gitattributes", ATTRIBUTES);
     world.write(".git/info/attributes", "*.rs filter=more\n");
-    stir(world);
+    change_and_touch_files(world);
 }
 
-/// The same in the repositories inside alone.
-pub fn lay_inside(world: &World) {
+/// Puts traps only into the repositories inside.
+pub fn plant_traps_in_inner_repositories(world: &World) {
     for name in ["module", "nested"] {
         let folder = world.path(name);
-        configure(world, &folder, ".git/config", name);
-        hooks(world, &folder.join(".git/hooks"), name);
+        plant_config_traps(world, &folder, ".git/config", name);
+        plant_hook_traps(world, &folder.join(".git/hooks"), name);
         world.write(folder.join(".git/info/attributes"), "* filter=trap diff=trap\n");
     }
     let bare = world.path("bare.git");
-    configure(world, &bare, "config", "bare");
-    git(world, &bare, &["config", "--file", "config", "core.worktree", ".."]);
-    git(world, &bare, &["config", "--file", "config", "core.bare", "false"]);
-    hooks(world, &bare.join("hooks"), "bare");
+    plant_config_traps(world, &bare, "config", "bare");
+    run_git_in(world, &bare, &["config", "--file", "config", "core.worktree", ".."]);
+    run_git_in(world, &bare, &["config", "--file", "config", "core.bare", "false"]);
+    plant_hook_traps(world, &bare.join("hooks"), "bare");
     world.write(bare.join("info/attributes"), "* filter=trap diff=trap\n");
 }
 
-/// Work in all of them: what was changed, and what git has to look into because it was only touched.
-pub fn stir(world: &World) {
+/// Changes some files, and touches others so that git has to read them.
+pub fn change_and_touch_files(world: &World) {
     world.write("changed.txt", "one\ntwo\nthree\n");
     world.write("plain.cfg", "one\ntwo\n");
     world.write("new.txt", "new\n");

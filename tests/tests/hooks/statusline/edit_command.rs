@@ -6,37 +6,37 @@ use plimsoll_testkit::world::World;
 use serde_json::json;
 
 /// Returns the status line that the screen shows, up to the limits, whose times depend on the clock.
-fn preview(screen: &str) -> &str {
+fn previewed_line(screen: &str) -> &str {
     let line = screen.lines().nth(1).unwrap_or_default().trim_start_matches('│');
     line.split("5h ").next().unwrap_or_default()
 }
 
 #[test]
-fn what_is_chosen_on_the_screen_is_written_and_everything_else_in_the_file_stays() {
+fn edit_writes_the_chosen_line_and_keeps_the_rest_of_the_file() {
     let world = World::new();
     world.write(
         ".claude/plimsoll.json",
         r#"{"levels": {"l1": 60}, "statusline": {"theme": "plain"}, "grace_batches": 3}"#,
     );
     let mut terminal = Terminal::start(&world, bin_dir().join("plimsoll"), &["statusline", "edit"], 110, 30);
-    let screen = terminal.wait_for("space show/hide");
+    let screen = terminal.wait_for_text("space show/hide");
     assert_eq!(
-        preview(&screen),
+        previewed_line(&screen),
         "Opus 5.5 | project | @ main ?1 | [########..:...:.|] 43% - 537k left | ",
         "{screen}"
     );
-    // The cursor stands on the model: it goes, and the theme becomes the next one.
+    // The cursor is on the model: space hides it, and `t` selects the next theme.
     terminal.type_text(" t");
-    let screen = terminal.wait_for("colour, dark");
+    let screen = terminal.wait_for_text("colour, dark");
     assert_eq!(
-        preview(&screen),
+        previewed_line(&screen),
         "project │ ⎇ main ?1 │ ▕██████░┆░░┆┃▏ 43% 430k/1M · 537k left │ ",
         "{screen}"
     );
     terminal.type_text("s");
-    terminal.wait_for("written");
+    terminal.wait_for_text("written");
     terminal.type_text("q");
-    assert!(terminal.wait_exit().success());
+    assert!(terminal.wait_for_exit().success());
     let lines = json!([[
         "directory",
         "git",
@@ -50,19 +50,19 @@ fn what_is_chosen_on_the_screen_is_written_and_everything_else_in_the_file_stays
         "health"
     ]]);
     let expected = json!({"levels": {"l1": 60}, "statusline": {"lines": lines}, "grace_batches": 3});
-    assert_eq!(world.json(".claude/plimsoll.json"), expected);
+    assert_eq!(world.read_json(".claude/plimsoll.json"), expected);
 }
 
 #[test]
-fn it_refuses_what_it_could_not_give_back() {
+fn edit_refuses_to_start_without_a_terminal_or_with_broken_settings() {
     let world = World::new();
-    let without = world.plimsoll(&["statusline", "edit"]).run();
-    assert_eq!(without.code, Some(2));
-    insta::assert_snapshot!(without.stderr, @r#"plimsoll: `statusline edit` needs a terminal: edit "statusline" in the settings by hand, and look with `plimsoll statusline explain`"#);
+    let without_terminal = world.plimsoll(&["statusline", "edit"]).run();
+    assert_eq!(without_terminal.code, Some(2));
+    insta::assert_snapshot!(without_terminal.stderr, @r#"plimsoll: `statusline edit` needs a terminal: edit "statusline" in the settings by hand, and look with `plimsoll statusline explain`"#);
     world.write(".claude/plimsoll.json", "{ broken");
-    let broken = world.plimsoll(&["statusline", "edit"]).run();
-    assert_eq!(broken.code, Some(1));
-    insta::assert_snapshot!(world.stable_text(&broken.stderr), @"
+    let with_broken_settings = world.plimsoll(&["statusline", "edit"]).run();
+    assert_eq!(with_broken_settings.code, Some(1));
+    insta::assert_snapshot!(world.replace_unstable_parts(&with_broken_settings.stderr), @"
     plimsoll: settings [PROJECT]/.claude/plimsoll.json: key must be a string at line 1 column 3
     hint: correct the file; until then all of it is ignored
     ");

@@ -1,6 +1,6 @@
-//! Transcripts and logs that change under the reader: crowds, cut ends, files written anew.
+//! Transcripts and logs that change while they are read: many readers, truncated ends, rewritten files.
 
-use crate::turn_log::harness::{FIRST, SECOND, kinds};
+use crate::turn_log::harness::{FIRST, SECOND, record_kinds};
 use plimsoll_domain::SessionId;
 use plimsoll_domain::log_line::RecordKind;
 use plimsoll_flows::turns::capture::{CaptureLimits, TranscriptSource, TurnSetting, capture_new_turns};
@@ -15,19 +15,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
-struct Place {
+struct CaptureSetup {
     folder: TempDir,
     log: TurnLog,
     transcript: PathBuf,
 }
 
-impl Place {
-    fn new() -> Place {
+impl CaptureSetup {
+    fn new() -> CaptureSetup {
         let folder = tempfile::tempdir().unwrap();
         let log =
             TurnLog::for_session(&Project::with_local_files(folder.path()), &SessionId::from(FIRST)).unwrap();
         let transcript = folder.path().join("transcript.jsonl");
-        Place { folder, log, transcript }
+        CaptureSetup { folder, log, transcript }
     }
 
     fn capture(
@@ -44,7 +44,7 @@ impl Place {
         )
     }
 
-    fn read_all(&self) -> Vec<LoggedRecord> {
+    fn capture_and_read_all(&self) -> Vec<LoggedRecord> {
         self.capture(EndOfInput::Complete, CaptureLimits::USER).unwrap();
         let report = self.log.verify().unwrap();
         assert!(report.is_intact(), "{:?}", report.findings);
@@ -52,53 +52,54 @@ impl Place {
     }
 }
 
-/// A prompt, a call and its result, three lines.
-fn exchange(n: usize) -> [Value; 3] {
-    let at = "2026-01-07T12:00:00Z";
-    let call = json!({"type": "tool_use", "id": format!("t{n}"), "name": "Bash", "input": {"command": "x"}});
-    let back = json!({"type": "tool_result", "tool_use_id": format!("t{n}"), "content": format!("out {n}")});
+/// Returns the three lines of a prompt, a call and its result.
+fn exchange_lines(number: usize) -> [Value; 3] {
+    let timestamp = "2026-01-07T12:00:00Z";
+    let call =
+        json!({"type": "tool_use", "id": format!("t{number}"), "name": "Bash", "input": {"command": "x"}});
+    let tool_result = json!({"type": "tool_result", "tool_use_id": format!("t{number}"), "content": format!("out {number}")});
     [
-        json!({"type": "user", "timestamp": at, "message": {"content": format!("prompt {n}")}}),
-        json!({"type": "assistant", "timestamp": at, "message":
-            {"id": format!("m{n}"), "content": [call], "stop_reason": "tool_use"}}),
-        json!({"type": "user", "timestamp": at, "message": {"content": [back]}}),
+        json!({"type": "user", "timestamp": timestamp, "message": {"content": format!("prompt {number}")}}),
+        json!({"type": "assistant", "timestamp": timestamp, "message":
+            {"id": format!("m{number}"), "content": [call], "stop_reason": "tool_use"}}),
+        json!({"type": "user", "timestamp": timestamp, "message": {"content": [tool_result]}}),
     ]
 }
 
-fn lines(exchanges: std::ops::RangeInclusive<usize>) -> String {
-    exchanges.flat_map(exchange).map(|line| format!("{line}\n")).collect()
+fn transcript_text(exchanges: std::ops::RangeInclusive<usize>) -> String {
+    exchanges.flat_map(exchange_lines).map(|line| format!("{line}\n")).collect()
 }
 
-fn messages(records: &[LoggedRecord]) -> Vec<String> {
+fn message_ids(records: &[LoggedRecord]) -> Vec<String> {
     records.iter().filter_map(|record| record.header.message_id.clone()).collect()
 }
 
-fn expected(count: usize) -> Vec<String> {
+fn expected_message_ids(count: usize) -> Vec<String> {
     (1..=count).map(|n| format!("m{n}")).collect()
 }
 
-fn count(records: &[LoggedRecord], kind: RecordKind) -> usize {
-    kinds(records).iter().filter(|found| **found == kind).count()
+fn count_of_kind(records: &[LoggedRecord], kind: RecordKind) -> usize {
+    record_kinds(records).iter().filter(|recorded_kind| **recorded_kind == kind).count()
 }
 
 #[test]
 fn many_readers_of_a_growing_transcript_record_each_turn_once() {
     const COUNT: usize = 150;
-    let place = Place::new();
-    let mut file = File::create(&place.transcript).unwrap();
+    let setup = CaptureSetup::new();
+    let mut file = File::create(&setup.transcript).unwrap();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
                 while !is_done.load(Ordering::Relaxed) {
-                    match place.capture(EndOfInput::MoreMayFollow, CaptureLimits::HOOK) {
+                    match setup.capture(EndOfInput::MoreMayFollow, CaptureLimits::HOOK) {
                         Ok(_) | Err(plimsoll_store::StoreError::Locked { .. }) => {}
                         Err(error) => panic!("{error}"),
                     }
                 }
             });
         }
-        for line in lines(1..=COUNT).split_inclusive('\n') {
+        for line in transcript_text(1..=COUNT).split_inclusive('\n') {
             let (half, rest) = line.split_at(line.len() / 2);
             file.write_all(half.as_bytes()).unwrap();
             std::thread::sleep(Duration::from_millis(2));
@@ -106,9 +107,12 @@ fn many_readers_of_a_growing_transcript_record_each_turn_once() {
         }
         is_done.store(true, Ordering::Relaxed);
     });
-    let records = place.read_all();
-    assert_eq!(messages(&records), expected(COUNT));
-    assert_eq!((count(&records, RecordKind::Prompt), count(&records, RecordKind::LateContent)), (COUNT, 0));
+    let records = setup.capture_and_read_all();
+    assert_eq!(message_ids(&records), expected_message_ids(COUNT));
+    assert_eq!(
+        (count_of_kind(&records, RecordKind::Prompt), count_of_kind(&records, RecordKind::LateContent)),
+        (COUNT, 0)
+    );
     assert!(
         records.iter().filter_map(LoggedRecord::turn).all(|turn| turn.is_success()),
         "with their results"
@@ -116,64 +120,67 @@ fn many_readers_of_a_growing_transcript_record_each_turn_once() {
 }
 
 #[test]
-fn a_log_whose_end_was_cut_off_gets_it_back_from_the_transcript() {
-    for lost in 1..6 {
-        let place = Place::new();
-        fs::write(&place.transcript, lines(1..=4)).unwrap();
-        place.read_all();
-        let text = fs::read_to_string(place.log.path()).unwrap();
-        let all: Vec<&str> = text.split_inclusive('\n').collect();
-        fs::write(place.log.path(), all[..all.len() - lost].concat()).unwrap();
-        let records = place.read_all();
-        assert_eq!(messages(&records), expected(4), "{lost} lost");
+fn a_truncated_log_is_restored_from_the_transcript() {
+    for lost_lines in 1..6 {
+        let setup = CaptureSetup::new();
+        fs::write(&setup.transcript, transcript_text(1..=4)).unwrap();
+        setup.capture_and_read_all();
+        let text = fs::read_to_string(setup.log.path()).unwrap();
+        let log_lines: Vec<&str> = text.split_inclusive('\n').collect();
+        fs::write(setup.log.path(), log_lines[..log_lines.len() - lost_lines].concat()).unwrap();
+        let records = setup.capture_and_read_all();
+        assert_eq!(message_ids(&records), expected_message_ids(4), "{lost_lines} lost");
         assert_eq!(
-            (count(&records, RecordKind::Prompt), count(&records, RecordKind::Repair)),
+            (count_of_kind(&records, RecordKind::Prompt), count_of_kind(&records, RecordKind::Repair)),
             (4, 1),
-            "{lost} lost"
+            "{lost_lines} lost"
         );
     }
 }
 
 #[test]
-fn a_log_that_an_agent_took_away_is_written_anew_from_the_transcript() {
-    let place = Place::new();
-    fs::write(&place.transcript, lines(1..=4)).unwrap();
-    place.read_all();
-    fs::remove_dir_all(place.folder.path().join(".claude")).unwrap();
-    fs::write(&place.transcript, lines(1..=5)).unwrap();
-    assert_eq!(messages(&place.read_all()), expected(5));
+fn a_deleted_log_is_written_again_from_the_transcript() {
+    let setup = CaptureSetup::new();
+    fs::write(&setup.transcript, transcript_text(1..=4)).unwrap();
+    setup.capture_and_read_all();
+    fs::remove_dir_all(setup.folder.path().join(".claude")).unwrap();
+    fs::write(&setup.transcript, transcript_text(1..=5)).unwrap();
+    assert_eq!(message_ids(&setup.capture_and_read_all()), expected_message_ids(5));
 }
 
-/// What a client that writes its transcript anew leaves out or keeps.
+/// A client that rewrites its transcript may leave lines out or keep them.
 #[test]
-fn a_transcript_that_was_written_anew_brings_what_is_new_and_nothing_twice() {
-    let place = Place::new();
-    fs::write(&place.transcript, lines(1..=6)).unwrap();
-    place.read_all();
-    fs::write(&place.transcript, lines(3..=4) + &lines(7..=7)).unwrap();
-    let records = place.read_all();
-    assert_eq!(messages(&records), [expected(6), vec!["m7".to_owned()]].concat());
+fn a_rewritten_transcript_adds_new_turns_and_repeats_none() {
+    let setup = CaptureSetup::new();
+    fs::write(&setup.transcript, transcript_text(1..=6)).unwrap();
+    setup.capture_and_read_all();
+    fs::write(&setup.transcript, transcript_text(3..=4) + &transcript_text(7..=7)).unwrap();
+    let records = setup.capture_and_read_all();
+    assert_eq!(message_ids(&records), [expected_message_ids(6), vec!["m7".to_owned()]].concat());
     assert_eq!(
-        count(&records, RecordKind::LateContent),
+        count_of_kind(&records, RecordKind::LateContent),
         0,
         "results of recorded calls are no news: {:?}",
-        kinds(&records)
+        record_kinds(&records)
     );
-    assert_eq!(count(&records, RecordKind::Prompt), 7, "{:?}", kinds(&records));
-    fs::write(&place.transcript, lines(3..=4) + &lines(7..=8)).unwrap();
-    assert_eq!(messages(&place.read_all()).last().map(String::as_str), Some("m8"));
+    assert_eq!(count_of_kind(&records, RecordKind::Prompt), 7, "{:?}", record_kinds(&records));
+    fs::write(&setup.transcript, transcript_text(3..=4) + &transcript_text(7..=8)).unwrap();
+    assert_eq!(message_ids(&setup.capture_and_read_all()).last().map(String::as_str), Some("m8"));
 }
 
 #[test]
-fn two_sessions_of_one_project_have_each_their_own_log() {
-    let place = Place::new();
-    fs::write(&place.transcript, lines(1..=2)).unwrap();
-    let other =
-        TurnLog::for_session(&Project::with_local_files(place.folder.path()), &SessionId::from(SECOND))
+fn two_sessions_of_one_project_have_separate_logs() {
+    let setup = CaptureSetup::new();
+    fs::write(&setup.transcript, transcript_text(1..=2)).unwrap();
+    let other_log =
+        TurnLog::for_session(&Project::with_local_files(setup.folder.path()), &SessionId::from(SECOND))
             .unwrap();
-    place.read_all();
-    let source = TranscriptSource::for_session(&place.transcript);
-    capture_new_turns(&other, &source, TurnSetting::default, EndOfInput::Complete, CaptureLimits::USER)
+    setup.capture_and_read_all();
+    let source = TranscriptSource::for_session(&setup.transcript);
+    capture_new_turns(&other_log, &source, TurnSetting::default, EndOfInput::Complete, CaptureLimits::USER)
         .unwrap();
-    assert_eq!(records_from_start(&other).unwrap().count(), records_from_start(&place.log).unwrap().count());
+    assert_eq!(
+        records_from_start(&other_log).unwrap().count(),
+        records_from_start(&setup.log).unwrap().count()
+    );
 }

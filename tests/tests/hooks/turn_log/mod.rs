@@ -1,5 +1,5 @@
-//! The turn log of sessions of the real client: what the model said and what came of it, compared with the client's
-//! own transcripts and with what the scripted model sent.
+//! The turn log of sessions of the real client: each response and its results, compared with the client's own
+//! transcripts and with what the scripted model sent.
 
 mod changing_transcripts;
 mod failed_turns;

@@ -1,22 +1,22 @@
-//! Files of a project that a clone's author or an agent has put in the place of ours: whatever they are, nothing outside
-//! the project is read, written or made, no program waits for one, and none takes much memory.
+//! Files of a project that a clone's author or an agent has put in the place of ours. Whatever they are, nothing
+//! outside the project is read, written or created, no program waits for one, and none takes much memory.
 
 mod planted_files;
 
-use planted_files::{SECRET, Trap, outside, sights};
+use planted_files::{SECRET, Trap, folder_snapshot, outside_folder};
 use plimsoll_testkit::bin_dir;
-use plimsoll_testkit::world::{Finished, World};
+use plimsoll_testkit::world::{FinishedProgram, World};
 use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 const SESSION: &str = "d8e9da22-d41b-4824-a1be-f318ff23689b";
-/// No program needs it whole; in a debug build on a busy computer, too.
-const SOON: Duration = Duration::from_secs(15);
+/// Time limit of each program. None needs all of it, even in a debug build on a busy computer.
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Every file of ours in a project, and the user's that we read or write.
-const FILES: [&str; 22] = [
+/// Every file of ours in a project, and the user's files that we read or write.
+const OUR_FILES: [&str; 22] = [
     ".claude/ralph-state.json",
     ".claude/ralph-state.json.lock",
     ".claude/plimsoll.json",
@@ -41,11 +41,11 @@ const FILES: [&str; 22] = [
     ".git/plimsoll/progress.txt",
 ];
 
-/// The one that git reads whenever it looks for changes.
+/// The file that git reads whenever it looks for changes.
 const READ_BY_GIT: &str = ".git/info/exclude";
 
-/// Folders of ours, each of which a link may stand for.
-const FOLDERS: [&str; 9] = [
+/// Our folders, each of which a link can replace.
+const OUR_FOLDERS: [&str; 9] = [
     ".claude",
     ".claude/plimsoll",
     ".claude/plimsoll/sessions",
@@ -57,8 +57,9 @@ const FOLDERS: [&str; 9] = [
     ".git/plimsoll/memory",
 ];
 
-/// Not met by a session's programs, or only by those that have nothing to say: a fault of the file of faults.
-const QUIET: [&str; 7] = [
+/// Not used by the programs of a session, or only by those that have nothing to report, such as a fault of the file of
+/// faults.
+const UNREPORTED_PATHS: [&str; 7] = [
     ".claude/plimsoll/faults.jsonl",
     ".claude/plimsoll/windows.json",
     "progress.txt",
@@ -68,8 +69,8 @@ const QUIET: [&str; 7] = [
     ".git/plimsoll/progress.txt",
 ];
 
-/// A run that a session of a shell loop works at, with something in every file.
-fn furnished() -> World {
+/// Returns a world with a run that a session of a shell loop works on, with content in every file.
+fn world_with_run() -> World {
     let mut world = World::new();
     world.write("fix_plan.md", "# Plan\n\n- [ ] Item one\n- [ ] Item two\n");
     world.git(&["add", "-A"]);
@@ -85,16 +86,16 @@ fn furnished() -> World {
         },
     });
     std::fs::write(world.home().join("transcript.jsonl"), format!("{line}\n")).unwrap();
-    world.plimsoll(&["start", "--objective", "Do the plan."]).timeout(SOON).run().expect_success();
-    let run = world.json(".claude/ralph-state.json")["run_id"].as_str().unwrap().to_owned();
+    world.plimsoll(&["start", "--objective", "Do the plan."]).timeout(PROGRAM_TIMEOUT).run().expect_success();
+    let run = world.read_json(".claude/ralph-state.json")["run_id"].as_str().unwrap().to_owned();
     world.set_env("PLIMSOLL_RUN_ID", run);
-    world.plimsoll(&["memory", "set", "goal", "Ship it."]).timeout(SOON).run().expect_success();
-    work(&world);
+    world.plimsoll(&["memory", "set", "goal", "Ship it."]).timeout(PROGRAM_TIMEOUT).run().expect_success();
+    run_session_programs(&world);
     world
 }
 
-/// What the client and an agent start in a session, each to its end.
-fn work(world: &World) -> Vec<(String, Finished)> {
+/// Runs everything that the client and an agent start in a session, each to its end.
+fn run_session_programs(world: &World) -> Vec<(String, FinishedProgram)> {
     let event = |name: &str| {
         json!({
             "session_id": SESSION, "transcript_path": world.home().join("transcript.jsonl"),
@@ -117,175 +118,188 @@ fn work(world: &World) -> Vec<(String, Finished)> {
     let commands: [&[&str]; 5] =
         [&["checkpoint"], &["status"], &["memory", "set", "plan", "Two items."], &["plan"], &["doctor"]];
     let project = world.project().display().to_string();
-    let mut done = Vec::new();
+    let mut results = Vec::new();
     for (program, name) in hooks {
-        let limited = limited(world, HOOK_MEMORY, &bin_dir().join(program), &[])
+        let launch = launch_with_memory_limit(world, HOOK_MEMORY_KB, &bin_dir().join(program), &[])
             .env("CLAUDE_PROJECT_DIR", &project)
             .stdin(event(name).to_string());
-        done.push((program.to_owned(), limited.run()));
+        results.push((program.to_owned(), launch.run()));
     }
     for command in commands {
-        done.push((
+        results.push((
             command.join(" "),
-            limited(world, COMMAND_MEMORY, &bin_dir().join("plimsoll"), command).run(),
+            launch_with_memory_limit(world, COMMAND_MEMORY_KB, &bin_dir().join("plimsoll"), command).run(),
         ));
     }
-    done
+    results
 }
 
-/// So many KB of addresses may a hook have, its libraries and threads among them: a file that is read whole does not fit.
-const HOOK_MEMORY: u32 = 130_000;
-const COMMAND_MEMORY: u32 = 1_500_000;
+/// The address space in KB that a hook may use, its libraries and threads included: a huge file that is read whole does
+/// not fit.
+const HOOK_MEMORY_KB: u32 = 130_000;
+const COMMAND_MEMORY_KB: u32 = 1_500_000;
 
-fn limited(
+fn launch_with_memory_limit(
     world: &World,
-    memory: u32,
+    memory_kb: u32,
     program: &Path,
     arguments: &[&str],
 ) -> plimsoll_testkit::world::Launch {
-    let script = format!("ulimit -v {memory}; exec \"$0\" \"$@\"");
+    let script = format!("ulimit -v {memory_kb}; exec \"$0\" \"$@\"");
     let program = program.display().to_string();
-    let all: Vec<&str> = ["-c", &script, &program].iter().chain(arguments).copied().collect();
-    world.command("/bin/sh", &all).timeout(SOON)
+    let shell_arguments: Vec<&str> = ["-c", &script, &program].iter().chain(arguments).copied().collect();
+    world.command("/bin/sh", &shell_arguments).timeout(PROGRAM_TIMEOUT)
 }
 
-/// Lays a trap in the place of each of these, and lets a session meet it.
-fn meet(trap: Trap, places: &[&str]) {
-    let world = furnished();
-    let whole = sights(&world.project());
-    let mut unnamed = Vec::new();
+/// Puts a trap in each of these places in turn, and lets a session meet it.
+fn assert_trap_is_harmless(trap: Trap, places: &[&str]) {
+    let world = world_with_run();
+    let original_contents = folder_snapshot(&world.project());
+    let mut unnamed_places = Vec::new();
     for place in places {
         let started = Instant::now();
-        trap.lay(&world, place);
-        let before = sights(&outside(&world));
-        let done = work(&world);
-        let scene = |what: &str| format!("{what}: {trap:?} in the place of {place}");
-        assert_eq!(sights(&outside(&world)), before, "{}", scene("something outside was changed"));
-        for (program, finished) in &done {
-            let said = format!("{}{}", finished.stdout, finished.stderr);
-            assert!(!said.contains(SECRET), "{} said by {program}: {said}", scene("a secret"));
+        trap.plant(&world, place);
+        let before = folder_snapshot(&outside_folder(&world));
+        let results = run_session_programs(&world);
+        let describe = |subject: &str| format!("{subject}: {trap:?} in the place of {place}");
+        assert_eq!(
+            folder_snapshot(&outside_folder(&world)),
+            before,
+            "{}",
+            describe("something outside was changed")
+        );
+        for (program, finished) in &results {
+            let output = format!("{}{}", finished.stdout, finished.stderr);
+            assert!(!output.contains(SECRET), "{} said by {program}: {output}", describe("a secret"));
             assert!(
-                !said.contains("panicked") && !said.contains("memory allocation"),
-                "{} {said}",
-                scene(program)
+                !output.contains("panicked") && !output.contains("memory allocation"),
+                "{} {output}",
+                describe(program)
             );
             let is_hook = program.starts_with("plimsoll-");
-            // A one is an answer: the session has to end.
-            assert!(!is_hook || matches!(finished.code, Some(0 | 1)), "{}: {finished:?}", scene(program));
+            // Exit code 1 is an answer: the session has to end.
+            assert!(!is_hook || matches!(finished.code, Some(0 | 1)), "{}: {finished:?}", describe(program));
         }
-        for (path, text) in sights(&world.project()) {
-            assert!(!String::from_utf8_lossy(&text).contains(SECRET), "{} lies in {path}", scene("a secret"));
+        for (path, text) in folder_snapshot(&world.project()) {
+            assert!(
+                !String::from_utf8_lossy(&text).contains(SECRET),
+                "{} lies in {path}",
+                describe("a secret")
+            );
         }
         let name = place.rsplit('/').next().unwrap();
-        if !done.iter().any(|(_, finished)| format!("{}{}", finished.stdout, finished.stderr).contains(name))
+        if !results
+            .iter()
+            .any(|(_, finished)| format!("{}{}", finished.stdout, finished.stderr).contains(name))
         {
-            unnamed.push(*place);
+            unnamed_places.push(*place);
         }
-        planted_files::put_back(&world, &whole);
+        planted_files::restore_project(&world, &original_contents);
         println!("{place}: {:?}", started.elapsed());
     }
-    // A large lock is a lock, and a large head is made anew.
-    let is_no_matter =
+    // A huge lock file still works as a lock, and a huge head is written again.
+    let is_harmless =
         |place: &str| matches!(trap, Trap::Huge) && [".lock", ".head"].iter().any(|end| place.ends_with(end));
-    // A file that is replaced as a whole leaves the other names of the old one alone.
+    // A file that is replaced as a whole leaves the other hard links of the old file alone.
     let is_replaced = |place: &str| {
         matches!(trap, Trap::HardLink) && ![".jsonl", ".lock"].iter().any(|end| place.ends_with(end))
     };
-    unnamed.retain(|place| !QUIET.contains(place) && !is_no_matter(place) && !is_replaced(place));
-    assert_eq!(unnamed, [""; 0], "{trap:?} is named by no program");
+    unnamed_places
+        .retain(|place| !UNREPORTED_PATHS.contains(place) && !is_harmless(place) && !is_replaced(place));
+    assert_eq!(unnamed_places, [""; 0], "{trap:?} is named by no program");
 }
 
 #[test]
 fn a_link_to_a_file_outside_is_neither_read_nor_written() {
-    meet(Trap::LinkToFile, &FILES);
+    assert_trap_is_harmless(Trap::LinkToFile, &OUR_FILES);
 }
 
 #[test]
-fn a_file_outside_is_not_written_through_a_second_name_in_the_project() {
-    meet(Trap::HardLink, &FILES);
+fn a_file_outside_is_not_written_through_a_hard_link_in_the_project() {
+    assert_trap_is_harmless(Trap::HardLink, &OUR_FILES);
 }
 
 #[test]
-fn a_link_to_a_missing_file_outside_makes_none() {
-    meet(Trap::LinkToMissing, &FILES);
+fn a_link_to_a_missing_file_outside_does_not_create_it() {
+    assert_trap_is_harmless(Trap::LinkToMissing, &OUR_FILES);
 }
 
 #[test]
-fn a_linked_folder_takes_none_of_our_files_out() {
-    meet(Trap::LinkToFolder, &FOLDERS);
+fn no_file_is_written_outside_through_a_linked_folder() {
+    assert_trap_is_harmless(Trap::LinkToFolder, &OUR_FOLDERS);
 }
 
 #[test]
-fn nothing_waits_for_a_pipe() {
-    let read_by_us: Vec<&str> = FILES.into_iter().filter(|file| *file != READ_BY_GIT).collect();
-    meet(Trap::Pipe, &read_by_us);
+fn no_program_waits_for_a_pipe_in_place_of_a_file() {
+    let read_by_us: Vec<&str> = OUR_FILES.into_iter().filter(|file| *file != READ_BY_GIT).collect();
+    assert_trap_is_harmless(Trap::Pipe, &read_by_us);
 }
 
-/// git itself waits for it; who started git does not.
+/// git itself waits for the pipe; the program that started git does not.
 #[test]
-fn a_git_that_waits_for_a_pipe_is_given_up() {
-    meet(Trap::Pipe, &[READ_BY_GIT]);
-}
-
-#[test]
-fn a_device_without_end_is_not_read() {
-    meet(Trap::LinkToZero, &FILES);
+fn a_git_process_that_waits_for_a_pipe_is_given_up() {
+    assert_trap_is_harmless(Trap::Pipe, &[READ_BY_GIT]);
 }
 
 #[test]
-fn a_folder_in_the_place_of_a_file_is_no_file() {
-    meet(Trap::Folder, &FILES);
+fn an_endless_device_is_not_read() {
+    assert_trap_is_harmless(Trap::LinkToEndlessDevice, &OUR_FILES);
 }
 
 #[test]
-fn a_huge_file_is_not_taken_into_memory() {
-    meet(Trap::Huge, &FILES);
+fn a_folder_in_place_of_a_file_breaks_no_program() {
+    assert_trap_is_harmless(Trap::Folder, &OUR_FILES);
 }
 
 #[test]
-fn a_link_of_the_users_inside_the_project_keeps_working() {
+fn a_huge_file_is_not_read_into_memory() {
+    assert_trap_is_harmless(Trap::Huge, &OUR_FILES);
+}
+
+#[test]
+fn a_symlink_of_the_user_inside_the_project_keeps_working() {
     let world = World::new();
     world.write("docs/plan.md", "- [ ] Item one\n");
     world.write("docs/PROMPT.md", "The task itself.\n");
     symlink("docs/plan.md", world.path("fix_plan.md")).unwrap();
     symlink(world.path("docs/PROMPT.md"), world.path("PROMPT.md")).unwrap();
-    world.plimsoll(&["start"]).timeout(SOON).run().expect_success();
+    world.plimsoll(&["start"]).timeout(PROGRAM_TIMEOUT).run().expect_success();
     assert!(world.path("PROMPT.md").is_symlink() && world.path("fix_plan.md").is_symlink());
     let prompt = world.read("docs/PROMPT.md");
     assert!(prompt.contains("The task itself.") && prompt.contains("Item one"), "{prompt}");
 }
 
 #[test]
-fn a_run_is_not_started_with_a_prompt_or_plan_that_leads_out_and_says_which() {
+fn start_refuses_and_names_a_prompt_or_plan_that_links_outside() {
     for name in ["PROMPT.md", "fix_plan.md"] {
         let world = World::new();
         world.write("fix_plan.md", "- [ ] Item one\n");
-        Trap::LinkToFile.lay(&world, name);
-        let before = sights(&outside(&world));
+        Trap::LinkToFile.plant(&world, name);
+        let before = folder_snapshot(&outside_folder(&world));
         let objective: &[&str] = if name == "PROMPT.md" { &[] } else { &["--objective", "Do the plan."] };
-        let finished = world.plimsoll(&[&["start"], objective].concat()).timeout(SOON).run();
+        let finished = world.plimsoll(&[&["start"], objective].concat()).timeout(PROGRAM_TIMEOUT).run();
         assert_ne!(finished.code, Some(0), "{name}: {finished:?}");
         assert!(finished.stderr.contains(name), "{name}: {finished:?}");
-        assert_eq!(sights(&outside(&world)), before, "{name}");
+        assert_eq!(folder_snapshot(&outside_folder(&world)), before, "{name}");
     }
 }
 
 #[test]
-fn a_git_file_that_leads_to_no_git_folder_takes_nothing_there() {
-    for what in [".git", "commondir"] {
+fn nothing_is_written_to_a_folder_that_a_forged_git_file_names() {
+    for forged_file in [".git", "commondir"] {
         let world = World::new();
         world.write("fix_plan.md", "- [ ] Item one\n");
-        let target = outside(&world);
-        match what {
+        let target = outside_folder(&world);
+        match forged_file {
             ".git" => {
                 std::fs::remove_dir_all(world.path(".git")).unwrap();
                 world.write(".git", &format!("gitdir: {}\n", target.display()));
             }
             _ => world.write(".git/commondir", &format!("{}\n", target.display())),
         }
-        let before = sights(&target);
-        world.plimsoll(&["start", "--objective", "Do the plan."]).timeout(SOON).run();
-        work(&world);
-        assert_eq!(sights(&target), before, "{what}");
+        let before = folder_snapshot(&target);
+        world.plimsoll(&["start", "--objective", "Do the plan."]).timeout(PROGRAM_TIMEOUT).run();
+        run_session_programs(&world);
+        assert_eq!(folder_snapshot(&target), before, "{forged_file}");
     }
 }

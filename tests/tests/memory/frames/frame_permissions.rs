@@ -1,26 +1,36 @@
-//! Who may not.
+//! What frames and other subagents are not allowed to do.
 
-use crate::frames::harness::{begin, delegate, done, note, play, pop, push};
+use crate::frames::harness::{
+    final_step, play_session, pop_frame_step, push_and_start_step, register_update_step, with_frame_push,
+    with_frame_start,
+};
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::json;
 
 #[test]
-fn one_frame_is_pushed_at_a_time_and_started_once_by_its_name() {
-    let both = push(push(Step::default(), "left"), "right");
-    let played = play(&[
+fn only_one_frame_waits_at_a_time_and_it_is_started_once_by_name() {
+    let step_with_two_pushes = with_frame_push(with_frame_push(Step::default(), "left"), "right");
+    let played = play_session(&[
         (
             "main",
             vec![
-                begin(Step::default(), "unpushed"),
-                both,
-                begin(Step::default(), "wrong"),
-                begin(begin(Step::default(), "left"), "left"),
-                done(),
+                with_frame_start(Step::default(), "unpushed"),
+                step_with_two_pushes,
+                with_frame_start(Step::default(), "wrong"),
+                with_frame_start(with_frame_start(Step::default(), "left"), "left"),
+                final_step(),
             ],
         ),
-        ("left", vec![note(&[("R2_NEXT", "by left")]), pop("left is done"), done()]),
+        (
+            "left",
+            vec![
+                register_update_step(&[("R2_NEXT", "by left")]),
+                pop_frame_step("left is done"),
+                final_step(),
+            ],
+        ),
     ]);
-    let answers = played.answers("main");
+    let answers = played.tool_results_of("main");
     insta::assert_snapshot!(answers[..4].join("\n"), @r#"
     PreToolUse:Agent hook error: no frame waits to be started: call push_frame first, and start one frame at a time
     ok r1
@@ -31,51 +41,61 @@ fn one_frame_is_pushed_at_a_time_and_started_once_by_its_name() {
         answers[4..6].iter().partition(|answer| answer.contains("left is done"));
     assert_eq!((returned.len(), refused.len()), (1, 1), "{answers:#?}");
     insta::assert_snapshot!(refused[0], @"PreToolUse:Agent hook error: no frame waits to be started: call push_frame first, and start one frame at a time");
-    assert_eq!(played.of("left").len(), 3, "it worked once");
+    assert_eq!(played.requests_of("left").len(), 3, "it worked once");
 }
 
 #[test]
-fn other_subagents_read_and_leave_the_stack_alone() {
-    let explore = json!({"subagent_type": "Explore", "description": "look", "prompt": "EXPLORE the code",
+fn subagents_that_are_no_frames_can_read_but_not_write_the_memory() {
+    let explore_input = json!({"subagent_type": "Explore", "description": "look", "prompt": "EXPLORE the code",
         "run_in_background": false});
-    let helper = json!({"subagent_type": "general-purpose", "description": "help", "prompt": "HELP me",
+    let helper_input = json!({"subagent_type": "general-purpose", "description": "help", "prompt": "HELP me",
         "run_in_background": false});
-    let played = play(&[
+    let played = play_session(&[
         (
             "main",
             vec![
-                note(&[("R0_GOAL", "g")]),
-                Step::default().tool("Agent", explore),
-                delegate("calc"),
-                note(&[("R2_NEXT", "on")]),
-                done(),
+                register_update_step(&[("R0_GOAL", "g")]),
+                Step::default().with_tool_call("Agent", explore_input),
+                push_and_start_step("calc"),
+                register_update_step(&[("R2_NEXT", "on")]),
+                final_step(),
             ],
         ),
         (
             "EXPLORE",
             vec![
                 Step::default()
-                    .tool("mcp__plimsoll__memory_show", json!({}))
-                    .tool("mcp__plimsoll__update_registers", json!({"R0_GOAL": "mine"}))
-                    .tool("mcp__plimsoll__pop_frame", json!({"result": "x"})),
-                Step::text("EXPLORED"),
+                    .with_tool_call("mcp__plimsoll__memory_show", json!({}))
+                    .with_tool_call("mcp__plimsoll__update_registers", json!({"R0_GOAL": "mine"}))
+                    .with_tool_call("mcp__plimsoll__pop_frame", json!({"result": "x"})),
+                Step::from_text("EXPLORED"),
             ],
         ),
-        ("calc", vec![Step::default().tool("Agent", helper), pop("calc is done"), done()]),
-        ("HELP", vec![note(&[("R7_STATUS", "by the helper")]), Step::text("HELPED")]),
+        (
+            "calc",
+            vec![
+                Step::default().with_tool_call("Agent", helper_input),
+                pop_frame_step("calc is done"),
+                final_step(),
+            ],
+        ),
+        ("HELP", vec![register_update_step(&[("R7_STATUS", "by the helper")]), Step::from_text("HELPED")]),
     ]);
-    insta::assert_snapshot!(played.answers("EXPLORE").join("\n"), @r#"
+    insta::assert_snapshot!(played.tool_results_of("EXPLORE").join("\n"), @r#"
     <plimsoll-memory rev="1" frame="root" depth="0"> (of a frame's blocks, the highest rev is current)
     R0 GOAL: g
     </plimsoll-memory>
     PreToolUse:mcp__plimsoll__update_registers hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer
     PreToolUse:mcp__plimsoll__pop_frame hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer
     "#);
-    insta::assert_snapshot!(played.answers("HELP")[0], @"PreToolUse:mcp__plimsoll__update_registers hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer");
-    let own = played.answers("main");
-    assert!(own.iter().any(|answer| answer.contains("EXPLORED")), "its answer is its own: {own:#?}");
-    assert!(played.answers("calc").iter().any(|answer| answer.contains("HELPED")));
-    assert!(own.iter().any(|answer| answer.contains("calc is done")), "{own:#?}");
+    insta::assert_snapshot!(played.tool_results_of("HELP")[0], @"PreToolUse:mcp__plimsoll__update_registers hook error: a subagent that is no frame reads the working memory and does not write it: put what you found into your answer");
+    let main_answers = played.tool_results_of("main");
+    assert!(
+        main_answers.iter().any(|answer| answer.contains("EXPLORED")),
+        "its answer is its own: {main_answers:#?}"
+    );
+    assert!(played.tool_results_of("calc").iter().any(|answer| answer.contains("HELPED")));
+    assert!(main_answers.iter().any(|answer| answer.contains("calc is done")), "{main_answers:#?}");
     let memory = played.memory();
     assert_eq!((&memory["depth"], &memory["registers"]["R0_GOAL"]), (&json!(0), &json!("g")));
 }

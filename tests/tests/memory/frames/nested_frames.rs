@@ -1,21 +1,25 @@
-//! Frames in frames.
+//! Frames inside frames.
 
-use crate::frames::harness::{delegate, done, play, pop, push};
+use crate::frames::harness::{
+    final_step, play_session, pop_frame_step, push_and_start_step, with_frame_push,
+};
 use plimsoll_testkit::scripted_model::Step;
 
 #[test]
-fn five_lie_on_the_root_and_the_sixth_is_refused() {
-    let inner = |name: &str, below: &str| vec![delegate(below), pop(&format!("{name} with {below}")), done()];
-    let played = play(&[
-        ("main", vec![delegate("one"), Step::text("All is done.")]),
-        ("one", inner("one", "two")),
-        ("two", inner("two", "three")),
-        ("three", inner("three", "four")),
-        ("four", inner("four", "five")),
-        ("five", vec![push(Step::default(), "six"), pop("the bottom"), done()]),
+fn five_nested_frames_are_allowed_and_the_sixth_is_refused() {
+    let steps_of_nested_frame = |name: &str, child: &str| {
+        vec![push_and_start_step(child), pop_frame_step(&format!("{name} with {child}")), final_step()]
+    };
+    let played = play_session(&[
+        ("main", vec![push_and_start_step("one"), Step::from_text("All is done.")]),
+        ("one", steps_of_nested_frame("one", "two")),
+        ("two", steps_of_nested_frame("two", "three")),
+        ("three", steps_of_nested_frame("three", "four")),
+        ("four", steps_of_nested_frame("four", "five")),
+        ("five", vec![with_frame_push(Step::default(), "six"), pop_frame_step("the bottom"), final_step()]),
     ]);
-    assert_eq!(played.finished.result()["result"], "All is done.", "{}", played.finished.stderr);
-    let bottom = played.answers("five");
+    assert_eq!(played.finished.last_result()["result"], "All is done.", "{}", played.finished.stderr);
+    let bottom = played.tool_results_of("five");
     assert!(bottom[0].contains("this client starts subagents 5 deep"), "{bottom:#?}");
     for (name, words) in [
         ("four", "the bottom"),
@@ -24,13 +28,13 @@ fn five_lie_on_the_root_and_the_sixth_is_refused() {
         ("one", "two with three"),
         ("main", "one with two"),
     ] {
-        let text = played.last_of(name).text();
+        let text = played.last_request_of(name).full_text();
         assert!(text.contains(words), "{words} in {name}");
-        let deeper = text.contains("the bottom") && name != "four";
-        assert!(!deeper, "{name} sees the report of its own child alone");
+        let has_deeper_report = text.contains("the bottom") && name != "four";
+        assert!(!has_deeper_report, "{name} sees the report of its own child alone");
     }
-    let first = played.of("five")[0];
-    let tools = first.body["tools"].as_array().expect("tools");
+    let deepest_request = played.requests_of("five")[0];
+    let tools = deepest_request.body["tools"].as_array().expect("tools");
     assert!(tools.iter().all(|tool| tool["name"] != "Agent"), "the client has no deeper subagents");
     assert_eq!(played.memory()["depth"], 0);
 }

@@ -1,6 +1,9 @@
-//! What a child knows, and what of it comes back.
+//! What a child frame knows, and what of it the parent receives.
 
-use crate::frames::harness::{delegate, done, note, play, pop, push, registers};
+use crate::frames::harness::{
+    final_step, play_session, pop_frame_step, push_and_start_step, register_update_step, with_frame_push,
+    with_register_update,
+};
 use plimsoll_flows::turns::LoggedRecord;
 use plimsoll_store::{Project, TurnLog};
 use plimsoll_testkit::scripted_model::Step;
@@ -9,14 +12,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 #[test]
-fn a_child_begins_clean_and_only_what_it_reports_comes_back() {
-    let alloc = json!({"name": "api-spec", "content": "add(a,b)", "description": "the functions"});
-    let played = play(&[
+fn a_child_starts_clean_and_returns_only_its_report() {
+    let alloc_input = json!({"name": "api-spec", "content": "add(a,b)", "description": "the functions"});
+    let played = play_session(&[
         (
             "main",
             vec![
-                Step::bash("echo PARENTS-SECRET"),
-                registers(
+                Step::bash_call("echo PARENTS-SECRET"),
+                with_register_update(
                     Step::default(),
                     &[
                         ("R0_GOAL", "Build calc"),
@@ -24,32 +27,35 @@ fn a_child_begins_clean_and_only_what_it_reports_comes_back() {
                         ("R4_CONSTRAINTS", "no network"),
                     ],
                 )
-                .tool("mcp__plimsoll__heap_alloc", alloc),
-                delegate("calc").say("PARENTS-WORDS before the child"),
-                note(&[("R2_NEXT", "push the tests")]),
-                Step::text("All is done."),
+                .with_tool_call("mcp__plimsoll__heap_alloc", alloc_input),
+                push_and_start_step("calc").with_text("PARENTS-WORDS before the child"),
+                register_update_step(&[("R2_NEXT", "push the tests")]),
+                Step::from_text("All is done."),
             ],
         ),
         (
             "calc",
             vec![
-                registers(
-                    Step::bash("echo CHILDS-SECRET"),
+                with_register_update(
+                    Step::bash_call("echo CHILDS-SECRET"),
                     &[("R7_STATUS", "wrote calc.py"), ("R6_OPEN_QUESTIONS", "Division by zero?")],
                 )
-                .say("CHILDS-WORDS"),
-                registers(Step::default(), &[("R5_ASSUMPTIONS", "python3 is there")])
-                    .tool("mcp__plimsoll__heap_write", json!({"name": "api-spec", "content": "add, sub"})),
-                pop("Created calc.py; 3 of 3 checks pass."),
-                Step::text("CHILDS-LAST-WORDS"),
+                .with_text("CHILDS-WORDS"),
+                with_register_update(Step::default(), &[("R5_ASSUMPTIONS", "python3 is there")])
+                    .with_tool_call(
+                        "mcp__plimsoll__heap_write",
+                        json!({"name": "api-spec", "content": "add, sub"}),
+                    ),
+                pop_frame_step("Created calc.py; 3 of 3 checks pass."),
+                Step::from_text("CHILDS-LAST-WORDS"),
             ],
         ),
     ]);
-    assert_eq!(played.finished.result()["result"], "All is done.", "{}", played.finished.stderr);
+    assert_eq!(played.finished.last_result()["result"], "All is done.", "{}", played.finished.stderr);
 
-    let child = played.of("calc");
+    let child = played.requests_of("calc");
     for (number, request) in child.iter().enumerate() {
-        let text = request.text();
+        let text = request.full_text();
         for words in ["PARENTS-SECRET", "PARENTS-WORDS", "PARENTS-PROMPT"] {
             assert!(!text.contains(words), "{words} in request {number} of the child");
         }
@@ -66,7 +72,7 @@ fn a_child_begins_clean_and_only_what_it_reports_comes_back() {
             assert!(text.contains(words), "{words} in request {number} of the child:\n{text}");
         }
     }
-    let parent = played.last_of("main").text();
+    let parent = played.last_request_of("main").full_text();
     for words in ["CHILDS-SECRET", "CHILDS-WORDS", "CHILDS-LAST-WORDS", "Bash</tools-used"] {
         assert!(!parent.contains(words), "{words} of the child in the parent's conversation");
     }
@@ -89,34 +95,42 @@ fn a_child_begins_clean_and_only_what_it_reports_comes_back() {
 }
 
 #[test]
-fn every_write_is_told_apart_by_the_frame_that_made_it() {
-    let played = play(&[
+fn every_write_records_the_frame_that_made_it() {
+    let played = play_session(&[
         (
             "main",
             vec![
-                note(&[("R1_PLAN", "one, two")]),
-                delegate("one"),
-                note(&[("R1_PLAN", "two")]),
-                delegate("two"),
-                note(&[("R1_PLAN", "nothing")]),
-                done(),
+                register_update_step(&[("R1_PLAN", "one, two")]),
+                push_and_start_step("one"),
+                register_update_step(&[("R1_PLAN", "two")]),
+                push_and_start_step("two"),
+                register_update_step(&[("R1_PLAN", "nothing")]),
+                final_step(),
             ],
         ),
-        ("one", vec![note(&[("R2_NEXT", "by one")]), note(&[("R7_STATUS", "by one")]), pop("one"), done()]),
+        (
+            "one",
+            vec![
+                register_update_step(&[("R2_NEXT", "by one")]),
+                register_update_step(&[("R7_STATUS", "by one")]),
+                pop_frame_step("one"),
+                final_step(),
+            ],
+        ),
         (
             "two",
             vec![
-                note(&[("R2_NEXT", "by two")]),
-                delegate("deep"),
-                note(&[("R7_STATUS", "by two")]),
-                pop("two"),
-                done(),
+                register_update_step(&[("R2_NEXT", "by two")]),
+                push_and_start_step("deep"),
+                register_update_step(&[("R7_STATUS", "by two")]),
+                pop_frame_step("two"),
+                final_step(),
             ],
         ),
-        ("deep", vec![note(&[("R2_NEXT", "by deep")]), pop("deep"), done()]),
+        ("deep", vec![register_update_step(&[("R2_NEXT", "by deep")]), pop_frame_step("deep"), final_step()]),
     ]);
     let history = played.history();
-    let told: Vec<(&str, &str)> = history
+    let frames_and_values: Vec<(&str, &str)> = history
         .iter()
         .filter(|change| change["change"]["op"] == "update_registers")
         .map(|change| {
@@ -126,7 +140,7 @@ fn every_write_is_told_apart_by_the_frame_that_made_it() {
         })
         .collect();
     assert_eq!(
-        told,
+        frames_and_values,
         [
             ("", "one, two"),
             ("one", "by one"),
@@ -138,7 +152,7 @@ fn every_write_is_told_apart_by_the_frame_that_made_it() {
             ("", "nothing"),
         ]
     );
-    // The client's own transcripts say who made each call.
+    // The client's own transcripts show who made each call.
     let streams = streams_of_calls(&played.world.project());
     for change in history.iter().filter(|change| change["by"] == "mcp") {
         let Some(call) = change["call"].as_str() else { continue };
@@ -149,9 +163,9 @@ fn every_write_is_told_apart_by_the_frame_that_made_it() {
     assert!(streams.values().collect::<std::collections::BTreeSet<_>>().len() == 4);
 }
 
-/// Of each call the stream of the turn that made it.
+/// Returns for each call the stream of the turn that made it.
 fn streams_of_calls(project: &Path) -> BTreeMap<String, String> {
-    let turns = turns(project);
+    let turns = logged_turns(project);
     let calls = turns.iter().filter_map(|recorded| {
         let stream = &recorded.header.stream;
         Some(recorded.turn()?.tool_calls().iter().map(move |call| (call.id().to_owned(), stream.clone())))
@@ -159,8 +173,8 @@ fn streams_of_calls(project: &Path) -> BTreeMap<String, String> {
     calls.flatten().collect()
 }
 
-/// The turn log of the project's one session.
-fn turns(project: &Path) -> Vec<LoggedRecord> {
+/// Reads the turns of the project's one session from its log.
+fn logged_turns(project: &Path) -> Vec<LoggedRecord> {
     let project = Project::with_local_files(project);
     let session = &plimsoll_store::sessions::sessions_with_record(&project)[0];
     let log = TurnLog::for_session(&project, session).expect("a plain id");
@@ -172,27 +186,37 @@ fn turns(project: &Path) -> Vec<LoggedRecord> {
 }
 
 #[test]
-fn each_turn_keeps_the_memory_of_its_close_and_a_chunk_lies_beside_the_log_once() {
-    let alloc = json!({"name": "api-spec", "content": "add(a,b)", "description": "the functions"});
-    let played = play(&[
+fn each_turn_stores_its_final_memory_with_chunks_by_reference() {
+    let alloc_input = json!({"name": "api-spec", "content": "add(a,b)", "description": "the functions"});
+    let played = play_session(&[
         (
             "main",
             vec![
-                note(&[("R1_PLAN", "one")]).tool("mcp__plimsoll__heap_alloc", alloc),
-                delegate("calc"),
-                note(&[("R1_PLAN", "two")]),
-                done(),
+                register_update_step(&[("R1_PLAN", "one")])
+                    .with_tool_call("mcp__plimsoll__heap_alloc", alloc_input),
+                push_and_start_step("calc"),
+                register_update_step(&[("R1_PLAN", "two")]),
+                final_step(),
             ],
         ),
-        ("calc", vec![note(&[("R7_STATUS", "in the child")]), pop("calc is done"), done()]),
+        (
+            "calc",
+            vec![
+                register_update_step(&[("R7_STATUS", "in the child")]),
+                pop_frame_step("calc is done"),
+                final_step(),
+            ],
+        ),
     ]);
     let project = played.world.project();
-    let kept = |recorded: &LoggedRecord| recorded.turn().map(|turn| turn.memory().clone()).expect("a turn");
-    let turns = turns(&project);
-    let of =
-        |is_main: bool| turns.iter().filter(move |turn| (turn.header.stream == "main") == is_main).map(kept);
-    let main: Vec<_> = of(true).collect();
-    let child: Vec<_> = of(false).collect();
+    let memory_of_turn =
+        |recorded: &LoggedRecord| recorded.turn().map(|turn| turn.memory().clone()).expect("a turn");
+    let turns = logged_turns(&project);
+    let memories_of_stream = |is_main: bool| {
+        turns.iter().filter(move |turn| (turn.header.stream == "main") == is_main).map(memory_of_turn)
+    };
+    let main: Vec<_> = memories_of_stream(true).collect();
+    let child: Vec<_> = memories_of_stream(false).collect();
     assert_eq!((main.len(), child.len()), (4, 3));
     assert_eq!(main[0]["registers"], json!({"R1_PLAN": "one"}));
     assert!(main.iter().all(|memory| memory["heap"] == json!({"api-spec": "add(a,b)"})), "{main:?}");
@@ -200,28 +224,30 @@ fn each_turn_keeps_the_memory_of_its_close_and_a_chunk_lies_beside_the_log_once(
     assert_eq!(main[2]["registers"]["R1_PLAN"], "two");
     assert_eq!((&child[0]["frame"], &child[0]["depth"]), (&json!("calc"), &json!(1)));
     assert_eq!(child[0]["registers"]["R7_STATUS"], "in the child");
-    let bytes = std::fs::read_dir(project.join(".claude/plimsoll/turns")).expect("logs").flatten();
-    let log = bytes.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "jsonl"));
-    let log = std::fs::read_to_string(log.expect("a log")).expect("text");
-    let spelled = log.lines().filter(|line| line.contains("\"heap\":{\"api-spec\":{\"$blob\""));
-    assert_eq!(spelled.count(), 7, "by reference in each of the turns");
+    let entries = std::fs::read_dir(project.join(".claude/plimsoll/turns")).expect("logs").flatten();
+    let log_path =
+        entries.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    let log_text = std::fs::read_to_string(log_path.expect("a log")).expect("text");
+    let lines_with_reference =
+        log_text.lines().filter(|line| line.contains("\"heap\":{\"api-spec\":{\"$blob\""));
+    assert_eq!(lines_with_reference.count(), 7, "by reference in each of the turns");
 }
 
 #[test]
-fn a_frame_that_nobody_started_is_taken_back_or_given_up_with_the_turn() {
-    let played = play(&[(
+fn an_unstarted_frame_can_be_withdrawn_or_is_dropped_with_the_turn() {
+    let played = play_session(&[(
         "main",
         vec![
-            note(&[("R1_PLAN", "p")]),
-            push(Step::default(), "calc"),
-            note(&[("R2_NEXT", "too early")]),
-            pop("not needed after all"),
-            note(&[("R2_NEXT", "on")]),
-            push(Step::default(), "again"),
-            done(),
+            register_update_step(&[("R1_PLAN", "p")]),
+            with_frame_push(Step::default(), "calc"),
+            register_update_step(&[("R2_NEXT", "too early")]),
+            pop_frame_step("not needed after all"),
+            register_update_step(&[("R2_NEXT", "on")]),
+            with_frame_push(Step::default(), "again"),
+            final_step(),
         ],
     )]);
-    let answers = played.answers("main");
+    let answers = played.tool_results_of("main");
     assert!(
         answers[2].contains("start it with Agent(subagent_type \"frame\", description \"calc\")"),
         "{answers:?}"

@@ -1,13 +1,13 @@
-//! Paths that lead out of the project are refused; the races are tried in `plimsoll_store::confined`.
+//! Paths that lead out of the project are refused; the races are tested in `plimsoll_store::confined`.
 
-use crate::mcp::json_rpc_client::Client;
+use crate::mcp::json_rpc_client::JsonRpcClient;
 use plimsoll_testkit::world::World;
 use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
 #[test]
-fn no_path_leads_out_of_the_project() {
+fn paths_that_lead_out_of_the_project_are_refused() {
     let world = World::without_git();
     let root = world.project();
     let outside = root.parent().expect("a folder").join("outside");
@@ -18,7 +18,7 @@ fn no_path_leads_out_of_the_project() {
     symlink(&outside, world.path("absolute")).expect("a link");
     symlink("../outside/new", world.path("dangling")).expect("a link");
     symlink("inside", world.path("within")).expect("a link");
-    let mut client = Client::start(&world, &["--workspace"]);
+    let mut client = JsonRpcClient::start_initialized(&world, &["--workspace"]);
     let absolute = outside.join("secret").display().to_string();
     for path in [
         "../outside/secret",
@@ -35,35 +35,38 @@ fn no_path_leads_out_of_the_project() {
             ("write_file", json!({"path": path, "content": "x"})),
             ("list_files", json!({"path": path})),
         ] {
-            let refused = client.refused(tool, arguments).replace(path, "[PATH]");
+            let refused = client.call_refused_tool(tool, arguments).replace(path, "[PATH]");
             insta::allow_duplicates! {
-                insta::assert_snapshot!(world.stable_text(&refused), @"[PATH] leads out of the project: only paths below [PROJECT] are allowed, without `..`");
+                insta::assert_snapshot!(world.replace_unstable_parts(&refused), @"[PATH] leads out of the project: only paths below [PROJECT] are allowed, without `..`");
             }
         }
     }
-    let refused = client.refused("list_files", json!({"path": "link"}));
-    insta::assert_snapshot!(world.stable_text(&refused), @"link leads out of the project: only paths below [PROJECT] are allowed, without `..`");
+    let refused = client.call_refused_tool("list_files", json!({"path": "link"}));
+    insta::assert_snapshot!(world.replace_unstable_parts(&refused), @"link leads out of the project: only paths below [PROJECT] are allowed, without `..`");
     assert_eq!(std::fs::read_to_string(outside.join("secret")).expect("it"), "secret");
     assert_eq!(std::fs::read_dir(&outside).expect("it").count(), 1);
     let within = world.path("inside/a.txt").display().to_string();
     for path in ["inside/a.txt", "./inside//a.txt", "within/a.txt", &within] {
-        assert_eq!(client.ok("read_file", json!({"path": path})), "a", "{path}");
+        assert_eq!(client.call_tool("read_file", json!({"path": path})), "a", "{path}");
     }
-    assert_eq!(client.ok("list_files", json!({})), ".claude/\nabsolute@\ndangling@\ninside/\nlink@\nwithin@");
+    assert_eq!(
+        client.call_tool("list_files", json!({})),
+        ".claude/\nabsolute@\ndangling@\ninside/\nlink@\nwithin@"
+    );
 }
 
 #[test]
-fn only_plain_files_are_read_and_written() {
+fn only_regular_files_are_read_and_written() {
     let world = World::without_git();
-    let made = Command::new("mkfifo").arg(world.path("pipe")).status().expect("mkfifo");
-    assert!(made.success());
+    let mkfifo_status = Command::new("mkfifo").arg(world.path("pipe")).status().expect("mkfifo");
+    assert!(mkfifo_status.success());
     let _socket = std::os::unix::net::UnixListener::bind(world.path("socket")).expect("a socket");
-    // A link to a device leads out; a device inside needs root, and then is refused as one.
-    let made = Command::new("mknod").arg(world.path("device")).args(["c", "1", "5"]).output();
-    let has_device = made.is_ok_and(|made| made.status.success());
+    // A link to a device leads out. Making a device inside needs root; such a device is refused as a device.
+    let mknod_output = Command::new("mknod").arg(world.path("device")).args(["c", "1", "5"]).output();
+    let has_device = mknod_output.is_ok_and(|made| made.status.success());
     symlink("/dev/zero", world.path("zero")).expect("a link");
     std::fs::create_dir(world.path("folder")).expect("a folder");
-    let mut client = Client::start(&world, &["--workspace"]);
+    let mut client = JsonRpcClient::start_initialized(&world, &["--workspace"]);
     let cases = [
         ("pipe", "is a pipe"),
         ("socket", "is a socket"),
@@ -73,12 +76,12 @@ fn only_plain_files_are_read_and_written() {
         ("missing", "does not exist"),
     ];
     for (path, expected) in cases {
-        let read = client.refused("read_file", json!({"path": path}));
+        let read = client.call_refused_tool("read_file", json!({"path": path}));
         assert!(read.contains(expected), "{path}: {read}");
         if expected != "does not exist" {
-            let written = client.refused("write_file", json!({"path": path, "content": "x"}));
+            let written = client.call_refused_tool("write_file", json!({"path": path, "content": "x"}));
             assert!(written.contains(expected), "{path}: {written}");
         }
     }
-    insta::assert_snapshot!(client.refused("list_files", json!({"path": "pipe"})), @"pipe is no folder");
+    insta::assert_snapshot!(client.call_refused_tool("list_files", json!({"path": "pipe"})), @"pipe is no folder");
 }

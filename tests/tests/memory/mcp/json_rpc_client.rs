@@ -1,4 +1,4 @@
-//! A plain JSON-RPC client over standard input and output, that knows nothing but lines.
+//! A plain JSON-RPC client over standard input and output, which knows nothing but lines.
 
 use plimsoll_testkit::bin_dir;
 use plimsoll_testkit::world::World;
@@ -8,27 +8,27 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// The revision without a handshake.
-pub const MODERN: &str = "2026-07-28";
-/// Longer than the longest command may run.
+/// The protocol revision without a handshake.
+pub const MODERN_REVISION: &str = "2026-07-28";
+/// Longer than the longest time that a command may run.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub struct Client {
+pub struct JsonRpcClient {
     child: Child,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
-    number: u64,
-    early: Vec<Value>,
-    meta: Value,
+    last_request_id: u64,
+    early_answers: Vec<Value>,
+    request_meta: Value,
 }
 
-impl Client {
-    /// A server that has been told nothing yet.
-    pub fn bare(world: &World, arguments: &[&str]) -> Client {
-        Client::with_env(world, arguments, &[])
+impl JsonRpcClient {
+    /// Starts a server to which nothing has been sent yet.
+    pub fn start_uninitialized(world: &World, arguments: &[&str]) -> JsonRpcClient {
+        JsonRpcClient::start_with_env(world, arguments, &[])
     }
 
-    pub fn with_env(world: &World, arguments: &[&str], env: &[(&str, String)]) -> Client {
+    pub fn start_with_env(world: &World, arguments: &[&str], env: &[(&str, String)]) -> JsonRpcClient {
         let mut child = Command::new(bin_dir().join("plimsoll-mcp"))
             .args(arguments)
             .env_clear()
@@ -44,7 +44,7 @@ impl Client {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                // Whatever is no message of the protocol is a fault.
+                // A line that is no message of the protocol is a fault.
                 let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| json!({"stray": line}));
                 if sender.send(message).is_err() {
                     return;
@@ -52,21 +52,28 @@ impl Client {
             }
         });
         let stdin = child.stdin.take();
-        Client { child, stdin, lines, number: 0, early: Vec::new(), meta: json!({}) }
+        JsonRpcClient {
+            child,
+            stdin,
+            lines,
+            last_request_id: 0,
+            early_answers: Vec::new(),
+            request_meta: json!({}),
+        }
     }
 
-    /// A server after the handshake.
-    pub fn start(world: &World, arguments: &[&str]) -> Client {
-        let mut client = Client::bare(world, arguments);
+    /// Starts a server and completes the handshake.
+    pub fn start_initialized(world: &World, arguments: &[&str]) -> JsonRpcClient {
+        let mut client = JsonRpcClient::start_uninitialized(world, arguments);
         client.initialize("2025-11-25");
         client
     }
 
-    /// A client of the revision without a handshake: each request says who asks.
-    pub fn modern(world: &World, arguments: &[&str]) -> Client {
-        let mut client = Client::bare(world, arguments);
-        client.meta = json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN,
+    /// Starts a client of the revision without a handshake: each request names its client.
+    pub fn start_without_handshake(world: &World, arguments: &[&str]) -> JsonRpcClient {
+        let mut client = JsonRpcClient::start_uninitialized(world, arguments);
+        client.request_meta = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN_REVISION,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         });
@@ -75,10 +82,10 @@ impl Client {
 
     pub fn initialize(&mut self, version: &str) -> Value {
         let info = json!({"name": "test", "version": "1"});
-        let asked = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": info});
-        let answer = self.ask("initialize", asked)["result"].clone();
+        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": info});
+        let result = self.call_method("initialize", params)["result"].clone();
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-        answer
+        result
     }
 
     pub fn send(&mut self, message: &Value) {
@@ -90,57 +97,57 @@ impl Client {
         writeln!(stdin, "{line}").and_then(|()| stdin.flush()).expect("the server reads");
     }
 
-    /// The next message, whatever it answers.
-    pub fn next(&mut self) -> Value {
+    /// Returns the next message, whichever request it answers.
+    pub fn receive_message(&mut self) -> Value {
         self.lines.recv_timeout(TIMEOUT).expect("a message")
     }
 
-    /// Sends a request and does not wait.
-    pub fn request(&mut self, method: &str, mut params: Value) -> u64 {
-        self.number += 1;
-        for (key, value) in self.meta.as_object().expect("an object") {
+    /// Sends a request without waiting for its answer, and returns its id.
+    pub fn send_request(&mut self, method: &str, mut params: Value) -> u64 {
+        self.last_request_id += 1;
+        for (key, value) in self.request_meta.as_object().expect("an object") {
             params["_meta"][key] = value.clone();
         }
-        self.send(&json!({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}));
-        self.number
+        self.send(&json!({"jsonrpc": "2.0", "id": self.last_request_id, "method": method, "params": params}));
+        self.last_request_id
     }
 
-    /// The answer to a request; answers to others are kept until they are asked for.
-    pub fn answer(&mut self, number: u64) -> Value {
-        if let Some(place) = self.early.iter().position(|message| message["id"] == number) {
-            return self.early.remove(place);
+    /// Returns the answer to a request; answers to other requests are kept until they are read.
+    pub fn wait_for_answer(&mut self, request_id: u64) -> Value {
+        if let Some(index) = self.early_answers.iter().position(|message| message["id"] == request_id) {
+            return self.early_answers.remove(index);
         }
         loop {
-            let message = self.next();
-            if message["id"] == number {
+            let message = self.receive_message();
+            if message["id"] == request_id {
                 return message;
             }
-            assert!(message["id"].as_u64().is_some_and(|id| id <= self.number), "{message}");
-            self.early.push(message);
+            assert!(message["id"].as_u64().is_some_and(|id| id <= self.last_request_id), "{message}");
+            self.early_answers.push(message);
         }
     }
 
-    pub fn ask(&mut self, method: &str, params: Value) -> Value {
-        let number = self.request(method, params);
-        self.answer(number)
+    pub fn call_method(&mut self, method: &str, params: Value) -> Value {
+        let request_id = self.send_request(method, params);
+        self.wait_for_answer(request_id)
     }
 
-    /// Calls a tool; what it says if it is content.
-    pub fn ok(&mut self, tool: &str, arguments: Value) -> String {
-        let (is_error, text) = self.call(tool, arguments);
+    /// Calls a tool that must succeed, and returns its text.
+    pub fn call_tool(&mut self, tool: &str, arguments: Value) -> String {
+        let (is_error, text) = self.call_tool_result(tool, arguments);
         assert!(!is_error, "{tool}: {text}");
         text
     }
 
-    /// Calls a tool; what it says if it refuses.
-    pub fn refused(&mut self, tool: &str, arguments: Value) -> String {
-        let (is_error, text) = self.call(tool, arguments);
+    /// Calls a tool that must refuse, and returns its text.
+    pub fn call_refused_tool(&mut self, tool: &str, arguments: Value) -> String {
+        let (is_error, text) = self.call_tool_result(tool, arguments);
         assert!(is_error, "{tool}: {text}");
         text
     }
 
-    fn call(&mut self, tool: &str, arguments: Value) -> (bool, String) {
-        let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
+    fn call_tool_result(&mut self, tool: &str, arguments: Value) -> (bool, String) {
+        let answer = self.call_method("tools/call", json!({"name": tool, "arguments": arguments}));
         let result = &answer["result"];
         assert!(result.get("structuredContent").is_none(), "{answer}");
         assert_eq!(result["content"].as_array().map(Vec::len), Some(1), "{answer}");
@@ -148,27 +155,27 @@ impl Client {
         (result["isError"].as_bool().expect("a word about it"), text)
     }
 
-    pub fn tools(&mut self) -> Vec<Value> {
-        self.ask("tools/list", json!({}))["result"]["tools"].as_array().expect("tools").clone()
+    pub fn list_tools(&mut self) -> Vec<Value> {
+        self.call_method("tools/list", json!({}))["result"]["tools"].as_array().expect("tools").clone()
     }
 
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Closes its input.
-    pub fn close(&mut self) {
+    /// Closes the server's input.
+    pub fn close_input(&mut self) {
         self.stdin = None;
     }
 
-    /// Closes its input, and waits for its end.
-    pub fn end(mut self) -> ExitStatus {
-        self.close();
-        self.wait()
+    /// Closes the server's input, and waits until the server exits.
+    pub fn close_and_wait(mut self) -> ExitStatus {
+        self.close_input();
+        self.wait_for_exit()
     }
 
-    /// Waits for its end.
-    pub fn wait(&mut self) -> ExitStatus {
+    /// Waits until the server exits.
+    pub fn wait_for_exit(&mut self) -> ExitStatus {
         let start = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("our own child") {
@@ -180,7 +187,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for JsonRpcClient {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

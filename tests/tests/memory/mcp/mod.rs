@@ -1,4 +1,4 @@
-//! `plimsoll-mcp` as its clients see it: a plain one of our own, the MCP Inspector, and the real one.
+//! `plimsoll-mcp` as its clients see it: a plain JSON-RPC client of our own, the MCP Inspector, and Claude Code.
 
 mod concurrent_servers;
 mod confined_paths;

@@ -1,89 +1,108 @@
-//! Two sessions at once in one project, and hooks that overtake each other.
+//! Two sessions at once in one project, and a write between two hooks of one event.
 
-use crate::frames::harness::registers;
-use crate::memory_in_requests::harness::{Stage, alloc, done, free, look, note};
-use crate::memory_in_requests::independent_reader::Mind;
+use crate::frames::harness::with_register_update;
+use crate::memory_in_requests::harness::{
+    ScriptedSessions, echo_response, final_response, update_registers_response, with_heap_alloc,
+    with_heap_free,
+};
+use crate::memory_in_requests::independent_reader::RequestReader;
 use plimsoll_testkit::scripted_model::Step;
 use serde_json::{Value, json};
 
 #[test]
-fn two_sessions_at_once_each_know_what_the_other_writes() {
-    let step = Step::default;
-    // Whichever begins first waits for the other, so that they do work at the same time.
-    let part = |own: &'static str, register: &'static str, other: &'static str| {
-        let mut acts = vec![note(&[(register, own)]), look().once_told(other)];
+fn two_concurrent_sessions_each_know_what_the_other_writes() {
+    let new_step = Step::default;
+    // The session that begins first waits for the other one, so that both really work at the same time.
+    let session_script = |own_name: &'static str, register: &'static str, other_name: &'static str| {
+        let mut responses = vec![
+            update_registers_response(&[(register, own_name)]),
+            echo_response().after_memory_contains(other_name),
+        ];
         for number in 0..3 {
-            let words = format!("{own} {number}");
-            acts.push(note(&[(register, &words), ("R7_STATUS", &words)]));
-            acts.push(alloc(step(), &format!("{own}-{number}"), &words).into());
-            acts.push(registers(free(step(), &format!("{own}-{number}")), &[("R2_NEXT", &words)]).into());
+            let text = format!("{own_name} {number}");
+            responses.push(update_registers_response(&[(register, &text), ("R7_STATUS", &text)]));
+            responses.push(with_heap_alloc(new_step(), &format!("{own_name}-{number}"), &text).into());
+            responses.push(
+                with_register_update(
+                    with_heap_free(new_step(), &format!("{own_name}-{number}")),
+                    &[("R2_NEXT", &text)],
+                )
+                .into(),
+            );
         }
-        acts.push(alloc(step(), own, "to stay").into());
-        acts.push(look());
-        acts
+        responses.push(with_heap_alloc(new_step(), own_name, "to stay").into());
+        responses.push(echo_response());
+        responses
     };
-    let stage = Stage::new(&[
-        ("main-a", part("alpha", "R4_CONSTRAINTS", "beta")),
-        ("main-b", part("beta", "R5_ASSUMPTIONS", "alpha")),
+    let sessions = ScriptedSessions::new(&[
+        ("main-a", session_script("alpha", "R4_CONSTRAINTS", "beta")),
+        ("main-b", session_script("beta", "R5_ASSUMPTIONS", "alpha")),
     ]);
-    stage.share();
-    let running = ["main-a", "main-b"].map(|name| stage.client(&format!("You are {name}."), &[]).spawn());
-    for session in running {
+    sessions.allow_concurrent_writes();
+    let running_sessions =
+        ["main-a", "main-b"].map(|name| sessions.client_command(&format!("You are {name}."), &[]).spawn());
+    for session in running_sessions {
         let finished = session.wait(std::time::Duration::from_secs(60));
         assert_eq!(finished.code, Some(0), "{finished:?}");
     }
-    stage.check();
-    // Each has worked while the other did, and in the end both know the same.
-    for (who, other) in [("main-a", "beta"), ("main-b", "alpha")] {
-        let heard =
-            stage.seen(who, |seen| seen.iter().filter(|seen| seen.request.text().contains(other)).count());
-        assert!(heard >= 1, "{who} has heard of {other}");
+    sessions.assert_requests_correct();
+    // Each session saw the other's writes while it worked, and in the end both know the same memory.
+    for (conversation, other_name) in [("main-a", "beta"), ("main-b", "alpha")] {
+        let mention_count = sessions.inspect_requests(conversation, |requests| {
+            requests.iter().filter(|seen| seen.request.full_text().contains(other_name)).count()
+        });
+        assert!(mention_count >= 1, "{conversation} has heard of {other_name}");
     }
-    stage.then(&[("main-a", vec![done()]), ("main-b", vec![done()])]);
+    sessions.append_scripts(&[("main-a", vec![final_response()]), ("main-b", vec![final_response()])]);
     for name in ["main-a", "main-b"] {
-        stage.play(&format!("You are {name}, anew."), &[]);
-        let errors = stage.seen(name, |seen| {
-            let last = seen.last().expect("a request");
-            Mind::of(&last.request, 0).errors(&stage.memory(), 0)
+        sessions.run_session(&format!("You are {name}, anew."), &[]);
+        let errors = sessions.inspect_requests(name, |requests| {
+            let last_request = requests.last().expect("a request");
+            RequestReader::from_request(&last_request.request, 0).find_differences(&sessions.memory(), 0)
         });
         assert!(errors.is_empty(), "{errors:?}");
     }
 }
 
-/// What a hook program tells the model.
-fn told(stage: &Stage, program: &str, part: &[&str], payload: &Value) -> String {
-    let program = plimsoll_testkit::bin_dir().join(program);
-    let finished = stage.world.command(program, part).stdin(payload.to_string()).run().expect_success();
+/// Returns the additional context that a hook program gives the model.
+fn hook_context(sessions: &ScriptedSessions, program: &str, arguments: &[&str], payload: &Value) -> String {
+    let program_path = plimsoll_testkit::bin_dir().join(program);
+    let finished =
+        sessions.world.command(program_path, arguments).stdin(payload.to_string()).run().expect_success();
     if finished.stdout.is_empty() {
         return String::new();
     }
-    finished.json()["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
+    finished.stdout_json()["hookSpecificOutput"]["additionalContext"].as_str().unwrap_or_default().to_owned()
 }
 
 #[test]
-fn what_is_written_between_two_entries_of_a_start_is_told_with_the_next_event() {
-    let stage = Stage::new(&[]);
-    let payload = |event: &str, more: Value| {
+fn a_write_between_two_hooks_of_a_start_arrives_with_the_next_event() {
+    let sessions = ScriptedSessions::new(&[]);
+    let build_payload = |event: &str, extra_fields: Value| {
         let mut payload =
-            json!({"session_id": "s-1", "cwd": stage.world.project(), "hook_event_name": event});
-        payload.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            json!({"session_id": "s-1", "cwd": sessions.world.project(), "hook_event_name": event});
+        payload
+            .as_object_mut()
+            .expect("an object")
+            .extend(extra_fields.as_object().expect("an object").clone());
         payload
     };
-    stage.write(&["alloc", "spec", "old"]);
+    sessions.write_as_other(&["alloc", "spec", "old"]);
     for source in ["startup", "compact", "resume"] {
-        let start = payload("SessionStart", json!({"source": source}));
-        let number = stage.memory().revision;
-        stage.write(&["write", "spec", &format!("before {source}")]);
+        let start_payload = build_payload("SessionStart", json!({"source": source}));
+        let start_rev = sessions.memory().revision;
+        sessions.write_as_other(&["write", "spec", &format!("before {source}")]);
         assert!(
-            told(&stage, "plimsoll-memory", &["part-2"], &start).contains(&format!("before {source}")),
+            hook_context(&sessions, "plimsoll-memory", &["part-2"], &start_payload)
+                .contains(&format!("before {source}")),
             "{source}"
         );
-        stage.write(&["write", "spec", &format!("after {source}")]);
-        let overview = told(&stage, "plimsoll-session-start", &["memory"], &start);
-        assert!(overview.contains(&format!("rev=\"{}\"", number + 2)), "{source}");
-        let batch = payload("PostToolBatch", json!({"tool_calls": []}));
-        let news = || told(&stage, "plimsoll-post-tool", &["memory"], &batch);
-        assert!(news().contains(&format!("after {source}")), "{source}");
-        assert_eq!(news(), "", "{source}: once");
+        sessions.write_as_other(&["write", "spec", &format!("after {source}")]);
+        let overview = hook_context(&sessions, "plimsoll-session-start", &["memory"], &start_payload);
+        assert!(overview.contains(&format!("rev=\"{}\"", start_rev + 2)), "{source}");
+        let batch_payload = build_payload("PostToolBatch", json!({"tool_calls": []}));
+        let batch_context = || hook_context(&sessions, "plimsoll-post-tool", &["memory"], &batch_payload);
+        assert!(batch_context().contains(&format!("after {source}")), "{source}");
+        assert_eq!(batch_context(), "", "{source}: once");
     }
 }

@@ -1,164 +1,175 @@
-//! A session with the real client in which every request is read when it arrives, and held against the store.
+//! Sessions with the real client in which every request is checked against the stored memory when it arrives.
 
-use crate::frames::harness::registers;
-use crate::memory_in_requests::independent_reader::{Mind, plain};
+use crate::frames::harness::with_register_update;
+use crate::memory_in_requests::independent_reader::{RequestReader, normalize_text};
 use plimsoll_domain::memory::{Memory, MemoryOp};
 use plimsoll_store::{Project, memory};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, ScriptedModel, Step};
-use plimsoll_testkit::world::{Finished, Launch, World};
+use plimsoll_testkit::world::{FinishedProgram, Launch, World};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the client reports of a window that is full: it compacts before the next request.
-pub(crate) const FULL: u64 = 968_000;
+/// Reported usage at which the client compacts before the next request, because its window is full.
+pub(crate) const FULL_WINDOW_TOKENS: u64 = 968_000;
 
-/// What happens while a request waits for its answer, and the answer.
+/// A scripted response of the model, and what other writers do while the request waits for it.
 #[derive(Clone)]
-pub(crate) struct Act {
-    foreign: Vec<Vec<String>>,
-    /// What must be in the memory before this is played; until then the conversation looks about.
-    awaited: Option<&'static str>,
+pub(crate) struct ScriptedResponse {
+    concurrent_writes: Vec<Vec<String>>,
+    /// Text that the memory must contain before this response is given; until then the model only calls `echo`.
+    awaited_text: Option<&'static str>,
     step: Step,
 }
 
-impl From<Step> for Act {
-    fn from(step: Step) -> Act {
-        Act { foreign: Vec::new(), awaited: None, step }
+impl From<Step> for ScriptedResponse {
+    fn from(step: Step) -> ScriptedResponse {
+        ScriptedResponse { concurrent_writes: Vec::new(), awaited_text: None, step }
     }
 }
 
-impl Act {
-    /// Not before another session has written this.
-    pub(crate) fn once_told(mut self, words: &'static str) -> Act {
-        self.awaited = Some(words);
+impl ScriptedResponse {
+    /// Waits until another session has written this text.
+    pub(crate) fn after_memory_contains(mut self, text: &'static str) -> ScriptedResponse {
+        self.awaited_text = Some(text);
         self
     }
 
-    /// Meanwhile another writer calls `plimsoll memory` with these words.
-    pub(crate) fn meanwhile(mut self, words: &[&str]) -> Act {
-        self.foreign.push(words.iter().map(|word| (*word).to_owned()).collect());
+    /// While the request waits, another writer calls `plimsoll memory` with these arguments.
+    pub(crate) fn with_concurrent_write(mut self, arguments: &[&str]) -> ScriptedResponse {
+        self.concurrent_writes.push(arguments.iter().map(|argument| (*argument).to_owned()).collect());
         self
     }
 }
 
-/// A request as it was read when it came.
-pub(crate) struct Seen {
-    pub(crate) who: String,
+/// A request together with the memory at the time of its arrival.
+pub(crate) struct RecordedRequest {
+    pub(crate) conversation: String,
     pub(crate) request: Request,
-    /// The memory at that moment.
+    /// The memory when the request arrived.
     pub(crate) memory: Memory,
-    /// The depth of the frame that this conversation works in; none once it has returned.
-    pub(crate) depth: Option<usize>,
+    /// Depth of the frame that this conversation works in; `None` once it has returned.
+    pub(crate) frame_depth: Option<usize>,
 }
 
 #[derive(Default)]
-struct Watch {
-    parts: BTreeMap<String, VecDeque<Act>>,
-    seen: Vec<Seen>,
+struct RequestWatcher {
+    scripts: BTreeMap<String, VecDeque<ScriptedResponse>>,
+    recorded: Vec<RecordedRequest>,
     errors: Vec<String>,
-    /// For each conversation the revision at the time of its last request.
-    last: BTreeMap<String, u64>,
-    /// Other sessions write whenever they like: then a request may tell what was so when the last hook ran.
-    is_shared: bool,
+    /// Revision of the memory at the last request of each conversation.
+    last_revs: BTreeMap<String, u64>,
+    /// Set if other sessions write at any time. A request may then show the memory as it was when the last hook ran.
+    allows_concurrent_writes: bool,
 }
 
-/// A project with the working memory in it, and a model whose conversations each have their script.
-pub(crate) struct Stage {
+/// A project with the working memory, and a model with a script for each of its conversations.
+pub(crate) struct ScriptedSessions {
     pub(crate) world: World,
     pub(crate) model: ScriptedModel,
-    watch: Arc<Mutex<Watch>>,
+    watcher: Arc<Mutex<RequestWatcher>>,
 }
 
-impl Stage {
-    /// `main` is the session; the others are frames by their names.
-    pub(crate) fn new(parts: &[(&str, Vec<Act>)]) -> Stage {
+impl ScriptedSessions {
+    /// `main` is the session; the other scripts belong to frames, by their names.
+    pub(crate) fn new(scripts: &[(&str, Vec<ScriptedResponse>)]) -> ScriptedSessions {
         let mut world = World::without_git();
-        let watch = Arc::new(Mutex::new(Watch::default()));
+        let watcher = Arc::new(Mutex::new(RequestWatcher::default()));
         let (project, command) = (Project::with_local_files(&world.project()), world.plimsoll(&["memory"]));
         let model = ScriptedModel::start({
-            let watch = Arc::clone(&watch);
-            move |request| watch.lock().expect("no panic").take(&project, &command, request)
+            let watcher = Arc::clone(&watcher);
+            move |request| watcher.lock().expect("no panic").respond_to(&project, &command, request)
         });
         world.use_model(&model);
         world.plimsoll(&["init", "--local", "--memory"]).run().expect_success();
-        let stage = Stage { world, model, watch };
-        stage.then(parts);
-        stage
+        let sessions = ScriptedSessions { world, model, watcher };
+        sessions.append_scripts(scripts);
+        sessions
     }
 
-    /// Several sessions play at once.
-    pub(crate) fn share(&self) {
-        self.watch.lock().expect("no panic").is_shared = true;
+    /// Allows several sessions at once.
+    pub(crate) fn allow_concurrent_writes(&self) {
+        self.watcher.lock().expect("no panic").allows_concurrent_writes = true;
     }
 
-    /// More for the same conversations, or for new ones.
-    pub(crate) fn then(&self, parts: &[(&str, Vec<Act>)]) {
-        let mut watch = self.watch.lock().expect("no panic");
-        for (name, acts) in parts {
-            watch.parts.entry((*name).to_owned()).or_default().extend(acts.iter().cloned());
+    /// Appends responses for existing or new conversations.
+    pub(crate) fn append_scripts(&self, scripts: &[(&str, Vec<ScriptedResponse>)]) {
+        let mut watcher = self.watcher.lock().expect("no panic");
+        for (conversation, responses) in scripts {
+            watcher.scripts.entry((*conversation).to_owned()).or_default().extend(responses.iter().cloned());
         }
     }
 
-    pub(crate) fn client(&self, prompt: &str, more: &[&str]) -> Launch {
-        let usual = ["-p", prompt, "--output-format", "json", "--model", "opus"];
-        self.world.claude(&[&usual[..], more].concat())
+    pub(crate) fn client_command(&self, prompt: &str, extra_arguments: &[&str]) -> Launch {
+        let base_arguments = ["-p", prompt, "--output-format", "json", "--model", "opus"];
+        self.world.claude(&[&base_arguments[..], extra_arguments].concat())
     }
 
-    /// Plays a session to its end; every request so far kept the promise.
-    pub(crate) fn play(&self, prompt: &str, more: &[&str]) -> Finished {
-        let finished = self.client(prompt, more).run();
-        self.check();
+    /// Runs a session to its end and asserts that every request so far showed the memory correctly.
+    pub(crate) fn run_session(&self, prompt: &str, extra_arguments: &[&str]) -> FinishedProgram {
+        let finished = self.client_command(prompt, extra_arguments).run();
+        self.assert_requests_correct();
         finished
     }
 
-    /// Every request so far kept the promise, and nothing that a hook said was cut by the client.
-    pub(crate) fn check(&self) {
-        let watch = self.watch.lock().expect("the model's script did not panic");
-        assert!(watch.errors.is_empty(), "{}", watch.errors.join("\n"));
-        assert!(!watch.seen.is_empty(), "no request came");
+    /// Asserts that every request so far showed the memory correctly, and that the client cut no text of a hook.
+    pub(crate) fn assert_requests_correct(&self) {
+        let watcher = self.watcher.lock().expect("the model's script did not panic");
+        assert!(watcher.errors.is_empty(), "{}", watcher.errors.join("\n"));
+        assert!(!watcher.recorded.is_empty(), "no request came");
     }
 
-    /// Looks at the requests of one conversation, oldest first; all of them for an empty name.
-    pub(crate) fn seen<T>(&self, who: &str, look: impl FnOnce(&[&Seen]) -> T) -> T {
-        let watch = self.watch.lock().expect("no panic");
-        look(&watch.seen.iter().filter(|seen| who.is_empty() || seen.who == who).collect::<Vec<_>>())
+    /// Passes the requests of one conversation, oldest first, to a closure; those of all conversations if the name is
+    /// empty.
+    pub(crate) fn inspect_requests<T>(
+        &self,
+        conversation: &str,
+        inspect: impl FnOnce(&[&RecordedRequest]) -> T,
+    ) -> T {
+        let watcher = self.watcher.lock().expect("no panic");
+        inspect(
+            &watcher
+                .recorded
+                .iter()
+                .filter(|recorded| conversation.is_empty() || recorded.conversation == conversation)
+                .collect::<Vec<_>>(),
+        )
     }
 
-    /// The size of every change between two revisions that a conversation did not make itself, and hears of: of the heap,
-    /// of its frame's registers, and of a frame that has returned to it.
-    pub(crate) fn foreign_to(&self, who: &str, from: u64, to: u64) -> Vec<usize> {
+    /// Returns the size of each change between two revisions that a conversation did not make itself but is told:
+    /// changes of the heap and of its frame's registers, and frames that returned to it.
+    pub(crate) fn foreign_change_sizes(&self, conversation: &str, from_rev: u64, to_rev: u64) -> Vec<usize> {
         let history =
             memory::read_changes(&Project::with_local_files(&self.world.project())).expect("a history");
-        let frame = if who.starts_with("main") { "" } else { who };
-        let is_own = |change: &&memory::MemoryChange| change.author == "mcp" && change.frame == frame;
+        let frame_name = if conversation.starts_with("main") { "" } else { conversation };
+        let is_own = |change: &&memory::MemoryChange| change.author == "mcp" && change.frame == frame_name;
         let is_child = |name: &str| {
-            let pushes = |change: &memory::MemoryChange| matches!(&change.op, MemoryOp::PushFrame { name: it, .. } if it == name);
-            history.iter().any(|change| change.frame == frame && pushes(change))
+            let is_push = |change: &memory::MemoryChange| matches!(&change.op, MemoryOp::PushFrame { name: pushed_name, .. } if pushed_name == name);
+            history.iter().any(|change| change.frame == frame_name && is_push(change))
         };
-        let size = |change: &memory::MemoryChange| match &change.op {
-            MemoryOp::UpdateRegisters { values, .. } if change.frame == frame => {
+        let change_size = |change: &memory::MemoryChange| match &change.op {
+            MemoryOp::UpdateRegisters { values, .. } if change.frame == frame_name => {
                 Some(values.values().map(|text| text.chars().count()).sum())
             }
             MemoryOp::HeapAlloc { content, .. } | MemoryOp::HeapWrite { content, .. } => {
                 Some(content.chars().count())
             }
             MemoryOp::HeapFree { .. } => Some(0),
-            // R3, R6 and R7 of whoever had pushed it; R2 is empty then.
+            // A return writes R3, R6 and R7 of the parent (at most 60, 600 and 300 characters) and clears R2.
             MemoryOp::PopFrame { .. } | MemoryOp::CloseFrame { .. } if is_child(&change.frame) => {
                 Some(60 + 600 + 300)
             }
             _ => None,
         };
         let is_pop = |change: &memory::MemoryChange| matches!(change.op, MemoryOp::PopFrame { .. });
-        let between = history.iter().filter(|change| (from + 1..=to).contains(&change.rev));
-        between.filter(|change| is_pop(change) || !is_own(change)).filter_map(size).collect()
+        let changes_between = history.iter().filter(|change| (from_rev + 1..=to_rev).contains(&change.rev));
+        changes_between.filter(|change| is_pop(change) || !is_own(change)).filter_map(change_size).collect()
     }
 
-    /// Writes as another writer.
-    pub(crate) fn write(&self, words: &[&str]) {
-        self.world.plimsoll(&[&["memory"], words].concat()).run().expect_success();
+    /// Writes to the memory as another writer.
+    pub(crate) fn write_as_other(&self, arguments: &[&str]) {
+        self.world.plimsoll(&[&["memory"], arguments].concat()).run().expect_success();
     }
 
     pub(crate) fn memory(&self) -> Memory {
@@ -166,59 +177,74 @@ impl Stage {
     }
 }
 
-impl Watch {
-    fn take(&mut self, project: &Project, command: &Launch, request: &Request) -> Step {
-        let who = who(request);
-        let now = memory::load_memory(project).expect("a memory");
-        let depth = self.read(project, request, &who, &now);
-        self.last.insert(who.clone(), now.revision);
-        let told = json!(now).to_string();
-        self.seen.push(Seen { who: who.clone(), request: request.clone(), memory: now, depth });
-        let acts = self.parts.entry(who.clone()).or_default();
-        if acts.front().and_then(|act| act.awaited).is_some_and(|awaited| !told.contains(awaited)) {
-            return look().step.delay(Duration::from_millis(100));
+impl RequestWatcher {
+    fn respond_to(&mut self, project: &Project, command: &Launch, request: &Request) -> Step {
+        let conversation = conversation_of(request);
+        let current_memory = memory::load_memory(project).expect("a memory");
+        let depth = self.check_request(project, request, &conversation, &current_memory);
+        self.last_revs.insert(conversation.clone(), current_memory.revision);
+        let memory_json = json!(current_memory).to_string();
+        self.recorded.push(RecordedRequest {
+            conversation: conversation.clone(),
+            request: request.clone(),
+            memory: current_memory,
+            frame_depth: depth,
+        });
+        let responses = self.scripts.entry(conversation.clone()).or_default();
+        if responses.front().and_then(|act| act.awaited_text).is_some_and(|text| !memory_json.contains(text))
+        {
+            return echo_response().step.with_delay(Duration::from_millis(100));
         }
-        let Some(act) = acts.pop_front() else {
-            return Step::text(format!("[no act is left for {who}]"));
+        let Some(response) = responses.pop_front() else {
+            return Step::from_text(format!("[no act is left for {conversation}]"));
         };
-        for words in &act.foreign {
-            let done = words.iter().fold(command.clone(), |command, word| command.arg(word)).run();
-            if done.code != Some(0) {
-                self.errors.push(format!("memory {words:?}: {done:?}"));
+        for arguments in &response.concurrent_writes {
+            let finished = arguments.iter().fold(command.clone(), |command, word| command.arg(word)).run();
+            if finished.code != Some(0) {
+                self.errors.push(format!("memory {arguments:?}: {finished:?}"));
             }
         }
-        act.step
+        response.step
     }
 
-    /// The promise: the request tells the memory of now, or of a moment after the same conversation's last request.
-    fn read(&mut self, project: &Project, request: &Request, who: &str, now: &Memory) -> Option<usize> {
-        if request.text().contains("<persisted-output>") {
-            self.errors.push(format!("request {} of {who}: the client shows a preview", request.number));
+    /// Checks the promise: the request shows the memory as it is now or, if other sessions write, as it was at a
+    /// revision since the conversation's last request. Returns the depth of the conversation's frame.
+    fn check_request(
+        &mut self,
+        project: &Project,
+        request: &Request,
+        conversation: &str,
+        current_memory: &Memory,
+    ) -> Option<usize> {
+        if request.full_text().contains("<persisted-output>") {
+            self.errors
+                .push(format!("request {} of {conversation}: the client shows a preview", request.number));
         }
-        // What the API is asked to leave out, the model would not see: the calls that are its own words.
+        // The model would not see its own writes if the API were asked to clear the calls that made them.
         if request.body["context_management"].to_string().contains("clear_tool") {
-            self.errors.push(format!("request {} of {who}: its calls are cleared", request.number));
+            self.errors.push(format!("request {} of {conversation}: its calls are cleared", request.number));
         }
-        if who == "another" {
+        if conversation == "another" {
             self.errors.push(format!("request {}: a subagent without its task", request.number));
         }
-        let depth = depth_of(now, who)?;
-        let mind = Mind::of(request, depth);
-        let errors = mind.errors(now, depth);
-        let since = self.last.get(who).copied().unwrap_or_default();
-        // Between the last hook and this request another session may have written.
-        let was_so = || {
-            (since..now.revision).any(|rev| {
-                let then = as_of(project, rev);
-                depth_of(&then, who).is_some_and(|depth| mind.errors(&then, depth).is_empty())
+        let depth = frame_depth_of(current_memory, conversation)?;
+        let reader = RequestReader::from_request(request, depth);
+        let errors = reader.find_differences(current_memory, depth);
+        let last_rev = self.last_revs.get(conversation).copied().unwrap_or_default();
+        // Another session may have written between the last hook and this request.
+        let matches_earlier_revision = || {
+            (last_rev..current_memory.revision).any(|rev| {
+                let earlier_memory = memory_at_revision(project, rev);
+                frame_depth_of(&earlier_memory, conversation)
+                    .is_some_and(|depth| reader.find_differences(&earlier_memory, depth).is_empty())
             })
         };
-        let is_so = errors.is_empty() || (self.is_shared && was_so());
-        if !is_so {
+        let is_correct = errors.is_empty() || (self.allows_concurrent_writes && matches_earlier_revision());
+        if !is_correct {
             self.errors.push(format!(
-                "request {} of {who} at r{}:\n  {}",
+                "request {} of {conversation} at r{}:\n  {}",
                 request.number,
-                now.revision,
+                current_memory.revision,
                 errors.join("\n  ")
             ));
         }
@@ -226,75 +252,76 @@ impl Watch {
     }
 }
 
-fn as_of(project: &Project, rev: u64) -> Memory {
+fn memory_at_revision(project: &Project, rev: u64) -> Memory {
     let changes = memory::read_changes(project).expect("a history");
-    let until: Vec<&MemoryOp> =
+    let ops: Vec<&MemoryOp> =
         changes.iter().filter(|change| change.rev <= rev).map(|change| &change.op).collect();
-    Memory::replay(until)
+    Memory::replay(ops)
 }
 
-/// The frame of a conversation: a session's is the root.
-fn depth_of(memory: &Memory, who: &str) -> Option<usize> {
-    if who.starts_with("main") {
+/// Returns the depth of a conversation's frame; a session works in the root frame.
+fn frame_depth_of(memory: &Memory, conversation: &str) -> Option<usize> {
+    if conversation.starts_with("main") {
         return Some(0);
     }
-    memory.frames.iter().rposition(|frame| plain(&frame.name).replace('"', "'") == who)
+    memory.frames.iter().rposition(|frame| normalize_text(&frame.name).replace('"', "'") == conversation)
 }
 
-/// Whose request it is: `main` (of a session whose prompt names it so, `main-b`), or the name of a frame, which is in
-/// its brief, and after a compaction in the task that it is told again.
-fn who(request: &Request) -> String {
+/// Returns the conversation of a request: `main` for a session (`main-b` if its prompt says so), or the name of a
+/// frame. That name stands in the frame's brief and, after a compaction, in the task that is repeated to it.
+fn conversation_of(request: &Request) -> String {
     if request.kind == RequestKind::Main {
-        let named = |name: &&str| request.first_text().contains(*name);
-        return ["main-a", "main-b"].into_iter().find(named).unwrap_or("main").to_owned();
+        let is_named = |name: &&str| request.first_message_text().contains(*name);
+        return ["main-a", "main-b"].into_iter().find(is_named).unwrap_or("main").to_owned();
     }
-    let text = request.text();
+    let text = request.full_text();
     let name = text.split_once("You work in the frame \"").and_then(|(_, rest)| rest.split_once('"'));
-    name.map_or_else(|| "another".to_owned(), |(name, _)| plain(name))
+    name.map_or_else(|| "another".to_owned(), |(name, _)| normalize_text(name))
 }
 
-/// Writes registers: `("R1_PLAN", "…")`.
-pub(crate) fn note(values: &[(&str, &str)]) -> Act {
-    registers(Step::default(), values).into()
+/// A response that updates registers, given as `("R1_PLAN", "…")`.
+pub(crate) fn update_registers_response(values: &[(&str, &str)]) -> ScriptedResponse {
+    with_register_update(Step::default(), values).into()
 }
 
-pub(crate) fn alloc(step: Step, name: &str, content: &str) -> Step {
-    step.tool(
+pub(crate) fn with_heap_alloc(step: Step, name: &str, content: &str) -> Step {
+    step.with_tool_call(
         "mcp__plimsoll__heap_alloc",
         json!({"name": name, "content": content, "description": "a chunk"}),
     )
 }
 
-pub(crate) fn rewrite(step: Step, name: &str, content: &str) -> Step {
-    step.tool("mcp__plimsoll__heap_write", json!({"name": name, "content": content}))
+pub(crate) fn with_heap_write(step: Step, name: &str, content: &str) -> Step {
+    step.with_tool_call("mcp__plimsoll__heap_write", json!({"name": name, "content": content}))
 }
 
-pub(crate) fn free(step: Step, name: &str) -> Step {
-    step.tool("mcp__plimsoll__heap_free", json!({"name": name}))
+pub(crate) fn with_heap_free(step: Step, name: &str) -> Step {
+    step.with_tool_call("mcp__plimsoll__heap_free", json!({"name": name}))
 }
 
-pub(crate) fn push(step: Step, name: &str) -> Step {
-    let brief = json!({"name": name, "objective": format!("Do {name}."), "context": "C", "return_spec": "R"});
-    step.tool("mcp__plimsoll__push_frame", brief)
+pub(crate) fn with_frame_push(step: Step, name: &str) -> Step {
+    let push_arguments =
+        json!({"name": name, "objective": format!("Do {name}."), "context": "C", "return_spec": "R"});
+    step.with_tool_call("mcp__plimsoll__push_frame", push_arguments)
 }
 
-pub(crate) fn begin(step: Step, name: &str) -> Step {
-    step.tool("Agent", json!({"subagent_type": "frame", "description": name, "prompt": "p"}))
+pub(crate) fn with_frame_start(step: Step, name: &str) -> Step {
+    step.with_tool_call("Agent", json!({"subagent_type": "frame", "description": name, "prompt": "p"}))
 }
 
-/// Pushes a frame and starts it.
-pub(crate) fn delegate(name: &str) -> Act {
-    begin(push(Step::default(), name), name).into()
+/// A response that pushes a frame and starts it.
+pub(crate) fn push_and_start_response(name: &str) -> ScriptedResponse {
+    with_frame_start(with_frame_push(Step::default(), name), name).into()
 }
 
-pub(crate) fn pop(result: &str) -> Act {
-    Step::default().tool("mcp__plimsoll__pop_frame", json!({"result": result})).into()
+pub(crate) fn pop_frame_response(result: &str) -> ScriptedResponse {
+    Step::default().with_tool_call("mcp__plimsoll__pop_frame", json!({"result": result})).into()
 }
 
-pub(crate) fn done() -> Act {
-    Step::text("done").into()
+pub(crate) fn final_response() -> ScriptedResponse {
+    Step::from_text("done").into()
 }
 
-pub(crate) fn look() -> Act {
-    Step::bash("echo looked").into()
+pub(crate) fn echo_response() -> ScriptedResponse {
+    Step::bash_call("echo looked").into()
 }

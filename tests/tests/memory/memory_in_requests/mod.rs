@@ -1,15 +1,15 @@
-//! What is in the working memory stands in every request.
+//! Every request shows the working memory.
 //!
-//! The promise: in every request of the session and of its frames' subagents, whoever reads that request alone knows
-//! each register of that conversation's frame and each chunk of the heap as they stood when the last hook event before
-//! the request ended, which is its start, its compaction, its prompt or its batch of tools. What another writer
-//! changes while the model answers a request is therefore in the next one.
+//! The promise: a reader who knows only one request of the session or of its frames' subagents knows each register of
+//! that conversation's frame and each chunk of the heap. He knows them as of the end of the last hook event before
+//! the request: the session's start, its compaction, its prompt or its batch of tools. A change that another writer
+//! makes while the model responds is therefore in the next request.
 //!
-//! Not promised: what is written between that event and the request (it takes milliseconds); a request that no such
-//! event precedes (the client's own second try, or a turn that the gate refuses to end); what others change in one step
-//! beyond the 9,900 UTF-16 units of one hook's text (a returning frame has two), which comes in whole pieces with the
-//! next events and is announced; a subagent that has returned from its frame, or that never had one; a conversation
-//! that a person at a screen takes back to an earlier message.
+//! Not promised: what is written between that event and the request (a few milliseconds); a request without such an
+//! event before it (the client's own retry, or a turn that the gate refuses to end); changes by others in one step
+//! beyond the 9,900 UTF-16 units of one hook's text (a returning frame has two), which arrive in whole pieces with
+//! the next events and are announced; a subagent that has returned from its frame or never had one; a conversation
+//! that a person takes back to an earlier message.
 
 mod concurrent_sessions;
 pub(crate) mod harness;

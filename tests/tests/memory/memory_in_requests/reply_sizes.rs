@@ -1,19 +1,22 @@
-//! The client shows a preview of what a hook says where it is too long: nothing of ours ever is.
+//! The client shows only a preview of a hook's text that is too long. No text of our hooks is ever too long.
 
-use crate::memory_in_requests::harness::{Act, FULL, Stage, alloc, delegate, done, look, note, pop, rewrite};
+use crate::memory_in_requests::harness::{
+    FULL_WINDOW_TOKENS, ScriptedResponse, ScriptedSessions, echo_response, final_response,
+    pop_frame_response, push_and_start_response, update_registers_response, with_heap_alloc, with_heap_write,
+};
 use plimsoll_domain::memory::{HARD_LIMIT_UTF16_UNITS, Register};
 use plimsoll_testkit::scripted_model::{Request, RequestKind, Step};
 use serde_json::json;
 
-/// 2 UTF-16 units each: the largest that a register of so many characters can be.
-fn wide(count: usize) -> String {
-    "🦀".repeat(count)
+/// Characters of 2 UTF-16 units each: the largest value of a register with this many characters.
+fn wide_text(char_count: usize) -> String {
+    "🦀".repeat(char_count)
 }
 
-/// Three chunks that fill the heap to its hard limit, but for a few units.
-fn fill(stage: &Stage, letter: &str) {
+/// Writes three chunks that fill the heap to its hard limit, except for a few units.
+fn fill_heap(sessions: &ScriptedSessions, letter: &str) {
     for name in ["large-1", "large-2", "large-3"] {
-        stage.write(&[
+        sessions.write_as_other(&[
             "alloc",
             name,
             &letter.repeat(HARD_LIMIT_UTF16_UNITS / 3 - 5),
@@ -23,131 +26,156 @@ fn fill(stage: &Stage, letter: &str) {
     }
 }
 
-fn heap_units(stage: &Stage) -> usize {
-    stage.memory().heap.iter().map(|chunk| chunk.content.encode_utf16().count()).sum()
+fn heap_utf16_units(sessions: &ScriptedSessions) -> usize {
+    sessions.memory().heap.iter().map(|chunk| chunk.content.encode_utf16().count()).sum()
 }
 
 #[test]
-fn a_full_heap_is_told_whole_at_the_start_after_a_compaction_and_when_a_session_goes_on() {
-    let stage = Stage::new(&[(
+fn a_full_heap_is_shown_whole_at_start_after_compaction_and_on_resume() {
+    let sessions = ScriptedSessions::new(&[(
         "main",
         vec![
-            look(),
-            Step::bash("echo full").usage(FULL).into(),
-            look(),
-            done(),
-            // The session goes on, after another has written.
-            look(),
-            done(),
+            echo_response(),
+            Step::bash_call("echo full").with_input_tokens(FULL_WINDOW_TOKENS).into(),
+            echo_response(),
+            final_response(),
+            // The session is resumed after another writer has changed the memory.
+            echo_response(),
+            final_response(),
         ],
     )]);
-    fill(&stage, "x");
+    fill_heap(&sessions, "x");
     for register in Register::ALL {
-        stage.write(&["set", register.key(), &wide(register.max_chars())]);
+        sessions.write_as_other(&["set", register.key(), &wide_text(register.max_chars())]);
     }
-    assert!(heap_units(&stage) > HARD_LIMIT_UTF16_UNITS - 100);
-    let first = stage.play("Work.", &[]).result();
-    assert_eq!(first["result"], "done");
-    stage.write(&["write", "large-2", &"y".repeat(9_000 - 1_100)]);
-    let id = first["session_id"].as_str().expect("an id");
-    assert_eq!(stage.play("Go on.", &["--resume", id]).result()["result"], "done");
-    assert_eq!(stage.model.requests_of(RequestKind::Compaction).len(), 1);
-    stage.seen("main", |seen| {
-        assert_eq!(seen.len(), 6);
-        let wholes = |request: &Request| request.text().matches("(of a frame's blocks").count();
-        assert_eq!([0, 1, 2, 3, 4].map(|place| wholes(&seen[place].request)), [1, 1, 1, 1, 2]);
+    assert!(heap_utf16_units(&sessions) > HARD_LIMIT_UTF16_UNITS - 100);
+    let first_result = sessions.run_session("Work.", &[]).last_result();
+    assert_eq!(first_result["result"], "done");
+    sessions.write_as_other(&["write", "large-2", &"y".repeat(9_000 - 1_100)]);
+    let session_id = first_result["session_id"].as_str().expect("an id");
+    assert_eq!(sessions.run_session("Go on.", &["--resume", session_id]).last_result()["result"], "done");
+    assert_eq!(sessions.model.requests_of_kind(RequestKind::Compaction).len(), 1);
+    sessions.inspect_requests("main", |requests| {
+        assert_eq!(requests.len(), 6);
+        let full_block_count =
+            |request: &Request| request.full_text().matches("(of a frame's blocks").count();
+        assert_eq!([0, 1, 2, 3, 4].map(|index| full_block_count(&requests[index].request)), [1, 1, 1, 1, 2]);
     });
 }
 
 #[test]
-fn a_frame_gets_a_full_heap_with_its_brief_and_again_after_its_compaction() {
-    let push = json!({"name": "large", "objective": "o".repeat(4_000), "context": "c".repeat(10_000),
+fn a_frame_gets_the_full_heap_in_its_brief_and_after_its_compaction() {
+    let push_arguments = json!({"name": "large", "objective": "o".repeat(4_000), "context": "c".repeat(10_000),
         "return_spec": "r".repeat(2_000)});
-    let agent = json!({"subagent_type": "frame", "description": "large", "prompt": "p"});
-    let report = wide(10_000);
-    let stage = Stage::new(&[
+    let agent_arguments = json!({"subagent_type": "frame", "description": "large", "prompt": "p"});
+    let report = wide_text(10_000);
+    let sessions = ScriptedSessions::new(&[
         (
             "main",
             vec![
-                Step::default().tool("mcp__plimsoll__push_frame", push).tool("Agent", agent).into(),
-                look(),
-                look(),
-                done(),
+                Step::default()
+                    .with_tool_call("mcp__plimsoll__push_frame", push_arguments)
+                    .with_tool_call("Agent", agent_arguments)
+                    .into(),
+                echo_response(),
+                echo_response(),
+                final_response(),
             ],
         ),
         (
             "large",
             vec![
-                Step::bash("echo large").usage(870_000).into(),
-                Step::bash("echo full").usage(FULL).into(),
-                look(),
-                pop(&report),
-                done(),
+                Step::bash_call("echo large").with_input_tokens(870_000).into(),
+                Step::bash_call("echo full").with_input_tokens(FULL_WINDOW_TOKENS).into(),
+                echo_response(),
+                pop_frame_response(&report),
+                final_response(),
             ],
         ),
     ]);
-    fill(&stage, "x");
-    assert_eq!(stage.play("Work.", &[]).result()["result"], "done");
-    let lengths = stage.seen("large", |seen| {
-        assert_eq!(seen.iter().filter(|seen| seen.depth.is_some()).count(), 4);
-        let whole = |seen: &&&crate::memory_in_requests::harness::Seen| {
-            seen.request.text().contains(&"c".repeat(10_000))
+    fill_heap(&sessions, "x");
+    assert_eq!(sessions.run_session("Work.", &[]).last_result()["result"], "done");
+    let requests_with_context = sessions.inspect_requests("large", |requests| {
+        assert_eq!(requests.iter().filter(|recorded| recorded.frame_depth.is_some()).count(), 4);
+        let has_whole_context = |recorded: &&&crate::memory_in_requests::harness::RecordedRequest| {
+            recorded.request.full_text().contains(&"c".repeat(10_000))
         };
-        seen.iter().filter(whole).count()
+        requests.iter().filter(has_whole_context).count()
     });
-    assert_eq!(lengths, 2, "the context is whole in the brief; after the compaction it is cut to one entry");
-    let told = stage.seen("main", |seen| seen[1].request.text().contains(&report));
-    assert!(told, "the report is told whole");
+    assert_eq!(
+        requests_with_context, 2,
+        "the context is whole in the brief; after the compaction it is cut to one entry"
+    );
+    let is_report_shown =
+        sessions.inspect_requests("main", |requests| requests[1].request.full_text().contains(&report));
+    assert!(is_report_shown, "the report is told whole");
 }
 
-/// Of a heap within its soft limit every change fits one hook's text. Above it a frame may return with more: two
-/// hooks hear of its end.
+/// Below the heap's soft limit every change fits into one hook's text. Above it a frame may return with more, so two
+/// hooks report its end.
 #[test]
-fn a_frame_that_has_written_nearly_two_entries_returns_and_its_parent_knows_them_at_once() {
-    let step = Step::default;
-    let content = |letter: &str| letter.repeat(8_500);
-    let stage = Stage::new(&[
-        ("main", vec![note(&[("R1_PLAN", "p")]), delegate("busy"), look(), done()]),
+fn a_parent_knows_two_hook_texts_of_changes_when_its_frame_returns() {
+    let new_step = Step::default;
+    let chunk_content = |letter: &str| letter.repeat(8_500);
+    let sessions = ScriptedSessions::new(&[
+        (
+            "main",
+            vec![
+                update_registers_response(&[("R1_PLAN", "p")]),
+                push_and_start_response("busy"),
+                echo_response(),
+                final_response(),
+            ],
+        ),
         (
             "busy",
             vec![
-                Act::from(alloc(alloc(step(), "a", &content("a")), "b", "short")),
-                rewrite(step(), "b", &content("b")).into(),
-                note(&[("R6_OPEN_QUESTIONS", &"q".repeat(600))]),
-                pop(&"r".repeat(300)),
-                done(),
+                ScriptedResponse::from(with_heap_alloc(
+                    with_heap_alloc(new_step(), "a", &chunk_content("a")),
+                    "b",
+                    "short",
+                )),
+                with_heap_write(new_step(), "b", &chunk_content("b")).into(),
+                update_registers_response(&[("R6_OPEN_QUESTIONS", &"q".repeat(600))]),
+                pop_frame_response(&"r".repeat(300)),
+                final_response(),
             ],
         ),
     ]);
-    assert_eq!(stage.play("Work.", &[]).result()["result"], "done");
+    assert_eq!(sessions.run_session("Work.", &[]).last_result()["result"], "done");
 }
 
-/// What is more than one hook may say comes in whole pieces with the next events, and the first says so.
+/// Changes beyond the size of one hook's text arrive in whole pieces with the next events; the first one announces
+/// it.
 #[test]
-fn what_another_writes_in_a_moment_beyond_one_entry_is_announced_and_comes_piece_by_piece() {
-    let content = |letter: &str| letter.repeat(7_000);
-    let stage = Stage::new(&[(
+fn changes_beyond_one_hook_text_are_announced_and_arrive_in_pieces() {
+    let chunk_content = |letter: &str| letter.repeat(7_000);
+    let sessions = ScriptedSessions::new(&[(
         "main",
         vec![
-            look()
-                .meanwhile(&["alloc", "a", &content("a")])
-                .meanwhile(&["alloc", "b", &content("b")])
-                .meanwhile(&["alloc", "c", &content("c")]),
-            look(),
-            look(),
-            done(),
+            echo_response()
+                .with_concurrent_write(&["alloc", "a", &chunk_content("a")])
+                .with_concurrent_write(&["alloc", "b", &chunk_content("b")])
+                .with_concurrent_write(&["alloc", "c", &chunk_content("c")]),
+            echo_response(),
+            echo_response(),
+            final_response(),
         ],
     )]);
-    stage.client("Work.", &[]).run().expect_success();
-    stage.seen("main", |seen| {
-        let has = |place: usize| {
-            let text = seen[place].request.text();
-            ["a", "b", "c"].map(|letter| text.contains(&content(letter)))
+    sessions.client_command("Work.", &[]).run().expect_success();
+    sessions.inspect_requests("main", |requests| {
+        let shown_letters = |index: usize| {
+            let text = requests[index].request.full_text();
+            ["a", "b", "c"].map(|letter| text.contains(&chunk_content(letter)))
         };
-        assert_eq!([0, 1, 2, 3].map(has), [[false; 3], [true, false, false], [true, true, false], [true; 3]]);
-        let announced =
-            |place: usize| seen[place].request.text().matches("the rest comes with your next calls").count();
-        assert_eq!([0, 1, 2, 3].map(announced), [0, 1, 2, 2]);
-        assert!(!seen[3].request.text().contains("<persisted-output>"));
+        assert_eq!(
+            [0, 1, 2, 3].map(shown_letters),
+            [[false; 3], [true, false, false], [true, true, false], [true; 3]]
+        );
+        let announcement_count = |index: usize| {
+            requests[index].request.full_text().matches("the rest comes with your next calls").count()
+        };
+        assert_eq!([0, 1, 2, 3].map(announcement_count), [0, 1, 2, 2]);
+        assert!(!requests[3].request.full_text().contains("<persisted-output>"));
     });
 }

@@ -1,108 +1,131 @@
-//! Sessions that begin, go on, and begin anew.
+//! Sessions that start, are resumed, or start anew after `/clear`.
 
-use crate::memory_in_requests::harness::{Stage, alloc, done, look, note};
+use crate::memory_in_requests::harness::{
+    ScriptedSessions, echo_response, final_response, update_registers_response, with_heap_alloc,
+};
 use plimsoll_testkit::scripted_model::{Request, Step};
 use plimsoll_testkit::terminal::Terminal;
 use std::time::Duration;
 
-/// How often hooks have told something of the memory.
-fn blocks(request: &Request) -> usize {
-    let text = request.text();
+/// Counts the blocks about the memory in a request.
+fn count_blocks(request: &Request) -> usize {
+    let text = request.full_text();
     text.matches("<plimsoll-memory ").count() + text.matches("<plimsoll-chunk ").count()
 }
 
-fn blocks_of_last(stage: &Stage) -> usize {
-    stage.seen("main", |seen| blocks(&seen.last().expect("a request").request))
+fn block_count_of_last_request(sessions: &ScriptedSessions) -> usize {
+    sessions.inspect_requests("main", |requests| count_blocks(&requests.last().expect("a request").request))
 }
 
 #[test]
-fn a_session_that_goes_on_is_told_what_is_new_and_nothing_it_knows() {
-    let stage = Stage::new(&[("main", vec![look(), done()])]);
-    let finished = stage.play("Work.", &[]);
-    assert_eq!(blocks_of_last(&stage), 0, "nothing is written, and nothing told");
-    let id = finished.result()["session_id"].as_str().expect("an id").to_owned();
+fn a_resumed_session_is_shown_only_what_is_new_to_it() {
+    let sessions = ScriptedSessions::new(&[("main", vec![echo_response(), final_response()])]);
+    let finished = sessions.run_session("Work.", &[]);
+    assert_eq!(block_count_of_last_request(&sessions), 0, "nothing is written, and nothing told");
+    let session_id = finished.last_result()["session_id"].as_str().expect("an id").to_owned();
 
-    let own = alloc(Step::default(), "spec", "add(a, b)");
-    stage.then(&[("main", vec![note(&[("R0_GOAL", "Build it")]), own.into(), done()])]);
-    stage.play("Work on.", &["--resume", &id]);
-    assert_eq!(blocks_of_last(&stage), 0, "the model's own words are in its calls");
+    let alloc_step = with_heap_alloc(Step::default(), "spec", "add(a, b)");
+    sessions.append_scripts(&[(
+        "main",
+        vec![update_registers_response(&[("R0_GOAL", "Build it")]), alloc_step.into(), final_response()],
+    )]);
+    sessions.run_session("Work on.", &["--resume", &session_id]);
+    assert_eq!(block_count_of_last_request(&sessions), 0, "the model's own words are in its calls");
 
-    stage.then(&[("main", vec![look(), done()])]);
-    stage.play("Go on.", &["--resume", &id]);
-    assert_eq!(blocks_of_last(&stage), 0, "it knows everything: {:?}", stage.memory());
+    sessions.append_scripts(&[("main", vec![echo_response(), final_response()])]);
+    sessions.run_session("Go on.", &["--resume", &session_id]);
+    assert_eq!(block_count_of_last_request(&sessions), 0, "it knows everything: {:?}", sessions.memory());
 
-    stage.write(&["set", "R4", "keep the API"]);
-    stage.then(&[("main", vec![look(), done()])]);
-    stage.play("Go on.", &["--resume", &id]);
-    assert_eq!(blocks_of_last(&stage), 2, "the snapshot: an overview and a chunk");
-    stage.then(&[("main", vec![done()])]);
-    stage.play("Go on.", &["--resume", &id]);
-    assert_eq!(blocks_of_last(&stage), 2, "once");
+    sessions.write_as_other(&["set", "R4", "keep the API"]);
+    sessions.append_scripts(&[("main", vec![echo_response(), final_response()])]);
+    sessions.run_session("Go on.", &["--resume", &session_id]);
+    assert_eq!(block_count_of_last_request(&sessions), 2, "the snapshot: an overview and a chunk");
+    sessions.append_scripts(&[("main", vec![final_response()])]);
+    sessions.run_session("Go on.", &["--resume", &session_id]);
+    assert_eq!(block_count_of_last_request(&sessions), 2, "once");
 
-    stage.write(&["free", "spec"]);
-    stage.then(&[("main", vec![done()])]);
-    stage.play("Go on.", &["--resume", &id]);
-    assert_eq!(blocks_of_last(&stage), 3, "the new overview no longer names the chunk");
+    sessions.write_as_other(&["free", "spec"]);
+    sessions.append_scripts(&[("main", vec![final_response()])]);
+    sessions.run_session("Go on.", &["--resume", &session_id]);
+    assert_eq!(block_count_of_last_request(&sessions), 3, "the new overview no longer names the chunk");
 }
 
 #[test]
-fn a_new_session_is_told_everything_in_its_first_request() {
-    let stage = Stage::new(&[("main", vec![done(), look(), done()])]);
-    stage.write(&["set", "R0", "Build it"]);
-    stage.write(&["alloc", "spec", "add(a, b)"]);
-    stage.play("Work.", &[]);
-    stage.play("Work, all others.", &[]);
-    let told = stage.seen("main", |seen| seen.iter().map(|seen| blocks(&seen.request)).collect::<Vec<_>>());
-    assert_eq!(told, [2, 2, 2]);
+fn a_new_session_is_shown_the_whole_memory_in_its_first_request() {
+    let sessions =
+        ScriptedSessions::new(&[("main", vec![final_response(), echo_response(), final_response()])]);
+    sessions.write_as_other(&["set", "R0", "Build it"]);
+    sessions.write_as_other(&["alloc", "spec", "add(a, b)"]);
+    sessions.run_session("Work.", &[]);
+    sessions.run_session("Work, all others.", &[]);
+    let block_counts = sessions.inspect_requests("main", |requests| {
+        requests.iter().map(|seen| count_blocks(&seen.request)).collect::<Vec<_>>()
+    });
+    assert_eq!(block_counts, [2, 2, 2]);
 }
 
 #[test]
-fn a_session_that_was_killed_is_told_everything_when_it_goes_on() {
-    let hang = Step::text("…").hang(Duration::from_secs(20));
-    let stage = Stage::new(&[("main", vec![look().meanwhile(&["set", "R4", "keep the API"]), hang.into()])]);
-    let id = "11111111-2222-4333-8444-555555555555";
-    let mut running = stage.client("Work.", &["--session-id", id]).spawn();
-    let came = || stage.seen("main", |seen| seen.len() == 2);
-    stage.world.wait_until(came, "the second request");
+fn a_killed_session_is_shown_the_whole_memory_when_resumed() {
+    let hanging_response = Step::from_text("…").with_hang(Duration::from_secs(20));
+    let sessions = ScriptedSessions::new(&[(
+        "main",
+        vec![echo_response().with_concurrent_write(&["set", "R4", "keep the API"]), hanging_response.into()],
+    )]);
+    let session_id = "11111111-2222-4333-8444-555555555555";
+    let mut running = sessions.client_command("Work.", &["--session-id", session_id]).spawn();
+    let has_second_request = || sessions.inspect_requests("main", |requests| requests.len() == 2);
+    sessions.world.wait_until(has_second_request, "the second request");
     running.kill();
     running.wait(Duration::from_secs(10));
-    stage.then(&[("main", vec![look(), done()])]);
-    stage.play("Go on.", &["--resume", id]);
-    // Whether the client had kept what the hook said cannot be known: it is said again.
-    let first = stage.seen("main", |seen| seen[2].request.text());
-    assert!(first.contains("R4 CONSTRAINTS: keep the API") && first.contains("(of a frame's blocks"));
+    sessions.append_scripts(&[("main", vec![echo_response(), final_response()])]);
+    sessions.run_session("Go on.", &["--resume", session_id]);
+    // It is unknown whether the client kept the hook's text, so it is sent again.
+    let first_resumed_request = sessions.inspect_requests("main", |requests| requests[2].request.full_text());
+    assert!(
+        first_resumed_request.contains("R4 CONSTRAINTS: keep the API")
+            && first_resumed_request.contains("(of a frame's blocks")
+    );
 }
 
 #[test]
-fn a_prompt_tells_what_others_wrote_before_it_and_a_cleared_conversation_is_told_everything() {
-    let stage =
-        Stage::new(&[("main", vec![note(&[("R0_GOAL", "Build it")]), Step::text("FIRST-IS-DONE").into()])]);
-    stage.then(&[("main", vec![Step::text("SECOND-IS-DONE").into(), Step::text("THIRD-IS-DONE").into()])]);
-    // A screen would ask whether to use the project's server.
-    let mut settings = stage.world.json(".claude/settings.local.json");
+fn a_prompt_shows_the_writes_of_others_and_a_clear_the_whole_memory() {
+    let sessions = ScriptedSessions::new(&[(
+        "main",
+        vec![update_registers_response(&[("R0_GOAL", "Build it")]), Step::from_text("FIRST-IS-DONE").into()],
+    )]);
+    sessions.append_scripts(&[(
+        "main",
+        vec![Step::from_text("SECOND-IS-DONE").into(), Step::from_text("THIRD-IS-DONE").into()],
+    )]);
+    // On a terminal the client would ask whether to use the project's MCP server.
+    let mut settings = sessions.world.read_json(".claude/settings.local.json");
     settings["enabledMcpjsonServers"] = serde_json::json!(["plimsoll"]);
-    stage.world.write(".claude/settings.local.json", &settings.to_string());
-    let mut terminal = Terminal::claude(&stage.world, &["--model", "opus"], 100, 40);
-    terminal.wait_for("❯");
-    let mut say = |words: &str, wait: &str| {
-        terminal.type_text(words);
+    sessions.world.write(".claude/settings.local.json", &settings.to_string());
+    let mut terminal = Terminal::start_claude(&sessions.world, &["--model", "opus"], 100, 40);
+    terminal.wait_for_text("❯");
+    let mut type_and_wait = |prompt: &str, expected: &str| {
+        terminal.type_text(prompt);
         std::thread::sleep(Duration::from_millis(300));
         terminal.press_enter();
-        terminal.wait_for(wait);
+        terminal.wait_for_text(expected);
     };
-    say("Work.", "FIRST-IS-DONE");
-    stage.write(&["set", "R4", "keep the API"]);
-    say("Work on.", "SECOND-IS-DONE");
-    say("/clear", "❯");
+    type_and_wait("Work.", "FIRST-IS-DONE");
+    sessions.write_as_other(&["set", "R4", "keep the API"]);
+    type_and_wait("Work on.", "SECOND-IS-DONE");
+    type_and_wait("/clear", "❯");
     std::thread::sleep(Duration::from_secs(1));
-    say("Work anew.", "THIRD-IS-DONE");
+    type_and_wait("Work anew.", "THIRD-IS-DONE");
     terminal.close();
-    stage.check();
-    stage.seen("main", |seen| {
-        let second = &seen[seen.len() - 2].request;
-        assert!(second.text().contains("FIRST-IS-DONE") && blocks(second) == 1, "{}", second.text());
-        let last = &seen.last().expect("a request").request;
-        assert!(!last.text().contains("FIRST-IS-DONE"), "it was cleared");
-        assert_eq!(blocks(last), 1, "{}", last.text());
+    sessions.assert_requests_correct();
+    sessions.inspect_requests("main", |requests| {
+        let second_request = &requests[requests.len() - 2].request;
+        assert!(
+            second_request.full_text().contains("FIRST-IS-DONE") && count_blocks(second_request) == 1,
+            "{}",
+            second_request.full_text()
+        );
+        let last_request = &requests.last().expect("a request").request;
+        assert!(!last_request.full_text().contains("FIRST-IS-DONE"), "it was cleared");
+        assert_eq!(count_blocks(last_request), 1, "{}", last_request.full_text());
     });
 }

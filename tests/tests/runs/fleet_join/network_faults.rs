@@ -1,43 +1,49 @@
-//! What lies between machines and their database: a proxy that delays and cuts, and PgBouncer.
+//! Faults between machines and their database: a proxy that delays and cuts connections, and PgBouncer.
 
-use super::harness::{Fleet, Terms, all_end_well, honest, join};
-use plimsoll_testkit::postgres::DECKHAND;
+use super::harness::{Fleet, FleetOptions, assert_all_end_well, honest_agent, spawn_join};
+use plimsoll_testkit::postgres::MEMBER_ROLE;
 use plimsoll_testkit::proxy::Proxy;
-use plimsoll_testkit::story::story;
-use plimsoll_testkit::world::Running;
+use plimsoll_testkit::story::start_story;
+use plimsoll_testkit::world::RunningProgram;
 use std::time::Duration;
 
 const ITEMS: [&str; 6] = ["Item 1", "Item 2 (after: 1)", "Item 3", "Item 4", "Item 5", "Item 6 (after: 3)"];
 const VERIFY: &[&str] = &["test ! -e done/2.txt || test -e done/1.txt"];
 
-/// Two machines that reach the database by this address do everything; `disturb` begins once both have joined.
-fn is_done_by(fleet: &Fleet, address: &str, disturb: impl FnOnce()) {
-    let model = story(|turn| honest(turn).delay(Duration::from_millis(150)));
-    let mut machines = [fleet.machine(&model), fleet.machine(&model)];
+/// Asserts that two machines which reach the database at this address complete the plan; `disturb` runs once both
+/// have joined.
+fn assert_plan_completed_through(fleet: &Fleet, address: &str, disturb: impl FnOnce()) {
+    let model = start_story(|turn| honest_agent(turn).with_delay(Duration::from_millis(150)));
+    let mut machines = [fleet.replay_machine(&model), fleet.replay_machine(&model)];
     machines.iter_mut().for_each(|machine| machine.set_env("PLIMSOLL_DATABASE_URL", address));
-    let running: Vec<Running> = machines.iter().map(|machine| join(machine, &["--workers", "2"])).collect();
-    fleet.source.wait_until(|| fleet.events("joined") == 2, "both have joined");
+    let running: Vec<RunningProgram> =
+        machines.iter().map(|machine| spawn_join(machine, &["--workers", "2"])).collect();
+    fleet.source.wait_until(|| fleet.event_count("joined") == 2, "both have joined");
     disturb();
-    all_end_well(&machines, running);
+    assert_all_end_well(&machines, running);
     fleet.assert_landed_once("");
-    // Nothing was lost on the way: no session was begun again.
-    assert_eq!(fleet.server.sql("select sum(tries), sum(sessions) from plimsoll.item"), "0|6");
+    // Nothing was lost on the way: no session was started again.
+    assert_eq!(fleet.server.run_sql("select sum(tries), sum(sessions) from plimsoll.item"), "0|6");
 }
 
-/// Each connection lives for a few statements, and ends in the middle of one or of its answer.
+/// Each connection lives for a few statements, and ends in the middle of a statement or of its result.
 #[test]
-fn machines_whose_connections_are_delayed_and_cut_in_mid_statement_lose_nothing() {
-    let fleet = Fleet::new(&ITEMS, &Terms { verify: VERIFY, ..Terms::default() });
-    let proxy = Proxy::before(fleet.server.port());
-    is_done_by(&fleet, &fleet.server.address_by(DECKHAND, proxy.port()), || {
-        proxy.disturb(Duration::from_millis(10), 5_000);
-    });
-    assert!(proxy.cuts() >= 6, "{} cuts", proxy.cuts());
+fn machines_lose_nothing_if_their_connections_are_delayed_and_cut() {
+    let fleet = Fleet::new(&ITEMS, &FleetOptions { verify: VERIFY, ..FleetOptions::default() });
+    let proxy = Proxy::for_port(fleet.server.port());
+    assert_plan_completed_through(
+        &fleet,
+        &fleet.server.tcp_address_of_role(MEMBER_ROLE, proxy.port()),
+        || {
+            proxy.delay_and_cut(Duration::from_millis(10), 5_000);
+        },
+    );
+    assert!(proxy.cut_count() >= 6, "{} cuts", proxy.cut_count());
 }
 
 #[test]
-fn machines_behind_pgbouncer_in_transaction_mode_do_as_they_do_without_it() {
-    let fleet = Fleet::new(&ITEMS, &Terms { verify: VERIFY, ..Terms::default() });
-    let bouncer = fleet.server.bouncer(DECKHAND);
-    is_done_by(&fleet, &bouncer.address(), || ());
+fn machines_behind_pgbouncer_in_transaction_mode_complete_the_plan() {
+    let fleet = Fleet::new(&ITEMS, &FleetOptions { verify: VERIFY, ..FleetOptions::default() });
+    let pgbouncer = fleet.server.start_bouncer(MEMBER_ROLE);
+    assert_plan_completed_through(&fleet, &pgbouncer.address(), || ());
 }

@@ -1,5 +1,5 @@
-//! Notes in Linear: against a server on loopback that holds each operation to Linear's schema, with all the faults that
-//! a network, a key and a crash can have.
+//! Notes in Linear, tested against a loopback server that validates each operation against Linear's schema, with faults
+//! of the network, the key and crashes.
 
 mod delivery_faults;
 mod harness;

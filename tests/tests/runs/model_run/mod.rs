@@ -1,21 +1,23 @@
-//! Nights by chance: sessions that work, find, lose, promise, fail, crash; runs that are killed, interrupted, cancelled;
-//! and after each of them a simple model of the design says what must have come of it. A stand-in plays the client, with
-//! our real programs around it: the real client is in every other test.
+//! Random runs: sessions that work, add and remove items, promise, fail and crash, in runs that are killed, interrupted
+//! and canceled. After each run a simple model of the design says what must have come of it. A stand-in plays the
+//! client, with our real programs around it; all other tests use the real client.
 
 mod random_runs;
 mod simple_model;
 
-use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{events, journal};
+use plimsoll_testkit::world::{FinishedProgram, World};
+use plimsoll_tests::{events_named, read_journal};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
-use random_runs::{Accident, End, Fill, Night, Session, Work, any_night};
+use random_runs::{
+    ContextUsage, Interruption, RunScenario, ScriptedSession, SessionEnding, SessionWork, any_scenario,
+};
 use serde_json::{Value, json};
-use simple_model::{BORNE, Simple};
+use simple_model::{BREAKER_LIMIT, RunModel};
 use std::time::Duration;
 
-const STATE: &str = ".claude/ralph-state.json";
-const LIMIT: Duration = Duration::from_secs(60);
+const STATE_PATH: &str = ".claude/ralph-state.json";
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
 proptest! {
     #![proptest_config(ProptestConfig {
@@ -24,49 +26,61 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_befalls_a_run_it_does_what_the_design_says(night in any_night()) {
-        check(&night)?;
+    fn a_random_run_behaves_as_the_simple_model_predicts(night in any_scenario()) {
+        check_scenario(&night)?;
     }
 }
 
-/// What chance has found, in short.
+/// Scenarios that random runs once found, shortened.
 #[test]
-fn the_nights_that_once_went_wrong_go_well() {
-    let session = |work, fill, end| Session { work, fill, end, accident: Accident::None };
-    let part = |end| session(Work::Part, Fill::Low, end);
-    let nights = [
-        (1, vec![part(End::Says)]),
-        (1, vec![part(End::Overloaded)]),
-        (2, vec![part(End::Says), session(Work::Nothing, Fill::Checkpoint, End::Crashes)]),
-        (3, vec![session(Work::Item, Fill::Low, End::Overloaded), part(End::Says)]),
+fn scenarios_that_once_failed_match_the_simple_model() {
+    let session = |work, fill, end| ScriptedSession { work, fill, end, accident: Interruption::None };
+    let part = |end| session(SessionWork::ChangesFile, ContextUsage::Low, end);
+    let scenarios = [
+        (1, vec![part(SessionEnding::PlainMessage)]),
+        (1, vec![part(SessionEnding::Overloaded)]),
+        (
+            2,
+            vec![
+                part(SessionEnding::PlainMessage),
+                session(SessionWork::Nothing, ContextUsage::Checkpoint, SessionEnding::Crashes),
+            ],
+        ),
+        (
+            3,
+            vec![
+                session(SessionWork::FinishesItem, ContextUsage::Low, SessionEnding::Overloaded),
+                part(SessionEnding::PlainMessage),
+            ],
+        ),
     ];
-    for (items, sessions) in nights {
-        check(&Night { items, max_iterations: 4, sessions }).expect("it goes well");
+    for (items, sessions) in scenarios {
+        check_scenario(&RunScenario { items, max_iterations: 4, sessions }).expect("it goes well");
     }
 }
 
-fn check(night: &Night) -> Result<(), TestCaseError> {
-    let world = stage(night);
-    let finished = play(&world, night);
-    let words = format!("{night:#?}\n{finished:#?}\n{}", world.read(".claude/plimsoll/journal.jsonl"));
-    let journal = journal(&world);
-    let verdicts = events(&journal, "verdict");
-    let mut simple = Simple::of(night);
+fn check_scenario(scenario: &RunScenario) -> Result<(), TestCaseError> {
+    let world = world_for_scenario(scenario);
+    let finished = run_until_ended(&world, scenario);
+    let words = format!("{scenario:#?}\n{finished:#?}\n{}", world.read(".claude/plimsoll/journal.jsonl"));
+    let journal = read_journal(&world);
+    let verdicts = events_named(&journal, "verdict");
+    let mut model = RunModel::for_scenario(scenario);
     for (number, verdict) in verdicts.iter().enumerate() {
         let prompt = world.read(world.home().join(format!("begun/{}/prompt", number + 1)));
-        let item = item_of(&prompt);
-        simple.prepare();
+        let item = item_from_prompt(&prompt);
+        model.restore_emptied_plan();
         prop_assert!(
-            simple.open().is_empty() || simple.open().contains(&item),
+            model.open_items().is_empty() || model.open_items().contains(&item),
             "{item} is not open; {words}"
         );
-        let told = prompt.contains("src/dates.txt");
+        let names_changed_file = prompt.contains("src/dates.txt");
         prop_assert!(
-            told || !simple.is_begun(&item),
+            names_changed_file || !model.is_item_started(&item),
             "session {} is not told what is unfinished; {words}",
             number + 1
         );
-        let (iteration, beginning) = simple.session(&item);
+        let (iteration, beginning) = model.simulate_session(&item);
         let marker = verdict["marker"].as_str().unwrap_or_default();
         prop_assert!(
             marker.starts_with(beginning),
@@ -75,16 +89,16 @@ fn check(night: &Night) -> Result<(), TestCaseError> {
         );
         prop_assert_eq!(verdict["iteration"].as_u64(), Some(iteration.into()), "{}", words);
     }
-    prop_assert!(simple.is_over, "it goes on for ever; {words}");
-    prop_assert_eq!(begun(&world), verdicts.len(), "each session is judged once; {}", words);
-    assert_same_items(&world, &simple, &words)?;
-    no_resurrection(&world, &words)
+    prop_assert!(model.is_over, "it goes on for ever; {words}");
+    prop_assert_eq!(started_session_count(&world), verdicts.len(), "each session is judged once; {}", words);
+    assert_items_match_model(&world, &model, &words)?;
+    assert_ended_run_stays_ended(&world, &words)
 }
 
-/// What is in the list and in the state, both as the model has it: nothing is lost, nothing counted twice.
-fn assert_same_items(world: &World, simple: &Simple, words: &str) -> Result<(), TestCaseError> {
+/// Compares the items in the plan and in the state with the model: nothing is lost, and nothing is counted twice.
+fn assert_items_match_model(world: &World, model: &RunModel, words: &str) -> Result<(), TestCaseError> {
     let list = world.read("fix_plan.md");
-    let with = |mark: &str| -> Vec<String> {
+    let items_with_mark = |mark: &str| -> Vec<String> {
         let mut items: Vec<String> =
             list.lines().filter_map(|line| line.strip_prefix(mark)).map(str::to_owned).collect();
         items.sort();
@@ -95,91 +109,98 @@ fn assert_same_items(world: &World, simple: &Simple, words: &str) -> Result<(), 
         items.sort();
         items
     };
-    prop_assert_eq!(with("- [x] "), sorted(simple.done()), "{}", words);
-    prop_assert_eq!(with("- [ ] "), sorted(simple.open()), "{}", words);
-    let state = world.json(STATE);
-    let named = |name: &str| -> Vec<String> {
+    prop_assert_eq!(items_with_mark("- [x] "), sorted(model.done_items()), "{}", words);
+    prop_assert_eq!(items_with_mark("- [ ] "), sorted(model.open_items()), "{}", words);
+    let state = world.read_json(STATE_PATH);
+    let state_items = |name: &str| -> Vec<String> {
         let items = state[name].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
         sorted(&items.collect::<Vec<_>>())
     };
-    prop_assert_eq!(named("completed_items"), sorted(simple.done()), "{}", words);
-    prop_assert_eq!(named("todo_items"), sorted(simple.known_open()), "{}", words);
+    prop_assert_eq!(state_items("completed_items"), sorted(model.done_items()), "{}", words);
+    prop_assert_eq!(state_items("todo_items"), sorted(model.open_items_known_to_run()), "{}", words);
     Ok(())
 }
 
-/// A run that is over stays over; only where a person may have mended what stopped it does `--resume` try again.
-fn no_resurrection(world: &World, words: &str) -> Result<(), TestCaseError> {
-    let state = world.json(STATE);
-    let before = begun(world);
+/// Asserts that an ended run stays ended. `--resume` may try again only if a person may have fixed what stopped the
+/// run.
+fn assert_ended_run_stays_ended(world: &World, words: &str) -> Result<(), TestCaseError> {
+    let state = world.read_json(STATE_PATH);
+    let before = started_session_count(world);
     if state["status"] != "fatal_error" && state["status"] != "blocked" {
-        let again = resume(world);
-        prop_assert_eq!(begun(world), before, "{:#?}\n{}", again, words);
-        prop_assert_eq!(&world.json(STATE)["status"], &state["status"], "{:#?}\n{}", again, words);
+        let resumed = resume_with_stand_in(world);
+        prop_assert_eq!(started_session_count(world), before, "{:#?}\n{}", resumed, words);
+        prop_assert_eq!(
+            &world.read_json(STATE_PATH)["status"],
+            &state["status"],
+            "{:#?}\n{}",
+            resumed,
+            words
+        );
     }
     Ok(())
 }
 
-fn item_of(prompt: &str) -> String {
-    let named = prompt.split_once("## Your item\n\n> ").and_then(|(_, rest)| rest.split_once('\n'));
-    named.map_or_else(String::new, |(item, _)| item.to_owned())
+fn item_from_prompt(prompt: &str) -> String {
+    let item_and_rest = prompt.split_once("## Your item\n\n> ").and_then(|(_, rest)| rest.split_once('\n'));
+    item_and_rest.map_or_else(String::new, |(item, _)| item.to_owned())
 }
 
-fn begun(world: &World) -> usize {
+fn started_session_count(world: &World) -> usize {
     std::fs::read_dir(world.home().join("begun")).expect("it is there").count()
 }
 
-fn stage(night: &Night) -> World {
-    let items: String = (1..=night.items).map(|number| format!("- [ ] Item {number}\n")).collect();
-    let world = plimsoll_tests::world(&format!("# Plan\n\n{items}"));
-    let rule = json!({
-        "breaker": { "no_progress": BORNE, "refused": BORNE, "same_error": 0, "permission_denied": 0, "empty_reply": 0,
+fn world_for_scenario(scenario: &RunScenario) -> World {
+    let items: String = (1..=scenario.items).map(|number| format!("- [ ] Item {number}\n")).collect();
+    let world = plimsoll_tests::world_with_plan_and_dates(&format!("# Plan\n\n{items}"));
+    let settings = json!({
+        "breaker": { "no_progress": BREAKER_LIMIT, "refused": BREAKER_LIMIT, "same_error": 0, "permission_denied": 0, "empty_reply": 0,
                      "quick_failure": 0 },
         "thrash": { "checkpoints": 0 },
     });
-    world.write_user_settings(&rule);
+    world.write_user_settings(&settings);
     std::fs::create_dir(world.home().join("begun")).expect("a folder");
-    for (number, session) in (1..).zip(&night.sessions) {
-        world.write(world.home().join(format!("sessions/{number}")), &session.script(number));
+    for (number, session) in (1..).zip(&scenario.sessions) {
+        world.write(world.home().join(format!("sessions/{number}")), &session.stand_in_script(number));
     }
     world.write_program(world.home().join("stand-in"), include_str!("stand_in.sh"));
     world
 }
 
-/// Runs and resumes until the run is over, as a person would who finds it stopped.
-fn play(world: &World, night: &Night) -> Finished {
+/// Runs and resumes until the run has ended, as a person would who finds it stopped.
+fn run_until_ended(world: &World, scenario: &RunScenario) -> FinishedProgram {
     let client = world.home().join("stand-in").display().to_string();
-    let bound = night.max_iterations.to_string();
+    let max_iterations = scenario.max_iterations.to_string();
     let mut finished = world
         .plimsoll(&[
             "run",
             "--objective",
             "Do the plan.",
             "--max-iterations",
-            &bound,
+            &max_iterations,
             "--no-wait",
             "--client",
             &client,
         ])
-        .timeout(LIMIT)
+        .timeout(COMMAND_TIMEOUT)
         .run();
     // Each session may be killed once and pause once.
-    for _ in 0..2 * night.sessions.len() + 2 {
-        let status = world.json(STATE)["status"].clone();
+    for _ in 0..2 * scenario.sessions.len() + 2 {
+        let status = world.read_json(STATE_PATH)["status"].clone();
         if status != "running" && status != "paused" {
             return finished;
         }
-        let number = begun(world);
-        let accident = night.sessions.get(number - 1).map(|session| session.accident);
-        if !matches!(accident, Some(Accident::Killed { resumed_at_once: true, .. })) {
-            let left = world.home().join(format!("begun/{number}/left"));
-            world.wait_until(|| left.exists(), "the session to end");
+        let number = started_session_count(world);
+        let accident = scenario.sessions.get(number - 1).map(|session| session.accident);
+        if !matches!(accident, Some(Interruption::Killed { resumed_at_once: true, .. })) {
+            let end_marker = world.home().join(format!("begun/{number}/left"));
+            world.wait_until(|| end_marker.exists(), "the session to end");
         }
-        finished = resume(world);
+        finished = resume_with_stand_in(world);
     }
     finished
 }
 
-fn resume(world: &World) -> Finished {
+fn resume_with_stand_in(world: &World) -> FinishedProgram {
     let client = world.home().join("stand-in").display().to_string();
-    world.plimsoll(&["run", "--resume", "--no-wait", "--client", &client]).timeout(LIMIT).run()
+    world.plimsoll(&["run", "--resume", "--no-wait", "--client", &client]).timeout(COMMAND_TIMEOUT).run()
 }

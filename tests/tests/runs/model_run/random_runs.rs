@@ -1,163 +1,164 @@
-//! A night that nobody would plan: what its sessions do, how they end, and what befalls them.
+//! Random scenarios of a run: what its sessions do, how they end, and what interrupts them.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What a session does to the project.
+/// Change that a session makes to the project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum SessionWork {
     Nothing,
     /// Changes a file and finishes nothing.
-    Part,
+    ChangesFile,
     /// Finishes the item that its prompt names.
-    Item,
-    /// Removes an open item from the list, and changes a file.
-    Loses,
-    /// Adds an item to the list, and changes a file.
-    Finds,
+    FinishesItem,
+    /// Removes an open item from the plan, and changes a file.
+    RemovesItem,
+    /// Adds an item to the plan, and changes a file.
+    AddsItem,
 }
 
-/// How full its window becomes.
+/// How much of its context window a session uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fill {
+pub enum ContextUsage {
     Low,
-    /// L2: it is told to end its turn.
+    /// L2: the session is told to end its turn.
     Checkpoint,
-    /// L3: it is ended.
+    /// L3: the session is ended.
     Emergency,
 }
 
-/// How it ends, where nothing ends it before.
+/// How a session ends if nothing ends it earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    Says,
-    Promises,
+pub enum SessionEnding {
+    PlainMessage,
+    Promise,
     /// The promise of another run.
-    PromisesWrongly,
+    WrongPromise,
     Blocked,
     Overloaded,
-    Fails,
+    BadRequest,
     LoggedOut,
     Crashes,
 }
 
-/// What befalls the run meanwhile.
+/// Event that interrupts the run during a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accident {
+pub enum Interruption {
     None,
-    /// `plimsoll run` is killed at a moment, and resumed when the session is over, or while it works.
+    /// `plimsoll run` is killed at a moment, and resumed while the session works or after it has ended.
     Killed {
-        when: Moment,
+        moment: KillMoment,
         resumed_at_once: bool,
     },
     /// Ctrl-C.
-    Interrupted,
+    CtrlC,
     /// `plimsoll stop`, after the work.
     Cancelled,
 }
 
-/// When in a session.
+/// Moment within a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum KillMoment {
     BeforeHooks,
     BeforeWork,
     AfterWork,
     AfterResult,
 }
 
-/// One session.
 #[derive(Clone, Copy, Debug)]
-pub struct Session {
-    pub work: Work,
-    pub fill: Fill,
-    pub end: End,
-    pub accident: Accident,
+pub struct ScriptedSession {
+    pub work: SessionWork,
+    pub fill: ContextUsage,
+    pub end: SessionEnding,
+    pub accident: Interruption,
 }
 
-/// A night: items, the bound, and the sessions; whatever comes after them does nothing.
+/// A run: the number of items, the limit and the sessions. Sessions after these do nothing.
 #[derive(Clone, Debug)]
-pub struct Night {
+pub struct RunScenario {
     pub items: usize,
     pub max_iterations: u32,
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<ScriptedSession>,
 }
 
-pub fn any_night() -> impl Strategy<Value = Night> {
-    (1_usize..4, 2_u32..7, vec(any_session(), 1..8)).prop_map(|(items, max_iterations, sessions)| Night {
-        items,
-        max_iterations,
-        sessions,
+pub fn any_scenario() -> impl Strategy<Value = RunScenario> {
+    (1_usize..4, 2_u32..7, vec(any_session(), 1..8))
+        .prop_map(|(items, max_iterations, sessions)| RunScenario { items, max_iterations, sessions })
+}
+
+fn any_session() -> impl Strategy<Value = ScriptedSession> {
+    let work = prop_oneof![
+        2 => Just(SessionWork::Nothing), 3 => Just(SessionWork::ChangesFile), 6 => Just(SessionWork::FinishesItem), 1 => Just(SessionWork::RemovesItem), 1 => Just(SessionWork::AddsItem)
+    ];
+    let fill = prop_oneof![4 => Just(ContextUsage::Low), 2 => Just(ContextUsage::Checkpoint), 1 => Just(ContextUsage::Emergency)];
+    let end = prop_oneof![
+        5 => Just(SessionEnding::PlainMessage), 4 => Just(SessionEnding::Promise), 1 => Just(SessionEnding::WrongPromise), 1 => Just(SessionEnding::Blocked),
+        2 => Just(SessionEnding::Overloaded), 1 => Just(SessionEnding::BadRequest), 1 => Just(SessionEnding::LoggedOut), 2 => Just(SessionEnding::Crashes)
+    ];
+    let moment = prop_oneof![
+        Just(KillMoment::BeforeHooks),
+        Just(KillMoment::BeforeWork),
+        Just(KillMoment::AfterWork),
+        Just(KillMoment::AfterResult)
+    ];
+    let accident = prop_oneof![
+        6 => Just(Interruption::None),
+        3 => (moment, any::<bool>()).prop_map(|(when, resumed_at_once)| Interruption::Killed { moment: when, resumed_at_once }),
+        1 => Just(Interruption::CtrlC),
+        1 => Just(Interruption::Cancelled),
+    ];
+    (work, fill, end, accident).prop_map(|(work, fill, end, accident)| ScriptedSession {
+        work,
+        fill,
+        end,
+        accident,
     })
 }
 
-fn any_session() -> impl Strategy<Value = Session> {
-    let work = prop_oneof![
-        2 => Just(Work::Nothing), 3 => Just(Work::Part), 6 => Just(Work::Item), 1 => Just(Work::Loses), 1 => Just(Work::Finds)
-    ];
-    let fill = prop_oneof![4 => Just(Fill::Low), 2 => Just(Fill::Checkpoint), 1 => Just(Fill::Emergency)];
-    let end = prop_oneof![
-        5 => Just(End::Says), 4 => Just(End::Promises), 1 => Just(End::PromisesWrongly), 1 => Just(End::Blocked),
-        2 => Just(End::Overloaded), 1 => Just(End::Fails), 1 => Just(End::LoggedOut), 2 => Just(End::Crashes)
-    ];
-    let moment = prop_oneof![
-        Just(Moment::BeforeHooks),
-        Just(Moment::BeforeWork),
-        Just(Moment::AfterWork),
-        Just(Moment::AfterResult)
-    ];
-    let accident = prop_oneof![
-        6 => Just(Accident::None),
-        3 => (moment, any::<bool>()).prop_map(|(when, resumed_at_once)| Accident::Killed { when, resumed_at_once }),
-        1 => Just(Accident::Interrupted),
-        1 => Just(Accident::Cancelled),
-    ];
-    (work, fill, end, accident).prop_map(|(work, fill, end, accident)| Session { work, fill, end, accident })
-}
-
-impl Session {
-    /// The script for the stand-in.
-    pub fn script(&self, number: usize) -> String {
+impl ScriptedSession {
+    /// Returns the script for the stand-in client.
+    pub fn stand_in_script(&self, number: usize) -> String {
         let killed_at = match self.accident {
-            Accident::Killed { when, .. } => Some(when),
+            Interruption::Killed { moment: when, .. } => Some(when),
             _ => None,
         };
         let kill = |moment| if killed_at == Some(moment) { "kill -9 $parent; sleep 0.2\n" } else { "" };
         let interrupt =
-            if self.accident == Accident::Interrupted { "kill -INT $parent; sleep 0.1\n" } else { "" };
-        let cancel = if self.accident == Accident::Cancelled { "person plimsoll stop\n" } else { "" };
+            if self.accident == Interruption::CtrlC { "kill -INT $parent; sleep 0.1\n" } else { "" };
+        let cancel = if self.accident == Interruption::Cancelled { "person plimsoll stop\n" } else { "" };
         let part = format!("echo 'part {number}' >> src/dates.txt\n");
         let work = match self.work {
-            Work::Nothing => String::new(),
-            Work::Part => part,
-            Work::Item => "tick \"$item\"\n".to_owned(),
-            Work::Loses => format!("{part}sed -i \"/^- \\[ \\] $item\\$/d\" fix_plan.md\n"),
-            Work::Finds => format!("{part}echo '- [ ] Found in {number}' >> fix_plan.md\n"),
+            SessionWork::Nothing => String::new(),
+            SessionWork::ChangesFile => part,
+            SessionWork::FinishesItem => "tick \"$item\"\n".to_owned(),
+            SessionWork::RemovesItem => format!("{part}sed -i \"/^- \\[ \\] $item\\$/d\" fix_plan.md\n"),
+            SessionWork::AddsItem => format!("{part}echo '- [ ] Found in {number}' >> fix_plan.md\n"),
         };
         let tokens = match self.fill {
-            Fill::Low => 40_000,
-            Fill::Checkpoint => 880_000,
-            Fill::Emergency => 990_000,
+            ContextUsage::Low => 40_000,
+            ContextUsage::Checkpoint => 880_000,
+            ContextUsage::Emergency => 990_000,
         };
         let end = match self.end {
-            End::Says => "says 'That is all for now.'",
-            End::Promises => "says \"Done.\\\\n\\\\n$promise\"",
-            End::PromisesWrongly => "says 'Done.\\n\\n<promise>COMPLETE another</promise>'",
-            End::Blocked => "says \"$blocked\"",
-            End::Overloaded => "fails 529 Overloaded",
-            End::Fails => "fails 400 'Bad request'",
-            End::LoggedOut => "fails 401 'Please log in'",
-            End::Crashes => "crashes",
+            SessionEnding::PlainMessage => "says 'That is all for now.'",
+            SessionEnding::Promise => "says \"Done.\\\\n\\\\n$promise\"",
+            SessionEnding::WrongPromise => "says 'Done.\\n\\n<promise>COMPLETE another</promise>'",
+            SessionEnding::Blocked => "says \"$blocked\"",
+            SessionEnding::Overloaded => "fails 529 Overloaded",
+            SessionEnding::BadRequest => "fails 400 'Bad request'",
+            SessionEnding::LoggedOut => "fails 401 'Please log in'",
+            SessionEnding::Crashes => "crashes",
         };
         [
-            kill(Moment::BeforeHooks),
+            kill(KillMoment::BeforeHooks),
             "begin\nanswers 30000\n",
             interrupt,
-            kill(Moment::BeforeWork),
+            kill(KillMoment::BeforeWork),
             &work,
             cancel,
-            kill(Moment::AfterWork),
+            kill(KillMoment::AfterWork),
             &format!("answers {tokens}\n{end}\n"),
-            kill(Moment::AfterResult),
+            kill(KillMoment::AfterResult),
         ]
         .concat()
     }

@@ -1,124 +1,130 @@
 //! A simple model of a run: the order in which the gate decides (`crates/flows/src/run/README.md`), and nothing else of the program.
 
-use super::random_runs::{Accident, End, Fill, Night, Session, Work};
+use super::random_runs::{
+    ContextUsage, Interruption, RunScenario, ScriptedSession, SessionEnding, SessionWork,
+};
 
-const QUIET: Session =
-    Session { work: Work::Nothing, fill: Fill::Low, end: End::Says, accident: Accident::None };
+const IDLE_SESSION: ScriptedSession = ScriptedSession {
+    work: SessionWork::Nothing,
+    fill: ContextUsage::Low,
+    end: SessionEnding::PlainMessage,
+    accident: Interruption::None,
+};
 
-/// What a run must be like, as far as the design says it.
-pub struct Simple {
-    night: Night,
-    open: Vec<String>,
-    done: Vec<String>,
-    lost: Vec<String>,
+/// Expected state of a run, as far as the design specifies it.
+pub struct RunModel {
+    scenario: RunScenario,
+    open_items: Vec<String>,
+    done_items: Vec<String>,
+    removed_items: Vec<String>,
     iteration: u32,
-    sessions: usize,
-    unchanged: u32,
-    refused: u32,
-    /// Sessions in a row after which only the promise was missing, and that should have made it.
-    unpromised: u32,
+    session_count: usize,
+    unchanged_count: u32,
+    refused_count: u32,
+    /// Consecutive sessions that lacked only the promise and should have made it.
+    missing_promise_count: u32,
     /// An item was ticked in this iteration, perhaps by a session that was not counted.
     has_ticked: bool,
-    /// A session that was not counted has worked: that is the work of the iteration.
-    has_moved_before: bool,
+    /// A session that was not counted has changed something, which counts as the work of the iteration.
+    has_uncounted_change: bool,
     is_cancelled: bool,
     pub is_over: bool,
-    /// The item that a file was changed for.
-    unfinished: Option<String>,
-    /// Items that wait for an answer, which nobody gives.
-    parked: Vec<String>,
+    /// The item for which a file was changed.
+    unfinished_item: Option<String>,
+    /// Items that wait for an answer, which nobody gives in these runs.
+    parked_items: Vec<String>,
 }
 
-/// Sessions in a row that the breaker bears.
-pub const BORNE: u32 = 3;
+/// Consecutive sessions without progress, or with a refused promise, at which the breaker opens.
+pub const BREAKER_LIMIT: u32 = 3;
 
-impl Simple {
-    pub fn of(night: &Night) -> Simple {
-        Simple {
-            open: (1..=night.items).map(|number| format!("Item {number}")).collect(),
-            night: night.clone(),
-            done: Vec::new(),
-            lost: Vec::new(),
+impl RunModel {
+    pub fn for_scenario(scenario: &RunScenario) -> RunModel {
+        RunModel {
+            open_items: (1..=scenario.items).map(|number| format!("Item {number}")).collect(),
+            scenario: scenario.clone(),
+            done_items: Vec::new(),
+            removed_items: Vec::new(),
             iteration: 0,
-            sessions: 0,
-            unchanged: 0,
-            refused: 0,
-            unpromised: 0,
+            session_count: 0,
+            unchanged_count: 0,
+            refused_count: 0,
+            missing_promise_count: 0,
             has_ticked: false,
-            has_moved_before: false,
+            has_uncounted_change: false,
             is_cancelled: false,
             is_over: false,
-            unfinished: None,
-            parked: Vec::new(),
+            unfinished_item: None,
+            parked_items: Vec::new(),
         }
     }
 
-    /// True if all that is open waits for an answer.
-    fn is_stuck(&self) -> bool {
-        !self.open.is_empty() && self.open.iter().all(|item| self.parked.contains(item))
+    /// Returns true if every open item waits for an answer.
+    fn is_every_open_item_parked(&self) -> bool {
+        !self.open_items.is_empty() && self.open_items.iter().all(|item| self.parked_items.contains(item))
     }
 
-    /// A session that says it is blocked parks its item, or the next one if that is done.
-    fn park(&mut self, item: &str) -> bool {
-        let own = self.open.iter().find(|open| *open == item);
-        let next = || self.open.iter().find(|open| !self.parked.contains(open));
-        let parked = own.or_else(next).cloned();
-        self.parked.extend(parked);
-        !self.open.is_empty()
+    /// Parks the item of a blocked session, or the next one if that is done. Returns false if no item is open.
+    fn park_item(&mut self, item: &str) -> bool {
+        let named_item = self.open_items.iter().find(|open| *open == item);
+        let next_unparked_item = || self.open_items.iter().find(|open| !self.parked_items.contains(open));
+        let parked_item = named_item.or_else(next_unparked_item).cloned();
+        self.parked_items.extend(parked_item);
+        !self.open_items.is_empty()
     }
 
-    /// What its prompt may name.
-    pub fn open(&self) -> &[String] {
-        &self.open
+    /// Returns the items that the prompt may name.
+    pub fn open_items(&self) -> &[String] {
+        &self.open_items
     }
 
-    /// The open items as the run knows them: a list that was emptied is as good as missing, and proves nothing.
-    pub fn known_open(&self) -> &[String] {
-        let last = self.lost.len().saturating_sub(1);
-        if self.is_emptied() { &self.lost[last..] } else { &self.open }
+    /// Returns the open items as the run knows them. An emptied plan counts as missing and proves nothing.
+    pub fn open_items_known_to_run(&self) -> &[String] {
+        let last = self.removed_items.len().saturating_sub(1);
+        if self.is_plan_emptied() { &self.removed_items[last..] } else { &self.open_items }
     }
 
-    fn is_emptied(&self) -> bool {
-        self.open.is_empty() && self.done.is_empty()
+    fn is_plan_emptied(&self) -> bool {
+        self.open_items.is_empty() && self.done_items.is_empty()
     }
 
-    /// A list that was emptied comes back: before a session, and before it is judged.
-    pub fn prepare(&mut self) {
-        if self.is_emptied() {
-            self.open.extend(self.lost.pop());
+    /// Restores an emptied plan, as the run does before a session and before it judges one.
+    pub fn restore_emptied_plan(&mut self) {
+        if self.is_plan_emptied() {
+            self.open_items.extend(self.removed_items.pop());
         }
     }
 
-    /// Is this item open, and begun?
-    pub fn is_begun(&self, item: &str) -> bool {
-        self.unfinished.as_deref() == Some(item) && self.open.iter().any(|open| open == item)
+    /// Returns true if this item is open and a file was changed for it.
+    pub fn is_item_started(&self, item: &str) -> bool {
+        self.unfinished_item.as_deref() == Some(item) && self.open_items.iter().any(|open| open == item)
     }
 
-    pub fn done(&self) -> &[String] {
-        &self.done
+    pub fn done_items(&self) -> &[String] {
+        &self.done_items
     }
 
-    /// One session more, which was told of this item. Answers with the iteration, and how its verdict begins.
-    pub fn session(&mut self, item: &str) -> (u32, &'static str) {
+    /// Simulates one more session, which was given this item. Returns the iteration and the beginning of its verdict.
+    pub fn simulate_session(&mut self, item: &str) -> (u32, &'static str) {
         assert!(!self.is_over, "a session of a run that is over");
-        let session = self.night.sessions.get(self.sessions).copied().unwrap_or(QUIET);
-        self.sessions += 1;
+        let session = self.scenario.sessions.get(self.session_count).copied().unwrap_or(IDLE_SESSION);
+        self.session_count += 1;
         self.iteration += 1;
-        let number = self.sessions;
-        let has_finished = self.work(session.work, item, number);
-        self.unfinished = match session.work {
-            Work::Part | Work::Finds => Some(item.to_owned()),
-            Work::Nothing => self.unfinished.take(),
-            Work::Item | Work::Loses => None,
+        let number = self.session_count;
+        let has_finished_item = self.apply_work(session.work, item, number);
+        self.unfinished_item = match session.work {
+            SessionWork::ChangesFile | SessionWork::AddsItem => Some(item.to_owned()),
+            SessionWork::Nothing => self.unfinished_item.take(),
+            SessionWork::FinishesItem | SessionWork::RemovesItem => None,
         };
-        self.is_cancelled |= session.accident == Accident::Cancelled;
-        // It is judged by the list that it should have left; a run that is over leaves everything as it is.
+        self.is_cancelled |= session.accident == Interruption::Cancelled;
+        // The session is judged by the restored plan; a run that has ended leaves everything as it is.
         if !self.is_cancelled {
-            self.prepare();
+            self.restore_emptied_plan();
         }
-        let ends_blocked = session.fill != Fill::Emergency && session.end == End::Blocked;
-        let has_asked = ends_blocked && self.park(item);
-        let verdict = self.verdict(&session, has_finished, has_asked);
+        let ends_blocked = session.fill != ContextUsage::Emergency && session.end == SessionEnding::Blocked;
+        let has_parked_item = ends_blocked && self.park_item(item);
+        let verdict = self.expected_verdict(&session, has_finished_item, has_parked_item);
         let iteration = self.iteration;
         if verdict.starts_with("RALPH_PAUSE") {
             self.iteration -= 1;
@@ -127,64 +133,77 @@ impl Simple {
         (iteration, verdict)
     }
 
-    fn work(&mut self, work: Work, item: &str, number: usize) -> bool {
-        let place = self.open.iter().position(|open| open == item);
-        match (work, place) {
-            (Work::Item, Some(place)) => self.done.push(self.open.remove(place)),
-            (Work::Loses, Some(place)) => self.lost.push(self.open.remove(place)),
-            (Work::Finds, _) => self.open.push(format!("Found in {number}")),
+    fn apply_work(&mut self, work: SessionWork, item: &str, number: usize) -> bool {
+        let item_index = self.open_items.iter().position(|open| open == item);
+        match (work, item_index) {
+            (SessionWork::FinishesItem, Some(place)) => self.done_items.push(self.open_items.remove(place)),
+            (SessionWork::RemovesItem, Some(place)) => self.removed_items.push(self.open_items.remove(place)),
+            (SessionWork::AddsItem, _) => self.open_items.push(format!("Found in {number}")),
             _ => {}
         }
-        work == Work::Item && place.is_some()
+        work == SessionWork::FinishesItem && item_index.is_some()
     }
 
-    fn verdict(&mut self, session: &Session, has_finished: bool, has_asked: bool) -> &'static str {
-        // A session that the hook has ended says nothing more.
-        let end = if session.fill == Fill::Emergency { End::Says } else { session.end };
-        let has_moved = has_finished || matches!(session.work, Work::Part | Work::Loses | Work::Finds);
-        let has_moved = std::mem::replace(&mut self.has_moved_before, false) || has_moved;
-        let has_ticked = self.has_ticked || has_finished;
-        self.has_ticked = end == End::Overloaded && has_ticked;
-        // What was found on the way may be dropped again; what was there at the start may not.
-        let is_missing = self.lost.iter().any(|item| !item.starts_with("Found in "));
-        let may_complete = self.open.is_empty() && !is_missing;
-        let ends_in_order =
-            session.fill != Fill::Emergency && matches!(end, End::Says | End::PromisesWrongly);
-        let is_missed = session.fill != Fill::Emergency && end == End::PromisesWrongly;
-        let has_failed = may_complete && ends_in_order;
-        match (may_complete, has_failed) {
-            (false, _) => self.unpromised = 0,
-            (true, true) => self.unpromised += 1,
+    fn expected_verdict(
+        &mut self,
+        session: &ScriptedSession,
+        has_finished_item: bool,
+        has_parked_item: bool,
+    ) -> &'static str {
+        // A session that the hook has ended sends no last message.
+        let end =
+            if session.fill == ContextUsage::Emergency { SessionEnding::PlainMessage } else { session.end };
+        let has_changed = has_finished_item
+            || matches!(
+                session.work,
+                SessionWork::ChangesFile | SessionWork::RemovesItem | SessionWork::AddsItem
+            );
+        let has_changed = std::mem::replace(&mut self.has_uncounted_change, false) || has_changed;
+        let has_ticked = self.has_ticked || has_finished_item;
+        self.has_ticked = end == SessionEnding::Overloaded && has_ticked;
+        // An item that was added during the run may be removed again; one of the original plan may not.
+        let is_item_missing = self.removed_items.iter().any(|item| !item.starts_with("Found in "));
+        let may_complete = self.open_items.is_empty() && !is_item_missing;
+        let ends_normally = session.fill != ContextUsage::Emergency
+            && matches!(end, SessionEnding::PlainMessage | SessionEnding::WrongPromise);
+        let is_wrong_promise = session.fill != ContextUsage::Emergency && end == SessionEnding::WrongPromise;
+        let lacks_only_promise = may_complete && ends_normally;
+        match (may_complete, lacks_only_promise) {
+            (false, _) => self.missing_promise_count = 0,
+            (true, true) => self.missing_promise_count += 1,
             (true, false) => {}
         }
         match end {
             _ if self.is_cancelled => return "RALPH_STOP|cancelled|",
-            End::Promises if may_complete => return "RALPH_STOP|completed|",
-            _ if self.is_stuck() => return "RALPH_STOP|blocked|no way (item \"",
-            _ if has_failed && self.unpromised >= 2 => return "RALPH_STOP|blocked|every item",
-            End::Blocked if !has_asked => return "RALPH_STOP|blocked|no way",
-            End::LoggedOut => return "RALPH_STOP|fatal_error|",
-            End::Overloaded => {
-                self.has_moved_before = has_moved;
+            SessionEnding::Promise if may_complete => return "RALPH_STOP|completed|",
+            _ if self.is_every_open_item_parked() => return "RALPH_STOP|blocked|no way (item \"",
+            _ if lacks_only_promise && self.missing_promise_count >= 2 => {
+                return "RALPH_STOP|blocked|every item";
+            }
+            SessionEnding::Blocked if !has_parked_item => return "RALPH_STOP|blocked|no way",
+            SessionEnding::LoggedOut => return "RALPH_STOP|fatal_error|",
+            SessionEnding::Overloaded => {
+                self.has_uncounted_change = has_changed;
                 return "RALPH_PAUSE|-|overloaded";
             }
             _ => {}
         }
-        let is_refused = end == End::Promises || is_missed;
-        // One that only lacked the promise had nothing to move; whatever a session ends with, what it has finished counts.
-        if has_ticked || !has_failed && !has_asked {
-            self.unchanged = if has_moved { 0 } else { self.unchanged + 1 };
-            self.refused = if is_refused && !has_finished { self.refused + 1 } else { 0 };
+        let is_refused = end == SessionEnding::Promise || is_wrong_promise;
+        // A session that lacked only the promise had nothing to change. A finished item counts however the session
+        // ends.
+        if has_ticked || !lacks_only_promise && !has_parked_item {
+            self.unchanged_count = if has_changed { 0 } else { self.unchanged_count + 1 };
+            self.refused_count = if is_refused && !has_finished_item { self.refused_count + 1 } else { 0 };
         }
-        if self.iteration >= self.night.max_iterations {
+        if self.iteration >= self.scenario.max_iterations {
             "RALPH_STOP|max_iterations|"
-        } else if self.unchanged >= BORNE || self.refused >= BORNE {
+        } else if self.unchanged_count >= BREAKER_LIMIT || self.refused_count >= BREAKER_LIMIT {
             "RALPH_STOP|circuit_breaker|"
-        } else if has_asked {
+        } else if has_parked_item {
             "RALPH_CONTINUE|next|"
         } else if is_refused {
             "RALPH_CONTINUE|refused|"
-        } else if session.fill != Fill::Low {
+        } else if session.fill != ContextUsage::Low {
             "RALPH_CONTINUE|checkpoint|"
         } else {
             "RALPH_CONTINUE|"

@@ -1,32 +1,45 @@
-//! Between the checkpoint and the resume somebody else has worked here: what is gone or changed is said, and no place in it
-//! is named.
+//! Another person has worked in the project between the checkpoint and the resume: missing and changed files are
+//! reported, and no place in them is named.
 
 use crate::resume::harness::{
-    HEADING, LOW, OAUTH, TWO, Told, commit, full, low, play, resume, run, said, save, sed, tick, told, world,
+    HALF_DONE_HEADING, LOW_TOKENS, OAUTH_FILE, ResumePrompt, TWO_ITEM_PLAN, commit_all, commit_command,
+    final_claims_step, l2_usage_step, low_usage_step, play_sessions, resume_prompt_of_session,
+    resume_to_session_count, run_sessions, sed_command, tick_command, world_with_code,
 };
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
 
-/// A session works on a file up to this line and is stopped; a person does something; the next session is told.
-fn resumed_after(file: &str, work: &str, next: &str, person: impl FnOnce(&World)) -> Told {
-    let mut world = world(TWO);
-    let session = vec![low(sed("1,3", "src/a_helper.ts")), full(work), said("half of it", "50%", next)];
-    let model = play(&mut world, vec![session]);
-    let finished = run(&world, 1, &[]);
+/// A session works on a file and is stopped, the user does something, and the next session starts. Returns what that
+/// one is told.
+fn resume_prompt_after_user_action(
+    worked_file: &str,
+    work: &str,
+    next_step: &str,
+    user_action: impl FnOnce(&World),
+) -> ResumePrompt {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![
+        low_usage_step(sed_command("1,3", "src/a_helper.ts")),
+        l2_usage_step(work),
+        final_claims_step("half of it", "50%", next_step),
+    ];
+    let model = play_sessions(&mut world, vec![session]);
+    let finished = run_sessions(&world, 1, &[]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
-    assert!(world.exists(file), "the session left it");
-    person(&world);
-    resume(&world, 2);
-    told(&world, &model, 2)
+    assert!(world.exists(worked_file), "the session left it");
+    user_action(&world);
+    resume_to_session_count(&world, 2);
+    resume_prompt_of_session(&world, &model, 2)
 }
 
 #[test]
-fn a_file_that_a_person_deleted_and_committed_is_gone_and_no_place_to_go_on() {
-    let told = resumed_after("z.txt", &sed("1,5", "z.txt"), "z.txt line 6", |world| {
-        world.git(&["rm", "-q", "z.txt"]);
-        world.git(&["commit", "-qm", "Remove the zeds"]);
-    });
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_file_deleted_in_a_user_commit_is_reported_as_gone() {
+    let prompt =
+        resume_prompt_after_user_action("z.txt", &sed_command("1,5", "z.txt"), "z.txt line 6", |world| {
+            world.git(&["rm", "-q", "z.txt"]);
+            world.git(&["commit", "-qm", "Remove the zeds"]);
+        });
+    insta::assert_snapshot!(prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -50,11 +63,12 @@ fn a_file_that_a_person_deleted_and_committed_is_gone_and_no_place_to_go_on() {
 }
 
 #[test]
-fn a_file_that_a_person_deleted_without_a_commit_is_gone_too() {
-    let told = resumed_after("z.txt", &sed("1,5", "z.txt"), "z.txt line 6", |world| {
-        std::fs::remove_file(world.path("z.txt")).expect("it is there");
-    });
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_file_deleted_without_a_commit_is_reported_as_gone() {
+    let prompt =
+        resume_prompt_after_user_action("z.txt", &sed_command("1,5", "z.txt"), "z.txt line 6", |world| {
+            std::fs::remove_file(world.path("z.txt")).expect("it is there");
+        });
+    insta::assert_snapshot!(prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -77,12 +91,13 @@ fn a_file_that_a_person_deleted_without_a_commit_is_gone_too() {
 }
 
 #[test]
-fn a_file_that_a_person_renamed_is_no_place_to_go_on() {
-    let told = resumed_after("z.txt", &sed("1,5", "z.txt"), "z.txt line 6", |world| {
-        world.git(&["mv", "z.txt", "y.txt"]);
-        world.git(&["commit", "-qm", "Rename the zeds"]);
-    });
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_file_renamed_by_the_user_is_not_named_as_the_place_to_continue() {
+    let prompt =
+        resume_prompt_after_user_action("z.txt", &sed_command("1,5", "z.txt"), "z.txt line 6", |world| {
+            world.git(&["mv", "z.txt", "y.txt"]);
+            world.git(&["commit", "-qm", "Rename the zeds"]);
+        });
+    insta::assert_snapshot!(prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -106,13 +121,18 @@ fn a_file_that_a_person_renamed_is_no_place_to_go_on() {
 }
 
 #[test]
-fn a_file_that_a_person_changed_and_committed_is_said_to_have_changed() {
-    let told = resumed_after(OAUTH, &sed("45,90", OAUTH), "oauth.ts line 91", |world| {
-        world.write(OAUTH, &format!("// a licence\n{}", world.read(OAUTH)));
-        commit(world, "Add the licence");
-    });
+fn a_file_changed_in_a_user_commit_is_reported_as_changed() {
+    let prompt = resume_prompt_after_user_action(
+        OAUTH_FILE,
+        &sed_command("45,90", OAUTH_FILE),
+        "oauth.ts line 91",
+        |world| {
+            world.write(OAUTH_FILE, &format!("// a licence\n{}", world.read(OAUTH_FILE)));
+            commit_all(world, "Add the licence");
+        },
+    );
     // The lines have moved, so none is named.
-    insta::assert_snapshot!(told.stable_block, @"
+    insta::assert_snapshot!(prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -137,11 +157,16 @@ fn a_file_that_a_person_changed_and_committed_is_said_to_have_changed() {
 }
 
 #[test]
-fn a_file_that_a_person_changed_and_left_uncommitted_is_said_to_have_changed() {
-    let told = resumed_after(OAUTH, &sed("45,90", OAUTH), "oauth.ts line 91", |world| {
-        world.write(OAUTH, &format!("// a licence\n{}", world.read(OAUTH)));
-    });
-    insta::assert_snapshot!(told.stable_block, @"
+fn an_uncommitted_user_change_to_a_file_is_reported() {
+    let prompt = resume_prompt_after_user_action(
+        OAUTH_FILE,
+        &sed_command("45,90", OAUTH_FILE),
+        "oauth.ts line 91",
+        |world| {
+            world.write(OAUTH_FILE, &format!("// a licence\n{}", world.read(OAUTH_FILE)));
+        },
+    );
+    insta::assert_snapshot!(prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -165,14 +190,19 @@ fn a_file_that_a_person_changed_and_left_uncommitted_is_said_to_have_changed() {
 }
 
 #[test]
-fn several_commits_by_others_are_counted_and_our_own_is_not_among_them() {
-    let told = resumed_after(OAUTH, &sed("45,90", OAUTH), "oauth.ts line 91", |world| {
-        for name in ["one", "two"] {
-            world.write(format!("{name}.txt"), name);
-            commit(world, &format!("Add {name}"));
-        }
-    });
-    insta::assert_snapshot!(told.stable_block, @"
+fn commits_by_others_are_counted_without_our_own_commit() {
+    let prompt = resume_prompt_after_user_action(
+        OAUTH_FILE,
+        &sed_command("45,90", OAUTH_FILE),
+        "oauth.ts line 91",
+        |world| {
+            for name in ["one", "two"] {
+                world.write(format!("{name}.txt"), name);
+                commit_all(world, &format!("Add {name}"));
+            }
+        },
+    );
+    insta::assert_snapshot!(prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -196,11 +226,16 @@ fn several_commits_by_others_are_counted_and_our_own_is_not_among_them() {
 }
 
 #[test]
-fn work_that_a_person_threw_away_is_not_named() {
-    let told = resumed_after(OAUTH, &sed("45,90", OAUTH), "oauth.ts line 91", |world| {
-        world.git(&["reset", "-q", "--hard", "HEAD~1"]);
-    });
-    insta::assert_snapshot!(told.stable_block, @"
+fn work_discarded_by_the_user_is_not_named() {
+    let prompt = resume_prompt_after_user_action(
+        OAUTH_FILE,
+        &sed_command("45,90", OAUTH_FILE),
+        "oauth.ts line 91",
+        |world| {
+            world.git(&["reset", "-q", "--hard", "HEAD~1"]);
+        },
+    );
+    insta::assert_snapshot!(prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2).
@@ -226,14 +261,14 @@ fn work_that_a_person_threw_away_is_not_named() {
 }
 
 #[test]
-fn where_nothing_happened_since_nothing_is_said_of_it() {
-    let told = resumed_after(
-        OAUTH,
-        &format!("{}; {}", sed("45,90", OAUTH), save("wip: parser")),
+fn without_changes_since_the_session_none_are_reported() {
+    let prompt = resume_prompt_after_user_action(
+        OAUTH_FILE,
+        &format!("{}; {}", sed_command("45,90", OAUTH_FILE), commit_command("wip: parser")),
         "oauth.ts line 91",
         |_| (),
     );
-    insta::assert_snapshot!(told.stable_block, @"
+    insta::assert_snapshot!(prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [wip: parser] is a work-in-progress commit; all committed.
@@ -254,31 +289,42 @@ fn where_nothing_happened_since_nothing_is_said_of_it() {
 }
 
 #[test]
-fn where_a_person_put_another_item_first_the_half_done_one_waits_for_its_turn() {
-    let mut world = world(TWO);
+fn a_half_done_item_waits_if_the_user_puts_another_item_first() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
     let parser = vec![
-        low(sed("1,3", "src/a_helper.ts")),
-        full(sed("45,90", OAUTH)),
-        said("half of it", "50%", "oauth.ts line 91"),
+        low_usage_step(sed_command("1,3", "src/a_helper.ts")),
+        l2_usage_step(sed_command("45,90", OAUTH_FILE)),
+        final_claims_step("half of it", "50%", "oauth.ts line 91"),
     ];
     let urgent = vec![
-        low(format!("echo fix > urgent.txt; {}; {}", tick("Urgent fix"), save("Urgent fix"))),
-        Step::text("The urgent fix is in.").usage(LOW),
+        low_usage_step(format!(
+            "echo fix > urgent.txt; {}; {}",
+            tick_command("Urgent fix"),
+            commit_command("Urgent fix")
+        )),
+        Step::from_text("The urgent fix is in.").with_input_tokens(LOW_TOKENS),
     ];
-    let model = play(&mut world, vec![parser, urgent]);
-    assert_eq!(run(&world, 1, &[]).code, Some(3));
+    let model = play_sessions(&mut world, vec![parser, urgent]);
+    assert_eq!(run_sessions(&world, 1, &[]).code, Some(3));
     let plan = world.read("fix_plan.md").replacen("- [ ]", "- [ ] Urgent fix\n- [ ]", 1);
     world.write("fix_plan.md", &plan);
-    commit(&world, "Plan the urgent fix");
-    resume(&world, 3);
+    commit_all(&world, "Plan the urgent fix");
+    resume_to_session_count(&world, 3);
     let requests = model.main_requests();
-    let firsts: Vec<String> =
-        requests.iter().filter(|request| request.answers() == 0).map(|request| request.text()).collect();
-    assert!(firsts[1].contains("## Your item\n\n> Urgent fix\n"), "{}", firsts[1]);
-    assert!(!firsts[1].contains(HEADING), "one item at a time: {}", firsts[1]);
-    assert!(firsts[1].contains("Not to be taken now: \"Write the parser\" (half done"), "{}", firsts[1]);
-    let resumed = told(&world, &model, 3);
-    resumed.takes_over("Write the parser");
+    let first_requests: Vec<String> = requests
+        .iter()
+        .filter(|request| request.answer_count() == 0)
+        .map(|request| request.full_text())
+        .collect();
+    assert!(first_requests[1].contains("## Your item\n\n> Urgent fix\n"), "{}", first_requests[1]);
+    assert!(!first_requests[1].contains(HALF_DONE_HEADING), "one item at a time: {}", first_requests[1]);
+    assert!(
+        first_requests[1].contains("Not to be taken now: \"Write the parser\" (half done"),
+        "{}",
+        first_requests[1]
+    );
+    let resumed = resume_prompt_of_session(&world, &model, 3);
+    resumed.assert_takes_over("Write the parser");
     insta::assert_snapshot!(resumed.stable_block, @"
     ## You take over this item half done
 
@@ -303,18 +349,26 @@ fn where_a_person_put_another_item_first_the_half_done_one_waits_for_its_turn() 
 }
 
 #[test]
-fn what_a_person_committed_between_two_sessions_is_none_of_the_items_work() {
-    let mut world = world(TWO);
-    let first = vec![low("ls"), full(sed("45,90", OAUTH)), said("half of it", "50%", "oauth.ts line 91")];
-    let second = vec![low("ls"), full(sed("91,95", OAUTH)), said("more of it", "60%", "oauth.ts line 96")];
-    let model = play(&mut world, vec![first, second]);
-    assert_eq!(run(&world, 1, &[]).code, Some(3));
+fn user_commits_between_sessions_do_not_count_as_the_items_work() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let first = vec![
+        low_usage_step("ls"),
+        l2_usage_step(sed_command("45,90", OAUTH_FILE)),
+        final_claims_step("half of it", "50%", "oauth.ts line 91"),
+    ];
+    let second = vec![
+        low_usage_step("ls"),
+        l2_usage_step(sed_command("91,95", OAUTH_FILE)),
+        final_claims_step("more of it", "60%", "oauth.ts line 96"),
+    ];
+    let model = play_sessions(&mut world, vec![first, second]);
+    assert_eq!(run_sessions(&world, 1, &[]).code, Some(3));
     world.git(&["rm", "-q", "z.txt"]);
     world.write("docs/guide.md", "Of dates.\n");
-    commit(&world, "Write the guide");
-    assert_eq!(resume(&world, 2).code, Some(3));
-    resume(&world, 3);
-    let resumed = told(&world, &model, 3);
+    commit_all(&world, "Write the guide");
+    assert_eq!(resume_to_session_count(&world, 2).code, Some(3));
+    resume_to_session_count(&world, 3);
+    let resumed = resume_prompt_of_session(&world, &model, 3);
     insta::assert_snapshot!(resumed.stable_block, @"
     ## You take over this item half done
 
@@ -335,22 +389,26 @@ fn what_a_person_committed_between_two_sessions_is_none_of_the_items_work() {
 }
 
 #[test]
-fn a_session_that_only_commits_what_it_took_over_hands_it_on() {
-    let mut world = world(TWO);
-    let first = vec![low("ls"), full(sed("45,90", OAUTH)), said("half of it", "50%", "oauth.ts line 91")];
+fn work_is_handed_on_by_a_session_that_only_commits_it() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let first = vec![
+        low_usage_step("ls"),
+        l2_usage_step(sed_command("45,90", OAUTH_FILE)),
+        final_claims_step("half of it", "50%", "oauth.ts line 91"),
+    ];
     // Nothing of the work is left to commit, but files of a run are.
     let second = vec![
-        low("echo more >> progress.txt; git add -A; git commit -qm wip"),
-        said("nothing new", "50%", "oauth.ts line 91").usage(LOW),
+        low_usage_step("echo more >> progress.txt; git add -A; git commit -qm wip"),
+        final_claims_step("nothing new", "50%", "oauth.ts line 91").with_input_tokens(LOW_TOKENS),
     ];
-    let model = play(&mut world, vec![first, second]);
-    run(&world, 1, &[]);
+    let model = play_sessions(&mut world, vec![first, second]);
+    run_sessions(&world, 1, &[]);
     let head = world.git(&["rev-parse", "HEAD"]);
-    resume(&world, 2);
+    resume_to_session_count(&world, 2);
     assert_ne!(head, world.git(&["rev-parse", "HEAD"]), "the second session has committed");
-    resume(&world, 3);
-    let resumed = told(&world, &model, 3);
-    resumed.takes_over("Write the parser");
+    resume_to_session_count(&world, 3);
+    let resumed = resume_prompt_of_session(&world, &model, 3);
+    resumed.assert_takes_over("Write the parser");
     insta::assert_snapshot!(resumed.stable_block, @"
     ## You take over this item half done
 
@@ -372,25 +430,41 @@ fn a_session_that_only_commits_what_it_took_over_hands_it_on() {
 
 #[test]
 fn a_half_done_item_that_was_set_aside_is_resumed_when_its_turn_comes() {
-    let mut world = world(TWO);
-    let first = vec![low("ls"), full(sed("45,90", OAUTH)), said("half of it", "50%", "oauth.ts line 91")];
-    let idle = || vec![Step::text("I do not know how.").usage(LOW)];
-    let printer = vec![
-        low(format!("echo printer > printer.txt; {}; {}", tick("Write the printer"), save("Printer"))),
-        Step::text("The printer is done.").usage(LOW),
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let first = vec![
+        low_usage_step("ls"),
+        l2_usage_step(sed_command("45,90", OAUTH_FILE)),
+        final_claims_step("half of it", "50%", "oauth.ts line 91"),
     ];
-    let model = play(&mut world, vec![first, idle(), idle(), printer]);
-    run(&world, 5, &[]);
-    let firsts: Vec<String> = model
+    let idle = || vec![Step::from_text("I do not know how.").with_input_tokens(LOW_TOKENS)];
+    let printer = vec![
+        low_usage_step(format!(
+            "echo printer > printer.txt; {}; {}",
+            tick_command("Write the printer"),
+            commit_command("Printer")
+        )),
+        Step::from_text("The printer is done.").with_input_tokens(LOW_TOKENS),
+    ];
+    let model = play_sessions(&mut world, vec![first, idle(), idle(), printer]);
+    run_sessions(&world, 5, &[]);
+    let first_requests: Vec<String> = model
         .main_requests()
         .iter()
-        .filter(|request| request.answers() == 0)
-        .map(|request| request.text())
+        .filter(|request| request.answer_count() == 0)
+        .map(|request| request.full_text())
         .collect();
-    assert!(firsts[3].contains("Not to be taken now: \"Write the parser\" (set aside"), "{}", firsts[3]);
-    assert!(!firsts[3].contains(HEADING), "nothing of the parser is the printer's: {}", firsts[3]);
-    let resumed = told(&world, &model, 5);
-    resumed.takes_over("Write the parser");
+    assert!(
+        first_requests[3].contains("Not to be taken now: \"Write the parser\" (set aside"),
+        "{}",
+        first_requests[3]
+    );
+    assert!(
+        !first_requests[3].contains(HALF_DONE_HEADING),
+        "nothing of the parser is the printer's: {}",
+        first_requests[3]
+    );
+    let resumed = resume_prompt_of_session(&world, &model, 5);
+    resumed.assert_takes_over("Write the parser");
     insta::assert_snapshot!(resumed.stable_block, @"
     ## You take over this item half done
 

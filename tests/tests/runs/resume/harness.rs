@@ -1,49 +1,48 @@
-//! What the tests share: a project with code in it, sessions as lists of answers, and the resume block taken apart.
+//! Shared helpers: a project with code in it, sessions as lists of steps, and a parser for the resume block.
 
 use plimsoll_testkit::scripted_model::{ScriptedModel, Step};
-use plimsoll_testkit::world::{Finished, World};
-use plimsoll_tests::{LIFELIKE, assert_said_once, events, journal};
+use plimsoll_testkit::world::{FinishedProgram, World};
+use plimsoll_tests::{LIFELIKE_DELAY, assert_each_block_line_sent_once, events_named, read_journal};
 use serde_json::json;
 
-/// Tokens of the first answer of a session, which only looks: one that stands at L2 at once has done no work.
-const BEGUN: u64 = 550_000;
-/// Tokens of an answer that stays below every threshold. Near enough to L2 that the monitor waits for the newest usage.
-pub(crate) const LOW: u64 = 600_000;
-/// Tokens of an answer whose tools end above L2 (85 % of a million).
-pub(crate) const L2: u64 = 870_000;
-/// The heading of the resume of an item that is half done.
-pub(crate) const HEADING: &str = "## You take over this item half done";
-/// The heading where the item has not been begun.
-const NOT_BEGUN: &str = "## The session before";
-/// Two items.
-pub(crate) const TWO: &str = "# Plan\n\n- [ ] Write the parser\n- [ ] Write the printer\n";
+/// Tokens of the first answer of a session, which only reads. A session that is at L2 at once has done no work.
+const FIRST_ANSWER_TOKENS: u64 = 550_000;
+/// Tokens of an answer that stays below every threshold, near enough to L2 that the monitor waits for the newest usage.
+pub(crate) const LOW_TOKENS: u64 = 600_000;
+/// Tokens of an answer whose tools end above L2 (85% of a million).
+pub(crate) const L2_TOKENS: u64 = 870_000;
+/// The heading of the resume block of an item that is half done.
+pub(crate) const HALF_DONE_HEADING: &str = "## You take over this item half done";
+/// The heading of the resume block of an item that is not started.
+const NOT_STARTED_HEADING: &str = "## The session before";
+pub(crate) const TWO_ITEM_PLAN: &str = "# Plan\n\n- [ ] Write the parser\n- [ ] Write the printer\n";
 /// The file that most sessions here work on; `handleCallback` is its lines 40 to 100.
-pub(crate) const OAUTH: &str = "src/oauth.ts";
+pub(crate) const OAUTH_FILE: &str = "src/oauth.ts";
 
-/// A project with this plan, `src/oauth.ts` and, before it in the alphabet, `src/a_helper.ts`.
-pub(crate) fn world(plan: &str) -> World {
-    let world = plimsoll_tests::world(plan);
-    fill(&world);
-    commit(&world, "Code");
+/// Creates a project with this plan, `src/oauth.ts` and, before it in the alphabet, `src/a_helper.ts`.
+pub(crate) fn world_with_code(plan: &str) -> World {
+    let world = plimsoll_tests::world_with_plan_and_dates(plan);
+    write_code_files(&world);
+    commit_all(&world, "Code");
     world
 }
 
-/// The same in a plain folder.
-pub(crate) fn world_without_git(plan: &str) -> World {
+/// Creates a project with this plan and the code files in a folder without git.
+pub(crate) fn world_with_code_without_git(plan: &str) -> World {
     let world = World::without_git();
     world.write("fix_plan.md", plan);
-    fill(&world);
+    write_code_files(&world);
     world
 }
 
-fn fill(world: &World) {
-    world.write(OAUTH, &lines_of_oauth().concat());
+fn write_code_files(world: &World) {
+    world.write(OAUTH_FILE, &oauth_lines().concat());
     world.write("src/a_helper.ts", &(1..=100).map(|n| format!("helper({n});\n")).collect::<String>());
     world.write("z.txt", &(1..=10).map(|n| format!("z {n}\n")).collect::<String>());
 }
 
-/// `src/oauth.ts` at the start, line by line.
-pub(crate) fn lines_of_oauth() -> Vec<String> {
+/// Returns the lines of `src/oauth.ts` at the start.
+pub(crate) fn oauth_lines() -> Vec<String> {
     let line = |number: u32| match number {
         40 => "export function handleCallback(code) {\n".to_owned(),
         101 => "export function refresh(token) {\n".to_owned(),
@@ -54,134 +53,154 @@ pub(crate) fn lines_of_oauth() -> Vec<String> {
 }
 
 /// Commits everything, as a person does.
-pub(crate) fn commit(world: &World, subject: &str) {
+pub(crate) fn commit_all(world: &World, subject: &str) {
     world.git(&["add", "-A"]);
     world.git(&["commit", "-qm", subject]);
 }
 
-/// A command that changes these lines of a file.
-pub(crate) fn sed(lines: &str, file: &str) -> String {
+/// Returns a command that changes these lines of a file.
+pub(crate) fn sed_command(lines: &str, file: &str) -> String {
     format!("sed -i '{lines}s/$/ # changed/' {file}")
 }
 
-/// A command that ticks an item and does not commit.
-pub(crate) fn tick(item: &str) -> String {
+/// Returns a command that ticks an item and does not commit.
+pub(crate) fn tick_command(item: &str) -> String {
     format!("sed -i 's/^- \\[ \\] {item}$/- [x] {item}/' fix_plan.md")
 }
 
-/// A command that makes a file of so many lines.
-pub(crate) fn make(file: &str, lines: u32) -> String {
-    format!("mkdir -p $(dirname {file}); seq {lines} > {file}")
+/// Returns a command that creates a file of this many lines.
+pub(crate) fn make_file_command(file: &str, line_count: u32) -> String {
+    format!("mkdir -p $(dirname {file}); seq {line_count} > {file}")
 }
 
-/// A command that commits everything.
-pub(crate) fn save(subject: &str) -> String {
+/// Returns a command that commits everything.
+pub(crate) fn commit_command(subject: &str) -> String {
     format!("git add -A && git commit -qm '{subject}'")
 }
 
-/// An answer that changes these lines of `src/oauth.ts` with the client's own tool; it must have read the file.
-pub(crate) fn edit(world: &World, first: usize, last: usize) -> Step {
-    let old = &lines_of_oauth()[first - 1..last];
+/// Returns an answer that changes these lines of `src/oauth.ts` with the client's own tool; the session must have read
+/// the file.
+pub(crate) fn edit_oauth_step(world: &World, first_line: usize, last_line: usize) -> Step {
+    let old = &oauth_lines()[first_line - 1..last_line];
     let new: String = old.iter().map(|line| line.replace(");", "); // changed")).collect();
-    let file = world.path(OAUTH);
-    Step::default().tool("Edit", json!({"file_path": file, "old_string": old.concat(), "new_string": new}))
+    let file = world.path(OAUTH_FILE);
+    Step::default()
+        .with_tool_call("Edit", json!({"file_path": file, "old_string": old.concat(), "new_string": new}))
 }
 
-/// An answer that reads `src/oauth.ts`.
-pub(crate) fn read(world: &World) -> Step {
-    Step::default().tool("Read", json!({"file_path": world.path(OAUTH)})).usage(LOW)
+/// Returns an answer that reads `src/oauth.ts`.
+pub(crate) fn read_oauth_step(world: &World) -> Step {
+    Step::default()
+        .with_tool_call("Read", json!({"file_path": world.path(OAUTH_FILE)}))
+        .with_input_tokens(LOW_TOKENS)
 }
 
-/// An answer that runs a command, below every threshold.
-pub(crate) fn low(command: impl Into<String>) -> Step {
-    Step::bash(command).usage(LOW)
+/// Returns an answer that runs a command and stays below every threshold.
+pub(crate) fn low_usage_step(command: impl Into<String>) -> Step {
+    Step::bash_call(command).with_input_tokens(LOW_TOKENS)
 }
 
-/// An answer that runs a command, and L2 is reached.
-pub(crate) fn full(command: impl Into<String>) -> Step {
-    Step::bash(command).usage(L2)
+/// Returns an answer that runs a command and reaches L2.
+pub(crate) fn l2_usage_step(command: impl Into<String>) -> Step {
+    Step::bash_call(command).with_input_tokens(L2_TOKENS)
 }
 
-/// The last answer of a session that was told to end, with the three lines it was asked for.
-pub(crate) fn said(summary: &str, progress: &str, next: &str) -> Step {
-    stops(&format!("I stop here.\n\nSummary: {summary}\nProgress on the item: {progress}\nNext step: {next}"))
+/// Returns the last answer of a session that was told to end, with the three lines it was asked for.
+pub(crate) fn final_claims_step(summary: &str, progress: &str, next_step: &str) -> Step {
+    final_message_step(&format!(
+        "I stop here.\n\nSummary: {summary}\nProgress on the item: {progress}\nNext step: {next_step}"
+    ))
 }
 
-/// The last answer of a session that was told to end, in its own words.
-pub(crate) fn stops(words: &str) -> Step {
-    Step::text(words).usage(L2 + 2_000)
+/// Returns the last answer of a session that was told to end, with this text.
+pub(crate) fn final_message_step(text: &str) -> Step {
+    Step::from_text(text).with_input_tokens(L2_TOKENS + 2_000)
 }
 
-/// Starts a model that plays these sessions one after another, each after a first look at the plan; later ones only
+/// Starts a model that plays these sessions one after another, each after a first look at the plan. Later sessions only
 /// look.
-pub(crate) fn play(world: &mut World, sessions: Vec<Vec<Step>>) -> ScriptedModel {
-    let mut begun = 0;
-    let idle = vec![Step::text("I only look.").usage(31_000)];
+pub(crate) fn play_sessions(world: &mut World, sessions: Vec<Vec<Step>>) -> ScriptedModel {
+    let mut session_count = 0;
+    let idle = vec![Step::from_text("I only look.").with_input_tokens(31_000)];
     let model = ScriptedModel::start(move |request| {
-        if request.answers() == 0 {
-            begun += 1;
+        if request.answer_count() == 0 {
+            session_count += 1;
         }
-        let session = sessions.get(begun - 1).unwrap_or(&idle);
-        match request.answers() {
-            0 => Step::bash("cat fix_plan.md").usage(BEGUN),
+        let session = sessions.get(session_count - 1).unwrap_or(&idle);
+        match request.answer_count() {
+            0 => Step::bash_call("cat fix_plan.md").with_input_tokens(FIRST_ANSWER_TOKENS),
             answers => session[(answers - 1).min(session.len() - 1)].clone(),
         }
-        .delay(LIFELIKE)
+        .with_delay(LIFELIKE_DELAY)
     });
     world.use_model(&model);
-    world.use_replay();
+    world.use_replayed_client();
     model
 }
 
-/// A run of so many sessions.
-pub(crate) fn run(world: &World, sessions: u32, arguments: &[&str]) -> Finished {
-    let bound = sessions.to_string();
-    plimsoll_tests::run(world, &[&["--max-iterations", bound.as_str()], arguments].concat())
+/// Starts a run of this many sessions.
+pub(crate) fn run_sessions(world: &World, session_count: u32, arguments: &[&str]) -> FinishedProgram {
+    let max_iterations = session_count.to_string();
+    plimsoll_tests::run_with_objective(
+        world,
+        &[&["--max-iterations", max_iterations.as_str()], arguments].concat(),
+    )
 }
 
-/// The run goes on until it has had so many sessions.
-pub(crate) fn resume(world: &World, sessions: u32) -> Finished {
-    plimsoll_tests::resume(world, &["--max-iterations", &sessions.to_string()])
+/// Resumes the run until it has had this many sessions.
+pub(crate) fn resume_to_session_count(world: &World, session_count: u32) -> FinishedProgram {
+    plimsoll_tests::resume_run(world, &["--max-iterations", &session_count.to_string()])
 }
 
-/// Plays the sessions and one more, and answers with what that one was told.
-pub(crate) fn next_is_told(world: &mut World, sessions: Vec<Vec<Step>>) -> Told {
-    next_is_told_with(world, sessions, &[])
+/// Plays the sessions and one more, and returns what that one was told.
+pub(crate) fn resume_prompt_after(world: &mut World, sessions: Vec<Vec<Step>>) -> ResumePrompt {
+    resume_prompt_after_run_with(world, sessions, &[])
 }
 
-/// The same with further arguments for `plimsoll run`.
-pub(crate) fn next_is_told_with(world: &mut World, sessions: Vec<Vec<Step>>, arguments: &[&str]) -> Told {
-    let played = sessions.len();
-    let model = play(world, sessions);
+/// Plays the sessions and one more, with further arguments for `plimsoll run`, and returns what the last one was told.
+pub(crate) fn resume_prompt_after_run_with(
+    world: &mut World,
+    sessions: Vec<Vec<Step>>,
+    arguments: &[&str],
+) -> ResumePrompt {
+    let played_count = sessions.len();
+    let model = play_sessions(world, sessions);
     if arguments.contains(&"--pack") {
-        // What its gate says at the end of an item was not recorded.
-        world.use_client(plimsoll_testkit::client::CLIENT_VERSION);
+        // The gate's message at the end of an item was not recorded for the replay, so the real client runs.
+        world.use_client_version(plimsoll_testkit::client::CLIENT_VERSION);
     }
-    let finished = run(world, played as u32 + 1, arguments);
-    let checkpoints = events(&journal(world), "checkpoint").len();
-    assert!(checkpoints >= played, "each session came to its checkpoint: {finished:?}");
-    told(world, &model, played + 1)
+    let finished = run_sessions(world, played_count as u32 + 1, arguments);
+    let checkpoints = events_named(&read_journal(world), "checkpoint").len();
+    assert!(checkpoints >= played_count, "each session came to its checkpoint: {finished:?}");
+    resume_prompt_of_session(world, &model, played_count + 1)
 }
 
-/// What a session (counted from 1) was told. The tree must be as that session found it: what is said is held
-/// against it.
-pub(crate) fn told(world: &World, model: &ScriptedModel, session: usize) -> Told {
+/// Returns what a session (counted from 1) was told. The worktree must be as that session found it, because the block
+/// is checked against it.
+pub(crate) fn resume_prompt_of_session(
+    world: &World,
+    model: &ScriptedModel,
+    session_number: usize,
+) -> ResumePrompt {
     let requests = model.main_requests();
-    let mut firsts = requests.iter().filter(|request| request.answers() == 0);
-    let request = firsts.nth(session - 1).unwrap_or_else(|| panic!("session {session} never began"));
-    let text = request.text();
-    let mut told =
-        Told::of(text.strip_prefix(&request.system_text()).expect("the system's text stands first"));
-    told.stable_block = stable_block(world, &told.block);
-    told.assert_true(world);
-    assert_said_once(request);
-    told
+    let mut first_requests = requests.iter().filter(|request| request.answer_count() == 0);
+    let request = first_requests
+        .nth(session_number - 1)
+        .unwrap_or_else(|| panic!("session {session_number} never began"));
+    let text = request.full_text();
+    let mut prompt = ResumePrompt::from_request(
+        text.strip_prefix(&request.system_text()).expect("the system's text stands first"),
+    );
+    prompt.stable_block = stable_block(world, &prompt.block);
+    prompt.assert_facts_are_true(world);
+    assert_each_block_line_sent_once(request);
+    prompt
 }
 
-/// What a session was told.
+/// The request with which a session takes over from another one.
 #[derive(Debug)]
-pub(crate) struct Told {
-    /// All messages of its first request.
+pub(crate) struct ResumePrompt {
+    /// All messages of the session's first request.
     pub(crate) request: String,
     /// The resume block alone.
     pub(crate) block: String,
@@ -196,7 +215,7 @@ pub(crate) fn section<'a>(text: &'a str, heading: &str) -> &'a str {
     &rest[..rest.find("\n## ").unwrap_or(rest.len())]
 }
 
-/// Returns a block or a handoff with names in place of what differs from one world to the next. A commit's name is its subject.
+/// Returns a block or a handoff with names in place of what differs between worlds. A commit's name is its subject.
 pub(crate) fn stable_block(world: &World, block: &str) -> String {
     let mut stable = block.to_owned();
     if world.exists(".git") {
@@ -207,22 +226,28 @@ pub(crate) fn stable_block(world: &World, block: &str) -> String {
             }
         }
     }
-    world.stable_text(&stable)
+    world.replace_unstable_parts(&stable)
 }
 
-impl Told {
-    /// Takes the block out of a request or a PROMPT.md.
-    pub(crate) fn of(request: &str) -> Told {
-        let start = [HEADING, NOT_BEGUN].iter().find_map(|one| request.find(&format!("\n{one}\n")));
+impl ResumePrompt {
+    /// Extracts the block from a request or a PROMPT.md.
+    pub(crate) fn from_request(request: &str) -> ResumePrompt {
+        let start = [HALF_DONE_HEADING, NOT_STARTED_HEADING]
+            .iter()
+            .find_map(|one| request.find(&format!("\n{one}\n")));
         let Some(start) = start else { panic!("there is no resume block in\n{request}") };
         let rest = &request[start + 1..];
         let ends = ["\n## ", "<!-- plimsoll:end"];
         let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
-        Told { request: request.to_owned(), block: rest[..end].to_owned(), stable_block: String::new() }
+        ResumePrompt {
+            request: request.to_owned(),
+            block: rest[..end].to_owned(),
+            stable_block: String::new(),
+        }
     }
 
-    /// The rows of its table: file, lines, status.
-    pub(crate) fn rows(&self) -> Vec<[String; 3]> {
+    /// Returns the rows of the block's table: file, lines, status.
+    pub(crate) fn table_rows(&self) -> Vec<[String; 3]> {
         let lines = self.block.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| File "));
         lines
             .map(|line| {
@@ -232,20 +257,20 @@ impl Told {
             .collect()
     }
 
-    /// The row of a file.
-    pub(crate) fn row(&self, file: &str) -> [String; 3] {
-        let found = self.rows().into_iter().find(|row| row[0] == file);
-        found.unwrap_or_else(|| panic!("no row for {file} in\n{}", self.block))
+    /// Returns the table's row for a file.
+    pub(crate) fn table_row(&self, file: &str) -> [String; 3] {
+        let row = self.table_rows().into_iter().find(|row| row[0] == file);
+        row.unwrap_or_else(|| panic!("no row for {file} in\n{}", self.block))
     }
 
-    /// How far the work is by the table: the last of the lines in its first row, and that file; nothing if no line is known.
-    pub(crate) fn stands_at(&self) -> Option<(usize, String)> {
-        let [file, lines, _] = self.rows().into_iter().next()?;
+    /// Returns the last of the lines in the table's first row, and that row's file; `None` if no line is known.
+    pub(crate) fn last_line_and_file(&self) -> Option<(usize, String)> {
+        let [file, lines, _] = self.table_rows().into_iter().next()?;
         let last = lines.rsplit([',', '-', ' ']).find_map(|part| part.parse().ok())?;
         Some((last, file))
     }
 
-    /// What the session before said, with the marks around it.
+    /// Returns the claims of the previous session, with the marks around them.
     pub(crate) fn claims(&self) -> String {
         let lines = self
             .block
@@ -254,74 +279,74 @@ impl Told {
         lines.take_while(|line| !line.ends_with(" ends]")).map(|line| format!("{line}\n")).collect()
     }
 
-    /// The session takes over this item.
-    pub(crate) fn takes_over(&self, item: &str) {
-        assert!(self.block.starts_with(HEADING), "{}", self.block);
-        self.is_about(item);
+    /// Asserts that the session takes over this item.
+    pub(crate) fn assert_takes_over(&self, item: &str) {
+        assert!(self.block.starts_with(HALF_DONE_HEADING), "{}", self.block);
+        self.assert_item(item);
     }
 
-    fn is_about(&self, item: &str) {
+    fn assert_item(&self, item: &str) {
         let named = format!("## Your item\n\n> {item}\n");
         assert!(self.request.contains(&named), "{item} is not the item of\n{}", self.request);
     }
 
-    /// The lines under "Already done".
-    pub(crate) fn done(&self) -> Vec<String> {
+    /// Returns the lines under "Already done".
+    pub(crate) fn done_lines(&self) -> Vec<String> {
         let lines = self.block.lines().skip_while(|line| !line.contains("Already done")).skip(1);
         let lines = lines.skip_while(|line| line.is_empty()).take_while(|line| line.starts_with("- "));
         lines.map(|line| line[2..].to_owned()).collect()
     }
 
-    /// Where its work begins, by `BASE..HEAD`.
-    pub(crate) fn base(&self) -> String {
-        let bases = bases(&self.block);
+    /// Returns the commit at which the item's work begins, from `BASE..HEAD`.
+    pub(crate) fn base_commit(&self) -> String {
+        let bases = range_bases(&self.block);
         bases.first().unwrap_or_else(|| panic!("no BASE..HEAD in\n{}", self.block)).clone()
     }
 
-    /// The lines that are about the next step.
-    pub(crate) fn next_steps(&self) -> Vec<&str> {
-        let is_it = |line: &&str| {
+    /// Returns the lines about the next step.
+    pub(crate) fn next_step_lines(&self) -> Vec<&str> {
+        let is_next_step = |line: &&str| {
             line.trim_start_matches(['-', '*', '>', ' ', '#']).to_lowercase().starts_with("next step")
         };
-        self.block.lines().filter(is_it).collect()
+        self.block.lines().filter(is_next_step).collect()
     }
 
-    /// The block holds this.
-    pub(crate) fn has(&self, words: &str) {
-        assert!(self.block.contains(words), "{words} is missing in\n{}", self.block);
+    /// Asserts that the block contains this text.
+    pub(crate) fn assert_contains(&self, text: &str) {
+        assert!(self.block.contains(text), "{text} is missing in\n{}", self.block);
     }
 
-    /// The block does not hold this.
-    pub(crate) fn has_not(&self, words: &str) {
-        assert!(!self.block.contains(words), "{words} stands in\n{}", self.block);
+    /// Asserts that the block does not contain this text.
+    pub(crate) fn assert_not_contains(&self, text: &str) {
+        assert!(!self.block.contains(text), "{text} stands in\n{}", self.block);
     }
 
-    /// It is the next item's, of which nothing has been done.
-    pub(crate) fn begins(&self, item: &str, done: &[&str]) {
-        assert!(self.block.starts_with(NOT_BEGUN), "{}", self.block);
-        self.has("Your item is not begun: no file has been changed for it.");
-        self.is_about(item);
-        let told = self.done();
-        assert_eq!(told.len(), done.len(), "one line an item in\n{}", self.block);
-        for (line, item) in told.iter().zip(done) {
+    /// Asserts that the session starts the next item, for which nothing has been done.
+    pub(crate) fn assert_starts_item(&self, item: &str, done_items: &[&str]) {
+        assert!(self.block.starts_with(NOT_STARTED_HEADING), "{}", self.block);
+        self.assert_contains("Your item is not begun: no file has been changed for it.");
+        self.assert_item(item);
+        let done_lines = self.done_lines();
+        assert_eq!(done_lines.len(), done_items.len(), "one line an item in\n{}", self.block);
+        for (line, item) in done_lines.iter().zip(done_items) {
             assert!(line.contains(item), "{item} is already done:\n{}", self.block);
         }
-        assert_eq!(self.rows(), Vec::<[String; 3]>::new(), "no files:\n{}", self.block);
+        assert_eq!(self.table_rows(), Vec::<[String; 3]>::new(), "no files:\n{}", self.block);
         for words in ["Progress", "| File |", "half done", "Next step"] {
-            self.has_not(words);
+            self.assert_not_contains(words);
         }
     }
 
-    /// Whatever it says of git and of files is so.
-    fn assert_true(&self, world: &World) {
+    /// Asserts that everything the block says about git and files is true.
+    fn assert_facts_are_true(&self, world: &World) {
         let block = &self.block;
         if world.exists(".git") {
-            for hash in hashes(block) {
+            for hash in commit_ids(block) {
                 let ancestor = world.command("git", &["merge-base", "--is-ancestor", &hash, "HEAD"]).run();
-                let is_said = block.contains(&format!("HEAD no longer contains {hash} "));
+                let is_reported_lost = block.contains(&format!("HEAD no longer contains {hash} "));
                 assert_eq!(
                     ancestor.code == Some(0),
-                    !is_said,
+                    !is_reported_lost,
                     "{hash} is no commit of this branch:\n{block}"
                 );
             }
@@ -334,7 +359,7 @@ impl Told {
                 }
             }
         }
-        for [file, lines, status] in self.rows() {
+        for [file, lines, status] in self.table_rows() {
             if !world.exists(&file) {
                 assert!(status.contains("deleted") || status.contains("gone"), "{file} is gone:\n{block}");
                 continue;
@@ -343,26 +368,27 @@ impl Told {
             let numbers = lines.split([',', '-', ' ']).filter_map(|part| part.parse::<usize>().ok());
             assert!(numbers.max().unwrap_or(0) <= length, "{file} has {length} lines:\n{block}");
         }
-        // Lines that changed are known; where to go on is not.
-        let own = block.lines().filter(|line| !line.starts_with('>'));
+        // Changed lines are known; the line at which to continue is not.
+        let own_lines = block.lines().filter(|line| !line.starts_with('>'));
         assert!(
-            !own.clone().any(|line| line.contains("ontinue from line")),
+            !own_lines.clone().any(|line| line.contains("ontinue from line")),
             "a place nobody knows:\n{block}"
         );
     }
 }
 
-/// What stands before each `..HEAD`.
-pub(crate) fn bases(text: &str) -> Vec<String> {
-    let before = |at: usize| {
-        let word = text[..at].rsplit(|letter: char| !letter.is_ascii_hexdigit()).next().unwrap_or_default();
+/// Returns the commit id before each `..HEAD`.
+pub(crate) fn range_bases(text: &str) -> Vec<String> {
+    let id_before = |index: usize| {
+        let word =
+            text[..index].rsplit(|letter: char| !letter.is_ascii_hexdigit()).next().unwrap_or_default();
         word.to_owned()
     };
-    text.match_indices("..HEAD").map(|(at, _)| before(at)).filter(|word| word.len() >= 7).collect()
+    text.match_indices("..HEAD").map(|(at, _)| id_before(at)).filter(|word| word.len() >= 7).collect()
 }
 
-/// What looks like a commit's id in the line of the work and in that of commits by others.
-fn hashes(block: &str) -> Vec<String> {
+/// Returns what looks like a commit id in the lines about the session's work and about commits by others.
+fn commit_ids(block: &str) -> Vec<String> {
     let lines = block.lines().filter(|line| {
         let line = line.to_lowercase();
         line.contains("its work") || line.contains("by others")
@@ -375,14 +401,14 @@ fn hashes(block: &str) -> Vec<String> {
     words.filter(is_hash).map(str::to_owned).collect()
 }
 
-/// The subjects of the commits from here to HEAD.
-pub(crate) fn subjects(world: &World, base: &str) -> Vec<String> {
+/// Returns the subjects of the commits from `base` to HEAD.
+pub(crate) fn commit_subjects(world: &World, base: &str) -> Vec<String> {
     let log = world.git(&["log", "--format=%s", &format!("{base}..HEAD")]);
     log.lines().map(str::to_owned).collect()
 }
 
-/// A block as it is meant. Without this, a reader that finds nothing would make the tests above green.
-const SAMPLE: &str = "Before.
+/// A sample block. Without this test, a parser that finds nothing would make the tests above pass.
+const SAMPLE_REQUEST: &str = "Before.
 
 ## Your item
 
@@ -415,18 +441,18 @@ Since it stopped:
 ";
 
 #[test]
-fn a_block_is_read_as_it_is_meant() {
-    let told = Told::of(SAMPLE);
+fn the_resume_block_parser_reads_a_sample_block() {
+    let prompt = ResumePrompt::from_request(SAMPLE_REQUEST);
     let row = |cells: [&str; 3]| cells.map(str::to_owned);
     let rows =
-        [row([OAUTH, "40, 45-90", "modified: handleCallback (+46 -4)"]), row(["z.txt", "-", "deleted"])];
-    assert_eq!(told.rows(), rows);
-    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())));
-    assert_eq!(told.done(), ["Write the parser"]);
-    assert_eq!(told.base(), "f3602d1");
-    assert_eq!(told.next_steps(), ["> Next step, in its words: oauth.ts line 91"]);
-    assert!(told.claims().contains("line 91") && !told.claims().contains("Since"), "{}", told.claims());
-    told.takes_over("Write the printer");
-    assert_eq!(hashes(&told.block), ["f3602d1", "f3602d1", "a4464ad", "abc1234"]);
-    assert!(!told.block.contains("src/after.ts") && !told.block.contains("Before."));
+        [row([OAUTH_FILE, "40, 45-90", "modified: handleCallback (+46 -4)"]), row(["z.txt", "-", "deleted"])];
+    assert_eq!(prompt.table_rows(), rows);
+    assert_eq!(prompt.last_line_and_file(), Some((90, OAUTH_FILE.to_owned())));
+    assert_eq!(prompt.done_lines(), ["Write the parser"]);
+    assert_eq!(prompt.base_commit(), "f3602d1");
+    assert_eq!(prompt.next_step_lines(), ["> Next step, in its words: oauth.ts line 91"]);
+    assert!(prompt.claims().contains("line 91") && !prompt.claims().contains("Since"), "{}", prompt.claims());
+    prompt.assert_takes_over("Write the printer");
+    assert_eq!(commit_ids(&prompt.block), ["f3602d1", "f3602d1", "a4464ad", "abc1234"]);
+    assert!(!prompt.block.contains("src/after.ts") && !prompt.block.contains("Before."));
 }

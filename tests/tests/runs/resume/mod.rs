@@ -1,5 +1,5 @@
 //! What a session is told when it takes over from another one, with the real client: item, file, line and next step,
-//! held against what the scripted sessions did and against git.
+//! checked against what the scripted sessions did and against git.
 
 mod changed_files;
 mod checkpoint_item;

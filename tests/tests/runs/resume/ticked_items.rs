@@ -1,29 +1,37 @@
-//! Items that the session before has finished: the next one is begun, and nothing of the finished work is carried over.
+//! Items that the previous session finished: the next session starts the next item, and no finished work is carried
+//! over to it.
 
 use crate::resume::harness::{
-    LOW, OAUTH, TWO, Told, commit, full, low, make, next_is_told, next_is_told_with, play, resume, run, said,
-    save, sed, stops, subjects, tick, told, world,
+    LOW_TOKENS, OAUTH_FILE, ResumePrompt, TWO_ITEM_PLAN, commit_all, commit_command, commit_subjects,
+    final_claims_step, final_message_step, l2_usage_step, low_usage_step, make_file_command, play_sessions,
+    resume_prompt_after, resume_prompt_after_run_with, resume_prompt_of_session, resume_to_session_count,
+    run_sessions, sed_command, tick_command, world_with_code,
 };
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_tests::{events, journal};
+use plimsoll_tests::{events_named, read_journal};
 
-const THREE: &str = "- [ ] Write the parser\n- [ ] Write the printer\n- [ ] Write the reader\n";
+const THREE_ITEM_PLAN: &str = "- [ ] Write the parser\n- [ ] Write the printer\n- [ ] Write the reader\n";
 
-fn parser_is_done() -> String {
-    format!("{}; {}; {}", make("src/parser.rs", 30), tick("Write the parser"), save("Write the parser"))
+fn finish_parser_command() -> String {
+    format!(
+        "{}; {}; {}",
+        make_file_command("src/parser.rs", 30),
+        tick_command("Write the parser"),
+        commit_command("Write the parser")
+    )
 }
 
-fn about_the_parser() -> Step {
-    said("the parser reads all of it", "done", "look at src/parser.rs line 30 once more")
+fn parser_summary_step() -> Step {
+    final_claims_step("the parser reads all of it", "done", "look at src/parser.rs line 30 once more")
 }
 
 #[test]
-fn an_item_ticked_and_committed_before_l2_is_done_and_the_next_one_is_begun() {
-    let mut world = world(TWO);
-    let session = vec![low(parser_is_done()), full("ls"), about_the_parser()];
-    let told = next_is_told(&mut world, vec![session]);
-    told.begins("Write the printer", &["Write the parser"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_committed_tick_before_l2_makes_resume_start_the_next_item() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![low_usage_step(finish_parser_command()), l2_usage_step("ls"), parser_summary_step()];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_starts_item("Write the printer", &["Write the parser"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## The session before
 
     It finished its item, and stopped at 87% of its context window (L2). Your item is not begun: no file has been changed for it.
@@ -40,13 +48,13 @@ fn an_item_ticked_and_committed_before_l2_is_done_and_the_next_one_is_begun() {
 }
 
 #[test]
-fn an_item_ticked_and_not_committed_is_done_too() {
-    let mut world = world(TWO);
-    let work = format!("{}; {}", make("src/parser.rs", 30), tick("Write the parser"));
-    let session = vec![low(work), full("ls"), about_the_parser()];
-    let told = next_is_told(&mut world, vec![session]);
-    told.begins("Write the printer", &["Write the parser"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn an_uncommitted_tick_makes_resume_start_the_next_item() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let work = format!("{}; {}", make_file_command("src/parser.rs", 30), tick_command("Write the parser"));
+    let session = vec![low_usage_step(work), l2_usage_step("ls"), parser_summary_step()];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_starts_item("Write the printer", &["Write the parser"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## The session before
 
     It finished its item, and stopped at 87% of its context window (L2). Your item is not begun: no file has been changed for it.
@@ -63,12 +71,16 @@ fn an_item_ticked_and_not_committed_is_done_too() {
 }
 
 #[test]
-fn an_item_ticked_by_the_very_batch_that_reaches_l2_is_done() {
-    let mut world = world(TWO);
-    let session = vec![low(make("src/parser.rs", 30)), full(parser_is_done()), about_the_parser()];
-    let told = next_is_told(&mut world, vec![session]);
-    told.begins("Write the printer", &["Write the parser"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_tick_in_the_batch_that_reaches_l2_counts_as_done() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![
+        low_usage_step(make_file_command("src/parser.rs", 30)),
+        l2_usage_step(finish_parser_command()),
+        parser_summary_step(),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_starts_item("Write the printer", &["Write the parser"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## The session before
 
     It finished its item, and stopped at 87% of its context window (L2). Your item is not begun: no file has been changed for it.
@@ -85,13 +97,17 @@ fn an_item_ticked_by_the_very_batch_that_reaches_l2_is_done() {
 }
 
 #[test]
-fn an_item_ticked_after_l2_was_announced_is_done() {
-    let mut world = world(TWO);
-    let session =
-        vec![low(make("src/parser.rs", 30)), full("ls"), full(parser_is_done()), about_the_parser()];
-    let told = next_is_told(&mut world, vec![session]);
-    told.begins("Write the printer", &["Write the parser"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_tick_after_the_l2_message_counts_as_done() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![
+        low_usage_step(make_file_command("src/parser.rs", 30)),
+        l2_usage_step("ls"),
+        l2_usage_step(finish_parser_command()),
+        parser_summary_step(),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_starts_item("Write the printer", &["Write the parser"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## The session before
 
     It finished its item, and stopped at 87% of its context window (L2). Your item is not begun: no file has been changed for it.
@@ -108,13 +124,16 @@ fn an_item_ticked_after_l2_was_announced_is_done() {
 }
 
 #[test]
-fn a_session_that_is_killed_right_after_its_tick_has_done_its_item() {
-    let mut world = world(TWO);
-    // Above L3 the monitor ends the session itself: it never says a word of its own.
-    let session = vec![low(make("src/parser.rs", 30)), Step::bash(parser_is_done()).usage(960_000)];
-    let told = next_is_told(&mut world, vec![session]);
-    told.begins("Write the printer", &["Write the parser"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_tick_right_before_an_l3_kill_counts_as_done() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    // Above L3 the monitor ends the session, so it writes no summary of its own.
+    let session = vec![
+        low_usage_step(make_file_command("src/parser.rs", 30)),
+        Step::bash_call(finish_parser_command()).with_input_tokens(960_000),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_starts_item("Write the printer", &["Write the parser"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## The session before
 
     It finished its item, and stopped at 96% of its context window (L3). Your item is not begun: no file has been changed for it.
@@ -127,20 +146,25 @@ fn a_session_that_is_killed_right_after_its_tick_has_done_its_item() {
 }
 
 #[test]
-fn of_several_items_in_one_session_only_the_one_in_hand_is_resumed() {
-    let mut world = world(THREE);
-    let done = |file: &str, item: &str| {
-        low(format!("{}; {}; {}", make(file, 4), tick(item), save(&format!("Finish: {item}"))))
+fn after_several_items_in_a_session_only_the_open_one_is_resumed() {
+    let mut world = world_with_code(THREE_ITEM_PLAN);
+    let finish_item_step = |file: &str, item: &str| {
+        low_usage_step(format!(
+            "{}; {}; {}",
+            make_file_command(file, 4),
+            tick_command(item),
+            commit_command(&format!("Finish: {item}"))
+        ))
     };
     let session = vec![
-        done("src/a_parser.rs", "Write the parser"),
-        done("src/b_printer.rs", "Write the printer"),
-        full(make("src/reader.rs", 12)),
-        said("the reader reads headers", "40%", "bodies, in src/reader.rs line 13"),
+        finish_item_step("src/a_parser.rs", "Write the parser"),
+        finish_item_step("src/b_printer.rs", "Write the printer"),
+        l2_usage_step(make_file_command("src/reader.rs", 12)),
+        final_claims_step("the reader reads headers", "40%", "bodies, in src/reader.rs line 13"),
     ];
-    let told = next_is_told(&mut world, vec![session]);
-    told.takes_over("Write the reader");
-    insta::assert_snapshot!(told.stable_block, @"
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_takes_over("Write the reader");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before finished its item, went on with this one, and stopped at 87% of its context window (L2). Its work: `[Finish: Write the printer]..HEAD` (`git diff [Finish: Write the printer]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -161,22 +185,31 @@ fn of_several_items_in_one_session_only_the_one_in_hand_is_resumed() {
 
     More about that session (its last command, all its files): `.claude/handoffs/[DATE-TIME].md`
     ");
-    let of_others: Vec<String> =
-        subjects(&world, &told.base()).into_iter().filter(|subject| subject.starts_with("Finish:")).collect();
-    assert!(of_others.is_empty(), "the work of finished items is none of this one's: {of_others:?}");
+    let finished_item_commits: Vec<String> = commit_subjects(&world, &resume_prompt.base_commit())
+        .into_iter()
+        .filter(|subject| subject.starts_with("Finish:"))
+        .collect();
+    assert!(
+        finished_item_commits.is_empty(),
+        "the work of finished items is none of this one's: {finished_item_commits:?}"
+    );
 }
 
 #[test]
-fn finished_work_that_nobody_committed_is_not_where_the_next_item_goes_on() {
-    let mut world = world(THREE);
+fn uncommitted_finished_work_is_not_listed_for_the_next_item() {
+    let mut world = world_with_code(THREE_ITEM_PLAN);
     let session = vec![
-        low(format!("{}; {}", make("src/a_parser.rs", 4), tick("Write the parser"))),
-        full(make("src/printer.rs", 12)),
-        said("the printer prints headers", "40%", "bodies, in src/printer.rs line 13"),
+        low_usage_step(format!(
+            "{}; {}",
+            make_file_command("src/a_parser.rs", 4),
+            tick_command("Write the parser")
+        )),
+        l2_usage_step(make_file_command("src/printer.rs", 12)),
+        final_claims_step("the printer prints headers", "40%", "bodies, in src/printer.rs line 13"),
     ];
-    let told = next_is_told(&mut world, vec![session]);
-    told.takes_over("Write the printer");
-    insta::assert_snapshot!(told.stable_block, @"
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_takes_over("Write the printer");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before finished its item, went on with this one, and stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -199,19 +232,23 @@ fn finished_work_that_nobody_committed_is_not_where_the_next_item_goes_on() {
 }
 
 #[test]
-fn with_pack_the_item_that_the_session_was_told_last_is_resumed() {
-    let mut world = world(THREE);
+fn with_pack_the_last_item_given_to_the_session_is_resumed() {
+    let mut world = world_with_code(THREE_ITEM_PLAN);
     let session = vec![
-        Step::bash(parser_is_done()).usage(200_000),
-        Step::text("The parser is done.").usage(201_000),
-        low(sed("45,90", OAUTH)),
-        full("ls"),
-        said("the callback prints", "70%", "oauth.ts line 91"),
+        Step::bash_call(finish_parser_command()).with_input_tokens(200_000),
+        Step::from_text("The parser is done.").with_input_tokens(201_000),
+        low_usage_step(sed_command("45,90", OAUTH_FILE)),
+        l2_usage_step("ls"),
+        final_claims_step("the callback prints", "70%", "oauth.ts line 91"),
     ];
-    let told = next_is_told_with(&mut world, vec![session], &["--pack"]);
-    assert_eq!(events(&journal(&world), "packed").len(), 1, "the session went on with the printer");
-    told.takes_over("Write the printer");
-    insta::assert_snapshot!(told.stable_block, @"
+    let resume_prompt = resume_prompt_after_run_with(&mut world, vec![session], &["--pack"]);
+    assert_eq!(
+        events_named(&read_journal(&world), "packed").len(),
+        1,
+        "the session went on with the printer"
+    );
+    resume_prompt.assert_takes_over("Write the printer");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Write the parser]..HEAD` (`git diff [Write the parser]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -233,23 +270,26 @@ fn with_pack_the_item_that_the_session_was_told_last_is_resumed() {
     ");
 }
 
-/// The parser is done at 56 % of the window; the printer, by its size, takes 60 %.
-fn packed(work: String) -> Told {
+/// Returns the resume prompt after a session that finishes the parser at 56% of the window. The printer's estimate is
+/// 60%, so it does not fit.
+fn prompt_after_budget_checkpoint(first_command: String) -> ResumePrompt {
     let plan = "- [ ] Write the parser\n- [ ] Write the printer (complex)\n- [ ] Write the reader\n";
-    let mut world = world(plan);
-    let session =
-        vec![Step::bash(work).usage(560_000), Step::text("The parser stands, see line 30.").usage(561_000)];
-    let told = next_is_told_with(&mut world, vec![session], &["--pack"]);
-    let journal = journal(&world);
-    assert_eq!(events(&journal, "checkpoint")[0]["cause"], "budget", "{journal:#?}");
-    told
+    let mut world = world_with_code(plan);
+    let session = vec![
+        Step::bash_call(first_command).with_input_tokens(560_000),
+        Step::from_text("The parser stands, see line 30.").with_input_tokens(561_000),
+    ];
+    let resume_prompt = resume_prompt_after_run_with(&mut world, vec![session], &["--pack"]);
+    let journal = read_journal(&world);
+    assert_eq!(events_named(&journal, "checkpoint")[0]["cause"], "budget", "{journal:#?}");
+    resume_prompt
 }
 
 #[test]
-fn after_a_budget_checkpoint_the_next_item_is_begun_and_no_finished_file_is_listed() {
-    let told = packed(parser_is_done());
-    told.begins("Write the printer (complex)", &["Write the parser"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn after_a_budget_checkpoint_finished_files_are_not_listed() {
+    let resume_prompt = prompt_after_budget_checkpoint(finish_parser_command());
+    resume_prompt.assert_starts_item("Write the printer (complex)", &["Write the parser"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## The session before
 
     It finished its item, and stopped at 56% of its context window, where the next item would not have fitted. Your item is not begun: no file has been changed for it.
@@ -262,10 +302,14 @@ fn after_a_budget_checkpoint_the_next_item_is_begun_and_no_finished_file_is_list
 }
 
 #[test]
-fn after_a_budget_checkpoint_uncommitted_files_of_the_finished_item_are_not_listed_either() {
-    let told = packed(format!("{}; {}", make("src/parser.rs", 30), tick("Write the parser")));
-    told.begins("Write the printer (complex)", &["Write the parser"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn after_a_budget_checkpoint_uncommitted_finished_files_are_not_listed() {
+    let resume_prompt = prompt_after_budget_checkpoint(format!(
+        "{}; {}",
+        make_file_command("src/parser.rs", 30),
+        tick_command("Write the parser")
+    ));
+    resume_prompt.assert_starts_item("Write the printer (complex)", &["Write the parser"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## The session before
 
     It finished its item, and stopped at 56% of its context window, where the next item would not have fitted. Your item is not begun: no file has been changed for it.
@@ -278,19 +322,23 @@ fn after_a_budget_checkpoint_uncommitted_files_of_the_finished_item_are_not_list
 }
 
 #[test]
-fn an_item_that_a_person_ticked_between_the_sessions_is_not_taken_up_again() {
-    let mut world = world(TWO);
-    let session = vec![low(make("src/parser.rs", 30)), full("ls"), said("reads", "70%", "parser.rs line 31")];
-    let model = play(&mut world, vec![session]);
-    let finished = run(&world, 1, &[]);
+fn an_item_that_the_user_ticks_between_sessions_is_not_resumed() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![
+        low_usage_step(make_file_command("src/parser.rs", 30)),
+        l2_usage_step("ls"),
+        final_claims_step("reads", "70%", "parser.rs line 31"),
+    ];
+    let model = play_sessions(&mut world, vec![session]);
+    let finished = run_sessions(&world, 1, &[]);
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let plan = world.read("fix_plan.md").replace("- [ ] Write the parser", "- [x] Write the parser");
     world.write("fix_plan.md", &plan);
-    commit(&world, "Done by hand");
-    resume(&world, 2);
-    let told = told(&world, &model, 2);
-    told.begins("Write the printer", &["Write the parser"]);
-    insta::assert_snapshot!(told.stable_block, @"
+    commit_all(&world, "Done by hand");
+    resume_to_session_count(&world, 2);
+    let resume_prompt = resume_prompt_of_session(&world, &model, 2);
+    resume_prompt.assert_starts_item("Write the printer", &["Write the parser"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## The session before
 
     It finished its item, and stopped at 87% of its context window (L2). Your item is not begun: no file has been changed for it.
@@ -310,31 +358,38 @@ fn an_item_that_a_person_ticked_between_the_sessions_is_not_taken_up_again() {
 }
 
 #[test]
-fn when_the_last_item_is_ticked_no_work_is_left_over_to_go_on_with() {
-    let mut world = world("- [ ] Write the parser\n");
-    let session = vec![low(parser_is_done()), full("ls"), stops("I stop here.")];
-    let model = play(&mut world, vec![session]);
-    run(&world, 2, &[]);
+fn after_the_last_tick_the_prompt_lists_no_unfinished_work() {
+    let mut world = world_with_code("- [ ] Write the parser\n");
+    let session = vec![
+        low_usage_step(finish_parser_command()),
+        l2_usage_step("ls"),
+        final_message_step("I stop here."),
+    ];
+    let model = play_sessions(&mut world, vec![session]);
+    run_sessions(&world, 2, &[]);
     let requests = model.main_requests();
-    let second = requests.iter().filter(|request| request.answers() == 0).nth(1).expect("a second session");
-    let text = second.text();
-    let text = text.strip_prefix(&second.system_text()).expect("the system's text stands first");
-    for words in ["half done", "| src/parser.rs |"] {
-        assert!(!text.contains(words), "{words} stands in\n{text}");
+    let second_session_request =
+        requests.iter().filter(|request| request.answer_count() == 0).nth(1).expect("a second session");
+    let text = second_session_request.full_text();
+    let text =
+        text.strip_prefix(&second_session_request.system_text()).expect("the system's text stands first");
+    for phrase in ["half done", "| src/parser.rs |"] {
+        assert!(!text.contains(phrase), "{phrase} stands in\n{text}");
     }
 }
 
 #[test]
-fn the_next_item_that_a_session_began_unasked_is_handed_on_though_it_ended_in_order() {
-    let mut world = world(THREE);
+fn an_item_that_a_session_started_on_its_own_is_resumed() {
+    let mut world = world_with_code(THREE_ITEM_PLAN);
     let session = vec![
-        low(parser_is_done()),
-        low(sed("45,90", OAUTH)),
-        said("the callback prints", "70%", "oauth.ts line 91").usage(LOW + 1_000),
+        low_usage_step(finish_parser_command()),
+        low_usage_step(sed_command("45,90", OAUTH_FILE)),
+        final_claims_step("the callback prints", "70%", "oauth.ts line 91")
+            .with_input_tokens(LOW_TOKENS + 1_000),
     ];
-    let told = next_is_told(&mut world, vec![session]);
-    told.takes_over("Write the printer");
-    insta::assert_snapshot!(told.stable_block, @"
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_takes_over("Write the printer");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before finished its item, went on with this one, and ended its turn with the item still open. Its work: `[Write the parser]..HEAD` (`git diff [Write the parser]`), of which [ralph: checkpoint iter 1 (unfinished at 60%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -357,8 +412,8 @@ fn the_next_item_that_a_session_began_unasked_is_handed_on_though_it_ended_in_or
 }
 
 #[test]
-fn what_a_hook_of_git_formats_at_the_commit_is_no_work_on_the_next_item() {
-    let mut world = world(THREE);
+fn files_formatted_by_a_commit_hook_are_not_work_on_the_next_item() {
+    let mut world = world_with_code(THREE_ITEM_PLAN);
     let hook = world.path(".git/hooks/pre-commit");
     std::fs::create_dir_all(hook.parent().expect("a folder")).expect("made");
     std::fs::write(&hook, "#!/bin/sh\nsleep 0.2; sed -i 's/$/ formatted/' src/*.rs; git add src\n")
@@ -366,11 +421,15 @@ fn what_a_hook_of_git_formats_at_the_commit_is_no_work_on_the_next_item() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&hook, mode).expect("may be run");
     let session = vec![
-        low(format!("{}; {}", make("src/parser.rs", 30), tick("Write the parser"))),
-        full(save("Finish the parser")),
-        about_the_parser(),
+        low_usage_step(format!(
+            "{}; {}",
+            make_file_command("src/parser.rs", 30),
+            tick_command("Write the parser")
+        )),
+        l2_usage_step(commit_command("Finish the parser")),
+        parser_summary_step(),
     ];
-    let told = next_is_told(&mut world, vec![session]);
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
     assert!(world.read("src/parser.rs").contains("formatted"));
-    told.begins("Write the printer", &["Write the parser"]);
+    resume_prompt.assert_starts_item("Write the printer", &["Write the parser"]);
 }

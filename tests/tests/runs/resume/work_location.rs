@@ -1,22 +1,32 @@
-//! Where an open item's work is: the files last edited first, and their lines.
+//! Where an open item's work is: the files edited last come first, with their lines.
 
 use crate::resume::harness::{
-    L2, OAUTH, TWO, Told, edit, full, low, make, next_is_told, next_is_told_with, read, said, save, sed,
-    stops, world, world_without_git,
+    L2_TOKENS, OAUTH_FILE, ResumePrompt, TWO_ITEM_PLAN, commit_command, edit_oauth_step, final_claims_step,
+    final_message_step, l2_usage_step, low_usage_step, make_file_command, read_oauth_step,
+    resume_prompt_after, resume_prompt_after_run_with, sed_command, world_with_code,
+    world_with_code_without_git,
 };
 use plimsoll_testkit::scripted_model::Step;
 
-fn said_91() -> Step {
-    said("the callback is checked", "70%", "oauth.ts line 91")
+fn callback_summary_step() -> Step {
+    final_claims_step("the callback is checked", "70%", "oauth.ts line 91")
 }
 
 #[test]
-fn the_file_last_edited_stands_first_though_another_was_committed_in_the_session() {
-    let mut world = world(TWO);
-    let helper = format!("{}; {}", sed("38,40", "src/a_helper.ts"), save("Change the helper"));
-    let told = next_is_told(&mut world, vec![vec![low(helper), full(sed("45,90", OAUTH)), said_91()]]);
-    told.takes_over("Write the parser");
-    insta::assert_snapshot!(told.stable_block, @"
+fn the_last_edited_file_comes_first_even_if_another_was_committed() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let helper =
+        format!("{}; {}", sed_command("38,40", "src/a_helper.ts"), commit_command("Change the helper"));
+    let resume_prompt = resume_prompt_after(
+        &mut world,
+        vec![vec![
+            low_usage_step(helper),
+            l2_usage_step(sed_command("45,90", OAUTH_FILE)),
+            callback_summary_step(),
+        ]],
+    );
+    resume_prompt.assert_takes_over("Write the parser");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -37,11 +47,14 @@ fn the_file_last_edited_stands_first_though_another_was_committed_in_the_session
 }
 
 #[test]
-fn the_file_last_edited_stands_first_though_another_is_uncommitted_too() {
-    let mut world = world(TWO);
-    let helper = low(sed("38,40", "src/a_helper.ts"));
-    let told = next_is_told(&mut world, vec![vec![helper, full(sed("45,90", OAUTH)), said_91()]]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn the_last_edited_file_comes_first_if_both_are_uncommitted() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let helper = low_usage_step(sed_command("38,40", "src/a_helper.ts"));
+    let resume_prompt = resume_prompt_after(
+        &mut world,
+        vec![vec![helper, l2_usage_step(sed_command("45,90", OAUTH_FILE)), callback_summary_step()]],
+    );
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -62,12 +75,16 @@ fn the_file_last_edited_stands_first_though_another_is_uncommitted_too() {
 }
 
 #[test]
-fn the_file_last_edited_with_the_clients_own_tool_stands_first() {
-    let mut world = world(TWO);
-    let session =
-        vec![low(sed("38,40", "src/a_helper.ts")), read(&world), edit(&world, 45, 90).usage(L2), said_91()];
-    let told = next_is_told(&mut world, vec![session]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn the_file_last_edited_with_the_edit_tool_comes_first() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![
+        low_usage_step(sed_command("38,40", "src/a_helper.ts")),
+        read_oauth_step(&world),
+        edit_oauth_step(&world, 45, 90).with_input_tokens(L2_TOKENS),
+        callback_summary_step(),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -88,13 +105,16 @@ fn the_file_last_edited_with_the_clients_own_tool_stands_first() {
 }
 
 #[test]
-fn a_file_that_was_made_and_committed_in_the_session_has_the_lines_of_what_came_after() {
-    let mut world = world(TWO);
-    let make = format!("{}; {}", make("src/fresh.ts", 200), save("Begin"));
-    let session =
-        vec![low(make), full(sed("45,90", "src/fresh.ts")), said("half", "70%", "src/fresh.ts line 91")];
-    let told = next_is_told(&mut world, vec![session]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn lines_of_a_committed_new_file_are_those_edited_after_the_commit() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let make_and_commit = format!("{}; {}", make_file_command("src/fresh.ts", 200), commit_command("Begin"));
+    let session = vec![
+        low_usage_step(make_and_commit),
+        l2_usage_step(sed_command("45,90", "src/fresh.ts")),
+        final_claims_step("half", "70%", "src/fresh.ts line 91"),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -114,15 +134,19 @@ fn a_file_that_was_made_and_committed_in_the_session_has_the_lines_of_what_came_
 }
 
 #[test]
-fn of_a_file_that_the_session_made_and_never_committed_only_its_words_name_the_place() {
-    let mut world = world(TWO);
+fn an_uncommitted_new_file_is_listed_with_all_of_its_lines() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
     let session = vec![
-        low(format!("{}; {}", make("src/fresh.ts", 200), sed("1,2", "src/a_helper.ts"))),
-        full(sed("45,90", "src/fresh.ts")),
-        said("half", "70%", "src/fresh.ts line 91"),
+        low_usage_step(format!(
+            "{}; {}",
+            make_file_command("src/fresh.ts", 200),
+            sed_command("1,2", "src/a_helper.ts")
+        )),
+        l2_usage_step(sed_command("45,90", "src/fresh.ts")),
+        final_claims_step("half", "70%", "src/fresh.ts line 91"),
     ];
-    let told = next_is_told(&mut world, vec![session]);
-    insta::assert_snapshot!(told.stable_block, @"
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -143,10 +167,13 @@ fn of_a_file_that_the_session_made_and_never_committed_only_its_words_name_the_p
 }
 
 #[test]
-fn where_the_session_names_no_line_the_table_has_those_of_its_last_hunk() {
-    let mut world = world(TWO);
-    let told = next_is_told(&mut world, vec![vec![full(sed("45,90", OAUTH)), stops("I stop here.")]]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn without_a_summary_the_table_has_the_lines_of_the_last_hunk() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let resume_prompt = resume_prompt_after(
+        &mut world,
+        vec![vec![l2_usage_step(sed_command("45,90", OAUTH_FILE)), final_message_step("I stop here.")]],
+    );
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -164,11 +191,14 @@ fn where_the_session_names_no_line_the_table_has_those_of_its_last_hunk() {
 }
 
 #[test]
-fn what_the_session_committed_itself_is_found_by_its_range() {
-    let mut world = world(TWO);
-    let wip = format!("{}; {}", sed("45,90", OAUTH), save("wip: parser"));
-    let told = next_is_told(&mut world, vec![vec![low(wip), full("git log -1"), said_91()]]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn commits_by_the_session_are_shown_as_a_commit_range() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let wip = format!("{}; {}", sed_command("45,90", OAUTH_FILE), commit_command("wip: parser"));
+    let resume_prompt = resume_prompt_after(
+        &mut world,
+        vec![vec![low_usage_step(wip), l2_usage_step("git log -1"), callback_summary_step()]],
+    );
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [wip: parser] is a work-in-progress commit; all committed.
@@ -185,11 +215,12 @@ fn what_the_session_committed_itself_is_found_by_its_range() {
 
     More about that session (its last command, all its files): `.claude/handoffs/[DATE-TIME].md`
     ");
-    let handoff = world.json(".claude/ralph-state.json")["context_checkpoint"]["handoff_file"].clone();
-    let handoff = world.read(handoff.as_str().expect("a handoff"));
-    for text in [&told.block, &handoff] {
-        for (at, words) in text.match_indices("git diff") {
-            let rest = &text[at + words.len()..];
+    let handoff_path =
+        world.read_json(".claude/ralph-state.json")["context_checkpoint"]["handoff_file"].clone();
+    let handoff = world.read(handoff_path.as_str().expect("a handoff"));
+    for text in [&resume_prompt.block, &handoff] {
+        for (start, command) in text.match_indices("git diff") {
+            let rest = &text[start + command.len()..];
             let is_range =
                 rest.strip_prefix(' ').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_hexdigit()));
             assert!(is_range, "a bare `git diff` shows nothing here:\n{text}");
@@ -198,11 +229,14 @@ fn what_the_session_committed_itself_is_found_by_its_range() {
 }
 
 #[test]
-fn what_plimsoll_committed_is_named_as_work_in_progress_and_is_nobody_elses() {
-    let mut world = world(TWO);
-    let told = next_is_told(&mut world, vec![vec![full(sed("45,90", OAUTH)), said_91()]]);
+fn commits_by_plimsoll_are_named_as_work_in_progress() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let resume_prompt = resume_prompt_after(
+        &mut world,
+        vec![vec![l2_usage_step(sed_command("45,90", OAUTH_FILE)), callback_summary_step()]],
+    );
     assert_eq!(world.git(&["status", "--porcelain", "src"]), "", "the session's work was saved");
-    insta::assert_snapshot!(told.stable_block, @"
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -222,11 +256,15 @@ fn what_plimsoll_committed_is_named_as_work_in_progress_and_is_nobody_elses() {
 }
 
 #[test]
-fn what_the_session_committed_after_l2_is_its_own_work_and_no_change_since() {
-    let mut world = world(TWO);
-    let session = vec![full(sed("45,90", OAUTH)), full(save("wip: parser")), said_91()];
-    let told = next_is_told(&mut world, vec![session]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn commits_by_the_session_after_l2_are_part_of_its_work() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![
+        l2_usage_step(sed_command("45,90", OAUTH_FILE)),
+        l2_usage_step(commit_command("wip: parser")),
+        callback_summary_step(),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [wip: parser] is a work-in-progress commit; all committed.
@@ -246,11 +284,15 @@ fn what_the_session_committed_after_l2_is_its_own_work_and_no_change_since() {
 }
 
 #[test]
-fn an_edit_that_the_session_finished_after_l2_counts() {
-    let mut world = world(TWO);
-    let session = vec![full(sed("45,80", OAUTH)), full(sed("81,90", OAUTH)), said_91()];
-    let told = next_is_told(&mut world, vec![session]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn an_edit_after_l2_is_part_of_the_listed_lines() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![
+        l2_usage_step(sed_command("45,80", OAUTH_FILE)),
+        l2_usage_step(sed_command("81,90", OAUTH_FILE)),
+        callback_summary_step(),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -270,40 +312,60 @@ fn an_edit_that_the_session_finished_after_l2_counts() {
 }
 
 #[test]
-fn outside_git_no_line_is_invented() {
-    let mut world = world_without_git(TWO);
-    let session = vec![full(sed("45,90", OAUTH)), said("the callback is checked", "70%", "the rest of it")];
-    let told = next_is_told(&mut world, vec![session]);
-    assert_eq!(told.stands_at(), None, "{}", told.block);
-    told.has("Its work is in the files below; there is no commit to compare them with.");
-    for words in ["No file has been changed", "line 1", "line unknown", "..HEAD", "git diff"] {
-        told.has_not(words);
-    }
-    for row in told.rows() {
-        assert!(!row[1].contains(|c: char| c.is_ascii_digit()), "nobody knows lines: {}", told.block);
-    }
-}
-
-#[test]
-fn outside_git_lines_are_those_of_the_clients_own_patch() {
-    let mut world = world_without_git(TWO);
+fn outside_git_no_line_numbers_are_shown_for_shell_edits() {
+    let mut world = world_with_code_without_git(TWO_ITEM_PLAN);
     let session = vec![
-        low(sed("38,40", "src/a_helper.ts")),
-        read(&world),
-        edit(&world, 45, 90).usage(L2),
-        said("the callback is checked", "70%", "the rest of it"),
+        l2_usage_step(sed_command("45,90", OAUTH_FILE)),
+        final_claims_step("the callback is checked", "70%", "the rest of it"),
     ];
-    let told = next_is_told(&mut world, vec![session]);
-    assert_eq!(told.row(OAUTH)[1], "45-90", "{}", told.block);
-    assert_eq!(told.stands_at(), Some((90, OAUTH.to_owned())), "{}", told.block);
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    assert_eq!(resume_prompt.last_line_and_file(), None, "{}", resume_prompt.block);
+    resume_prompt.assert_contains("Its work is in the files below; there is no commit to compare them with.");
+    for phrase in ["No file has been changed", "line 1", "line unknown", "..HEAD", "git diff"] {
+        resume_prompt.assert_not_contains(phrase);
+    }
+    for row in resume_prompt.table_rows() {
+        assert!(
+            !row[1].contains(|c: char| c.is_ascii_digit()),
+            "nobody knows lines: {}",
+            resume_prompt.block
+        );
+    }
 }
 
 #[test]
-fn files_that_were_renamed_and_deleted_are_told_as_such() {
-    let mut world = world(TWO);
-    let work = format!("git mv src/a_helper.ts src/renamed.ts; rm z.txt; {}", sed("45,90", OAUTH));
-    let told = next_is_told(&mut world, vec![vec![low(work), full(sed("45,46", OAUTH)), said_91()]]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn outside_git_lines_come_from_the_edit_tools_patch() {
+    let mut world = world_with_code_without_git(TWO_ITEM_PLAN);
+    let session = vec![
+        low_usage_step(sed_command("38,40", "src/a_helper.ts")),
+        read_oauth_step(&world),
+        edit_oauth_step(&world, 45, 90).with_input_tokens(L2_TOKENS),
+        final_claims_step("the callback is checked", "70%", "the rest of it"),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    assert_eq!(resume_prompt.table_row(OAUTH_FILE)[1], "45-90", "{}", resume_prompt.block);
+    assert_eq!(
+        resume_prompt.last_line_and_file(),
+        Some((90, OAUTH_FILE.to_owned())),
+        "{}",
+        resume_prompt.block
+    );
+}
+
+#[test]
+fn renamed_and_deleted_files_are_marked_as_such() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let work =
+        format!("git mv src/a_helper.ts src/renamed.ts; rm z.txt; {}", sed_command("45,90", OAUTH_FILE));
+    let resume_prompt = resume_prompt_after(
+        &mut world,
+        vec![vec![
+            low_usage_step(work),
+            l2_usage_step(sed_command("45,46", OAUTH_FILE)),
+            callback_summary_step(),
+        ]],
+    );
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -325,11 +387,15 @@ fn files_that_were_renamed_and_deleted_are_told_as_such() {
 }
 
 #[test]
-fn a_file_deleted_last_is_never_the_place_to_go_on() {
-    let mut world = world(TWO);
-    let session = vec![low(sed("45,90", OAUTH)), full("rm z.txt"), stops("I stop here.")];
-    let told = next_is_told(&mut world, vec![session]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_file_deleted_last_is_not_listed_first() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let session = vec![
+        low_usage_step(sed_command("45,90", OAUTH_FILE)),
+        l2_usage_step("rm z.txt"),
+        final_message_step("I stop here."),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -347,25 +413,27 @@ fn a_file_deleted_last_is_never_the_place_to_go_on() {
     ");
 }
 
-/// The session's words name the failing check only in passing: the names come from the check's own output.
-fn with_a_check(arguments: &[&str], command: &str, then: &[&str]) -> Told {
-    let mut world = world(TWO);
+/// Plays a session that runs a check and then these commands, and returns the next session's resume prompt. The
+/// session's summary mentions the check only in passing: the names of the failed tests must come from the check's own
+/// output.
+fn prompt_after_checks(arguments: &[&str], check_command: &str, later_commands: &[&str]) -> ResumePrompt {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
     world.write("package.json", "{\"scripts\": {\"test\": \"sh check.sh\"}}\n");
     world.write(
         "check.sh",
         "[ -e fixed ] && { echo 'all 14 passed'; exit 0; }\necho 'ok - test_new'\necho 'FAIL: test_old (Dates)'\necho 'FAIL: test_empty_ship (Dates)'\necho '2 of 14 failed'\nexit 1\n",
     );
-    crate::resume::harness::commit(&world, "Checks");
-    let mut session = vec![low(sed("45,90", OAUTH)), low(command)];
-    session.extend(then.iter().map(|command| low(*command)));
-    session.extend([full("echo enough"), said_91()]);
-    next_is_told_with(&mut world, vec![session], arguments)
+    crate::resume::harness::commit_all(&world, "Checks");
+    let mut session = vec![low_usage_step(sed_command("45,90", OAUTH_FILE)), low_usage_step(check_command)];
+    session.extend(later_commands.iter().map(|command| low_usage_step(*command)));
+    session.extend([l2_usage_step("echo enough"), callback_summary_step()]);
+    resume_prompt_after_run_with(&mut world, vec![session], arguments)
 }
 
 #[test]
-fn a_check_that_failed_last_is_told_with_its_command_and_the_names_that_failed() {
-    let told = with_a_check(&[], "npm test", &[]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_failed_check_is_shown_with_its_command_and_the_failed_tests() {
+    let resume_prompt = prompt_after_checks(&[], "npm test", &[]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Checks]..HEAD` (`git diff [Checks]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -389,9 +457,9 @@ fn a_check_that_failed_last_is_told_with_its_command_and_the_names_that_failed()
 }
 
 #[test]
-fn a_verify_command_that_the_session_saw_fail_is_told_with_the_names_that_failed() {
-    let told = with_a_check(&["--verify", "sh check.sh"], "sh check.sh", &["ls"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_failed_verify_command_is_shown_with_the_failed_tests() {
+    let resume_prompt = prompt_after_checks(&["--verify", "sh check.sh"], "sh check.sh", &["ls"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Checks]..HEAD` (`git diff [Checks]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -415,9 +483,9 @@ fn a_verify_command_that_the_session_saw_fail_is_told_with_the_names_that_failed
 }
 
 #[test]
-fn a_check_that_passed_in_the_end_is_not_told_as_failed() {
-    let told = with_a_check(&[], "npm test", &["touch fixed", "npm test"]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_check_that_passes_in_the_end_is_shown_as_passed() {
+    let resume_prompt = prompt_after_checks(&[], "npm test", &["touch fixed", "npm test"]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Checks]..HEAD` (`git diff [Checks]`), of which [ralph: checkpoint iter 1 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -440,14 +508,17 @@ fn a_check_that_passed_in_the_end_is_not_told_as_failed() {
 }
 
 #[test]
-fn a_session_that_only_read_hands_on_its_words_and_no_place() {
-    let mut world = world(TWO);
-    let words =
-        said("the callback never checks its state", "read, nothing changed", "check it in handleCallback");
-    let session = vec![low("wc -l src/oauth.ts"), full("cat src/oauth.ts"), words];
-    let told = next_is_told(&mut world, vec![session]);
-    told.takes_over("Write the parser");
-    insta::assert_snapshot!(told.stable_block, @"
+fn a_session_that_only_read_passes_on_its_summary_and_no_files() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let summary_step = final_claims_step(
+        "the callback never checks its state",
+        "read, nothing changed",
+        "check it in handleCallback",
+    );
+    let session = vec![low_usage_step("wc -l src/oauth.ts"), l2_usage_step("cat src/oauth.ts"), summary_step];
+    let resume_prompt = resume_prompt_after(&mut world, vec![session]);
+    resume_prompt.assert_takes_over("Write the parser");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). No file has been changed for it.

@@ -1,26 +1,28 @@
 //! The range of an item's work begins where the item began, however many sessions it takes.
 
 use crate::resume::harness::{
-    OAUTH, TWO, Told, commit, full, low, make, next_is_told, next_is_told_with, play, resume, run, said,
-    save, sed, stable_block, subjects, tick, told, world,
+    OAUTH_FILE, ResumePrompt, TWO_ITEM_PLAN, commit_all, commit_command, commit_subjects, final_claims_step,
+    l2_usage_step, low_usage_step, make_file_command, play_sessions, resume_prompt_after,
+    resume_prompt_after_run_with, resume_prompt_of_session, resume_to_session_count, run_sessions,
+    sed_command, stable_block, tick_command, world_with_code,
 };
 use plimsoll_testkit::scripted_model::Step;
 
-fn part(lines: &str, subject: &str) -> Step {
-    low(format!("{}; {}", sed(lines, OAUTH), save(subject)))
+fn edit_and_commit_step(lines: &str, subject: &str) -> Step {
+    low_usage_step(format!("{}; {}", sed_command(lines, OAUTH_FILE), commit_command(subject)))
 }
 
-fn half() -> Step {
-    said("a part stands", "a part", "the next part")
+fn partial_summary_step() -> Step {
+    final_claims_step("a part stands", "a part", "the next part")
 }
 
 #[test]
-fn an_item_over_three_sessions_is_told_from_its_beginning() {
-    let mut world = world(TWO);
-    let first = vec![part("10,20", "Part 1"), full("ls"), half()];
-    let second = vec![part("30,40", "Part 2"), full("ls"), half()];
-    let told = next_is_told(&mut world, vec![first, second]);
-    insta::assert_snapshot!(told.stable_block, @"
+fn the_range_of_a_three_session_item_starts_at_its_beginning() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let first = vec![edit_and_commit_step("10,20", "Part 1"), l2_usage_step("ls"), partial_summary_step()];
+    let second = vec![edit_and_commit_step("30,40", "Part 2"), l2_usage_step("ls"), partial_summary_step()];
+    let resume_prompt = resume_prompt_after(&mut world, vec![first, second]);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`); all committed.
@@ -40,13 +42,13 @@ fn an_item_over_three_sessions_is_told_from_its_beginning() {
 }
 
 #[test]
-fn an_item_whose_sessions_committed_nothing_is_told_from_its_beginning_too() {
-    let mut world = world(TWO);
-    let first = vec![full(sed("10,20", OAUTH)), half()];
-    let second = vec![full(sed("45,90", OAUTH)), half()];
-    let told = next_is_told(&mut world, vec![first, second]);
-    assert_eq!(subjects(&world, &told.base()).len(), 2, "both were saved");
-    insta::assert_snapshot!(told.stable_block, @"
+fn the_range_starts_at_the_beginning_if_the_sessions_commit_nothing() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let first = vec![l2_usage_step(sed_command("10,20", OAUTH_FILE)), partial_summary_step()];
+    let second = vec![l2_usage_step(sed_command("45,90", OAUTH_FILE)), partial_summary_step()];
+    let resume_prompt = resume_prompt_after(&mut world, vec![first, second]);
+    assert_eq!(commit_subjects(&world, &resume_prompt.base_commit()).len(), 2, "both were saved");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 2 (L2 at 87%)], [ralph: checkpoint iter 1 (L2 at 87%)] are work-in-progress commits by Plimsoll; all committed.
@@ -66,23 +68,32 @@ fn an_item_whose_sessions_committed_nothing_is_told_from_its_beginning_too() {
 }
 
 #[test]
-fn the_second_item_of_a_run_does_not_begin_where_the_first_one_did() {
-    let mut world = world(TWO);
+fn the_range_of_the_second_item_starts_after_the_first_item() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
     let first = vec![
-        low(format!(
+        low_usage_step(format!(
             "{}; {}; {}",
-            make("src/parser.rs", 30),
-            tick("Write the parser"),
-            save("Finish: parser")
+            make_file_command("src/parser.rs", 30),
+            tick_command("Write the parser"),
+            commit_command("Finish: parser")
         )),
-        full("ls"),
-        said("done", "done", "the printer"),
+        l2_usage_step("ls"),
+        final_claims_step("done", "done", "the printer"),
     ];
-    let second = vec![part("45,90", "Part of the printer"), full("ls"), half()];
-    let told = next_is_told(&mut world, vec![first, second]);
-    told.takes_over("Write the printer");
-    assert_eq!(subjects(&world, &told.base()), ["Part of the printer"], "{}", told.block);
-    insta::assert_snapshot!(told.stable_block, @"
+    let second = vec![
+        edit_and_commit_step("45,90", "Part of the printer"),
+        l2_usage_step("ls"),
+        partial_summary_step(),
+    ];
+    let resume_prompt = resume_prompt_after(&mut world, vec![first, second]);
+    resume_prompt.assert_takes_over("Write the printer");
+    assert_eq!(
+        commit_subjects(&world, &resume_prompt.base_commit()),
+        ["Part of the printer"],
+        "{}",
+        resume_prompt.block
+    );
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Finish: parser]..HEAD` (`git diff [Finish: parser]`); all committed.
@@ -101,22 +112,23 @@ fn the_second_item_of_a_run_does_not_begin_where_the_first_one_did() {
     ");
 }
 
-/// Plays a session that says what it did, and one that edits once, says nothing and ends like this. Returns what the next one reads.
-fn told_after_a_silent_session(end: Step) -> Told {
-    let mut world = world(TWO);
+/// Plays a session that reports its progress, then one that edits once, reports nothing and ends with this step.
+/// Returns the next session's resume prompt.
+fn prompt_after_silent_session(last_step: Step) -> ResumePrompt {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
     let first = vec![
-        part("10,20", "Part 1"),
-        full("ls"),
-        said("Naive input is UTC", "two of four parts", "give parse_date its zone"),
+        edit_and_commit_step("10,20", "Part 1"),
+        l2_usage_step("ls"),
+        final_claims_step("Naive input is UTC", "two of four parts", "give parse_date its zone"),
     ];
-    let second = vec![low(sed("45,90", OAUTH)), end];
-    next_is_told(&mut world, vec![first, second])
+    let second = vec![low_usage_step(sed_command("45,90", OAUTH_FILE)), last_step];
+    resume_prompt_after(&mut world, vec![first, second])
 }
 
 #[test]
-fn what_a_session_said_is_told_after_the_next_one_died() {
-    let told = told_after_a_silent_session(low("kill -9 $PPID"));
-    insta::assert_snapshot!(told.stable_block, @"
+fn an_earlier_summary_is_shown_after_the_next_session_was_killed() {
+    let resume_prompt = prompt_after_silent_session(low_usage_step("kill -9 $PPID"));
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before ended in the middle of its work. Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 2 (unfinished at 60%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -138,9 +150,9 @@ fn what_a_session_said_is_told_after_the_next_one_died() {
 }
 
 #[test]
-fn what_a_session_said_is_told_after_the_next_one_said_nothing() {
-    let told = told_after_a_silent_session(Step::text("Hm.").usage(31_000));
-    insta::assert_snapshot!(told.stable_block, @"
+fn an_earlier_summary_is_shown_after_a_session_without_one() {
+    let resume_prompt = prompt_after_silent_session(Step::from_text("Hm.").with_input_tokens(31_000));
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before ended its turn with the item still open. Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 2 (unfinished at 60%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -165,36 +177,43 @@ fn what_a_session_said_is_told_after_the_next_one_said_nothing() {
     ");
 }
 
-/// The newest handoff, as the state names it.
-fn handoff(world: &plimsoll_testkit::world::World) -> String {
-    let file = world.json(".claude/ralph-state.json")["context_checkpoint"]["handoff_file"].clone();
-    world.read(file.as_str().expect("a handoff"))
+/// Returns the text of the newest handoff, which the state file names.
+fn newest_handoff(world: &plimsoll_testkit::world::World) -> String {
+    let handoff_path =
+        world.read_json(".claude/ralph-state.json")["context_checkpoint"]["handoff_file"].clone();
+    world.read(handoff_path.as_str().expect("a handoff"))
 }
 
-/// One session edits a file and commits, the next one edits another and is checkpointed, the third one dies after one edit.
+/// The first session edits and commits a file, the second edits another and is checkpointed, and the third is killed
+/// after one edit.
 #[test]
-fn the_fourth_session_of_an_item_finds_all_of_its_work_and_what_was_said() {
-    let mut world = world(TWO);
+fn the_fourth_session_sees_all_work_on_the_item_and_the_last_summary() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
     world.write("check.sh", "[ -e fixed ] || { echo 'FAIL: test_old'; exit 1; }\n");
-    commit(&world, "Check");
+    commit_all(&world, "Check");
     let base = world.git(&["rev-parse", "--short=7", "HEAD"]);
     let first = vec![
-        low(format!("{}; {}", sed("1,3", "src/a_helper.ts"), save("Part 1"))),
-        low(format!("{}; {}", sed("2,4", "src/a_helper.ts"), save("Part 2"))),
-        full("ls"),
-        half(),
+        low_usage_step(format!("{}; {}", sed_command("1,3", "src/a_helper.ts"), commit_command("Part 1"))),
+        low_usage_step(format!("{}; {}", sed_command("2,4", "src/a_helper.ts"), commit_command("Part 2"))),
+        l2_usage_step("ls"),
+        partial_summary_step(),
     ];
     let second = vec![
-        low(sed("45,90", OAUTH)),
-        full("rm -f nothing"),
-        said("Naive input is UTC", "two of four parts", "give parse_date its zone"),
+        low_usage_step(sed_command("45,90", OAUTH_FILE)),
+        l2_usage_step("rm -f nothing"),
+        final_claims_step("Naive input is UTC", "two of four parts", "give parse_date its zone"),
     ];
-    let third = vec![low("false"), low(sed("9", "z.txt")), low("kill -9 $PPID")];
-    let told = next_is_told_with(&mut world, vec![first, second, third], &["--verify", "sh check.sh"]);
-    let handoff = handoff(&world);
-    // What each of them changed, over all sessions. The file that was touched last comes first, with its lines.
-    assert_eq!(subjects(&world, &base).len(), 4, "two of the session's own, two of ours");
-    insta::assert_snapshot!(told.stable_block, @"
+    let third = vec![
+        low_usage_step("false"),
+        low_usage_step(sed_command("9", "z.txt")),
+        low_usage_step("kill -9 $PPID"),
+    ];
+    let resume_prompt =
+        resume_prompt_after_run_with(&mut world, vec![first, second, third], &["--verify", "sh check.sh"]);
+    let handoff = newest_handoff(&world);
+    // The table lists the changes of all sessions. The file that was touched last comes first, with its lines.
+    assert_eq!(commit_subjects(&world, &base).len(), 4, "two of the session's own, two of ours");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before ended in the middle of its work. Its work: `[Check]..HEAD` (`git diff [Check]`), of which [ralph: checkpoint iter 3 (unfinished at 60%)], [ralph: checkpoint iter 2 (L2 at 87%)] are work-in-progress commits by Plimsoll; all committed.
@@ -264,65 +283,71 @@ fn the_fourth_session_of_an_item_finds_all_of_its_work_and_what_was_said() {
 
     Its work: `[Check]..HEAD` (`git diff [Check]`), of which [ralph: checkpoint iter 3 (unfinished at 60%)], [ralph: checkpoint iter 2 (L2 at 87%)] are work-in-progress commits by Plimsoll; all committed. Read it and run the checks. Then continue with "Write the parser"; do not start over.
     "#);
-    let first_steps = told.request.matches("\n1. ").count() + told.request.matches("Look first").count();
-    assert_eq!(first_steps, 1, "one first step in\n{}", told.request);
+    let first_step_count =
+        resume_prompt.request.matches("\n1. ").count() + resume_prompt.request.matches("Look first").count();
+    assert_eq!(first_step_count, 1, "one first step in\n{}", resume_prompt.request);
     assert!(
-        told.request
+        resume_prompt
+            .request
             .contains(&format!("\n1. Do not start over. Read `git diff {base}`, run the checks, then go on")),
         "{}",
-        told.request
+        resume_prompt.request
     );
 }
 
-/// The base is amended, and then the session's commits are rebased onto a commit by others.
+/// The base is amended in one case; in the other the session's commits are rebased onto a commit by others.
 #[test]
-fn the_range_stays_true_after_an_amended_base_and_after_a_rebase() {
-    for (rewrite, others) in [
-        (format!("{}; git commit -qa --amend -m Again", sed("45,90", OAUTH)), &[][..]),
+fn the_range_is_still_correct_after_an_amend_or_a_rebase() {
+    for (rewrite_command, files_of_others) in [
+        (format!("{}; git commit -qa --amend -m Again", sed_command("45,90", OAUTH_FILE)), &[][..]),
         (
             format!(
                 "{}; {}; git checkout -qb theirs HEAD~2; echo theirs > theirs.txt; git add theirs.txt; git commit -qm Theirs; git rebase -q --autostash theirs main",
-                sed("45,90", OAUTH),
-                save("Part 1")
+                sed_command("45,90", OAUTH_FILE),
+                commit_command("Part 1")
             ),
             &["theirs.txt"][..],
         ),
     ] {
-        let mut world = world(TWO);
+        let mut world = world_with_code(TWO_ITEM_PLAN);
         world.write("later.txt", "1\n");
-        commit(&world, "Later");
+        commit_all(&world, "Later");
         let base = world.git(&["rev-parse", "--short=7", "HEAD"]);
-        let told = next_is_told(&mut world, vec![vec![low(&rewrite), full("ls"), half()]]);
-        assert_eq!(
-            told.row(OAUTH)[2],
-            "modified, committed: export function handleCallback(code) (+46 -46)",
-            "{rewrite}\n{}",
-            told.block
+        let resume_prompt = resume_prompt_after(
+            &mut world,
+            vec![vec![low_usage_step(&rewrite_command), l2_usage_step("ls"), partial_summary_step()]],
         );
-        let files: Vec<String> = told.rows().into_iter().map(|row| row[0].clone()).collect();
-        let unexpected = files.iter().find(|file| *file != OAUTH && !others.contains(&file.as_str()));
-        assert_eq!(unexpected, None, "{rewrite}\n{}", told.block);
-        told.has(&format!("Its work: `git diff {base}`, which may show changes by others, for HEAD no longer contains {base} (amended, rebased or reset)"));
+        assert_eq!(
+            resume_prompt.table_row(OAUTH_FILE)[2],
+            "modified, committed: export function handleCallback(code) (+46 -46)",
+            "{rewrite_command}\n{}",
+            resume_prompt.block
+        );
+        let files: Vec<String> = resume_prompt.table_rows().into_iter().map(|row| row[0].clone()).collect();
+        let unexpected =
+            files.iter().find(|file| *file != OAUTH_FILE && !files_of_others.contains(&file.as_str()));
+        assert_eq!(unexpected, None, "{rewrite_command}\n{}", resume_prompt.block);
+        resume_prompt.assert_contains(&format!("Its work: `git diff {base}`, which may show changes by others, for HEAD no longer contains {base} (amended, rebased or reset)"));
     }
 }
 
 #[test]
-fn a_base_that_is_gone_is_said_to_be_gone_and_the_files_stay_named() {
-    let mut world = world(TWO);
-    let first = vec![full(sed("45,90", OAUTH)), half()];
-    let second = vec![full(sed("9", "z.txt")), half()];
-    let model = play(&mut world, vec![first, second]);
-    assert_eq!(run(&world, 1, &[]).code, Some(3));
-    // A new history of one commit, and nothing of the old one.
+fn a_missing_base_commit_is_reported_and_the_files_are_still_listed() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
+    let first = vec![l2_usage_step(sed_command("45,90", OAUTH_FILE)), partial_summary_step()];
+    let second = vec![l2_usage_step(sed_command("9", "z.txt")), partial_summary_step()];
+    let model = play_sessions(&mut world, vec![first, second]);
+    assert_eq!(run_sessions(&world, 1, &[]).code, Some(3));
+    // Replaces the history by a single new commit and deletes the old commits.
     world.git(&["checkout", "-q", "--orphan", "fresh"]);
     world.git(&["commit", "-qm", "Fresh"]);
     world.git(&["branch", "-qD", "main"]);
     world.git(&["reflog", "expire", "--expire=now", "--all"]);
     world.git(&["gc", "-q", "--prune=now"]);
-    resume(&world, 2);
-    resume(&world, 3);
-    let told = told(&world, &model, 3);
-    insta::assert_snapshot!(told.stable_block, @"
+    resume_to_session_count(&world, 2);
+    resume_to_session_count(&world, 3);
+    let resume_prompt = resume_prompt_of_session(&world, &model, 3);
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). The commit on which it began is gone from git; the files below are what is known of it, of which [ralph: checkpoint iter 2 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -342,20 +367,25 @@ fn a_base_that_is_gone_is_said_to_be_gone_and_the_files_stay_named() {
     ");
 }
 
-/// The check passes before the run, and the first session breaks it: its tick is taken back.
+/// The check passes before the run and the first session breaks it, so Plimsoll unticks the item.
 #[test]
-fn the_work_of_a_session_whose_tick_was_taken_back_is_work_on_the_item() {
-    let mut world = world(TWO);
+fn work_of_a_session_whose_tick_was_reverted_belongs_to_the_item() {
+    let mut world = world_with_code(TWO_ITEM_PLAN);
     let first = vec![
-        low(format!("{}; {}; {}", sed("45,90", OAUTH), tick("Write the parser"), save("The parser"))),
-        Step::text("The parser is done.").usage(31_000),
+        low_usage_step(format!(
+            "{}; {}; {}",
+            sed_command("45,90", OAUTH_FILE),
+            tick_command("Write the parser"),
+            commit_command("The parser")
+        )),
+        Step::from_text("The parser is done.").with_input_tokens(31_000),
     ];
-    let second = vec![full(sed("9", "z.txt")), half()];
-    let model = play(&mut world, vec![first, second]);
-    run(&world, 3, &["--verify", "! grep -q changed src/oauth.ts"]);
-    let told = told(&world, &model, 3);
-    told.takes_over("Write the parser");
-    insta::assert_snapshot!(told.stable_block, @"
+    let second = vec![l2_usage_step(sed_command("9", "z.txt")), partial_summary_step()];
+    let model = play_sessions(&mut world, vec![first, second]);
+    run_sessions(&world, 3, &["--verify", "! grep -q changed src/oauth.ts"]);
+    let resume_prompt = resume_prompt_of_session(&world, &model, 3);
+    resume_prompt.assert_takes_over("Write the parser");
+    insta::assert_snapshot!(resume_prompt.stable_block, @"
     ## You take over this item half done
 
     The session before stopped at 87% of its context window (L2). Its work: `[Code]..HEAD` (`git diff [Code]`), of which [ralph: checkpoint iter 2 (L2 at 87%)] is a work-in-progress commit by Plimsoll; all committed.
@@ -373,7 +403,7 @@ fn the_work_of_a_session_whose_tick_was_taken_back_is_work_on_the_item() {
 
     More about that session (its last command, all its files): `.claude/handoffs/[DATE-TIME].md`
     ");
-    let on = "run by Plimsoll: FAILED after iteration 1 on ";
-    let handoff = handoff(&world);
-    assert!(handoff.contains(on) && handoff.contains("; not run since\n"), "{handoff}");
+    let check_line = "run by Plimsoll: FAILED after iteration 1 on ";
+    let handoff = newest_handoff(&world);
+    assert!(handoff.contains(check_line) && handoff.contains("; not run since\n"), "{handoff}");
 }

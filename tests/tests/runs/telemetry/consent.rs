@@ -1,14 +1,14 @@
-//! Who decides whether anything is sent, and where: the user's environment alone. What a session writes is text.
+//! The user's environment alone decides whether anything is sent, and where. What a session writes is only text.
 
-use super::{TWO, set_telemetry, wait_for_end, without_first};
+use super::{TWO_ITEM_PLAN, enable_telemetry, wait_for_run_span, without_first_step};
 use plimsoll_testkit::scripted_model::Step;
-use plimsoll_tests::collector::{Collector, Manner, attributes};
-use plimsoll_tests::{ScriptedAgent, honest, run, world};
+use plimsoll_tests::collector::{Collector, CollectorBehavior, attributes_to_json};
+use plimsoll_tests::{ScriptedAgent, honest_agent, run_with_objective, world_with_plan_and_dates};
 use serde_json::json;
 
 #[test]
-fn without_the_clients_telemetry_or_an_endpoint_nobody_is_asked() {
-    let collector = Collector::start(Manner::Good);
+fn nothing_is_sent_without_client_telemetry_or_an_endpoint() {
+    let collector = Collector::start(CollectorBehavior::Accepting);
     let address = collector.address();
     for variables in [
         vec![("OTEL_EXPORTER_OTLP_ENDPOINT", address)],
@@ -20,45 +20,45 @@ fn without_the_clients_telemetry_or_an_endpoint_nobody_is_asked() {
         ],
         vec![("CLAUDE_CODE_ENABLE_TELEMETRY", "1")],
     ] {
-        let mut world = world("# Plan\n\n- [ ] Item three\n");
+        let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
         for (name, value) in &variables {
             world.set_env(*name, *value);
         }
-        // A project has no say in it.
+        // The project's settings have no influence.
         world.write(
             ".claude/settings.json",
             &json!({"env": {"CLAUDE_CODE_ENABLE_TELEMETRY": "1", "OTEL_EXPORTER_OTLP_ENDPOINT": address}})
                 .to_string(),
         );
-        let _model = ScriptedAgent::new(honest).start(&mut world);
-        let finished = run(&world, &[]);
+        let _model = ScriptedAgent::new(honest_agent).start(&mut world);
+        let finished = run_with_objective(&world, &[]);
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert!(!finished.stdout.contains("telemetry"), "{finished:?}");
     }
-    assert_eq!(collector.seen().heads, [] as [&str; 0]);
+    assert_eq!(collector.received().request_heads, [] as [&str; 0]);
 }
 
 #[test]
-fn what_cannot_be_followed_is_said_once_and_nothing_is_sent() {
-    let collector = Collector::start(Manner::Good);
-    let mut world = world("# Plan\n\n- [ ] Item three\n");
-    set_telemetry(&mut world, collector.address());
+fn an_unsupported_protocol_is_reported_once_and_nothing_is_sent() {
+    let collector = Collector::start(CollectorBehavior::Accepting);
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item three\n");
+    enable_telemetry(&mut world, collector.address());
     world.set_env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
-    let _model = ScriptedAgent::new(honest).start(&mut world);
-    let finished = run(&world, &[]);
+    let _model = ScriptedAgent::new(honest_agent).start(&mut world);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let said = "telemetry: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which Plimsoll does not speak";
-    assert_eq!(finished.stdout.matches(said).count(), 1, "{finished:?}");
-    assert_eq!(collector.seen().heads, [] as [&str; 0]);
+    let message = "telemetry: OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which Plimsoll does not speak";
+    assert_eq!(finished.stdout.matches(message).count(), 1, "{finished:?}");
+    assert_eq!(collector.received().request_heads, [] as [&str; 0]);
 }
 
 #[test]
-fn a_journal_that_a_session_has_forged_shows_wrong_text_and_nothing_else() {
-    let collector = Collector::start(Manner::Good);
-    let mut world = world(TWO);
-    set_telemetry(&mut world, collector.address());
+fn a_journal_forged_by_a_session_changes_only_log_texts() {
+    let collector = Collector::start(CollectorBehavior::Accepting);
+    let mut world = world_with_plan_and_dates(TWO_ITEM_PLAN);
+    enable_telemetry(&mut world, collector.address());
     let token = format!("{}{}", "ghp_", "a1".repeat(18));
-    let forge = format!(
+    let forge_command = format!(
         "R=$(sed -n 's/.*\"run_id\": *\"\\([^\"]*\\)\".*/\\1/p' .claude/ralph-state.json | head -1); J=.claude/plimsoll/journal.jsonl\n\
          say() {{ printf '%s\\n' \"$1\" >> $J; }}\n\
          say '{{\"at\":\"2199-01-01T00:00:00Z\",\"run_id\":\"'$R'\",\"event\":\"fault\",\"error\":\"key {token}\",\"then\":\"'$(head -c 20000 /dev/zero | tr '\\0' x)'\"}}'\n\
@@ -68,24 +68,24 @@ fn a_journal_that_a_session_has_forged_shows_wrong_text_and_nothing_else() {
          printf '\\377\\376{{' >> $J; head -c 300000 /dev/zero | tr '\\0' y >> $J; say ''\n\
          echo forged"
     );
-    let _model = ScriptedAgent::new(move |turn| match (turn.item.as_deref(), turn.step) {
-        (Some("Item one"), 0) => Step::bash(forge.clone()),
-        (Some("Item one"), _) => honest(&without_first(turn)),
-        _ => honest(turn),
+    let _model = ScriptedAgent::new(move |turn| match (turn.item_text.as_deref(), turn.answer_count) {
+        (Some("Item one"), 0) => Step::bash_call(forge_command.clone()),
+        (Some("Item one"), _) => honest_agent(&without_first_step(turn)),
+        _ => honest_agent(turn),
     })
     .start(&mut world);
-    let finished = run(&world, &[]);
+    let finished = run_with_objective(&world, &[]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let spans = wait_for_end(&world, &collector);
-    assert!(spans.iter().all(|span| !span.failed), "no line of the journal is a span: {spans:#?}");
-    let seen = collector.seen();
-    let faults: Vec<_> = seen.logs.iter().filter(|(_, log)| log.event_name == "plimsoll.fault").collect();
+    let spans = wait_for_run_span(&world, &collector);
+    assert!(spans.iter().all(|span| !span.is_failed), "no line of the journal is a span: {spans:#?}");
+    let received = collector.received();
+    let faults: Vec<_> = received.logs.iter().filter(|(_, log)| log.event_name == "plimsoll.fault").collect();
     assert_eq!(faults.len(), 1, "{faults:#?}");
-    let facts = attributes(&faults[0].1.attributes);
-    assert_eq!(facts["plimsoll.error"], "key [redacted:github-token]");
-    assert_eq!(facts["plimsoll.then"].as_str().map(|text| text.chars().count()), Some(500));
-    let (at, now) = (faults[0].1.time_unix_nano, faults[0].1.observed_time_unix_nano);
-    assert_eq!(at, now, "a moment to come is not believed");
-    let count = |name: &str| seen.logs.iter().filter(|(_, log)| log.event_name == name).count();
+    let log_attributes = attributes_to_json(&faults[0].1.attributes);
+    assert_eq!(log_attributes["plimsoll.error"], "key [redacted:github-token]");
+    assert_eq!(log_attributes["plimsoll.then"].as_str().map(|text| text.chars().count()), Some(500));
+    let (log_time, observed_time) = (faults[0].1.time_unix_nano, faults[0].1.observed_time_unix_nano);
+    assert_eq!(log_time, observed_time, "a moment to come is not believed");
+    let count = |name: &str| received.logs.iter().filter(|(_, log)| log.event_name == name).count();
     assert_eq!((count("plimsoll.run_ended"), count("plimsoll.invented")), (1, 0));
 }

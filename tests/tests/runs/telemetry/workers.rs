@@ -1,78 +1,79 @@
-//! Several workers: each item's run is below the item's span, and its sessions carry the labels of both runs.
+//! Several workers: the run of each item is below the item's span, and its sessions carry the labels of both runs.
 
-use super::{named, run_id, set_telemetry, wait_for_end};
+use super::{enable_telemetry, run_id, spans_named, wait_for_run_span};
 use plimsoll_policy::telemetry::trace::{self, TraceContext};
 use plimsoll_testkit::scripted_model::Step;
 use plimsoll_testkit::world::World;
-use plimsoll_tests::collector::{Collector, Manner};
-use plimsoll_tests::{ScriptedAgent, world};
+use plimsoll_tests::collector::{Collector, CollectorBehavior};
+use plimsoll_tests::{ScriptedAgent, world_with_plan_and_dates};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Each session notes what it finds in its environment, and commits its item.
-fn run_two(world: &mut World) -> Vec<(String, String)> {
+/// Runs two workers whose sessions record their trace variables and commit their items. Returns `TRACEPARENT` and the
+/// resource attributes of each item.
+fn run_two_workers(world: &mut World) -> Vec<(String, String)> {
     let _model = ScriptedAgent::new(|turn| {
-        let item = turn.item.clone().unwrap_or_default();
-        match turn.step {
-            0 => Step::bash(format!(
+        let item = turn.item_text.clone().unwrap_or_default();
+        match turn.answer_count {
+            0 => Step::bash_call(format!(
                 "f=\"{}.env\"; echo \"$TRACEPARENT\" > \"$f\"; echo \"$OTEL_RESOURCE_ATTRIBUTES\" >> \"$f\"\n\
                  sed -i 's/\\[ \\]/[x]/' plimsoll-item.md && git add -A && git commit -qm 'Finish {item}'",
                 item.replace(' ', "-")
             )),
-            _ => Step::text(format!("{item} is done.\n\n{}", turn.promise)),
+            _ => Step::from_text(format!("{item} is done.\n\n{}", turn.promise_line)),
         }
     })
     .start(world);
-    let words = ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers", "2"];
-    let client = ["--", "--model", "opus", "--allowedTools", "Bash"];
-    let all: Vec<&str> = words.into_iter().chain(client).collect();
-    let finished = world.plimsoll(&all).timeout(Duration::from_secs(120)).run();
+    let run_arguments = ["run", "--objective", "Do the plan.", "--name", "Dates", "--workers", "2"];
+    let client_arguments = ["--", "--model", "opus", "--allowedTools", "Bash"];
+    let arguments: Vec<&str> = run_arguments.into_iter().chain(client_arguments).collect();
+    let finished = world.plimsoll(&arguments).timeout(Duration::from_secs(120)).run();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let branch = world.json(".claude/ralph-state.json")["branch"].as_str().expect("a branch").to_owned();
-    let noted = |file: &str| {
+    let branch = world.read_json(".claude/ralph-state.json")["branch"].as_str().expect("a branch").to_owned();
+    let read_variables = |file: &str| {
         let text = world.git(&["show", &format!("{branch}:{file}")]);
         let mut lines = text.lines().map(str::to_owned);
         (lines.next().unwrap_or_default(), lines.next().unwrap_or_default())
     };
-    ["Item-1.env", "Item-2.env"].map(noted).into()
+    ["Item-1.env", "Item-2.env"].map(read_variables).into()
 }
 
 #[test]
-fn each_items_run_hangs_below_the_item_and_what_is_merged_is_a_span() {
-    let collector = Collector::start(Manner::Good);
-    let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n");
-    set_telemetry(&mut world, collector.address());
-    let noted = run_two(&mut world);
+fn each_items_run_is_below_its_item_span_and_merges_are_spans() {
+    let collector = Collector::start(CollectorBehavior::Accepting);
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n");
+    enable_telemetry(&mut world, collector.address());
+    let item_variables = run_two_workers(&mut world);
     let run_id = run_id(&world);
-    // Each run has an exporter of its own, and sends its span last.
-    let all_told = || {
-        let spans = super::spans(&collector);
+    // Each run has its own exporter, which sends the run's span last.
+    let has_all_run_spans = || {
+        let spans = super::received_spans(&collector);
         let is_below =
-            |item: &String| spans.iter().any(|span| span.name == "plimsoll run" && span.parent == *item);
+            |item: &String| spans.iter().any(|span| span.name == "plimsoll run" && span.parent_id == *item);
         spans.iter().any(|span| span.id == trace::run_span_id(&run_id))
             && (1..=2).map(|number| trace::item_span_id(&run_id, number, 1)).all(|item| is_below(&item))
     };
-    world.wait_until(all_told, "the spans of the whole run and of each item's");
-    let spans = wait_for_end(&world, &collector);
+    world.wait_until(has_all_run_spans, "the spans of the whole run and of each item's");
+    let spans = wait_for_run_span(&world, &collector);
     let ids: BTreeSet<&str> = spans.iter().map(|span| span.id.as_str()).collect();
     assert_eq!(ids.len(), spans.len());
     let trace = TraceContext::for_run(&run_id, None);
-    assert!(spans.iter().all(|span| span.trace == trace.trace_id), "one trace: {spans:#?}");
-    let items = named(&spans, "item");
+    assert!(spans.iter().all(|span| span.trace_id == trace.trace_id), "one trace: {spans:#?}");
+    let items = spans_named(&spans, "item");
     assert_eq!(items.len(), 2, "{spans:#?}");
-    assert!(items.iter().all(|item| item.parent == trace::run_span_id(&run_id)));
-    let merged: Vec<_> = named(&spans, "merge");
-    assert!(!merged.is_empty() && merged.iter().all(|merge| !merge.failed), "{merged:#?}");
-    for ((parent, labels), number) in noted.iter().zip(1..) {
+    assert!(items.iter().all(|item| item.parent_id == trace::run_span_id(&run_id)));
+    let merges: Vec<_> = spans_named(&spans, "merge");
+    assert!(!merges.is_empty() && merges.iter().all(|merge| !merge.is_failed), "{merges:#?}");
+    for ((parent, labels), number) in item_variables.iter().zip(1..) {
         let item = trace::item_span_id(&run_id, number, 1);
-        let run = spans.iter().find(|span| span.name == "plimsoll run" && span.parent == item);
+        let run = spans.iter().find(|span| span.name == "plimsoll run" && span.parent_id == item);
         let run = run.unwrap_or_else(|| panic!("no run below item {number}: {spans:#?}"));
-        let iteration = spans.iter().find(|span| span.name == "iteration" && span.parent == run.id);
+        let iteration = spans.iter().find(|span| span.name == "iteration" && span.parent_id == run.id);
         assert_eq!(*parent, trace.traceparent(&iteration.expect("its session").id));
-        let own = run.attributes["plimsoll.run_id"].as_str().expect("its id");
+        let own_run_id = run.attributes["plimsoll.run_id"].as_str().expect("its id");
         for label in [
             format!("plimsoll.parent_run_id={run_id}"),
-            format!("plimsoll.run_id={own}"),
+            format!("plimsoll.run_id={own_run_id}"),
             format!("plimsoll.item=Item%20{number}"),
             "plimsoll.iteration=1".to_owned(),
         ] {
@@ -83,18 +84,18 @@ fn each_items_run_hangs_below_the_item_and_what_is_merged_is_a_span() {
 }
 
 #[test]
-fn labels_are_there_without_an_exporter_too() {
-    let mut world = world("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n");
+fn labels_are_set_without_an_exporter_too() {
+    let mut world = world_with_plan_and_dates("# Plan\n\n- [ ] Item 1\n- [ ] Item 2\n");
     world.set_env("CLAUDE_CODE_ENABLE_TELEMETRY", "1");
     world.set_env("OTEL_RESOURCE_ATTRIBUTES", "team=night");
-    let noted = run_two(&mut world);
+    let item_variables = run_two_workers(&mut world);
     let run_id = run_id(&world);
-    for ((parent, labels), number) in noted.iter().zip(1..) {
+    for ((parent, labels), number) in item_variables.iter().zip(1..) {
         let labels: Vec<&str> = labels.split(',').collect();
         let parent_run = format!("plimsoll.parent_run_id={run_id}");
         assert_eq!(labels[..2], ["team=night", parent_run.as_str()]);
         assert!(labels.contains(&format!("plimsoll.item=Item%20{number}").as_str()), "{labels:?}");
-        // A trace of its own: there is no span for it to be below.
+        // It has a trace of its own, because there is no span above it.
         assert!(
             parent.len() == 55 && !parent.contains(&TraceContext::for_run(&run_id, None).trace_id),
             "{parent}"

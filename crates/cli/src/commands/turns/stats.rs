@@ -21,7 +21,6 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use tool::{ToolStats, UnmeasuredResponse};
 
-/// Of which turns, and how.
 #[derive(Debug, Args)]
 pub(super) struct StatsArguments {
     #[command(flatten)]

@@ -1,5 +1,5 @@
-//! Standard input and output, as a server hears them: whatever is no request is passed over until the first request.
-//! A client that gave something up before it began may say so, and that must not end us.
+//! A transport that ignores all messages before the first request. A client may cancel something before it initializes the
+//! server, and that notification must not end the server.
 
 use rmcp::RoleServer;
 use rmcp::model::JsonRpcMessage;
@@ -7,20 +7,19 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::future::Future;
 
-/// A transport that waits for the first request.
-pub(crate) struct Patient<T> {
+/// A transport that drops messages until the first request.
+pub(crate) struct FirstRequestTransport<T> {
     inner: T,
-    has_begun: bool,
+    has_received_request: bool,
 }
 
-impl<T> Patient<T> {
-    /// Waits for the first request of a transport.
-    pub(crate) fn new(inner: T) -> Patient<T> {
-        Patient { inner, has_begun: false }
+impl<T> FirstRequestTransport<T> {
+    pub(crate) fn new(inner: T) -> FirstRequestTransport<T> {
+        FirstRequestTransport { inner, has_received_request: false }
     }
 }
 
-impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
+impl<T: Transport<RoleServer>> Transport<RoleServer> for FirstRequestTransport<T> {
     type Error = T::Error;
 
     fn send(
@@ -33,8 +32,8 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Patient<T> {
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
             let message = self.inner.receive().await?;
-            self.has_begun |= matches!(message, JsonRpcMessage::Request(_));
-            if self.has_begun {
+            self.has_received_request |= matches!(message, JsonRpcMessage::Request(_));
+            if self.has_received_request {
                 return Some(message);
             }
         }

@@ -1,0 +1,128 @@
+//! The agent's closing messages: notes for the next session, and the promise.
+
+use super::agent::{Agent, Phase};
+use super::ledger::LedgerEvent;
+use super::style::{BreakKind, MessageForm, PromiseFlaw};
+use super::work::Operation;
+use plimsoll_testkit::scripted_model::Step;
+
+impl Agent {
+    pub(super) fn write_closing_message(&mut self, break_kind: BreakKind) -> Step {
+        let (next_step, names_place) = self.describe_next_step();
+        let number = self.session.number;
+        let (seed, item) = (self.dice.roll("word", 900) + 100, self.session.item);
+        let is_ticked = item.is_some_and(|item| self.ledger.is_item_ticked(&self.work, item));
+        let summary = format!("the forms are kept apart by kind, note {seed}.{number}");
+        let progress =
+            if is_ticked { "finished".to_owned() } else { format!("{} parts", self.session.next_step) };
+        let is_told_to_stop = break_kind == BreakKind::L2;
+        let is_plain_sentence =
+            next_step.is_none() || (break_kind == BreakKind::EarlyEnd && number.is_multiple_of(2));
+        if break_kind == BreakKind::ManualCheckpoint && !self.session.has_committed {
+            self.session.has_committed = true;
+            let next_step = next_step.unwrap_or_default();
+            self.ledger.events.push(LedgerEvent::ClosingMessage {
+                item,
+                next_step: Some(next_step.clone()).filter(|next| !next.is_empty()),
+                names_place,
+                summary: Some(summary.clone()),
+            });
+            let next_argument =
+                if next_step.is_empty() { String::new() } else { format!(" --next '{next_step}'") };
+            return Step::bash_call(format!(
+                "plimsoll checkpoint --summary '{summary}' --progress '{progress}'{next_argument}"
+            ));
+        }
+        self.session.phase = Phase::Over;
+        self.session_end = match break_kind {
+            BreakKind::L2 if is_ticked => "L2 after a tick",
+            BreakKind::L2 => "L2",
+            BreakKind::ManualCheckpoint => "checkpoint on demand",
+            _ => "end of the turn",
+        };
+        if break_kind == BreakKind::ManualCheckpoint {
+            return Step::from_text("I leave it here.");
+        }
+        if is_plain_sentence {
+            self.ledger.events.push(LedgerEvent::ClosingMessage {
+                item,
+                next_step: None,
+                names_place: false,
+                summary: None,
+            });
+            let sentence = if is_told_to_stop {
+                "The window is full, I stop here."
+            } else {
+                "This is what I could do now."
+            };
+            return Step::from_text(sentence);
+        }
+        let next_step = next_step.unwrap_or_default();
+        self.ledger.events.push(LedgerEvent::ClosingMessage {
+            item,
+            next_step: Some(next_step.clone()),
+            names_place,
+            summary: Some(summary.clone()),
+        });
+        Step::from_text(format!(
+            "I stop here.\n\nSummary: {summary}\nProgress on the item: {progress}\nNext step: {next_step}"
+        ))
+    }
+
+    /// Returns the next step as the agent sees it, and whether the text names a file and line.
+    pub(super) fn describe_next_step(&self) -> (Option<String>, bool) {
+        let unique_suffix = format!("{}.{}", self.dice.roll("word", 900) + 100, self.session.number);
+        let Some(item) = self.session.item else { return (None, false) };
+        let name = self.work.items[item].name.to_lowercase();
+        match self.session.script.message_form {
+            MessageForm::Sentence => (None, false),
+            _ if self.ledger.is_item_ticked(&self.work, item) => {
+                (Some(format!("look once more over \"{name}\" ({unique_suffix})")), false)
+            }
+            MessageForm::NamesPlace => {
+                let truth = self.truth_for_next_session().filter(|truth| truth.item == item);
+                match truth.and_then(|truth| Some((truth.last_edited_file?, truth.last_edit_lines?.1 + 1))) {
+                    Some((file, line)) => {
+                        (Some(format!("{file} line {line}, the rest of the forms ({unique_suffix})")), true)
+                    }
+                    None => (Some(format!("begin with the forms of \"{name}\" ({unique_suffix})")), false),
+                }
+            }
+            MessageForm::DescribesWork => {
+                let steps = &self.work.items[item].steps;
+                let first_left =
+                    (0..steps.len()).find(|step| self.ledger.is_step_left(&self.work, item, *step));
+                let description = match first_left.map(|step| &steps[step]) {
+                    Some(Operation::Edit { file, function, .. }) => {
+                        format!("give {function} of {file} its new form")
+                    }
+                    Some(Operation::Create { file }) => format!("write {file}"),
+                    Some(Operation::Rename { from, to }) => format!("move {from} to {to}"),
+                    Some(Operation::Delete { file }) => format!("take {file} away"),
+                    None => "tick it".to_owned(),
+                };
+                (Some(format!("{description} ({unique_suffix})")), false)
+            }
+        }
+    }
+
+    /// Ends the session with the promise, which may have a flaw the first time.
+    pub(super) fn make_promise(&mut self) -> Step {
+        self.session.phase = Phase::Over;
+        self.session_end = "promise";
+        let promise = self.session.facts.promise_line.clone().unwrap_or_default();
+        let is_corrected = self.has_made_flawed_promise && self.session.facts.was_promise_refused;
+        let text = match self.style.promise_flaw {
+            Some(flaw) if !is_corrected => {
+                self.has_made_flawed_promise = true;
+                match flaw {
+                    PromiseFlaw::Bold => format!("**{promise}**"),
+                    PromiseFlaw::TrailingText => format!("{promise}\n\nIt was a pleasure."),
+                    PromiseFlaw::WithoutCode => "<promise>COMPLETE</promise>".to_owned(),
+                }
+            }
+            _ => promise,
+        };
+        Step::from_text(format!("All is done.\n\n{text}"))
+    }
+}

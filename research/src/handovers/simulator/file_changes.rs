@@ -1,0 +1,154 @@
+//! The agent's changes to the files: the steps, the tick, the commits.
+
+use super::agent::{Agent, Phase, commit_command};
+use super::ledger::{EditedWith, LedgerEvent};
+use super::style::{BreakKind, BreakPoint, CommitHabit, EditTools};
+use super::work::Operation;
+use plimsoll_testkit::scripted_model::Step;
+use serde_json::json;
+
+impl Agent {
+    /// Makes a step, together with the commit, kill or stop that belongs to it.
+    pub(super) fn make_step(&mut self, item: usize, step: usize) -> Step {
+        self.session.made_count += 1;
+        let break_kind = self.session.script.break_kind;
+        let is_break = self.reaches_break(BreakPoint::Step(self.session.made_count));
+        if is_break && break_kind == BreakKind::UsageLimit {
+            self.session.next_step -= 1;
+            return self.hit_usage_limit();
+        }
+        let by_tool = match self.style.edit_tools {
+            EditTools::Shell => false,
+            EditTools::Tools => true,
+            EditTools::Both => self.dice.happens_with_percent(&format!("tool for {item} {step}"), 50),
+        };
+        let (mut tool_calls, edited_with) = self.step_command(item, step, by_tool);
+        self.ledger.events.push(LedgerEvent::StepMade { item, step, edited_with });
+        let commits_each_step = self.style.commits == CommitHabit::OnTheWay;
+        let prevents_commit =
+            is_break && matches!(break_kind, BreakKind::L2 | BreakKind::L3 | BreakKind::Crash);
+        let is_break_at_commit = matches!(self.session.script.break_point, BreakPoint::Commit(_));
+        if commits_each_step && (!prevents_commit || is_break_at_commit) {
+            let message = self.commit_message(item, Some(step));
+            tool_calls = tool_calls.with_tool_call(
+                "Bash",
+                json!({ "command": commit_command(&message), "description": "Commit" }),
+            );
+            self.ledger.events.push(LedgerEvent::Committed);
+        }
+        if is_break && matches!(break_kind, BreakKind::EarlyEnd | BreakKind::ManualCheckpoint) {
+            self.session.phase = Phase::Stopping;
+        }
+        if is_break && break_kind == BreakKind::Crash {
+            self.session_end = "crash";
+            let kill = "sleep 0.3; kill -9 ${CLAUDE_PID:-$PPID}; sleep 5";
+            tool_calls = tool_calls.with_tool_call("Bash", json!({ "command": kill, "description": "Test" }));
+        }
+        tool_calls
+    }
+
+    pub(super) fn commit_message(&self, item: usize, step: Option<usize>) -> String {
+        let name = &self.work.items[item].name;
+        match step {
+            _ if self.style.has_wip_messages => format!("wip: {name}"),
+            Some(step) => format!("{name}: part {}", step + 1),
+            None => name.clone(),
+        }
+    }
+
+    pub(super) fn step_command(&self, item: usize, step: usize, by_tool: bool) -> (Step, EditedWith) {
+        let path = |file: &str| self.ledger.file_path(file).display().to_string();
+        match &self.work.items[item].steps[step] {
+            Operation::Edit { .. } => self.edit_command(item, step, by_tool),
+            Operation::Create { file } => {
+                let file_text = self.work.new_file_text(item, step, file);
+                if by_tool {
+                    let input = json!({ "file_path": path(file), "content": file_text });
+                    return (Step::default().with_tool_call("Write", input), EditedWith::Tool);
+                }
+                (
+                    Step::bash_call(format!(
+                        "mkdir -p \"$(dirname {file})\" && cat > '{file}' <<'END'\n{file_text}END"
+                    )),
+                    EditedWith::Shell,
+                )
+            }
+            Operation::Rename { from, to } => {
+                let move_command = if self.dice.happens_with_percent(&format!("git mv {item} {step}"), 50) {
+                    format!("git mv '{from}' '{to}' 2>/dev/null || mv '{from}' '{to}'")
+                } else {
+                    format!("mv '{from}' '{to}'")
+                };
+                (
+                    Step::bash_call(format!("mkdir -p \"$(dirname {to})\" && ({move_command})")),
+                    EditedWith::Shell,
+                )
+            }
+            Operation::Delete { file } => (Step::bash_call(format!("rm -f '{file}'")), EditedWith::Shell),
+        }
+    }
+
+    fn edit_command(&self, item: usize, step: usize, by_tool: bool) -> (Step, EditedWith) {
+        let file = self.ledger.current_file_of_step(&self.work, item, step).unwrap_or_default();
+        let text = self.ledger.read_file(&file).unwrap_or_default();
+        let Some(change) = self.work.text_change(item, step, &text) else {
+            return (Step::bash_call(format!("tail -3 '{file}'")), EditedWith::Shell);
+        };
+        if by_tool {
+            let path = self.ledger.file_path(&file).display().to_string();
+            let context = context_above(&text, change.first_line);
+            let (old, new) = (context.clone() + &change.old_text, context + &change.new_text);
+            let input = json!({ "file_path": path, "old_string": old, "new_string": new });
+            let read = json!({ "file_path": path });
+            return (
+                Step::default().with_tool_call("Read", read).with_tool_call("Edit", input),
+                EditedWith::Tool,
+            );
+        }
+        let new = change.new_text.replace('\n', "\\\n");
+        (
+            Step::bash_call(format!(
+                "sed -i '{},{}c\\\n{new}' '{file}'",
+                change.first_line, change.last_line
+            )),
+            EditedWith::Shell,
+        )
+    }
+
+    /// Finishes an item, as far as the agent knows: ticks it and commits.
+    pub(super) fn finish_item(&mut self, item: usize) -> Step {
+        self.session.phase = Phase::Ticked;
+        let name = &self.work.items[item].name;
+        let makes_commits = self.style.commits != CommitHabit::Never;
+        if self.session.script.forgets_tick && !self.items_left_unticked.contains(&item) {
+            self.items_left_unticked.push(item);
+            self.session.phase = Phase::Stopping;
+            self.session.script.break_kind = BreakKind::EarlyEnd;
+            let message = self.commit_message(item, None);
+            self.ledger.events.extend(makes_commits.then_some(LedgerEvent::Committed));
+            return Step::bash_call(if makes_commits {
+                commit_command(&message)
+            } else {
+                "ls src".to_owned()
+            });
+        }
+        let tick_command = format!("sed -i 's/^- \\[ \\] {name} *$/- [x] {name}/' fix_plan.md");
+        self.ledger.events.push(LedgerEvent::ItemTicked);
+        self.reaches_break(BreakPoint::Tick);
+        if makes_commits && !self.style.ticks_uncommitted {
+            self.ledger.events.push(LedgerEvent::Committed);
+            return Step::bash_call(format!(
+                "{tick_command}; {}",
+                commit_command(&self.commit_message(item, None))
+            ));
+        }
+        Step::bash_call(format!("{tick_command}; tail -3 fix_plan.md"))
+    }
+}
+
+/// Returns the lines from the start of the function to the change. With them the text to replace is unique.
+fn context_above(text: &str, first_line: usize) -> String {
+    let lines: Vec<&str> = text.lines().take(first_line - 1).collect();
+    let start = lines.iter().rposition(|line| line.is_empty()).map_or(0, |index| index + 1);
+    lines[start..].iter().map(|line| format!("{line}\n")).collect()
+}

@@ -1,0 +1,119 @@
+//! The faults of a night and the answers at which they occur. Both follow from the seed.
+
+use super::clock::{Clock, LimitEnd};
+use plimsoll_testkit::scripted_model::Step;
+use plimsoll_testkit::{Dice, quota};
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A fault of the API, the connection or the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The API is overloaded for this many seconds.
+    Overload(u32),
+    /// The quota is used up for this many minutes.
+    UsageLimit(u32),
+    /// The client is killed with an uncommitted change.
+    Crash,
+    /// The model refuses once.
+    Refusal,
+    /// The connection is cut in the middle of an answer.
+    ConnectionCut,
+}
+
+/// The faults of one night.
+#[derive(Debug)]
+pub struct FaultSchedule {
+    pending: BTreeMap<u32, Fault>,
+    overloaded_until_seconds: f64,
+    limit_end: Option<LimitEnd>,
+    answer_count: u32,
+    /// The time since which the work has stood still.
+    stalled_since: Option<f64>,
+    /// The number of faults that have occurred.
+    pub occurred_count: u32,
+    lost_seconds: f64,
+}
+
+impl FaultSchedule {
+    /// Schedules about three faults for a night with this many answers. A limit lasts from 90 minutes to five
+    /// hours.
+    pub fn new(dice: Dice, estimated_answers: u32) -> FaultSchedule {
+        let limit_minutes = 90 + dice.roll("limit lasts", 211) as u32;
+        let faults_with_percent = [
+            (Fault::Overload(60), 60),
+            (Fault::Overload(360), 40),
+            (Fault::UsageLimit(limit_minutes), 50),
+            (Fault::Crash, 50),
+            (Fault::Crash, 25),
+            (Fault::Refusal, 30),
+            (Fault::ConnectionCut, 40),
+        ];
+        let mut pending = BTreeMap::new();
+        for (number, (fault, percent)) in faults_with_percent.into_iter().enumerate() {
+            let at_answer =
+                3 + dice.roll(&format!("trouble {number} at"), u64::from(estimated_answers)) as u32;
+            if dice.happens_with_percent(&format!("trouble {number}"), percent) {
+                pending.insert(at_answer, fault);
+            }
+        }
+        FaultSchedule {
+            pending,
+            overloaded_until_seconds: 0.0,
+            limit_end: None,
+            answer_count: 0,
+            stalled_since: None,
+            occurred_count: 0,
+            lost_seconds: 0.0,
+        }
+    }
+
+    /// Returns the seconds from each fault to the next answer. After the last fault without an answer, counts
+    /// to `morning`.
+    pub fn lost_seconds_until(&self, morning: f64) -> f64 {
+        self.lost_seconds + self.stalled_since.map_or(0.0, |since| (morning - since).max(0.0))
+    }
+
+    /// Returns the response with the fault that is due for the next request, or `None`.
+    pub fn next_fault_response(&mut self, clock: &mut Clock) -> Option<Step> {
+        clock.add_wait_since_refusal(self.limit_end.is_some());
+        if let Some(limit_end) = self.limit_end {
+            if !clock.has_limit_ended(&limit_end) {
+                return Some(usage_limit_response(limit_end.announced_time));
+            }
+            self.limit_end = None;
+        }
+        let now = clock.update_and_read_seconds();
+        if now < self.overloaded_until_seconds {
+            clock.add_refused_request();
+            return Some(Step::api_error(529, "Overloaded"));
+        }
+        if let Some(since) = self.stalled_since.take() {
+            self.lost_seconds += now - since;
+        }
+        self.answer_count += 1;
+        let fault = self.pending.first_entry().filter(|entry| *entry.key() <= self.answer_count)?.remove();
+        self.occurred_count += 1;
+        self.stalled_since = Some(now);
+        match fault {
+            Fault::Overload(seconds) => {
+                self.overloaded_until_seconds = now + f64::from(seconds);
+                clock.add_refused_request();
+                Some(Step::api_error(529, "Overloaded"))
+            }
+            Fault::UsageLimit(minutes) => {
+                let limit_end = clock.start_limit(f64::from(minutes) * 60.0);
+                self.limit_end = Some(limit_end);
+                Some(usage_limit_response(limit_end.announced_time))
+            }
+            Fault::Crash => Some(Step::bash_call("kill -9 ${CLAUDE_PID:-$PPID}; /bin/sleep 5")),
+            Fault::Refusal => Some(Step::from_text("I cannot help with that.").with_stop_reason("refusal")),
+            Fault::ConnectionCut => Some(Step::from_text("I am on my way to").with_cut_off_stream()),
+        }
+    }
+}
+
+/// Returns the response of an API whose five-hour quota is used up.
+pub(crate) fn usage_limit_response(ends_at: SystemTime) -> Step {
+    quota::usage_limit_error(ends_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+}
