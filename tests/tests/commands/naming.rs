@@ -1,0 +1,129 @@
+//! Names and doc comments that CONTRIBUTING.md rules out and that a machine can see. A reader has to see the rest.
+
+use plimsoll_testkit::workspace_root;
+use std::path::{Path, PathBuf};
+
+/// Words that are no name for a function when they stand alone: prepositions, participles and adverbs.
+const BARE_WORDS: [&str; 45] = [
+    "about", "after", "all", "apart", "aside", "at", "before", "begun", "behind", "below", "beside",
+    "beyond", "by", "ended", "every", "found", "given", "gone", "heard", "held", "in", "kept", "known",
+    "left", "made", "meant", "note", "noted", "of", "off", "on", "out", "over", "said", "seen", "since",
+    "taken", "there", "to", "told", "under", "until", "whole", "with", "within",
+];
+
+/// Verbs of speech and fate, where the field says `query`, `print`, `send`, `record`, `read` or `wait`.
+const VERBS: [&str; 13] = [
+    "ask", "bear", "bring", "doze", "heed", "hear", "insist", "look", "mean", "say", "stand", "tell", "wish",
+];
+
+/// Beginnings of a doc comment that leave the reader without a subject.
+const BEGINNINGS: [&str; 5] = ["Who ", "Whoever ", "Of ", "So long ", "The same"];
+
+/// Functions that the rules would reject for a reason that does not apply to them.
+const EXCEPTIONS: [(&str, &str); 3] = [
+    ("look_up_process", "to look up is what one does with a table"),
+    ("note", "the constructor of a finding with the severity `Note`"),
+    ("stand_in_script", "a stand-in is a program that replaces another one"),
+];
+
+/// Doc comments that are help texts and the descriptions of a published schema. Their words are written forms.
+const WRITTEN_TEXTS: [&str; 1] = ["The same while a tool runs, "];
+
+/// Returns what breaks a rule in a source file, each with its line number.
+fn naming_errors(source: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    let mut previous = "";
+    let mut is_test = false;
+    for (index, line) in source.lines().enumerate() {
+        let line = line.trim_start();
+        let begins_comment = line.starts_with("//") && !previous.starts_with("//");
+        let comment = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
+        let is_written_text = |text: &str| WRITTEN_TEXTS.iter().any(|written| text.starts_with(written));
+        if let Some(comment) = comment.filter(|comment| begins_comment && !is_written_text(comment))
+            && let Some(beginning) = BEGINNINGS.iter().find(|beginning| comment.starts_with(**beginning))
+        {
+            errors.push(format!("{}: a doc comment begins with `{}`", index + 1, beginning.trim_end()));
+        }
+        is_test |= line.starts_with("#[test]");
+        if let Some(name) = declared_function(line) {
+            let first_word = name.split('_').next().unwrap_or(name);
+            let is_ruled_out = BARE_WORDS.contains(&name) || VERBS.contains(&first_word);
+            if is_ruled_out && !is_test && !EXCEPTIONS.iter().any(|(exception, _)| *exception == name) {
+                errors.push(format!("{}: fn {name}", index + 1));
+            }
+            is_test = false;
+        }
+        previous = line;
+    }
+    errors
+}
+
+/// Returns the name of the function that a line declares.
+fn declared_function(line: &str) -> Option<&str> {
+    let (qualifiers, rest) = line.split_once("fn ")?;
+    let is_qualifier =
+        |word: &str| word.starts_with("pub") || ["const", "async", "unsafe", "extern"].contains(&word);
+    let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_')?;
+    (qualifiers.split_whitespace().all(is_qualifier) && end > 0).then(|| &rest[..end])
+}
+
+fn collect_sources(folder: &Path, sources: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir()
+            && !["target", "fixtures", "node_modules"].contains(&&*entry.file_name().to_string_lossy())
+        {
+            collect_sources(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_function_or_doc_comment_breaks_a_naming_rule() {
+    let mut sources = Vec::new();
+    for folder in ["crates", "tests", "research", "fuzz"] {
+        collect_sources(&workspace_root().join(folder), &mut sources);
+    }
+    assert!(sources.len() > 1_000, "{}", sources.len());
+    let mut errors = Vec::new();
+    for path in sources {
+        let source = std::fs::read_to_string(&path).expect("a source file");
+        let name = path.strip_prefix(workspace_root()).expect("a path in the project").display();
+        errors.extend(naming_errors(&source).into_iter().map(|error| format!("{name}:{error}")));
+    }
+    assert!(errors.is_empty(), "use the usual words (CONTRIBUTING.md, Naming):\n{}", errors.join("\n"));
+}
+
+#[test]
+fn each_naming_rule_rejects_its_example() {
+    let source = "/// Who does not answer.\n/// Of nothing.\npub fn ask_server() {}\n\n    fn of(&self) {}\n/// Of a run.\nfn open() {}\n";
+    assert_eq!(
+        naming_errors(source),
+        [
+            "1: a doc comment begins with `Who`",
+            "3: fn ask_server",
+            "5: fn of",
+            "6: a doc comment begins with `Of`"
+        ]
+    );
+    assert_eq!(
+        naming_errors("#[test]\nfn all() {}\n// Who reads this?\nfn look_up_process() {}\nlet f = told;\n"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn each_naming_exception_is_in_use() {
+    let mut sources = Vec::new();
+    for folder in ["crates", "tests"] {
+        collect_sources(&workspace_root().join(folder), &mut sources);
+    }
+    for (exception, reason) in EXCEPTIONS {
+        let declares = |path: &PathBuf| {
+            std::fs::read_to_string(path).is_ok_and(|text| text.contains(&format!("fn {exception}(")))
+        };
+        assert!(!reason.is_empty() && sources.iter().any(declares), "{exception}");
+    }
+}
