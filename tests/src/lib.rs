@@ -94,7 +94,7 @@ pub fn world_with_subscription(plan: &str) -> World {
     world
 }
 
-/// Runs `plimsoll run` with an objective, in a project made by [`world`].
+/// Runs `plimsoll run` with an objective, in a project made by [`world_with_plan_and_dates`].
 pub fn run_with_objective(world: &World, arguments: &[&str]) -> FinishedProgram {
     let run_arguments = ["run", "--objective", "Do the plan.", "--name", "Dates"];
     let client_arguments = ["--", "--model", "opus", "--allowedTools", "Bash", "Edit", "Write", "Read"];
@@ -103,7 +103,7 @@ pub fn run_with_objective(world: &World, arguments: &[&str]) -> FinishedProgram 
     world.plimsoll(&command_line).run()
 }
 
-/// Runs `plimsoll run --resume`, in a project made by [`world`].
+/// Runs `plimsoll run --resume`, in a project made by [`world_with_plan_and_dates`].
 pub fn resume_run(world: &World, arguments: &[&str]) -> FinishedProgram {
     let command_line: Vec<&str> = ["run", "--resume"].iter().chain(arguments).copied().collect();
     world.plimsoll(&command_line).run()

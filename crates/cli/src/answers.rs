@@ -1,7 +1,7 @@
 //! The questions that sessions ask the user, and the answers, which are written into the plan (`--answer` of `plimsoll status` and
 //! `plimsoll run`).
 
-use crate::endings::{RESUME, ending_text};
+use crate::endings::{RESUME_COMMAND, ending_text};
 use crate::{foreign_state, questions};
 use plimsoll_domain::question::OpenQuestion;
 use plimsoll_domain::state::PlanItems;
@@ -87,7 +87,7 @@ pub(crate) fn write_and_print_answers(project: &Project, answers: &[String]) -> 
     if let Some(message) = foreign_state::describe_foreign_state(project) {
         return fail(message);
     }
-    match write_answers(project, answers) {
+    match write_answers_to_plan(project, answers) {
         Ok(written) => {
             written.sentences.iter().for_each(print_text);
             print_error(&written.next_step);
@@ -105,7 +105,10 @@ pub(crate) struct WrittenAnswers {
 }
 
 /// Writes the answers into the plan. Writes nothing if one of the questions is not open, or one of the texts is empty.
-pub(crate) fn write_answers(project: &Project, answers: &[String]) -> Result<WrittenAnswers, AnswerError> {
+pub(crate) fn write_answers_to_plan(
+    project: &Project,
+    answers: &[String],
+) -> Result<WrittenAnswers, AnswerError> {
     let question_list = QuestionList::read(project)?;
     if let Some(fleet) =
         question_list.state.options.workers.as_ref().and_then(|workers| workers.fleet_name.clone())
@@ -156,7 +159,7 @@ fn render_next_step(project: &Project, state: &RunState, remaining_count: usize)
         "the run will return to the item when its turn comes".to_owned()
     } else {
         let next_command = ending_text(state).and_then(|ending| ending.resume_command);
-        format!("to continue: {}", next_command.as_deref().unwrap_or(RESUME))
+        format!("to continue: {}", next_command.as_deref().unwrap_or(RESUME_COMMAND))
     };
     format!("{next_step}{remaining_text}")
 }

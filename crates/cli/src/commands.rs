@@ -31,7 +31,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_policy::client::is_session_option;
 use plimsoll_terminal::fleet_command_line::FleetArguments;
-use plimsoll_terminal::project_choice::refuse_state_of_other_owner;
+use plimsoll_terminal::project_choice::refuse_or_warn_of_ignored_state;
 use std::process::ExitCode;
 
 /// The load line for Claude Code: know how full the context window is, checkpoint before it overflows, resume
@@ -254,7 +254,7 @@ impl CliCommand {
         if !self.needs_project() {
             return None;
         }
-        refuse_state_of_other_owner(if matches!(self, CliCommand::Gate(_) | CliCommand::Monitor) {
+        refuse_or_warn_of_ignored_state(if matches!(self, CliCommand::Gate(_) | CliCommand::Monitor) {
             ExitStatus::InternalError
         } else {
             ExitStatus::Failure
@@ -296,14 +296,14 @@ impl CliCommand {
     pub(crate) fn run(self) -> ExitCode {
         match self {
             CliCommand::Doctor(arguments) => doctor::run_doctor(&arguments),
-            CliCommand::Init(arguments) => init::install_hooks(&arguments),
+            CliCommand::Init(arguments) => init::install_hooks_or_team_files(&arguments),
             CliCommand::Uninstall(arguments) => init::uninstall_hooks(&arguments),
             CliCommand::Run(arguments) => run::run_command(&arguments),
             CliCommand::Start(arguments) => start::start(&arguments),
             CliCommand::Status(arguments) => status::status(&arguments),
             CliCommand::StatusLine(arguments) => statusline::statusline(&arguments),
             CliCommand::Generate(arguments) => generate::generate(&arguments),
-            CliCommand::Plan(arguments) => plan::print_plan_estimate(&arguments),
+            CliCommand::Plan(arguments) => plan::fix_draft_or_estimate_plan(&arguments),
             CliCommand::Linear(arguments) => linear::exec_linear_program(&arguments),
             CliCommand::Fleet(_) => fleet::exec_fleet_program(),
             CliCommand::Log(arguments) => log::print_log(&arguments),
@@ -316,7 +316,7 @@ impl CliCommand {
             CliCommand::WithContext(arguments) => with_context::with_context(&arguments),
             CliCommand::Checkpoint(arguments) => checkpoint::write_and_print_checkpoint(&arguments),
             CliCommand::Prompt(arguments) => prompt::run_prompt_command(&arguments),
-            CliCommand::Monitor => monitor::run_monitor(),
+            CliCommand::Monitor => monitor::run_post_tool_hook_or_print_level(),
             CliCommand::Gate(arguments) => gate::run_gate(&arguments),
             CliCommand::Stop(arguments) => stop::stop_run(&arguments),
             CliCommand::Demo(arguments) => demo::run_demo_command(&arguments),

@@ -8,10 +8,10 @@ use plimsoll_domain::fatal_error::FatalErrorKind;
 use plimsoll_domain::status::{EndedRunTexts, RunStatusTraits, StatusTone};
 use plimsoll_domain::text::{to_single_line, truncate_end};
 use plimsoll_domain::{RunState, RunStatus, Verdict};
-use plimsoll_terminal::allowed_tools::render_resume_command_allowing;
+use plimsoll_terminal::allowed_tools::render_resume_command_if_tools_can_be_allowed;
 
 /// The command that continues a run that needs nothing more.
-pub(crate) const RESUME: &str = "plimsoll run --resume";
+pub(crate) const RESUME_COMMAND: &str = "plimsoll run --resume";
 
 /// The texts for a run that has ended.
 #[derive(Debug)]
@@ -39,13 +39,16 @@ pub(crate) fn advice_step(text: impl Into<String>, command: &str) -> AdviceStep 
     (text.into(), Some(command.to_owned()).filter(|command| !command.is_empty()))
 }
 
-/// Returns the color, sign and sentence of a run on the report. Each alone identifies the status.
-pub(crate) fn status_badge(status: RunStatus, is_live: bool) -> (&'static str, &'static str, &'static str) {
+/// Returns the CSS class, symbol and sentence of a status in the report. Each of them alone identifies it.
+pub(crate) fn status_css_class_symbol_and_sentence(
+    status: RunStatus,
+    is_live: bool,
+) -> (&'static str, &'static str, &'static str) {
     if status == RunStatus::Running && !is_live {
         return (StatusTone::Waiting.css_class(), "‖", "Interrupted.");
     }
-    let RunStatusTraits { tone: mood, symbol: sign, sentence, .. } = status.traits();
-    (mood.css_class(), sign, sentence)
+    let RunStatusTraits { tone, symbol, sentence, .. } = status.traits();
+    (tone.css_class(), symbol, sentence)
 }
 
 /// Returns the texts for this run; `None` while it is running or paused.
@@ -54,27 +57,27 @@ pub(crate) fn ending_text(state: &RunState) -> Option<EndingText> {
     let ended_texts = status.traits().ended_texts.as_ref()?;
     let default_text = EndingText {
         heading: ended_texts.heading,
-        reason: verdict_reason(state),
+        reason: last_stop_or_pause_reason(state),
         next_step: ended_texts.next_step.or(ended_texts.how_to_reopen).unwrap_or_default().to_owned(),
         resume_command: ended_texts.how_to_reopen.map(str::to_owned),
         resume_options: ended_texts.resume_options.map(str::to_owned),
         steps: vec![advice_step(ended_texts.advice, ended_texts.command)],
     };
     Some(match status {
-        RunStatus::Blocked => blocked_text(state, default_text),
+        RunStatus::Blocked => blocked_by_questions_or_default_text(state, default_text),
         RunStatus::MaxIterations => out_of_sessions_text(state, ended_texts, default_text),
-        RunStatus::Budget => out_of_budget_text(state, ended_texts, default_text),
+        RunStatus::Budget => out_of_budget_or_quota_text(state, ended_texts, default_text),
         RunStatus::CircuitBreaker => circuit_breaker_text(state, ended_texts, default_text),
         RunStatus::FatalError => EndingText { steps: fatal_error_steps(state, ended_texts), ..default_text },
-        // Its last verdict is about an earlier session.
+        // The last verdict of a canceled run is about an earlier session.
         RunStatus::Canceled => EndingText { reason: None, ..default_text },
-        // The table's texts need no change.
+        // The default texts need no change.
         _ => default_text,
     })
 }
 
 /// Returns why the run stopped or paused, from the last verdict.
-pub(crate) fn verdict_reason(state: &RunState) -> Option<String> {
+pub(crate) fn last_stop_or_pause_reason(state: &RunState) -> Option<String> {
     let reason = match state.lifecycle.last_verdict()? {
         Verdict::Stop { reason, .. } | Verdict::Pause { reason, .. } => reason,
         Verdict::Continue { .. } => return None,
@@ -82,14 +85,14 @@ pub(crate) fn verdict_reason(state: &RunState) -> Option<String> {
     Some(truncate_end(&to_single_line(reason), 400))
 }
 
-fn blocked_text(state: &RunState, default_text: EndingText) -> EndingText {
+fn blocked_by_questions_or_default_text(state: &RunState, default_text: EndingText) -> EndingText {
     if crate::questions::waiting_items_text(state).is_none() {
         return default_text;
     }
     EndingText {
         heading: "blocked: it needs your answer",
-        next_step: format!("answer and continue: {RESUME} --answer 1 'your answer'"),
-        steps: vec![advice_step("Answer the questions of its sessions, then:", RESUME)],
+        next_step: format!("answer and continue: {RESUME_COMMAND} --answer 1 'your answer'"),
+        steps: vec![advice_step("Answer the questions of its sessions, then:", RESUME_COMMAND)],
         ..default_text
     }
 }
@@ -135,10 +138,14 @@ fn fatal_error_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<Advic
             FatalErrorKind::Other => advice_step(ended_texts.advice, ended_texts.command),
         }
     };
-    vec![first_step, advice_step("Then continue:", RESUME)]
+    vec![first_step, advice_step("Then continue:", RESUME_COMMAND)]
 }
 
-fn out_of_budget_text(state: &RunState, ended_texts: &EndedRunTexts, default_text: EndingText) -> EndingText {
+fn out_of_budget_or_quota_text(
+    state: &RunState,
+    ended_texts: &EndedRunTexts,
+    default_text: EndingText,
+) -> EndingText {
     if !plimsoll_policy::bounds::is_stopped_by_quota_without_reset(state) {
         return EndingText { steps: larger_budget_steps(state, ended_texts), ..default_text };
     }
@@ -149,7 +156,7 @@ fn out_of_budget_text(state: &RunState, ended_texts: &EndedRunTexts, default_tex
         heading: "out of quota (budget)",
         next_step: resume_command.to_owned(),
         resume_command: Some(resume_command.to_owned()),
-        steps: vec![advice_step(advice, RESUME)],
+        steps: vec![advice_step(advice, RESUME_COMMAND)],
         ..default_text
     }
 }
@@ -161,14 +168,14 @@ fn larger_budget_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<Adv
             let suggested_limit = (2.0 * limit).max(state.spending.cost_usd + limit).ceil();
             vec![advice_step(
                 "Its cost limit is reached. Set a higher total:",
-                &format!("{RESUME} --max-cost {suggested_limit}"),
+                &format!("{RESUME_COMMAND} --max-cost {suggested_limit}"),
             )]
         }
         (_, Some(limit)) => {
             let suggested_millions = (limit.max(state.spending.tokens) + limit).div_ceil(1_000_000);
             vec![advice_step(
                 "Its token limit is reached. Set a higher total:",
-                &format!("{RESUME} --max-tokens {suggested_millions}M"),
+                &format!("{RESUME_COMMAND} --max-tokens {suggested_millions}M"),
             )]
         }
         _ => vec![advice_step(ended_texts.advice, ended_texts.command)],
@@ -185,15 +192,18 @@ fn circuit_breaker_text(
         format!("{}: {}", trip.cause.as_str(), truncate_end(&to_single_line(&trip.evidence), 400))
     });
     let with_evidence = EndingText {
-        reason: evidence.or(verdict_reason(state)),
+        reason: evidence.or(last_stop_or_pause_reason(state)),
         steps: circuit_breaker_steps(state, ended_texts),
         ..default_text
     };
     if !is_stopped_by_refusals(state) {
         return with_evidence;
     }
-    let allow_command =
-        render_resume_command_allowing(state, &state.outcomes.denied_tools, "--resume --reset-breaker");
+    let allow_command = render_resume_command_if_tools_can_be_allowed(
+        state,
+        &state.outcomes.denied_tools,
+        "--resume --reset-breaker",
+    );
     let resume_command = allow_command.or_else(|| with_evidence.resume_command.clone());
     EndingText {
         next_step: resume_command.clone().unwrap_or_default(),
@@ -221,8 +231,9 @@ fn circuit_breaker_steps(state: &RunState, ended_texts: &EndedRunTexts) -> Vec<A
         Some(BreakerCause::NoProgress) | None => ended_texts.advice,
     };
     let tools = &state.outcomes.denied_tools;
-    let allow_command = render_resume_command_allowing(state, tools, "--resume --reset-breaker")
-        .unwrap_or_else(|| format!("{resume_command} -- --allowedTools Bash Edit Write"));
+    let allow_command =
+        render_resume_command_if_tools_can_be_allowed(state, tools, "--resume --reset-breaker")
+            .unwrap_or_else(|| format!("{resume_command} -- --allowedTools Bash Edit Write"));
     vec![advice_step(
         advice,
         if cause == Some(BreakerCause::PermissionDenied) { &allow_command } else { resume_command },
@@ -242,14 +253,15 @@ pub(crate) fn hint_to_allow_refused_tools(state: &RunState) -> Option<String> {
         Some(ending) => ending.resume_options?,
         None => "--resume".to_owned(),
     };
-    let command = render_resume_command_allowing(state, &state.outcomes.denied_tools, &options)?;
+    let command =
+        render_resume_command_if_tools_can_be_allowed(state, &state.outcomes.denied_tools, &options)?;
     let tools = to_single_line(&state.outcomes.denied_tools.join(", "));
     Some(format!("to continue and allow what the client refused ({tools}): {command}"))
 }
 
 /// Returns the command that resumes the run, with the refused tools if they stopped it.
 pub(crate) fn resume_command(state: &RunState) -> String {
-    ending_text(state).and_then(|ending| ending.resume_command).unwrap_or_else(|| RESUME.to_owned())
+    ending_text(state).and_then(|ending| ending.resume_command).unwrap_or_else(|| RESUME_COMMAND.to_owned())
 }
 
 #[cfg(test)]

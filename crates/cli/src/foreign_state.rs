@@ -10,28 +10,29 @@ use plimsoll_terminal::console::{fail_with, print_error, print_text};
 use plimsoll_terminal::standard_input;
 use std::process::ExitCode;
 
-/// Judges the loop's session. Returns `None` if the state is one of our runs, or there is no state.
+/// Judges the session of a foreign shell loop. Returns `None` if the state is one of our runs, or there is no
+/// state.
 pub(crate) fn judge_foreign_loop(project: &Project) -> Option<ExitCode> {
-    let answer = shell_loop::is_shell_loop_running(project).and_then(|is_at_work| {
+    let result = shell_loop::is_shell_loop_running(project).and_then(|is_running| {
         // The loop pipes the session's output to us; the pipe closes when the session ends.
-        let input = if is_at_work { standard_input::read_piped_input_to_end() } else { None };
+        let input = if is_running { standard_input::read_piped_input_to_end() } else { None };
         shell_loop::judge_loop_session(project, input.as_deref())
     });
-    print_foreign_answer(answer)
+    print_foreign_loop_output(result)
 }
 
 /// Runs the monitor for the loop. Returns `None` if the state is one of our runs, or there is no state.
 pub(crate) fn monitor_foreign_loop(project: &Project, input: Option<&[u8]>) -> Option<ExitCode> {
-    print_foreign_answer(shell_loop::monitor_loop_session(project, input))
+    print_foreign_loop_output(shell_loop::monitor_loop_session(project, input))
 }
 
-fn print_foreign_answer(result: Result<Option<LoopCommandOutput>, StoreError>) -> Option<ExitCode> {
+fn print_foreign_loop_output(result: Result<Option<LoopCommandOutput>, StoreError>) -> Option<ExitCode> {
     match result {
         Ok(None) => None,
-        Ok(Some(LoopCommandOutput { marker_line: line, warnings: complaints, exit_status: exit })) => {
-            complaints.iter().for_each(print_error);
-            line.iter().for_each(print_text);
-            Some(exit.into())
+        Ok(Some(LoopCommandOutput { marker_line, warnings, exit_status })) => {
+            warnings.iter().for_each(print_error);
+            marker_line.iter().for_each(print_text);
+            Some(exit_status.into())
         }
         Err(error) => Some(fail_with(error, ExitStatus::InternalError)),
     }

@@ -22,20 +22,20 @@ const SIGNAL_GRACE_PERIOD: Duration = Duration::from_secs(1);
 /// Waits for a key or a resize. Fails as soon as the terminal is gone: crossterm would read end of file again
 /// and again, and never return.
 pub(crate) fn wait_for_event(timeout: Duration) -> io::Result<bool> {
-    wait_for_input(Duration::ZERO)?;
+    poll_stdin_or_fail_if_closed(Duration::ZERO)?;
     if event::poll(Duration::ZERO)? {
         return Ok(true);
     }
-    wait_for_input(timeout)?;
+    poll_stdin_or_fail_if_closed(timeout)?;
     event::poll(Duration::ZERO)
 }
 
 /// Waits for input, at most until the timeout. Fails if the terminal has been closed.
-fn wait_for_input(timeout: Duration) -> io::Result<()> {
+fn poll_stdin_or_fail_if_closed(timeout: Duration) -> io::Result<()> {
     let stdin = io::stdin();
     let mut poll_fds = [PollFd::new(&stdin, PollFlags::IN)];
     let timeout = Timespec::try_from(timeout).ok();
-    // Interrupted by a signal: the caller checks for it.
+    // A signal may interrupt the call; the caller checks for signals.
     let _ = poll(&mut poll_fds, timeout.as_ref());
     if poll_fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) {
         return Err(io::ErrorKind::BrokenPipe.into());
@@ -79,7 +79,7 @@ pub(crate) fn run_full_screen(
         return fail_with(no_terminal_message, ExitStatus::Usage);
     }
     let signal = Arc::new(AtomicUsize::new(0));
-    if let Err(error) = spawn_signal_listener(Arc::clone(&signal)) {
+    if let Err(error) = spawn_listener_that_exits_after_signal(Arc::clone(&signal)) {
         return fail(format!("cannot listen for signals: {error}"));
     }
     // `try_init` also restores the terminal on a panic.
@@ -99,10 +99,11 @@ fn signal_exit_code(signal: usize) -> u8 {
 }
 
 /// Stores the number of the first HUP, INT or TERM signal. crossterm never returns from reading a closed
-/// terminal, and uses a whole core for it; in that case the process exits here after [`TIMEOUT`].
+/// terminal, and uses a whole core for it; in that case the process exits here after
+/// [`SIGNAL_GRACE_PERIOD`].
 #[expect(clippy::exit, reason = "the thread that would return an exit code is caught in a library")]
-fn spawn_signal_listener(received_signal: Arc<AtomicUsize>) -> io::Result<()> {
-    // HUP, INT and TERM: each would end the process with the terminal in raw mode.
+fn spawn_listener_that_exits_after_signal(received_signal: Arc<AtomicUsize>) -> io::Result<()> {
+    // HUP, INT and TERM would each end the process with the terminal in raw mode.
     let mut signals = signal_hook::iterator::Signals::new([1, 2, 15])?;
     std::thread::spawn(move || {
         let Some(number) = signals.forever().next() else { return };

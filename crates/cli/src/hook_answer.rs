@@ -6,12 +6,12 @@ use plimsoll_terminal::console::{fail_with, print_text};
 use std::process::ExitCode;
 
 /// Prints the response's marker as a bare line, and returns its exit code.
-pub(crate) fn print_marker(response: &HookResponse) -> ExitCode {
+pub(crate) fn print_marker_or_error(response: &HookResponse) -> ExitCode {
     if let Some(marker) = response.stdout().as_deref().and_then(marker_in_reply) {
         print_text(marker);
     }
     match response.stderr_lines.first() {
-        Some(complaint) => fail_with(complaint, ExitStatus::InternalError),
+        Some(error) => fail_with(error, ExitStatus::InternalError),
         None => response.exit_status.into(),
     }
 }

@@ -43,22 +43,23 @@ pub fn main() -> ExitCode {
         console::print_text(BuildInfo::for_current_program("plimsoll").to_json());
         return ExitCode::SUCCESS;
     }
-    let verb = match CommandLine::parse_process_arguments() {
-        Ok(command) => command.command,
+    let command = match CommandLine::parse_process_arguments() {
+        Ok(command_line) => command_line.command,
         Err(error) => return print_clap_error(&error),
     };
-    if let Some(code) = verb.refuse_foreign_state() {
+    if let Some(code) = command.refuse_foreign_state() {
         return code;
     }
     signals::turn_file_size_signal_into_error();
-    // The user's own commands keep the ledger of their runs, so what they write about a run counts as the
-    // user's word. Hooks and all other commands only claim.
-    let plans_next_session =
-        |verb: &CliCommand| matches!(verb, CliCommand::Prompt(arguments) if arguments.plans_next_session());
-    if matches!(verb, CliCommand::Run(_) | CliCommand::Start(_) | CliCommand::Gate(_) | CliCommand::Stop(_))
-        || plans_next_session(&verb)
+    // Only commands that the user starts may write the ledger. Hooks and other commands write only the project's
+    // state file, whose claims are checked against the ledger.
+    let plans_next_session = |command: &CliCommand| matches!(command, CliCommand::Prompt(arguments) if arguments.plans_next_session());
+    if matches!(
+        command,
+        CliCommand::Run(_) | CliCommand::Start(_) | CliCommand::Gate(_) | CliCommand::Stop(_)
+    ) || plans_next_session(&command)
     {
         plimsoll_store::ledger::enable_ledger_writes();
     }
-    verb.run()
+    command.run()
 }

@@ -26,7 +26,7 @@ pub(crate) fn with_linear_delivery<'a>(
     inner: Box<dyn RunObserver + 'a>,
 ) -> Box<dyn RunObserver + 'a> {
     let Some(issue) = settings.linear.issue.clone().filter(|_| !is_item_run()) else { return inner };
-    // Prepared now, while the user is present to answer a password manager.
+    // Prepared now, because a password manager may ask and the user is still at the terminal.
     let delivery_result = delivery::prepare_delivery(project, settings, &issue);
     if let Err(error) = &delivery_result {
         let event = JournalEvent::LinearFailed { error: error.to_string(), retry_at: None };
@@ -60,7 +60,7 @@ struct LinearReporter<'a> {
 
 impl RunObserver for LinearReporter<'_> {
     fn on_event(&mut self, event: &RunEvent<'_>) {
-        // Delivered before the end is reported, because that is the last message.
+        // Delivered before the end is reported, so that the end stays the last message on the screen.
         if matches!(event, RunEvent::ProgramEnded { .. } | RunEvent::RunFailed { .. }) {
             self.deliver_notes(FINAL_DELIVERY_TIMEOUT);
         }

@@ -22,7 +22,7 @@ pub(crate) fn answer_command(number: usize) -> String {
     format!("plimsoll status --answer {number} 'your answer'")
 }
 
-/// Says how many items wait for an answer; `None` if there are none.
+/// Describes how many items wait for an answer; `None` if there are none.
 pub(crate) fn waiting_items_text(state: &RunState) -> Option<String> {
     match state.plan_items.parked_questions.len() {
         0 => None,
@@ -36,7 +36,7 @@ pub(crate) fn questions_and_answer_command(state: &RunState) -> Vec<String> {
     let Some(waiting_items) = waiting_items_text(state) else { return Vec::new() };
     let questions = (1..)
         .zip(&state.plan_items.parked_questions)
-        .map(|(number, open)| format!("  {}", question_line(number, open)));
+        .map(|(number, question)| format!("  {}", question_line(number, question)));
     std::iter::once(format!("{waiting_items}:"))
         .chain(questions)
         .chain([format!("to answer: {}", answer_command(1))])

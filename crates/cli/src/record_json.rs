@@ -4,11 +4,11 @@ use plimsoll_domain::memory::{Frame, Memory, Register};
 use plimsoll_flows::turns::{LoggedRecord, RecordBody};
 use serde_json::{Map, Value, json};
 
-/// Returns a turn's eight fields by name, and `ext`, extended by the turn's place in the log.
+/// Returns a turn's eight fields by name; `ext` also has the turn's position in the log.
 pub(crate) fn turn_json(record: &LoggedRecord) -> Value {
     let mut value = match &record.body {
         RecordBody::Turn(turn) => serde_json::to_value(turn).unwrap_or_default(),
-        RecordBody::DecodeError(why) => turn_json_without_content(record, &json!({"unsound": why})),
+        RecordBody::DecodeError(reason) => turn_json_without_content(record, &json!({"unsound": reason})),
         _ => turn_json_without_content(record, &json!({"erased": true})),
     };
     let header = &record.header;

@@ -16,12 +16,14 @@ pub(crate) fn cost_text(state: &RunState) -> Option<String> {
 }
 
 /// Describes in one line what reviews left open; `None` if nothing is open.
-pub(crate) fn open_findings_text(state: &RunState) -> Option<String> {
+pub(crate) fn open_findings_and_missing_reviews_text(state: &RunState) -> Option<String> {
     let items_with_findings = open_item_findings(state);
-    let findings: usize = items_with_findings.iter().map(|points| points.findings.len()).sum();
+    let findings: usize = items_with_findings.iter().map(|item_findings| item_findings.findings.len()).sum();
     let items: Vec<String> = items_with_findings
         .iter()
-        .map(|points| format!("\"{}\"", truncate_end(&to_single_line(&points.item), MAX_ITEM_CHARS)))
+        .map(|item_findings| {
+            format!("\"{}\"", truncate_end(&to_single_line(&item_findings.item), MAX_ITEM_CHARS))
+        })
         .collect();
     let findings_text = (findings > 0).then(|| {
         format!("{} open, although it is ticked: {}", count_with_noun(findings, "finding"), items.join(", "))
@@ -35,11 +37,15 @@ pub(crate) fn open_findings_text(state: &RunState) -> Option<String> {
 }
 
 /// Returns the cost of the reviews, the open findings and the missing reviews, as lines.
-pub(crate) fn render_lines(state: &RunState) -> Vec<String> {
-    let spent = &state.spending;
-    let cost_line = (spent.review_count > 0).then(|| {
-        let reviews = count_with_noun(spent.review_count as usize, "review");
-        format!("{reviews}: ${:.2}, {} tokens", spent.review_cost_usd, format_tokens(spent.review_tokens))
+pub(crate) fn cost_and_open_finding_lines(state: &RunState) -> Vec<String> {
+    let spending = &state.spending;
+    let cost_line = (spending.review_count > 0).then(|| {
+        let reviews = count_with_noun(spending.review_count as usize, "review");
+        format!(
+            "{reviews}: ${:.2}, {} tokens",
+            spending.review_cost_usd,
+            format_tokens(spending.review_tokens)
+        )
     });
     let findings = open_item_findings(state).into_iter().flat_map(|item_findings| {
         let item = truncate_end(&to_single_line(&item_findings.item), MAX_ITEM_CHARS);
@@ -119,13 +125,13 @@ mod tests {
         };
         assert_eq!(cost_text(&state).as_deref(), Some("$0.12 of it for 3 reviews"));
         assert_eq!(
-            open_findings_text(&state).as_deref(),
+            open_findings_and_missing_reviews_text(&state).as_deref(),
             Some(
                 "1 finding open, although it is ticked: \"one\"; 1 review gave no answer (plimsoll log); 1 ticked item not reviewed"
             )
         );
         assert_eq!(
-            render_lines(&state),
+            cost_and_open_finding_lines(&state),
             [
                 "3 reviews: $0.12, 40k tokens",
                 "\"one\" is ticked, but its review still found:",
@@ -136,7 +142,11 @@ mod tests {
         );
         let none = RunState::default();
         assert_eq!(
-            (cost_text(&none), open_findings_text(&none), render_lines(&none)),
+            (
+                cost_text(&none),
+                open_findings_and_missing_reviews_text(&none),
+                cost_and_open_finding_lines(&none)
+            ),
             (None, None, Vec::new())
         );
     }

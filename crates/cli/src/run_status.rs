@@ -43,7 +43,7 @@ impl RunStatusView {
     }
 }
 
-/// Adds the facts that a snapshot does not have.
+/// Builds the status view from a snapshot, and adds the facts that a snapshot does not have.
 pub(crate) fn gather_status_view(project: &Project, snapshot: RunSnapshot) -> RunStatusView {
     let RunSnapshot { mut state, figures, activity, stop_reason, .. } = snapshot;
     questions::refresh_open_questions(project, &mut state);
@@ -51,7 +51,7 @@ pub(crate) fn gather_status_view(project: &Project, snapshot: RunSnapshot) -> Ru
         context: None,
         pending_items: describe_pending_items(project, &state).unwrap_or_default(),
         journal_path: project.relative_to_root(&project.journal_path()),
-        // Not at each refresh of `--watch`: it would read the sizes of all our files again.
+        // Left out here: `--watch` would read the sizes of all our files at each refresh.
         disk_usage: None,
         now: clock::now(),
         width: line_width(),

@@ -21,8 +21,8 @@ impl TargetSession {
         let run_id = ledger::run_id_from_environment();
         let state =
             state_file::load_state(project, run_id.as_ref())?.filter(|state| !state.lifecycle.is_over());
-        // An agent may call the command from a session that is not the run's; then the answer is about its
-        // own.
+        // An agent may call the command in a session that does not belong to the run; its own session goes
+        // first.
         let own_session_id =
             environment::variable(plimsoll_flows::hook_invocation::SESSION_VARIABLE).map(SessionId::from);
         let run_session_id = || state.as_ref().and_then(|state| state.session_id.clone());
@@ -38,7 +38,7 @@ impl TargetSession {
 
     /// Finds the session for the monitor. If the run's next session has not begun, this is an empty record:
     /// the session measured last would be judged by its old usage.
-    pub(crate) fn find_for_monitor(project: &Project) -> Result<Option<TargetSession>, StoreError> {
+    pub(crate) fn find_or_use_planned_run(project: &Project) -> Result<Option<TargetSession>, StoreError> {
         let target = TargetSession::find(project)?;
         if TargetSession::is_called_inside_session()
             || target.as_ref().is_some_and(|target| target.run.is_some())

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 /// A plan is meant for people: beyond this many notes of one session below one item, further notes are
 /// counted and not copied.
 const MAX_NOTES_PER_ITEM: usize = 100;
-/// The maximum length of a note, as in [`crate::plan_edit::with_notes`].
+/// The maximum length of a note, as in [`crate::plan_edit::add_new_notes_to_item`].
 const MAX_NOTE_CHARS: usize = 1_000;
 
 /// A line to add below an item of the plan.

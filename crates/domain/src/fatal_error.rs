@@ -42,7 +42,7 @@ impl FatalErrorKind {
         }
     }
 
-    /// Determines the kind from the message of a [`Fatal`], which may be truncated. A message without a known
+    /// Determines the kind from the message of a [`FatalError`], which may be truncated. A message without a known
     /// prefix comes from the client (an error before the session began) or from an older version.
     pub fn from_message(message: &str) -> FatalErrorKind {
         let kind_by_prefix = FatalErrorKind::KINDS_WITH_PREFIX

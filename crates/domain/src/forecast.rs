@@ -31,7 +31,7 @@ pub struct ForecastRange {
 /// When a threshold will be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ThresholdForecast {
-    /// Responses of the model until then; at most [`FARTHEST`].
+    /// Responses of the model until then; at most [`MAX_FORECAST_TURNS`].
     pub turns: ForecastRange,
     /// Minutes until then, rounded half up; `None` if times are unknown or the threshold is too far away.
     #[serde(skip_serializing_if = "Option::is_none")]

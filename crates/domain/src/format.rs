@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// The format that this version writes, and the newest that it reads.
 pub const CURRENT_FORMAT: u32 = 1;
 
-/// The field `format` of a file. It is written as [`FORMAT`]; reading fails if the number is higher.
+/// The field `format` of a file. It is written as [`CURRENT_FORMAT`]; reading fails if the number is higher.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FormatVersion;
 

@@ -159,7 +159,7 @@ impl Handoff {
     /// Renders a first document with these notes, without labels that have no text.
     pub fn render_with_notes(&self, notes: &HandoffNotes, max_bytes: usize) -> String {
         let document = self.with_earlier_notes_if(notes.is_empty()).render(max_bytes);
-        notes::remove_empty_labels(&notes.write_into_document(&document))
+        notes::remove_empty_labels(&notes.fill_note_lines_in_document(&document))
     }
 
     /// Renders the document again. Notes that are given replace those of the old document; otherwise the old
@@ -173,7 +173,7 @@ impl Handoff {
         let old_document = notes::add_missing_labels(old_document);
         let has_no_notes = notes.is_empty() && HandoffNotes::parse(&old_document).is_empty();
         let document = self.with_earlier_notes_if(has_no_notes).refresh_document(&old_document, max_bytes);
-        notes::remove_empty_labels(&notes.write_into_document(&document))
+        notes::remove_empty_labels(&notes.fill_note_lines_in_document(&document))
     }
 
     fn with_earlier_notes_if(&self, should_include: bool) -> Handoff {
@@ -432,8 +432,10 @@ impl Handoff {
         let step = match (self.item_work.is_begun, self.has_item_changes()) {
             (true, true) => {
                 let head = self.git.as_ref().and_then(|git| git.head_commit.as_deref());
-                let range_sentence =
-                    resume::ensure_final_period(&resume::describe_work_range(&self.item_work, head));
+                let range_sentence = resume::ensure_final_period(&resume::describe_item_work_since_base(
+                    &self.item_work,
+                    head,
+                ));
                 format!(
                     "{range_sentence} Read it and run the checks. Then continue with {item_text}; do not start over."
                 )
@@ -530,7 +532,10 @@ mod tests {
         );
         assert_eq!((notes.progress.as_str(), notes.next_step.as_str()), ("70%", "mend x --> y"));
         assert_eq!(notes.summary, "wrote <!·- todo");
-        assert_eq!(HandoffNotes::parse(&notes.write_into_document(&sample_handoff().render(8_000))), notes);
+        assert_eq!(
+            HandoffNotes::parse(&notes.fill_note_lines_in_document(&sample_handoff().render(8_000))),
+            notes
+        );
     }
 
     #[test]
@@ -541,7 +546,7 @@ mod tests {
             ..sample_handoff()
         };
         let document = HandoffNotes { summary: "half done".into(), ..HandoffNotes::default() }
-            .write_into_document(&quoting.render(8_000));
+            .fill_note_lines_in_document(&quoting.render(8_000));
         let renewed = quoting.refresh_document(&document, 8_000);
         assert_eq!(renewed, document);
         assert!(renewed.contains("## What to do next"), "{renewed}");
@@ -903,9 +908,9 @@ mod tests {
         );
         let written =
             sample_handoff().render(8192).replace("- Progress on the item:", "- Progress on the item: half");
-        assert_eq!(HandoffNotes::parse(&notes.write_into_document(&written)), notes);
+        assert_eq!(HandoffNotes::parse(&notes.fill_note_lines_in_document(&written)), notes);
         let replaced = HandoffNotes { progress: "all".into(), ..HandoffNotes::default() }
-            .write_into_document(&notes.write_into_document(&written));
+            .fill_note_lines_in_document(&notes.fill_note_lines_in_document(&written));
         assert_eq!(HandoffNotes::parse(&replaced), HandoffNotes { progress: "all".into(), ..notes });
         assert!(HandoffNotes::from_message("All done, nothing to note.").is_empty());
     }

@@ -92,7 +92,7 @@ impl ReturnedWork {
     }
 
     /// Returns the commit range for git, or an empty string if it is unknown.
-    pub fn commit_range(&self) -> String {
+    pub fn safe_commit_range_or_empty(&self) -> String {
         // Only harmless characters, because the session is asked to use the range on a command line.
         let is_safe_character = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
         let is_safe_revision =
@@ -108,7 +108,7 @@ impl ReturnedWork {
     }
 
     /// Renders everything that is known about the work as a Markdown file that a session can read.
-    pub fn render_markdown(&self) -> String {
+    pub fn render_return_reason_and_diffs(&self) -> String {
         let reason_text = match self.return_reason {
             ReturnReason::Conflict => {
                 format!(
@@ -123,7 +123,7 @@ impl ReturnedWork {
             ReturnReason::RefusedByGit => "Git does not take it.".to_owned(),
             ReturnReason::Unfinished => "The item's run ended before the item was done.".to_owned(),
         };
-        let commits = match self.commit_range() {
+        let commits = match self.safe_commit_range_or_empty() {
             range if range.is_empty() => String::new(),
             range => format!("\n\nThe earlier commits on this item: `git log -p {range}`"),
         };
@@ -162,7 +162,7 @@ mod tests {
                 end_revision: end.into(),
                 ..ReturnedWork::default()
             };
-            assert_eq!(work.commit_range(), expected, "{base} {end}");
+            assert_eq!(work.safe_commit_range_or_empty(), expected, "{base} {end}");
         }
     }
 
@@ -176,7 +176,7 @@ mod tests {
             ..ReturnedWork::default()
         };
         assert!(work.clip_for_prompt().own_diff.len() <= MAX_TEXT_CHARS + 100);
-        let file = work.render_markdown();
+        let file = work.render_return_reason_and_diffs();
         assert!(file.len() > 25_000 && file.contains("\n## What was said\n\nCONFLICT (content)\n"), "{file}");
         assert!(!file.contains("What others have merged since"), "an empty section is left out");
         assert!(

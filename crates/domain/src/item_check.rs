@@ -51,7 +51,7 @@ fn split_at_verify_prefix(item: &str) -> Option<(&str, &str)> {
         is_open && is_separate_bracket && before.ends_with(['(', ','])
     };
     let (prefix_start, _) =
-        lower.match_indices(VERIFY_PREFIX).find(|(place, _)| is_property_start(*place))?;
+        lower.match_indices(VERIFY_PREFIX).find(|(match_start, _)| is_property_start(*match_start))?;
     Some((&item[..prefix_start], &item[prefix_start + VERIFY_PREFIX.len()..]))
 }
 

@@ -25,7 +25,7 @@ pub struct ItemNotes {
 
 impl ItemNotes {
     /// Collects the notes of a plan.
-    pub fn from_todo_list(todo: &TodoList, current_item: Option<&String>) -> ItemNotes {
+    pub fn notes_of_current_and_other_items(todo: &TodoList, current_item: Option<&String>) -> ItemNotes {
         let mut item_notes = ItemNotes::default();
         for item in &todo.items {
             let target_notes = if Some(&item.text) == current_item {
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn notes_on_the_current_item_come_first_and_no_notes_give_no_section() {
         let todo = TodoList::parse("- [x] one\n  > port 8042\n- [ ] two\n  > it needs a lock\n- [ ] three\n");
-        let sections =
-            ItemNotes::from_todo_list(&todo, Some(&"two".to_owned())).render_prompt_sections("7f3a");
+        let sections = ItemNotes::notes_of_current_and_other_items(&todo, Some(&"two".to_owned()))
+            .render_prompt_sections("7f3a");
         let (_, text_after_heading) = sections.split_once("## What earlier sessions noted\n\n[").unwrap();
         let fence = &text_after_heading[..12];
         let expected = format!(
@@ -123,7 +123,8 @@ mod tests {
         );
         assert_eq!(text_after_heading, expected);
         assert_eq!(
-            ItemNotes::from_todo_list(&TodoList::parse("- [ ] two\n"), None).render_prompt_sections("7f3a"),
+            ItemNotes::notes_of_current_and_other_items(&TodoList::parse("- [ ] two\n"), None)
+                .render_prompt_sections("7f3a"),
             ""
         );
     }
@@ -133,8 +134,8 @@ mod tests {
         let todo = TodoList::parse(
             "- [ ] one\n  ? Who?\n  ! Me\n- [ ] two\n  ? Which port?\n  ! 8042\n  ! [x] ends]\n  > a note\n  ? Why?\n",
         );
-        let section =
-            ItemNotes::from_todo_list(&todo, Some(&"two".to_owned())).render_prompt_sections("7f3a");
+        let section = ItemNotes::notes_of_current_and_other_items(&todo, Some(&"two".to_owned()))
+            .render_prompt_sections("7f3a");
         let (_, text_after_heading) = section.split_once("## The user's answers on this item\n\n[").unwrap();
         let fence = &text_after_heading[..12];
         let expected = format!(
@@ -143,7 +144,8 @@ mod tests {
         assert!(text_after_heading.starts_with(&expected), "{text_after_heading}");
         assert!(!section.contains("Who?") && !section.contains("Why?"), "{section}");
         let sections_for_three =
-            ItemNotes::from_todo_list(&todo, Some(&"three".to_owned())).render_prompt_sections("7f3a");
+            ItemNotes::notes_of_current_and_other_items(&todo, Some(&"three".to_owned()))
+                .render_prompt_sections("7f3a");
         assert!(!sections_for_three.contains("answers"), "{sections_for_three}");
     }
 

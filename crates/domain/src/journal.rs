@@ -3,7 +3,7 @@
 //! ([`StreamEvent`]).
 //!
 //! The file is in the project, so an agent can write it, too. A line that Plimsoll did not write is a
-//! [`Line::Foreign`]. An event that this version does not know, or whose fields have other types, is a
+//! [`JournalLine::Foreign`]. An event that this version does not know, or whose fields have other types, is a
 //! [`JournalEvent::Unknown`]. Neither is an error.
 
 mod event;
@@ -173,15 +173,15 @@ fn event_facts_without_name(event: &impl Serialize) -> Map<String, Value> {
 impl JournalLine {
     /// Parses one line of the file: usually one entry, none if it is blank. If a writer was cut off, the line
     /// has a fragment followed by the next entry.
-    pub fn parse_all(bytes: &[u8]) -> Vec<JournalLine> {
-        let text = String::from_utf8_lossy(bytes);
+    pub fn parse_line_and_appended_entry(line_bytes: &[u8]) -> Vec<JournalLine> {
+        let text = String::from_utf8_lossy(line_bytes);
         if text.trim().is_empty() {
             return Vec::new();
         }
         if let Some(entry) = JournalEntry::parse(&text) {
             return vec![JournalLine::Entry(Box::new(entry))];
         }
-        let second_entry_start = text.rfind(ENTRY_PREFIX).filter(|at| *at > 0);
+        let second_entry_start = text.rfind(ENTRY_PREFIX).filter(|start| *start > 0);
         match second_entry_start
             .and_then(|entry_start| Some((entry_start, JournalEntry::parse(&text[entry_start..])?)))
         {

@@ -20,7 +20,7 @@ pub struct LinearNote {
     /// The issue that was configured at that time.
     #[serde(rename = "issue")]
     pub issue_name: String,
-    /// The session that the note is about; for [`NoteKind::Item`] the item's number in the plan, from 1.
+    /// The session that the note is about; for [`LinearNoteKind::Item`] the item's number in the plan, from 1.
     #[serde(rename = "iteration")]
     pub iteration_or_item_number: u32,
     pub kind: LinearNoteKind,

@@ -123,7 +123,7 @@ pub struct ReturnedFrame {
     pub agent_id: Option<String>,
     /// How it was closed; `None` if it popped.
     #[serde(rename = "how")]
-    pub closing: Option<AbnormalEnd>,
+    pub abnormal_end: Option<AbnormalEnd>,
     /// Its report.
     pub result: String,
     /// Notes for its parent about the merge of its memory.
@@ -162,7 +162,7 @@ impl Memory {
     pub fn replay<'a>(changes: impl IntoIterator<Item = &'a MemoryOp>) -> Memory {
         let mut memory = Memory::default();
         for op in changes {
-            // A change that was accepted once is accepted again, so the result needs no check.
+            // An operation that was accepted once succeeds on replay, so the result needs no check.
             let _ = memory.apply(op);
         }
         memory

@@ -29,11 +29,11 @@ struct ItemBlock {
 
 /// Returns the plan with a question below the first open line of this item. Returns `None` if the item is not
 /// open, or waits for an answer already. Control characters and line breaks of the question are not written.
-pub fn add_question_to_open_item(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>> {
+pub fn add_question_if_none_open(plan: &[u8], item: &str, question: &str) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
-    let block = parse_item_blocks(&text)
-        .into_iter()
-        .find(|place| !place.is_done && place.item_text == item && place.open_question.is_none())?;
+    let block = parse_item_blocks(&text).into_iter().find(|candidate| {
+        !candidate.is_done && candidate.item_text == item && candidate.open_question.is_none()
+    })?;
     Some(insert_lines_below(plan, block.first_and_last_line.1, &[render_question_line(&block, question)]))
 }
 
@@ -41,14 +41,14 @@ pub fn add_question_to_open_item(plan: &[u8], item: &str, question: &str) -> Opt
 /// even with other white space, is not written again. Returns `None` if there is no new note or no such item.
 pub fn add_new_notes_to_item(plan: &[u8], item: &str, notes: &[String]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(plan);
-    let block = parse_item_blocks(&text).into_iter().find(|place| place.item_text == item)?;
+    let block = parse_item_blocks(&text).into_iter().find(|candidate| candidate.item_text == item)?;
     let (_, last_line) = block.first_and_last_line;
     let indent = block.indent;
     let normalize_note = |note: &String| truncate_end(&to_single_line(note), MAX_LINE_CHARS);
     let items_with_text =
         TodoList::parse(&text).items.into_iter().filter(|parsed_item| parsed_item.text == item);
     let mut existing_notes: HashSet<String> =
-        items_with_text.flat_map(|known| known.notes).map(|note| normalize_note(&note)).collect();
+        items_with_text.flat_map(|parsed_item| parsed_item.notes).map(|note| normalize_note(&note)).collect();
     let new_notes =
         notes.iter().map(normalize_note).filter(|note| existing_notes.insert(note.clone())).take(MAX_LINES);
     let new_lines: Vec<String> = new_notes.map(|note| format!("{indent}> {note}")).collect();
@@ -72,10 +72,10 @@ pub fn add_answer_to_open_question(
     };
     let question_line = parse_item_blocks(&text).iter().find_map(line_of_open_question)?;
     let indent = line_indent(&text, question_line);
-    let answer_lines = answer.lines().map(to_single_line).filter(|words| !words.is_empty());
+    let answer_lines = answer.lines().map(to_single_line).filter(|answer_line| !answer_line.is_empty());
     let lines: Vec<String> = answer_lines
         .take(MAX_LINES)
-        .map(|words| format!("{indent}! {}", truncate_end(&words, MAX_LINE_CHARS)))
+        .map(|answer_line| format!("{indent}! {}", truncate_end(&answer_line, MAX_LINE_CHARS)))
         .collect();
     (!lines.is_empty()).then(|| insert_lines_below(plan, question_line, &lines))
 }
@@ -87,7 +87,7 @@ pub fn untick_items(plan: &[u8], items: &[String]) -> Option<Vec<u8>> {
     let open_marks = parse_item_blocks(&text)
         .iter()
         .filter(is_ticked_item)
-        .map(|place| (place.first_and_last_line.0, b' '))
+        .map(|block| (block.first_and_last_line.0, b' '))
         .collect();
     set_checkbox_marks_on_lines(plan, &open_marks)
 }
@@ -99,11 +99,11 @@ pub fn untick_items_and_add_question(plan: &[u8], items: &[String], question: &s
     let text = String::from_utf8_lossy(plan);
     let ticked_blocks: Vec<ItemBlock> = parse_item_blocks(&text)
         .into_iter()
-        .filter(|place| place.is_done && items.contains(&place.item_text))
+        .filter(|block| block.is_done && items.contains(&block.item_text))
         .collect();
     // From the last item upwards, because a new line changes the numbers of all lines below it.
-    Some(ticked_blocks.iter().rev().fold(unticked, |plan, place| {
-        insert_lines_below(&plan, place.first_and_last_line.1, &[render_question_line(place, question)])
+    Some(ticked_blocks.iter().rev().fold(unticked, |plan, block| {
+        insert_lines_below(&plan, block.first_and_last_line.1, &[render_question_line(block, question)])
     }))
 }
 
@@ -152,9 +152,10 @@ fn set_checkbox_marks_on_lines(plan: &[u8], marks_by_line: &BTreeMap<usize, u8>)
         let line_start = bytes.len();
         bytes.extend_from_slice(line);
         // The checkbox of an item begins with the first bracket of its line.
-        let mark_index = line.iter().position(|byte| *byte == b'[').map(|place| line_start + place + 1);
+        let mark_index =
+            line.iter().position(|byte| *byte == b'[').map(|bracket_index| line_start + bracket_index + 1);
         if let Some(mark) = marks_by_line.get(&number)
-            && let Some(byte) = mark_index.and_then(|place| bytes.get_mut(place))
+            && let Some(byte) = mark_index.and_then(|index| bytes.get_mut(index))
         {
             *byte = *mark;
         }
@@ -180,7 +181,7 @@ fn parse_item_blocks(text: &str) -> Vec<ItemBlock> {
                 });
                 continue;
             }
-            PlanEntry::DetailLine(below) => below,
+            PlanEntry::DetailLine(detail_text) => detail_text,
             PlanEntry::Other => continue,
         };
         let Some(block) = blocks.last_mut() else { continue };
@@ -227,7 +228,7 @@ fn insert_lines_below_each(plan: &[u8], new_lines_by_number: &BTreeMap<usize, Ve
     for (line_number, line) in plan.split_inclusive(|byte| *byte == b'\n').enumerate() {
         bytes.extend_from_slice(line);
         let line_end: &[u8] = if line.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
-        // A file whose last line has no line break must not have one afterwards.
+        // If the last line of the file has no line break, none is added.
         let has_no_line_end = !line.ends_with(b"\n");
         for new_line in new_lines_by_number.get(&line_number).into_iter().flatten() {
             let (line_end_before, line_end_after) =
@@ -280,7 +281,7 @@ mod tests {
     }
 
     fn add_port_question(plan: &str) -> Option<String> {
-        add_question_to_open_item(plan.as_bytes(), "two", "Which port?")
+        add_question_if_none_open(plan.as_bytes(), "two", "Which port?")
             .map(|bytes| String::from_utf8(bytes).unwrap())
     }
 
@@ -347,10 +348,10 @@ mod tests {
     #[test]
     fn inserted_text_is_sanitized_and_other_bytes_are_kept() {
         let plan = b"- [ ] two \xff\n\xfe\n- [ ] two\n";
-        let asked = add_question_to_open_item(plan, "two", "a\n- [x] two\r\x1b[2J b").unwrap();
+        let asked = add_question_if_none_open(plan, "two", "a\n- [x] two\r\x1b[2J b").unwrap();
         let line = b"  ? a - [x] two \\u{1b}[2J b\n";
         assert_eq!(asked, [&plan[..], line].concat());
-        let long = add_question_to_open_item(b"- [ ] two\n", "two", &"x".repeat(5_000)).unwrap();
+        let long = add_question_if_none_open(b"- [ ] two\n", "two", &"x".repeat(5_000)).unwrap();
         assert!(long.len() < MAX_LINE_CHARS + 30, "{}", long.len());
         let answer = add_answer_to_open_question(
             b"- [ ] two\n  ? q\n",
@@ -445,7 +446,7 @@ mod tests {
         fn a_question_parks_its_item_and_an_answer_unparks_it(text in plan_text_strategy()) {
             let before = TodoList::parse(&text);
             for item in before.unparked_open_items() {
-                let asked = add_question_to_open_item(text.as_bytes(), &item, "Why now?").unwrap();
+                let asked = add_question_if_none_open(text.as_bytes(), &item, "Why now?").unwrap();
                 let asked = String::from_utf8(asked).unwrap();
                 let todo = TodoList::parse(&asked);
                 prop_assert!(todo.items.iter().any(|now| now.text == item && now.unanswered_question() == Some("Why now?")), "{}", asked);

@@ -26,7 +26,7 @@ pub struct FixedPlan {
 const MAX_PASSES: usize = 8;
 
 /// Turns the lines that look like items into items. In a plan without any checkbox these are its bullets.
-pub fn fix_unclear_lines(markdown: &str) -> FixedPlan {
+pub fn add_boxes_or_fix_unclear_lines(markdown: &str) -> FixedPlan {
     let plan = TodoList::parse(markdown);
     let has_no_boxes = plan.items.is_empty() && plan.unclear_lines.is_empty();
     let text = if has_no_boxes { insert_boxes(markdown) } else { markdown.to_owned() };
@@ -59,11 +59,11 @@ fn rewrite_unclear_lines(markdown: &str) -> (String, Vec<(usize, String)>) {
     let mut questions = Vec::new();
     for ((line, entry), full_line) in PlanLines::new(markdown).zip(markdown.split_inclusive('\n')) {
         match (entry, classify_plan_line(&line)) {
-            (PlanEntry::Other, PlanLine::Unclear(loose_box)) if !loose_box.is_in_table => {
-                text.push_str(&rewrite_as_item_line(&line, &loose_box));
+            (PlanEntry::Other, PlanLine::Unclear(unclear_box)) if !unclear_box.is_in_table => {
+                text.push_str(&rewrite_as_item_line(&line, &unclear_box));
                 text.push_str(&full_line[line.text.len()..]);
-                if loose_box.mark == CheckboxMark::Unknown {
-                    questions.push((line.line_index + 1, render_question_about_mark(&loose_box)));
+                if unclear_box.mark == CheckboxMark::Unknown {
+                    questions.push((line.line_index + 1, render_question_about_mark(&unclear_box)));
                 }
             }
             _ => text.push_str(full_line),
@@ -72,13 +72,13 @@ fn rewrite_unclear_lines(markdown: &str) -> (String, Vec<(usize, String)>) {
     (text, questions)
 }
 
-fn rewrite_as_item_line(line: &MarkdownLine<'_>, loose_box: &UnclearBox<'_>) -> String {
-    let mark = match loose_box.mark {
+fn rewrite_as_item_line(line: &MarkdownLine<'_>, unclear_box: &UnclearBox<'_>) -> String {
+    let mark = match unclear_box.mark {
         CheckboxMark::Open | CheckboxMark::Unknown => ' ',
         CheckboxMark::Done => 'x',
         CheckboxMark::InProgress(mark) => mark,
     };
-    let item = format!("[{mark}] {}", loose_box.text_with_prefix());
+    let item = format!("[{mark}] {}", unclear_box.text_with_prefix());
     if line.is_first_of_list_item {
         return format!("{}{item}", &line.text[..line.text_start]);
     }
@@ -90,11 +90,11 @@ fn rewrite_as_item_line(line: &MarkdownLine<'_>, loose_box: &UnclearBox<'_>) -> 
     format!("{}- {item}", &line.text[..line.text_start])
 }
 
-fn render_question_about_mark(loose_box: &UnclearBox<'_>) -> String {
-    let shown_mark = if loose_box.mark_text.is_ascii() {
-        format!("[{}]", loose_box.mark_text)
+fn render_question_about_mark(unclear_box: &UnclearBox<'_>) -> String {
+    let shown_mark = if unclear_box.mark_text.is_ascii() {
+        format!("[{}]", unclear_box.mark_text)
     } else {
-        loose_box.mark_text.to_owned()
+        unclear_box.mark_text.to_owned()
     };
     format!(
         "The mark was {shown_mark}: is this still to be done? Answer here, or tick the item, or remove it."
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn lines_revealed_by_a_new_checkbox_are_fixed_or_reported() {
-        let fixed = fix_unclear_lines("-    one\n\n    - [?] two\n");
+        let fixed = add_boxes_or_fix_unclear_lines("-    one\n\n    - [?] two\n");
         assert_eq!(fixed.unclear_lines, TodoList::parse(&fixed.text).unclear_lines);
-        assert_eq!(fix_unclear_lines(&fixed.text), FixedPlan { question_count: 0, ..fixed });
+        assert_eq!(add_boxes_or_fix_unclear_lines(&fixed.text), FixedPlan { question_count: 0, ..fixed });
     }
 
     #[test]
@@ -141,10 +141,10 @@ mod tests {
             // Plans without any checkbox.
             ("1. one\n2. two\n", "- [ ] one\n- [ ] two\n"),
         ] {
-            let fixed = fix_unclear_lines(before);
+            let fixed = add_boxes_or_fix_unclear_lines(before);
             assert_eq!(fixed.text, after, "{before:?}");
             assert_eq!((fixed.question_count, fixed.unclear_lines), (0, Vec::new()), "{before:?}");
-            assert_eq!(fix_unclear_lines(after).text, after, "{after:?}");
+            assert_eq!(add_boxes_or_fix_unclear_lines(after).text, after, "{after:?}");
         }
     }
 
@@ -164,13 +164,13 @@ mod tests {
             ("> * [!] one", format!("> * [ ] one\n>   {}", question("[!]"))),
             ("- ☒ one\r\n", format!("- [ ] one\r\n  {}\r\n", question("☒"))),
         ] {
-            let fixed = fix_unclear_lines(before);
+            let fixed = add_boxes_or_fix_unclear_lines(before);
             assert_eq!(fixed.text, after, "{before:?}");
             assert_eq!((fixed.question_count, fixed.unclear_lines), (1, Vec::new()), "{before:?}");
             assert_eq!(TodoList::parse(&after).parked_items_with_questions().len(), 1, "{after:?}");
         }
         let plan_with_question = "- [-] one\n  ? Who?\n";
-        assert_eq!(fix_unclear_lines(plan_with_question).text, "- [ ] one\n  ? Who?\n");
+        assert_eq!(add_boxes_or_fix_unclear_lines(plan_with_question).text, "- [ ] one\n  ? Who?\n");
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
             ("- [ ] one\n<!--\n- [ ] two\n", &[3]),
             ("- [ ]\n  one\n", &[1]),
         ] {
-            let fixed = fix_unclear_lines(text);
+            let fixed = add_boxes_or_fix_unclear_lines(text);
             assert_eq!(fixed.text, text);
             let unclear_lines: Vec<usize> = fixed.unclear_lines.iter().map(|line| line.line_number).collect();
             assert_eq!(unclear_lines, lines, "{text:?}");

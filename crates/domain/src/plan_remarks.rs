@@ -157,7 +157,7 @@ fn is_optional_heading(heading: &str) -> bool {
     };
     OPTIONAL_HEADINGS
         .iter()
-        .any(|word| lowercase_heading.match_indices(word).any(|(place, _)| is_whole_word_at(place, word)))
+        .any(|word| lowercase_heading.match_indices(word).any(|(start, _)| is_whole_word_at(start, word)))
 }
 
 fn has_item_checkbox(line: &MarkdownLine<'_>) -> bool {

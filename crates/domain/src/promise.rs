@@ -37,7 +37,7 @@ pub fn render_blocked_line(code: &PromiseCode, reason: &str) -> String {
 
 /// Parses the claim from the last non-empty line of the last assistant message. A promise that is quoted,
 /// fenced, indented, repeated from the prompt or followed by other text does not count.
-pub fn parse_claim(message: &str, word: &PromiseWord, code: &PromiseCode) -> PromiseClaim {
+pub fn parse_claim_on_last_line(message: &str, word: &PromiseWord, code: &PromiseCode) -> PromiseClaim {
     let Some(last_line) = message.lines().map(str::trim_end).rfind(|line| !line.is_empty()) else {
         return PromiseClaim::None;
     };
@@ -60,7 +60,7 @@ pub fn parse_claim(message: &str, word: &PromiseWord, code: &PromiseCode) -> Pro
 
 /// Removes the promise lines from a message that later sessions read. The reason of a blocked session is
 /// kept.
-pub fn strip_promise_lines(message: &str) -> String {
+pub fn replace_promises_with_blocked_reasons(message: &str) -> String {
     let kept_lines: Vec<String> = message
         .lines()
         .filter_map(|line| match parse_promise_text(line.trim()) {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn parse_claim_with_code(message: &str, code: &str) -> PromiseClaim {
-        parse_claim(message, &"COMPLETE".parse().unwrap(), &code.to_owned().try_into().unwrap())
+        parse_claim_on_last_line(message, &"COMPLETE".parse().unwrap(), &code.to_owned().try_into().unwrap())
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
             ("I end with <promise>COMPLETE 7f3a</promise>", "I end with <promise>COMPLETE 7f3a</promise>"),
             ("one\n  two", "one\n  two"),
         ] {
-            assert_eq!(strip_promise_lines(message), kept, "{message:?}");
+            assert_eq!(replace_promises_with_blocked_reasons(message), kept, "{message:?}");
         }
     }
 

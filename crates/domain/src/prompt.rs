@@ -56,7 +56,7 @@ pub struct PromptContext {
 pub struct MissingEndMark;
 
 /// Returns the user's own text in a PROMPT.md, byte for byte.
-pub fn extract_task_text(prompt_file: &[u8]) -> Result<&[u8], MissingEndMark> {
+pub fn task_text_after_prompt_block(prompt_file: &[u8]) -> Result<&[u8], MissingEndMark> {
     if !prompt_file.starts_with(BEGIN_MARK.as_bytes()) {
         return Ok(prompt_file);
     }
@@ -67,7 +67,7 @@ pub fn extract_task_text(prompt_file: &[u8]) -> Result<&[u8], MissingEndMark> {
     Ok(rest.strip_prefix(BLOCK_SEPARATOR.as_bytes()).unwrap_or(rest))
 }
 
-/// A generated block, including its marks. It can only be made with [`PromptBlock::of`], which ensures that
+/// A generated block, including its marks. It can only be made with [`PromptBlock::from_body`], which ensures that
 /// nothing in it is hidden, begins a tag of the client, or ends the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptBlock(String);
@@ -102,7 +102,7 @@ pub fn render_prompt_block(state: &RunState, context: &PromptContext) -> PromptB
     let sections = [
         render_opening(state),
         checks::render_changed_protected_files(state),
-        checks::render_taken_back_ticks(state),
+        checks::render_ticks_reverted_by_failed_commands(state),
         review::render_open_findings(state, context.item.as_deref()),
         render_refusals(state),
         item::render_item_section(state, context.item.as_deref(), takeover_step.as_deref()),

@@ -75,7 +75,7 @@ pub enum GitFailure {
 /// The differences between the protected files and what was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProtectedChanges {
-    /// The changes, each with the way to undo it, at most [`MAX_CHANGES`].
+    /// The changes, each with the way to undo it, at most [`MAX_LISTED_CHANGES`].
     pub descriptions: Vec<String>,
     /// True if one of the changes cannot be undone by a session, so that another session would only cost
     /// money.
@@ -127,7 +127,7 @@ pub fn describe_protected_changes(changes: &[String]) -> String {
 
 /// Returns the path from the description of a change, `PATH (…)` or `PATH in REFERENCE (…)`.
 pub fn parse_path_of_change(description: &str) -> &str {
-    let without_hint = description.rsplit_once(" (").map_or(description, |(named, _)| named);
+    let without_hint = description.rsplit_once(" (").map_or(description, |(before_hint, _)| before_hint);
     let is_reference = |name: &str| name == "HEAD" || name.starts_with("refs/");
     without_hint
         .rsplit_once(" in ")

@@ -111,7 +111,7 @@ pub fn rounded_percent(tokens: u64, window: u64) -> Option<u64> {
     (window > 0).then(|| tokens.saturating_mul(200).saturating_add(window) / window.saturating_mul(2))
 }
 
-/// Returns the smallest number of tokens that [`percent`] rounds to this percentage of a window.
+/// Returns the smallest number of tokens that [`rounded_percent`] rounds to this percentage of a window.
 pub fn min_tokens_for_percent(percent: u64, window: u64) -> u64 {
     let half_percents = u128::from(percent.saturating_mul(2).saturating_sub(1)) * u128::from(window);
     u64::try_from(half_percents.div_ceil(200)).unwrap_or(u64::MAX)

@@ -247,7 +247,7 @@ pub const MAX_USAGE_SAMPLES: usize = 25;
 impl StatusLineRecord {
     /// Records the context usage after a response. A lower usage means that the context was compacted or
     /// cleared, so the older samples are dropped: they do not predict what follows.
-    pub fn record_usage_sample(&mut self, used_tokens: u64, now_seconds: i64) {
+    pub fn record_usage_sample_clearing_on_drop(&mut self, used_tokens: u64, now_seconds: i64) {
         match self.usage_samples.last() {
             Some(last_sample) if *last_sample == used_tokens => return,
             Some(last_sample) if *last_sample > used_tokens => {
@@ -269,7 +269,10 @@ impl StatusLineRecord {
         self.usage_samples
             .iter()
             .zip(&self.usage_sample_times)
-            .map(|(used, at)| UsageSample { used_tokens: *used, unix_seconds: Some(*at) })
+            .map(|(used_tokens, sampled_at)| UsageSample {
+                used_tokens: *used_tokens,
+                unix_seconds: Some(*sampled_at),
+            })
             .collect()
     }
 }

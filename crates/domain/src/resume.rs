@@ -92,7 +92,7 @@ fn render_half_done_item(checkpoint: &Checkpoint, staleness: &Staleness, fence_s
     // There is no range if HEAD no longer contains the checkpoint's commit, which is reported among the
     // changes since the checkpoint, or if another tool wrote the checkpoint.
     let range_sentence = if has_known_commit_range(checkpoint, staleness) {
-        format!(" {}", ensure_final_period(&describe_work_range(work, checkpoint.head.as_deref())))
+        format!(" {}", ensure_final_period(&describe_item_work_since_base(work, checkpoint.head.as_deref())))
     } else {
         String::new()
     };
@@ -100,7 +100,7 @@ fn render_half_done_item(checkpoint: &Checkpoint, staleness: &Staleness, fence_s
         format!("{}{range_sentence}", describe_how_session_stopped(checkpoint, subject)),
         render_finished_items(&work.ticked_items),
         render_file_table(
-            &existing_files_in_progress(checkpoint, staleness),
+            &existing_files_with_changes_marked(checkpoint, staleness),
             MAX_FILES,
             work.base_commit.as_deref(),
         ),
@@ -209,7 +209,7 @@ fn render_finished_items(finished_items: &[String]) -> String {
 
 /// Returns the files in progress that still exist. The line numbers of a file that has changed since are
 /// cleared, because they are no longer known.
-fn existing_files_in_progress(checkpoint: &Checkpoint, staleness: &Staleness) -> Vec<FileInProgress> {
+fn existing_files_with_changes_marked(checkpoint: &Checkpoint, staleness: &Staleness) -> Vec<FileInProgress> {
     let still_exists = |file: &&FileInProgress| !staleness.missing_files.contains(&file.path);
     let without_stale_lines = |file: &FileInProgress| {
         let mut file = file.clone();
@@ -223,7 +223,7 @@ fn existing_files_in_progress(checkpoint: &Checkpoint, staleness: &Staleness) ->
 }
 
 /// Describes where git has the work on the item: the range of commits, and uncommitted files.
-pub fn describe_work_range(work: &ItemWork, head: Option<&str>) -> String {
+pub fn describe_item_work_since_base(work: &ItemWork, head: Option<&str>) -> String {
     let uncommitted = match work.uncommitted_files.as_slice() {
         [] => String::new(),
         paths => {
@@ -385,7 +385,7 @@ fn render_last_session_claims(checkpoint: &Checkpoint, fence_seed: &str) -> Stri
     ];
     let claim_lines: Vec<String> = lines
         .into_iter()
-        .filter(|(.., is_handed_on)| *is_handed_on)
+        .filter(|(.., is_included)| *is_included)
         .filter_map(|(label, claim, _)| Some(format!("{label}: {}", clip_known_claim(claim)?)))
         .collect();
     let text = claim_lines.join("\n");

@@ -38,9 +38,9 @@ impl ReviewState {
         &'a self,
         done_items: &'a [String],
     ) -> impl Iterator<Item = &'a ItemFindings> {
-        self.item_findings
-            .iter()
-            .filter(|points| !points.findings.is_empty() && done_items.contains(&points.item))
+        self.item_findings.iter().filter(|item_findings| {
+            !item_findings.findings.is_empty() && done_items.contains(&item_findings.item)
+        })
     }
 
     /// Returns the findings of reviews about an item.

@@ -64,7 +64,8 @@ pub struct WorkerFigures {
     #[serde(rename = "percent")]
     pub context_percent: Option<u64>,
     /// Why its client is currently retrying a request; `None` if it is not.
-    pub api_trouble: Option<ApiRetryState>,
+    #[serde(rename = "api_trouble")]
+    pub api_retry: Option<ApiRetryState>,
     /// The cost of this attempt in US dollars.
     pub cost_usd: f64,
     /// How reliable the cost is.
@@ -95,11 +96,11 @@ impl RunFigures {
     }
 
     /// Returns the API trouble of the first active worker, if all active workers have API trouble.
-    pub fn api_trouble_of_all_workers(&self) -> Option<&ApiRetryState> {
+    pub fn api_retry_if_all_workers_retry(&self) -> Option<&ApiRetryState> {
         let working_workers =
             || self.workers.iter().filter(|worker| worker.activity == WorkerActivity::Working);
-        let first_trouble = working_workers().next()?.api_trouble.as_ref();
-        first_trouble.filter(|_| working_workers().all(|worker| worker.api_trouble.is_some()))
+        let first_retry = working_workers().next()?.api_retry.as_ref();
+        first_retry.filter(|_| working_workers().all(|worker| worker.api_retry.is_some()))
     }
 
     /// Adds the usage of sessions to the totals.

@@ -39,7 +39,7 @@ impl ItemSize {
         SIZE_ANNOTATIONS.iter().find(|(annotation, _)| has_annotation(annotation)).map(|(_, size)| *size)
     }
 
-    /// Returns the size of a change with this many lines. Never returns [`Size::VeryComplex`].
+    /// Returns the size of a change with this many lines. Never returns [`ItemSize::VeryComplex`].
     pub fn from_line_count(line_count: u64) -> ItemSize {
         match line_count {
             0..50 => ItemSize::Trivial,

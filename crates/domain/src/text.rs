@@ -44,7 +44,7 @@ pub fn truncate_middle(text: &str, max_chars: usize) -> String {
 }
 
 /// Converts a text to a single line. Runs of white space become one space, and hidden characters are made visible
-/// ([`plimsoll_protocol::foreign_words`]), so that the line can neither control a terminal nor imitate another line.
+/// ([`plimsoll_protocol::untrusted_text`]), so that the line can neither control a terminal nor imitate another line.
 pub fn to_single_line(text: &str) -> String {
     // Fast path: most texts are one line already.
     if is_normalized_ascii_line(text.trim_ascii()) {
@@ -62,7 +62,7 @@ pub fn to_line_for_backticks(text: &str, max_chars: usize) -> String {
     truncate_end(&to_single_line(text).replace('`', "'"), max_chars)
 }
 
-/// Returns true for visible ASCII with single spaces between words, which [`one_line`] would not change.
+/// Returns true for visible ASCII with single spaces between words, which [`to_single_line`] would not change.
 pub(crate) fn is_normalized_ascii_line(text: &str) -> bool {
     let bytes = text.as_bytes();
     // Neither loop returns early, so that the compiler can process many bytes at once.

@@ -216,7 +216,7 @@ impl SessionEnding {
         }
     }
 
-    /// Returns the detail of an ending that counts as a failure: any abrupt ending except [`Ending::Fatal`], which ends the run at
+    /// Returns the detail of an ending that counts as a failure: any abrupt ending except [`SessionEnding::FatalError`], which ends the run at
     /// once.
     pub fn failure_text(&self) -> Option<&str> {
         let counts_as_failure = self.is_broken_off() && !matches!(self, SessionEnding::Fatal(_));

@@ -169,7 +169,12 @@ fn a_frame_starts_once_is_entered_once_and_is_recorded_on_return() {
     memory.apply(&pop_frame("all is well")).unwrap();
     let returned = memory.last_returned_frame.clone().unwrap();
     assert_eq!(
-        (returned.name.as_str(), returned.call_id.as_deref(), returned.agent_id.as_deref(), returned.closing),
+        (
+            returned.name.as_str(),
+            returned.call_id.as_deref(),
+            returned.agent_id.as_deref(),
+            returned.abnormal_end
+        ),
         ("f", Some("c1"), Some("a1"), None)
     );
     assert_eq!((returned.result.as_str(), memory.frame_depth_of_agent(Some("a1"))), ("all is well", None));

@@ -1,6 +1,6 @@
 //! The program `plimsoll-fleet`, which `plimsoll fleet` executes. Each verb has its own file.
 //!
-//! Every database operation has a timeout ([`crate::within`]).
+//! Every database operation has a timeout ([`crate::run_with_settings_and_timeout`]).
 
 mod answer;
 mod check;
@@ -17,7 +17,7 @@ mod steer;
 
 use crate::database::Database;
 use crate::database_fault::FleetError;
-use crate::deadline::{ANSWER_TIMEOUT, run_with_settings_and_timeout};
+use crate::deadline::{DATABASE_TIMEOUT, run_with_settings_and_timeout};
 use crate::fleet::Fleet;
 use crate::settings_loader;
 use clap::Parser;
@@ -84,20 +84,20 @@ pub fn main() -> ExitCode {
     result.unwrap_or_else(|error| fail_with_command_error(&error))
 }
 
-/// Connects to the database of the user's environment and runs `work` on it, with a timeout.
+/// Connects to the database of the user's environment and runs `operation` on it, with a timeout.
 fn run_on_database<T: Send + 'static>(
     action: &'static str,
     operation: impl FnOnce(Database) -> Result<T, FleetError> + Send + 'static,
 ) -> Result<T, FleetError> {
     run_with_settings_and_timeout(
-        ANSWER_TIMEOUT,
+        DATABASE_TIMEOUT,
         settings_loader::load_settings_from_environment()?,
         action,
         |settings| operation(Database::connect(settings)?),
     )
 }
 
-/// Opens a fleet by name and runs `work` on it, with a timeout.
+/// Opens a fleet by name and runs `operation` on it, with a timeout.
 fn run_on_fleet<T: Send + 'static>(
     name: &str,
     action: &'static str,

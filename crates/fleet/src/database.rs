@@ -95,7 +95,7 @@ impl Database {
         rows.map_err(|error| self.disconnect_if_broken_and_wrap_error(action, &error))
     }
 
-    /// Runs one statement and maps each row with `row`.
+    /// Runs one statement and maps each row with `map_row`.
     pub(crate) fn query_and_map<T>(
         &mut self,
         action: &'static str,

@@ -207,7 +207,7 @@ const LOGIN_ERROR_PREFIX: &str = "authentication error";
 const CHANNEL_BINDING_TEXT: &str = "channel binding";
 const NO_PASSWORD_TEXT: &str = "password missing";
 
-/// Classifies an error while connecting. Nothing was requested yet, so a lost connection is not [`Fault::Lost`].
+/// Classifies an error while connecting. Nothing was requested yet, so a lost connection is not [`DatabaseFault::ConnectionLost`].
 pub(crate) fn classify_connect_error(error: &postgres::Error) -> DatabaseFault {
     match classify_error(error) {
         DatabaseFault::ConnectionLost => DatabaseFault::ClosedWhileConnecting,
@@ -230,8 +230,8 @@ pub(crate) fn classify_error(error: &postgres::Error) -> DatabaseFault {
     if let Some(server_error) = error.as_db_error() {
         return fault_from_sqlstate(server_error.code(), server_error.message());
     }
-    if let Some(own_fault) = find_fault_in_causes(error) {
-        return own_fault.clone();
+    if let Some(fault_in_causes) = find_fault_in_causes(error) {
+        return fault_in_causes.clone();
     }
     let text = join_error_causes(error);
     if text.contains(NO_PASSWORD_TEXT) {
@@ -276,7 +276,7 @@ pub(crate) fn was_rejected_by_server(error: &postgres::Error) -> bool {
     error.as_db_error().is_some() || error.to_string() == TLS_ERROR_PREFIX
 }
 
-/// Finds our own fault among the causes of an error, directly or inside an `io::Error`.
+/// Finds a fault reported by this crate among the causes of an error, directly or inside an `io::Error`.
 fn find_fault_in_causes(error: &postgres::Error) -> Option<&DatabaseFault> {
     let mut source = error.source();
     while let Some(cause) = source {
@@ -302,7 +302,7 @@ pub(crate) fn fault_from_sqlstate(code: &SqlState, message: &str) -> DatabaseFau
         "57P01" | "57P02" | "57P03" => DatabaseFault::Restarting,
         // A conflict, a deadlock, a lock timeout, no memory, a canceled statement.
         "40001" | "40P01" | "55P03" | "53200" | "57014" => DatabaseFault::Busy(message),
-        // The server closed a connection on which we were silent for too long.
+        // The server closed the connection because it was idle for too long.
         "25P03" | "57P05" => DatabaseFault::ConnectionLost,
         // PgBouncer reports its own login errors with the code of a protocol violation.
         "08P01" if message.contains("SASL authentication failed") || message.contains("password") => {

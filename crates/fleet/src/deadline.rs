@@ -7,10 +7,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Longer than the lock timeout of 30 seconds, so that a lock of somebody else is reported as such.
-pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
+/// How long an operation on the database may take. Longer than the lock timeout of 30 seconds, so that a lock
+/// held by another process is reported as such.
+pub const DATABASE_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Runs `work` in a thread of its own and waits at most `limit` for it. After a timeout the operation may still happen.
+/// Runs `operation` in its own thread and waits for it at most `timeout`. After a timeout the operation may still happen.
 pub fn run_with_settings_and_timeout<T: Send + 'static>(
     timeout: Duration,
     settings: ConnectionSettings,
@@ -26,7 +27,7 @@ pub fn run_with_settings_and_timeout<T: Send + 'static>(
     run_in_thread_with_timeout(timeout, move || operation(settings)).unwrap_or_else(|| Err(timeout_error()))
 }
 
-/// Runs `work` in a thread of its own. Returns `None` after the timeout.
+/// Runs `operation` in its own thread. Returns `None` after the timeout.
 pub(crate) fn run_in_thread_with_timeout<T: Send + 'static>(
     timeout: Duration,
     operation: impl FnOnce() -> T + Send + 'static,

@@ -16,7 +16,7 @@ mod user_actions;
 use crate::database::{Database, Parameter, TransactionError};
 use crate::database_fault::FleetError;
 use crate::rows::{
-    ITEM_COLUMNS, PartialBoard, PlacedItem, from_i64_or_zero, index_to_i32_saturating, item_from_row,
+    ITEM_COLUMNS, IndexedItem, PartialBoard, from_i64_or_zero, index_to_i32_saturating, item_from_row,
     plan_state_from_row, stage_columns, to_i64_saturating,
 };
 use plimsoll_domain::board::{BoardItem, BoardMillis, BoardState, ItemStage};
@@ -92,7 +92,7 @@ impl Fleet {
         database.transaction("read the board", |transaction| {
             let plan_state = read_plan_state(transaction, READ_PLAN, *plan_id, name)?;
             let rows = transaction.query_typed(&select, &[(plan_id, Type::INT8)])?;
-            let items: Vec<PlacedItem> = rows.iter().map(item_from_row).collect::<Result<_, _>>()?;
+            let items: Vec<IndexedItem> = rows.iter().map(item_from_row).collect::<Result<_, _>>()?;
             Ok(BoardState { items: items.into_iter().map(|(_, item)| item).collect(), ..plan_state })
         })
     }
@@ -104,16 +104,16 @@ impl Fleet {
         locked_rows: LockedRows,
         decision: impl FnOnce(&mut PartialBoard, BoardMillis) -> Result<T, StaleEpoch>,
     ) -> Result<T, FleetError> {
-        self.decide_and_write_with(change, locked_rows, decision, |_| Ok(()))
+        self.decide_and_write_with_extra_writes(change, locked_rows, decision, |_| Ok(()))
     }
 
-    /// Decides as [`Fleet::decide`] does, and runs `also` in the same transaction.
-    fn decide_and_write_with<T>(
+    /// Decides as [`FleetRows::decide_and_write`] does, and runs further writes in the same transaction.
+    fn decide_and_write_with_extra_writes<T>(
         &mut self,
         change: BoardChange<'_>,
         locked_rows: LockedRows,
         decision: impl FnOnce(&mut PartialBoard, BoardMillis) -> Result<T, StaleEpoch>,
-        write_more: impl FnOnce(&mut Transaction<'_>) -> Result<(), postgres::Error>,
+        extra_writes: impl FnOnce(&mut Transaction<'_>) -> Result<(), postgres::Error>,
     ) -> Result<T, FleetError> {
         let Fleet { database, plan_id, name, .. } = self;
         database.transaction(change.action, |transaction| {
@@ -123,8 +123,8 @@ impl Fleet {
             let mut after = before.clone();
             let value = decision(&mut after, now).map_err(FleetError::from)?;
             write_changed_rows(transaction, *plan_id, &before, &after)?;
-            write_more(transaction)?;
-            journal::write_event_for_each_change(transaction, *plan_id, now, change, &before, &after)?;
+            extra_writes(transaction)?;
+            journal::write_events_except_lease_renewals(transaction, *plan_id, now, change, &before, &after)?;
             Ok(value)
         })
     }
@@ -168,7 +168,7 @@ fn lock_and_read_rows(
         BoardState::default()
     };
     let Some((condition, index)) = locked_rows.item_condition_and_index() else {
-        return Ok(PartialBoard::new(plan_state, Vec::new()));
+        return Ok(PartialBoard::with_local_dependency_indices(plan_state, Vec::new()));
     };
     let select = format!(
         "select {ITEM_COLUMNS} from plimsoll.item where plan = $1 and {condition} order by place for no key update"
@@ -176,7 +176,7 @@ fn lock_and_read_rows(
     let rows = transaction
         .query_typed(&select, &[(&plan_id, Type::INT8), (&index_to_i32_saturating(index), Type::INT4)])?;
     let items = rows.iter().map(item_from_row).collect::<Result<_, _>>()?;
-    Ok(PartialBoard::new(plan_state, items))
+    Ok(PartialBoard::with_local_dependency_indices(plan_state, items))
 }
 
 fn write_changed_rows(
@@ -218,9 +218,9 @@ fn item_update_parameters(plan_id: i64, plan_index: usize, item: &BoardItem) -> 
         (Box::new(to_i64_saturating(item.epoch)), Type::INT8),
         (Box::new(i32::try_from(item.failed_merge_count).unwrap_or(i32::MAX)), Type::INT4),
         (Box::new(stage.worker), Type::TEXT),
-        (Box::new(stage.lease_until), Type::INT8),
-        (Box::new(stage.sha), Type::TEXT),
-        (Box::new(stage.aside), Type::TEXT),
+        (Box::new(stage.lease_expires_at), Type::INT8),
+        (Box::new(stage.ready_commit), Type::TEXT),
+        (Box::new(stage.set_aside_kind), Type::TEXT),
         (Box::new(stage.reason.as_deref().map(remove_nul_characters)), Type::TEXT),
         (Box::new(remove_nul_characters(&item.next_session_note)), Type::TEXT),
         (Box::new(item.attempted_merge_commits.clone()), Type::TEXT_ARRAY),

@@ -101,8 +101,8 @@ async fn read_error_message(socket: &mut (impl AsyncRead + Unpin)) -> Result<Dat
     let mut fields = vec![0; body_length as usize];
     socket.read_exact(&mut fields).await.map_err(|_| DatabaseFault::ClosedWhileConnecting)?;
     // Each field is a letter and a text with a final zero byte; another zero byte ends the message.
-    let field = |letter: u8| {
-        let text = fields.split(|byte| *byte == 0).find_map(|field| field.strip_prefix(&[letter]));
+    let field = |field_type: u8| {
+        let text = fields.split(|byte| *byte == 0).find_map(|field| field.strip_prefix(&[field_type]));
         text.map(|text| String::from_utf8_lossy(text).into_owned())
     };
     match (field(b'C'), field(b'M')) {
@@ -151,7 +151,7 @@ impl MessageGuard {
         while !bytes.is_empty() {
             if self.remaining_body_bytes > 0 {
                 let passed_bytes = usize::try_from(self.remaining_body_bytes)
-                    .map_or(bytes.len(), |left| left.min(bytes.len()));
+                    .map_or(bytes.len(), |remaining_bytes| remaining_bytes.min(bytes.len()));
                 self.remaining_body_bytes -= passed_bytes as u64;
                 bytes = &bytes[passed_bytes..];
                 continue;

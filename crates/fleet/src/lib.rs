@@ -2,7 +2,7 @@
 //!
 //! A fleet is one plan on several machines: the board is in a database, and the work itself travels by git. [`Fleet`] has the same
 //! operations as [`plimsoll_policy::workers`]. Where a decision depends on one row or on the plan, an operation locks the rows, lets
-//! the policy decide, and writes the changes, all in one transaction. [`Fleet::claim`] and [`Fleet::renew`] are single statements;
+//! the policy decide, and writes the changes, all in one transaction. [`FleetRows::claim_next_item`] and [`FleetRows::renew_claim`] are single statements;
 //! tests check that they decide as the policy does.
 //!
 //! Locks are taken in this order: the plan's row, then items by their places. All timestamps come from the database, so the clocks
@@ -10,7 +10,7 @@
 //!
 //! Limits: an operation whose connection is cut may have happened. Every operation can be repeated: a claim that nobody knows about
 //! expires with its lease, repeating an offer that has arrived fails with a stale epoch, and no other operation has an effect twice.
-//! [`Fleet`] waits without limit for a server that acknowledges packets and never answers; [`within`] sets a timeout, and the
+//! [`Fleet`] waits without limit for a server that acknowledges packets and never answers; [`run_with_settings_and_timeout`] sets a timeout, and the
 //! commands use it.
 
 mod commands;
@@ -28,7 +28,7 @@ mod tls;
 pub use commands::main;
 pub use database::Database;
 pub use database_fault::{DatabaseFault, FleetError};
-pub use deadline::{ANSWER_TIMEOUT, run_with_settings_and_timeout};
+pub use deadline::{DATABASE_TIMEOUT, run_with_settings_and_timeout};
 pub use fleet::Fleet;
 pub use fleet::database_facts::read_database_facts;
 pub use fleet::fleet_status::{FleetStatus, ItemCounts, ItemStatus, WorkerStatus, read_all_statuses};

@@ -8,12 +8,12 @@ use postgres::types::{FromSql, Type};
 use std::collections::HashMap;
 use std::error::Error;
 
-/// The columns that [`item`] reads.
+/// The columns that [`item_from_row`] reads.
 pub(crate) const ITEM_COLUMNS: &str =
     "place, text, needs, areas, stage, epoch, tries, worker, lease_until, sha, aside, reason, note, landings";
 
 /// An item with its index in the plan.
-pub(crate) type PlacedItem = (usize, BoardItem);
+pub(crate) type IndexedItem = (usize, BoardItem);
 
 /// Some items of a plan as a board of their own.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +24,11 @@ pub(crate) struct PartialBoard {
 }
 
 impl PartialBoard {
-    /// Makes a board of these items. Dependencies are converted to indices of this board; one that is missing becomes `usize::MAX`.
-    pub(crate) fn new(plan_state: BoardState, items: Vec<PlacedItem>) -> PartialBoard {
+    /// Creates a board of these items. Dependencies are converted to indices of this board; a missing one becomes `usize::MAX`.
+    pub(crate) fn with_local_dependency_indices(
+        plan_state: BoardState,
+        items: Vec<IndexedItem>,
+    ) -> PartialBoard {
         let (plan_indices, mut items): (Vec<usize>, Vec<BoardItem>) = items.into_iter().unzip();
         let index_in_part: HashMap<usize, usize> =
             plan_indices.iter().enumerate().map(|(index, plan_index)| (*plan_index, index)).collect();
@@ -46,9 +49,9 @@ impl PartialBoard {
 pub(crate) struct StageColumns {
     pub(crate) stage: &'static str,
     pub(crate) worker: Option<String>,
-    pub(crate) lease_until: Option<i64>,
-    pub(crate) sha: Option<String>,
-    pub(crate) aside: Option<&'static str>,
+    pub(crate) lease_expires_at: Option<i64>,
+    pub(crate) ready_commit: Option<String>,
+    pub(crate) set_aside_kind: Option<&'static str>,
     pub(crate) reason: Option<String>,
 }
 
@@ -59,11 +62,11 @@ pub(crate) fn stage_columns(stage: &ItemStage) -> StageColumns {
         ItemStage::Open => named_stage("open"),
         ItemStage::Leased { lease } => StageColumns {
             worker: Some(lease.holder.clone()),
-            lease_until: Some(to_i64_saturating(lease.expires_at)),
+            lease_expires_at: Some(to_i64_saturating(lease.expires_at)),
             ..named_stage("leased")
         },
         ItemStage::ReadyToMerge { commit } => {
-            StageColumns { sha: Some(commit.clone()), ..named_stage("offered") }
+            StageColumns { ready_commit: Some(commit.clone()), ..named_stage("offered") }
         }
         ItemStage::Merged => named_stage("merged"),
         ItemStage::SetAside { reason } => {
@@ -72,7 +75,7 @@ pub(crate) fn stage_columns(stage: &ItemStage) -> StageColumns {
                 SetAsideReason::Question(question) => ("question", Some(question.clone())),
                 SetAsideReason::RunEnded(end_reason) => ("ended", Some(end_reason.clone())),
             };
-            StageColumns { aside: Some(kind), reason, ..named_stage("aside") }
+            StageColumns { set_aside_kind: Some(kind), reason, ..named_stage("aside") }
         }
     }
 }
@@ -128,7 +131,7 @@ pub(crate) fn read_commits(row: &Row, column: &str) -> Result<Vec<String>, postg
 }
 
 /// Converts a row into an item with its index in the plan.
-pub(crate) fn item_from_row(row: &Row) -> Result<PlacedItem, postgres::Error> {
+pub(crate) fn item_from_row(row: &Row) -> Result<IndexedItem, postgres::Error> {
     let text_or_empty = |name: &str| row.try_get::<_, Option<String>>(name).map(Option::unwrap_or_default);
     let lease = Lease {
         holder: text_or_empty("worker")?,
@@ -144,10 +147,10 @@ pub(crate) fn item_from_row(row: &Row) -> Result<PlacedItem, postgres::Error> {
             reason: set_aside_reason(&text_or_empty("aside")?, text_or_empty("reason")?),
         },
     };
-    let needs: Vec<i32> = row.try_get("needs")?;
+    let raw_dependency_indices: Vec<i32> = row.try_get("needs")?;
     let board_item = BoardItem {
         text: text_or_empty("text")?,
-        dependency_indices: needs.into_iter().map(index_from_i32_or_max).collect(),
+        dependency_indices: raw_dependency_indices.into_iter().map(index_from_i32_or_max).collect(),
         stated_areas: row.try_get("areas")?,
         // Used only on the board of a single machine.
         conflict_files: Vec::new(),
@@ -171,12 +174,12 @@ fn set_aside_reason(kind: &str, reason: String) -> SetAsideReason {
 
 /// Converts a plan's row into a board without items.
 pub(crate) fn plan_state_from_row(row: &Row) -> Result<BoardState, postgres::Error> {
-    let merger =
+    let merger_lease =
         Lease { holder: row.try_get("merger")?, expires_at: from_i64_or_zero(row.try_get("merger_until")?) };
     Ok(BoardState {
         items: Vec::new(),
         paused_until: from_i64_or_zero(row.try_get("paused_until")?),
-        merger_lease: merger,
+        merger_lease,
         merger_epoch: from_i64_or_zero(row.try_get("merger_epoch")?),
     })
 }
@@ -207,7 +210,7 @@ mod tests {
     #[test]
     fn dependencies_outside_a_partial_board_count_as_merged() {
         let item = |needs: &[usize]| BoardItem { dependency_indices: needs.to_vec(), ..BoardItem::default() };
-        let partial_board = PartialBoard::new(
+        let partial_board = PartialBoard::with_local_dependency_indices(
             BoardState::default(),
             vec![(2, item(&[1])), (5, item(&[2, 9])), (7, item(&[5]))],
         );

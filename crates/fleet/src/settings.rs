@@ -1,5 +1,5 @@
 //! How to connect to the database, as with libpq: `PLIMSOLL_DATABASE_URL` first, then a section of the service file, then libpq's
-//! variables. This module does no I/O; [`crate::found`] reads files and variables.
+//! variables. This module does no I/O; [`crate::settings_loader`] reads files and variables.
 //!
 //! No error repeats a value, because any value may contain a part of a password that was not encoded.
 
@@ -8,7 +8,7 @@ pub(crate) mod libpq;
 pub(crate) mod pass_file;
 pub(crate) mod service_file;
 
-pub(crate) use connection_string::parse as of_connection_string;
+pub(crate) use connection_string::parse as parse_connection_string;
 
 use libpq::{IGNORED_PARAMETERS, REJECTED_PARAMETERS, SUPPORTED_PARAMETERS};
 use postgres::Config;
@@ -174,19 +174,20 @@ pub(crate) struct LocalDefaults {
 
 /// Returns the static keyword for a name, or `None` if libpq has no such keyword.
 pub(crate) fn find_keyword(name: &str) -> Option<&'static str> {
-    let honored = SUPPORTED_PARAMETERS.iter().map(|(keyword, _)| *keyword);
-    let refused = REJECTED_PARAMETERS.iter().map(|(keyword, ..)| *keyword);
-    honored.chain(refused).chain(IGNORED_PARAMETERS).find(|keyword| *keyword == name)
+    let supported_keywords = SUPPORTED_PARAMETERS.iter().map(|(keyword, _)| *keyword);
+    let rejected_keywords = REJECTED_PARAMETERS.iter().map(|(keyword, ..)| *keyword);
+    supported_keywords.chain(rejected_keywords).chain(IGNORED_PARAMETERS).find(|keyword| *keyword == name)
 }
 
 /// Reads parameters from libpq's environment variables.
 pub(crate) fn parameters_from_environment(lookup: impl Fn(&str) -> Option<String>) -> Parameters {
-    let refused = REJECTED_PARAMETERS.iter().map(|(keyword, name, _)| (*keyword, *name));
-    let stated = SUPPORTED_PARAMETERS.iter().copied().chain(refused).filter_map(|(keyword, name)| {
-        let value = lookup(name).filter(|value| !name.is_empty() && !value.is_empty())?;
-        Some((keyword, value))
-    });
-    stated.collect()
+    let rejected_parameters = REJECTED_PARAMETERS.iter().map(|(keyword, name, _)| (*keyword, *name));
+    let set_parameters =
+        SUPPORTED_PARAMETERS.iter().copied().chain(rejected_parameters).filter_map(|(keyword, name)| {
+            let value = lookup(name).filter(|value| !name.is_empty() && !value.is_empty())?;
+            Some((keyword, value))
+        });
+    set_parameters.collect()
 }
 
 /// Builds the connection settings. Fails if a parameter is not supported or a value is invalid.

@@ -2,8 +2,8 @@
 
 use crate::database_fault::FleetError;
 use crate::settings::{
-    ConnectionSettings, LocalDefaults, Parameters, SettingsError, of_connection_string,
-    parameters_from_environment, service_file, settings_from_parameters,
+    ConnectionSettings, LocalDefaults, Parameters, SettingsError, parameters_from_environment,
+    parse_connection_string, service_file, settings_from_parameters,
 };
 use plimsoll_domain::workers::DATABASE_URL_VARIABLE;
 use plimsoll_store::{StoreError, disk, environment};
@@ -17,10 +17,10 @@ pub fn load_settings_from_environment() -> Result<ConnectionSettings, FleetError
     load_settings_with(&environment::variable)
 }
 
-/// Loads the connection settings with `variable` instead of the environment of this process.
+/// Loads the connection settings with `lookup` instead of the environment of this process.
 pub fn load_settings_with(lookup: VariableLookup<'_>) -> Result<ConnectionSettings, FleetError> {
     let address_parameters =
-        lookup(URL_VARIABLE).map(|url| of_connection_string(&url)).transpose()?.unwrap_or_default();
+        lookup(URL_VARIABLE).map(|url| parse_connection_string(&url)).transpose()?.unwrap_or_default();
     let mut parameters = parameters_from_environment(lookup);
     // Later sources override earlier ones: variables, service, address.
     if let Some(service) = address_parameters.get("service").or(parameters.get("service")).cloned() {

@@ -94,7 +94,7 @@ impl ServerCertVerifier for CertificateVerifier {
     ) -> Result<ServerCertVerified, Error> {
         let Some(authorities) = &self.authorities else { return Ok(ServerCertVerified::assertion()) };
         let certificate = ParsedCertificate::try_from(end_entity)?;
-        if !authorities.certificates.iter().any(|known| known == end_entity) {
+        if !authorities.certificates.iter().any(|trusted| trusted == end_entity) {
             let algorithms = self.provider.signature_verification_algorithms.all;
             let (roots, intermediate_certificates) = (&authorities.roots, intermediates);
             verify_server_cert_signed_by_trust_anchor(

@@ -65,7 +65,7 @@ pub fn write_checkpoint(request: &CheckpointRequest<'_>) -> Result<String, Store
 }
 
 /// Writes the handoff and the run's state like [`write`], from facts that the caller has already gathered.
-pub(crate) fn write_checkpoint_from_facts(
+pub(crate) fn write_checkpoint_and_return_handoff_file(
     request: &CheckpointRequest<'_>,
     record: &SessionRecord,
     facts: Handoff,
@@ -78,7 +78,7 @@ pub(crate) fn write_checkpoint_from_facts(
 /// turns, and the handoff matters more.
 fn sync_turn_log(request: &CheckpointRequest<'_>) {
     if let Some(log) = TurnLog::for_session(request.project, request.session_id) {
-        let _ = log.make_durable(TURN_LOG_LOCK_TIMEOUT);
+        let _ = log.sync_if_unsynced(TURN_LOG_LOCK_TIMEOUT);
     }
 }
 
@@ -88,18 +88,18 @@ fn write_handoff_and_state(
     facts: Handoff,
 ) -> Result<String, StoreError> {
     let handoff = add_measurement_and_run(request, facts);
-    // The handoff first: the state names its file, and a kill in between must not leave a name without a
-    // file.
+    // The handoff is written first: the state names its file, and a kill in between must not leave the state
+    // with the name of a missing file.
     let (handoff_file, document) = create_or_refresh_handoff(request, record, &handoff)?;
     let commit_result =
         save_checkpoint_in_run_state(request, &handoff, &handoff_file, &HandoffNotes::parse(&document));
     if request.run.is_none() {
-        // The handoff is about to be announced, so its name must be on disk, too. In a run the state is
-        // written durably afterwards, which covers what was named before.
+        // The handoff is about to be announced, so its folder entry must be on disk, too. In a run, the
+        // durable write of the state covers it.
         disk::sync_folder(&request.project.handoffs_folder());
         add_to_handoff_index(request, &handoff_file);
     }
-    // The claim is cleared last: a kill before that repeats a line of the journal, but never loses one.
+    // The claim is cleared last: a kill before that may repeat a journal line, but never loses one.
     record_in_journal(request, &handoff, &handoff_file, commit_result.as_ref().err());
     // If this fails, the claim stays and a later event writes the checkpoint once more.
     let _ = sessions::update_session_record(request.project, request.session_id, LOCK_TIMEOUT, |record| {
@@ -364,7 +364,7 @@ fn save_checkpoint_in_run_state(
     notes: &HandoffNotes,
 ) -> Result<(), StoreError> {
     let Some(run) = request.run else { return Ok(()) };
-    if let Some(state) = update_run_state(request, run, handoff, handoff_file, notes)? {
+    if let Some(state) = update_run_and_return_state_if_linear(request, run, handoff, handoff_file, notes)? {
         let CheckpointRequest { project, settings, .. } = *request;
         notes::queue_checkpoint_note(&RunContext { project, settings, run_id: &run.run_id }, &state);
     }
@@ -373,7 +373,7 @@ fn save_checkpoint_in_run_state(
 
 /// Stores the checkpoint in the run's state. Returns the new state if a Linear issue is set, so that a note
 /// has to be queued.
-fn update_run_state(
+fn update_run_and_return_state_if_linear(
     request: &CheckpointRequest<'_>,
     run: &RunState,
     handoff: &Handoff,

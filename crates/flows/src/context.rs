@@ -24,7 +24,7 @@ pub fn variables_for_hook(payload: &[u8]) -> Vec<ContextVariable> {
         let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
         measure::measure_hook_session(&invocation, &record).reading
     });
-    variables_from_reading(reading.as_ref())
+    variables_unless_set_in_environment(reading.as_ref())
 }
 
 /// Returns the variables for a session that asks from one of its tools.
@@ -38,10 +38,10 @@ pub fn variables_for_tool(project: &Project, record: &SessionRecord) -> Vec<Cont
         transcript_path: transcript,
         pending_calls: &[],
     };
-    variables_from_reading(measure::measure_usage_from_tool(&input).reading.as_ref())
+    variables_unless_set_in_environment(measure::measure_usage_from_tool(&input).reading.as_ref())
 }
 
-fn variables_from_reading(reading: Option<&UsageReading>) -> Vec<ContextVariable> {
+fn variables_unless_set_in_environment(reading: Option<&UsageReading>) -> Vec<ContextVariable> {
     if reading.is_some_and(|reading| reading.usage_source == UsageSource::Environment) {
         // Another program has set the variables for this very session.
         return Vec::new();

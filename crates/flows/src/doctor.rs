@@ -54,7 +54,7 @@ pub fn gather_facts(input: &DoctorInput<'_>) -> DoctorFacts {
         stop_hooks: find_other_stop_hooks(project, &settings_files, &enabled_plugins),
         disk: disk::gather_disk_facts(project, &settings_files),
         window: window::gather_window_facts(input, &settings_files, &client),
-        preferences: gather_preferences(project),
+        preferences: gather_ignored_keys_and_user_file(project),
         faults: gather_faults(input),
         run: gather_run_facts(project),
         client,
@@ -77,7 +77,7 @@ fn find_other_stop_hooks(
     settings_files
         .iter()
         .flat_map(hooks_of_file)
-        .chain(plugins::stop_hooks_of_plugins(project, enabled_plugins))
+        .chain(plugins::foreign_stop_hooks_of_plugins(project, enabled_plugins))
         .collect()
 }
 
@@ -161,7 +161,7 @@ fn find_linear_program(project: &Project) -> LinearProgram {
     }
 }
 
-fn gather_preferences(project: &Project) -> PreferenceFacts {
+fn gather_ignored_keys_and_user_file(project: &Project) -> PreferenceFacts {
     let ignored = config::load_from_current_files(project).ignored;
     PreferenceFacts {
         ignored_keys: ignored

@@ -7,7 +7,7 @@ use crate::session_result::SessionResult;
 use plimsoll_domain::text::{to_single_line, truncate_end};
 use plimsoll_domain::{ProcessExit, SessionEnding};
 use plimsoll_launcher::CommandOutcome;
-use plimsoll_launcher::client::{ClientQuery, run_client_query as ask_client};
+use plimsoll_launcher::client::{ClientQuery, run_client_query};
 use plimsoll_policy::read_only::split_harmless_arguments;
 use plimsoll_protocol::result::ClientResult;
 use plimsoll_store::Project;
@@ -66,7 +66,7 @@ fn cost_suffix(cost_usd: f64) -> String {
     if cost_usd > 0.0 { format!(" (${cost_usd:.2})") } else { String::new() }
 }
 
-/// A request that has been checked by [`check`].
+/// A request that has been checked by [`check_draft_request`].
 #[derive(Debug)]
 pub struct CheckedDraftRequest<'a>(DraftRequest<'a>);
 
@@ -94,7 +94,7 @@ pub fn request_draft(
         .chain(request.client_arguments.iter().cloned())
         .chain(arguments)
         .collect();
-    let outcome = ask_client(&ClientQuery {
+    let outcome = run_client_query(&ClientQuery {
         program: request.client_path,
         arguments: &arguments,
         folder: request.project.root(),

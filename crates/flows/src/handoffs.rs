@@ -66,15 +66,18 @@ pub struct ContinuedHandoff {
 
 /// Finds the newest handoff that was written by a session of this user, according to the user's state or the
 /// asking session.
-pub fn find_handoff_to_continue(project: &Project, asking_session: Option<&SessionId>) -> ContinuedHandoff {
+pub fn newest_own_and_newer_unknown_handoffs(
+    project: &Project,
+    asking_session: Option<&SessionId>,
+) -> ContinuedHandoff {
     let own_record = asking_session.map(|session_id| sessions::load_session_record(project, session_id));
     // A clone cannot know the id of a session that started after it.
     let own_handoff = own_record
         .and_then(|record| record.checkpoint_progress.last_handoff)
         .map(|file| project.root().join(file));
     let mut handoffs = list_handoffs(project);
-    // Handoffs of a run are not in the index: the run's next session reads them, and `plimsoll run --resume`
-    // continues.
+    // Handoffs of a run are not in the index: the run's next session reads them, and the user continues with
+    // `plimsoll run --resume`.
     handoffs.retain(|handoff| handoff.summary.run.is_none());
     let origin = |handoff: &KnownHandoff| {
         let is_own = handoff.state.is_some() || own_handoff.as_ref() == Some(&handoff.path);
@@ -93,7 +96,7 @@ const CONTINUE_ARGUMENTS: &str = " handoffs --continue";
 
 /// Returns what the user types to continue from this handoff, the newest one: the slash command if an
 /// installed one supports it, otherwise a mention of the file.
-pub fn continue_command(project: &Project, handoff_file: &str) -> String {
+pub fn continue_slash_command_or_prompt(project: &Project, handoff_file: &str) -> String {
     let plugin_folder = environment::variable("CLAUDE_PLUGIN_ROOT").map(PathBuf::from);
     let commands_by_folder = [
         (Some(project.root().join(".claude")), "/handoff continue"),

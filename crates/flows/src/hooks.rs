@@ -47,7 +47,7 @@ pub const PROGRAMS: [(&str, HookProgram); 8] = [
     // so, the changes in the memory.
     ("plimsoll-post-tool", |start| run_with_memory(start, post_tool::run_post_tool_hook)),
     // A checkpoint before the client compacts: PreCompact and PostCompact.
-    ("plimsoll-pre-compact", |start| pre_compact::run_compact_hook(start.input)),
+    ("plimsoll-pre-compact", |start| pre_compact::run_pre_or_post_compact_hook(start.input)),
     ("plimsoll-session-end", |start| session_end::run_session_end_hook(start.input)),
     // The briefing at SessionStart, then the first part of the memory.
     ("plimsoll-session-start", |start| {
@@ -57,7 +57,7 @@ pub const PROGRAMS: [(&str, HookProgram); 8] = [
     // The status line; with `--wrap COMMAND`, another status line for which this one measures.
     ("plimsoll-statusline", |start| match start.arguments.split_first() {
         Some((option, command)) if option == "--wrap" => {
-            statusline::run_wrapped_status_line(start.input, command)
+            statusline::publish_and_exec_wrapped_status_line(start.input, command)
         }
         _ => statusline::run_status_line(start.input),
     }),

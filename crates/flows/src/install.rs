@@ -30,8 +30,10 @@ use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, InvalidSettin
 use plimsoll_store::disk::{self, Durability};
 use plimsoll_store::{StoreError, environment};
 use program_home::program_path_for_settings;
-pub(crate) use program_home::{are_programs_copied, copy_and_link_programs, path_that_survives_upgrades};
-pub use program_home::{planned_copy_folder, program_home, set_up_programs_and_version_link};
+pub(crate) use program_home::{
+    are_programs_copied, copy_programs_and_create_hook_links, upgrade_safe_path_or_own_path,
+};
+pub use program_home::{own_folder_or_permanent_copy, planned_copy_folder, set_up_programs_and_version_link};
 pub use removal::{Uninstallation, plan_removal};
 pub use restored_file::RestoredFile;
 pub use slash_commands::COMMANDS;
@@ -221,7 +223,7 @@ pub fn plan_installation(
         }
     };
     let team_files = match scope {
-        InstallScope::Project => Some(team::plan_shared_files(&paths, project, &mut changes)?),
+        InstallScope::Project => Some(team::plan_preferences_and_gitignore(&paths, project, &mut changes)?),
         InstallScope::User | InstallScope::Local => None,
     };
     changes.retain(|change| change.before != change.after);
@@ -304,7 +306,7 @@ fn plan_backup(path: &Path, bytes: &[u8]) -> Result<FileChange, InstallError> {
 /// Applies a plan, unless a file has changed since it was read. Removes the drafts of a killed installation
 /// or removal.
 pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError> {
-    plan.files.iter().for_each(|path| disk::remove_dead_drafts_of_file(path));
+    plan.files.iter().for_each(|path| disk::remove_abandoned_drafts_of_file(path));
     let changes = &plan.changes;
     // In the plan's order, the backup before the settings: a kill in between leaves at most an unneeded
     // backup.
@@ -328,7 +330,7 @@ pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError
             None => disk::remove_if_exists(&link.path)?,
         }
     }
-    // The project's own folder stays, even if it is empty.
+    // The project's root is never removed, even if it is empty.
     let is_in_root =
         |path: &Path| install_paths::FILES_IN_PROJECT_ROOT.iter().any(|name| path.ends_with(name));
     let is_removed_in_subfolder = |change: &&FileChange| change.after.is_none() && !is_in_root(&change.path);
@@ -343,8 +345,8 @@ pub fn apply_plan<Report>(plan: &InstallPlan<Report>) -> Result<(), InstallError
 /// Returns the command by which a run's sessions start one of our programs: its bare name if the PATH, which
 /// they inherit from the run, leads to the program next to this one, otherwise its path. The client starts
 /// only one of two servers with the same command.
-pub fn session_command(program: &str) -> String {
-    let Some(home) = program_home() else { return program.to_owned() };
+pub fn program_name_or_path_for_session(program: &str) -> String {
+    let Some(home) = own_folder_or_permanent_copy() else { return program.to_owned() };
     let program_on_path = environment::find_program(program).map(|path| disk::canonicalize_or_keep(&path));
     if program_on_path.as_deref().and_then(Path::parent) == Some(home.as_path()) {
         program.to_owned()
@@ -364,7 +366,7 @@ fn decode_settings<'b>(path: &Path, bytes: &'b [u8]) -> Result<&'b str, InstallE
 }
 
 fn missing_programs(options: EntryOptions) -> Vec<PathBuf> {
-    let Some(home) = program_home() else { return Vec::new() };
+    let Some(home) = own_folder_or_permanent_copy() else { return Vec::new() };
     let mut names = settings::program_names(options);
     names.extend(options.include_memory.then(|| settings::servers::SERVER_PROGRAM.to_owned()));
     let paths = names.into_iter().map(|program| home.join(program));

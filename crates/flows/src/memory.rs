@@ -82,8 +82,8 @@ pub(crate) fn render_memory_at_start(
     {
         return Ok(None);
     }
-    // The client limits the context of each hook on its own (2.1.329), so several entries show what one could
-    // not.
+    // The client limits the context of each hook on its own (2.1.329), so several entries share the memory's
+    // text.
     let initial_view = render::render_initial_memory_view(&memory, depth, max_units);
     let text = initial_view.outputs.into_iter().nth(output_number.0 - 1);
     if text.is_some() {
@@ -135,7 +135,7 @@ pub(crate) fn abandon_frames_of_ended_sessions(
     let memory = memory::load_memory(&invocation.project)?;
     let Some(first_frame) = memory.frames.get(1) else { return Ok(memory) };
     let owner = match &first_frame.subagent_launch {
-        Some(started) => Some(started.owner.clone()),
+        Some(launch) => Some(launch.owner.clone()),
         None => first_frame
             .push_call_id
             .as_ref()
@@ -163,8 +163,8 @@ fn has_owner_ended(invocation: &HookInvocation, owner: &FrameOwner) -> bool {
         record.end.ended_at.is_some() || (owner.pid.is_some() && owner.pid == frame_owner(invocation).pid);
     has_session_ended
         || match (owner.pid, owner.process_started_at) {
-            (Some(pid), Some(started)) => {
-                process::liveness_of_process(ProcessIdentity { pid, start_time: started }).is_gone()
+            (Some(pid), Some(start_time)) => {
+                process::liveness_of_process(ProcessIdentity { pid, start_time }).is_gone()
             }
             (Some(pid), None) => process::liveness_of_pid(pid).is_gone(),
             (None, _) => {
@@ -227,7 +227,7 @@ pub(crate) fn prepare_memory_for_iteration(project: &Project, run: &RunState) ->
         // Reopening is never refused.
         let _ = locked_memory.apply("run", &MemoryOp::Reopen);
     }
-    // The run was given its memory later, or has lost it.
+    // The memory was enabled after the run had begun, or was lost.
     if locked_memory.memory().frames[0].objective != root_objective(run) {
         let _ = locked_memory.apply("run", &MemoryOp::BeginRun { objective: root_objective(run) });
     }
@@ -268,7 +268,7 @@ pub(crate) fn abandon_top_frames(locked_memory: &mut LockedMemory<'_>, count: us
 
 /// Renders the changes by others for a conversation that receives a prompt. A prompt of the user reopens a
 /// memory whose root is done; the client's own prompts, about background tasks, do not.
-pub(crate) fn render_changes_at_prompt(
+pub(crate) fn abandon_frames_and_render_changes(
     invocation: &HookInvocation,
     prompt: &str,
 ) -> Result<Option<String>, StoreError> {
@@ -280,7 +280,9 @@ pub(crate) fn render_changes_at_prompt(
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
     if is_from_user {
         abandon_unreturned_frames(&mut locked_memory, &invocation.project, &invocation.session_id);
-        locked_memory.update_shown_record(&invocation.session_id, |seen| seen.is_root_popped = false)?;
+        locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
+            shown_record.is_root_popped = false;
+        })?;
         if locked_memory.memory().root_result.is_some() && !is_outside_active_run(invocation)? {
             // Reopening is never refused.
             let _ = locked_memory.apply(HOOK_AUTHOR, &MemoryOp::Reopen);

@@ -17,7 +17,7 @@ pub const OTEL: &str = "plimsoll-otel";
 pub const FLEET: &str = "plimsoll-fleet";
 
 /// All optional programs. An installation without one of them lacks only its feature.
-pub const ALL: [&str; 3] = [FLEET, LINEAR, OTEL];
+pub const OPTIONAL_PROGRAMS: [&str; 3] = [FLEET, LINEAR, OTEL];
 
 /// The program is not installed, or only where it cannot be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,8 +65,8 @@ impl Display for IgnoredPrograms {
 /// Finds an optional program next to the running program, else on the PATH.
 pub fn find_program(project: &Project, name: &'static str) -> Result<PathBuf, ProgramNotFound> {
     let folder = environment::executable_folder().unwrap_or_default();
-    // Accepted even if that folder is inside the project: anybody who can write there could also have
-    // replaced the running program.
+    // Accepted even if that folder is inside the project: anyone who can write there could also replace the
+    // running program.
     let sibling_path = folder.join(name);
     if folder.is_absolute() && environment::is_executable(&sibling_path) {
         return Ok(sibling_path);
@@ -100,12 +100,13 @@ pub(crate) fn reason_to_ignore(path: &Path, project_folders: &[PathBuf]) -> Opti
     if !path.is_absolute() {
         return Some(IgnoredProgramReason::Relative);
     }
-    // Both ends of a link count: one from outside into the project, and one in the project that leads
-    // outside.
+    // A link's own folder and its target both count: a link may lead into the project, or lie in the project
+    // and lead outside.
     let folder = path.parent().map(disk::canonicalize_or_keep);
     let resolved_paths = [Some(disk::canonicalize_or_keep(path)), folder];
-    let is_in_project =
-        |resolved_path: &PathBuf| project_folders.iter().any(|place| resolved_path.starts_with(place));
+    let is_in_project = |resolved_path: &PathBuf| {
+        project_folders.iter().any(|project_folder| resolved_path.starts_with(project_folder))
+    };
     resolved_paths.iter().flatten().any(is_in_project).then_some(IgnoredProgramReason::InProject)
 }
 

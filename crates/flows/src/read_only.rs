@@ -39,12 +39,12 @@ impl ReadOnlySession {
 /// Describes why such a session gave no answer: the client's own message, else how it ended.
 pub(crate) fn describe_failure(ending: &SessionEnding) -> String {
     match ending {
-        SessionEnding::Limit(words) => format!("a usage limit: {words}"),
-        SessionEnding::Overloaded(words) => format!("the service is not available: {words}"),
+        SessionEnding::Limit(message) => format!("a usage limit: {message}"),
+        SessionEnding::Overloaded(message) => format!("the service is not available: {message}"),
         SessionEnding::Fatal(fatal) => fatal.message().to_owned(),
-        SessionEnding::Failed(words) | SessionEnding::Crashed(words) | SessionEnding::IdleTimeout(words) => {
-            words.clone()
-        }
+        SessionEnding::Failed(message)
+        | SessionEnding::Crashed(message)
+        | SessionEnding::IdleTimeout(message) => message.clone(),
         SessionEnding::WindowFull(_) => "its prompt and what it read fill the context window".to_owned(),
         SessionEnding::ClientLimit(option) => format!("its limit was reached ({option})"),
         SessionEnding::Completed => "its answer is empty".to_owned(),

@@ -49,7 +49,7 @@ pub fn list_records(project: &Project) -> Result<ProjectRecords, StoreError> {
     };
     let (mut prunable, mut handoffs_of_open_sessions) = (Vec::new(), BTreeSet::new());
     for id in records::sessions_with_files(project) {
-        let record = load_session_record(project, &id);
+        let record = load_current_or_earlier_record(project, &id);
         let record_size = records::session_size(project, &id);
         let retention_reason = needs.reason_to_keep_session(&record, record_size.age_seconds);
         if retention_reason.is_some() {
@@ -120,8 +120,8 @@ pub fn prune_records(
     Ok((records, PrunePlan { removed_indexes, ..plan }))
 }
 
-/// Prunes records according to the user's settings. Does nothing without any.
-pub fn prune_by_settings(project: &Project, settings: &Settings) -> Result<(), StoreError> {
+/// Prunes records and compresses logs as the user's settings say. Does nothing if they keep everything.
+pub fn prune_and_compress_by_settings(project: &Project, settings: &Settings) -> Result<(), StoreError> {
     if settings.keep.keeps_everything() {
         return Ok(());
     }
@@ -186,7 +186,7 @@ pub fn compress_closed_logs(
         }
         // Without the session's lock, for which a hook waits. A session that resumes meanwhile decompresses
         // its log.
-        if may_be_open(&load_session_record(project, log.session_id()), Some(SECONDS_PER_DAY)) {
+        if may_be_open(&load_current_or_earlier_record(project, log.session_id()), Some(SECONDS_PER_DAY)) {
             continue;
         }
         match log.compress_log(LOCK_TIMEOUT) {
@@ -218,7 +218,7 @@ fn remove_closed_session(project: &Project, id: &SessionId) -> Result<bool, Stor
         Err(StoreError::Locked { .. }) => return Ok(false),
         lock => lock?,
     };
-    if may_be_open(&load_session_record(project, id), Some(SECONDS_PER_DAY)) {
+    if may_be_open(&load_current_or_earlier_record(project, id), Some(SECONDS_PER_DAY)) {
         return Ok(false);
     }
     // The turn logs are locked as well, so that no turn is being written.
@@ -235,8 +235,8 @@ fn remove_closed_session(project: &Project, id: &SessionId) -> Result<bool, Stor
     removed.map(|()| true)
 }
 
-/// Loads the record of a session, also from where records were before the project had files of ours.
-fn load_session_record(project: &Project, id: &SessionId) -> SessionRecord {
+/// Loads a session's record; if it is missing, the one from before the project had files of ours.
+fn load_current_or_earlier_record(project: &Project, id: &SessionId) -> SessionRecord {
     let has_record =
         |project: &Project| project.session_record_path(id).is_some_and(|path| disk::exists(&path));
     if has_record(project) {

@@ -146,7 +146,7 @@ pub fn run_sessions(
     }
     // A plan outside the project's own folders lies in a folder of the user's.
     if let Some(plan) = &run.options.todo_file {
-        disk::remove_dead_drafts_of_file(&project.root().join(plan));
+        disk::remove_abandoned_drafts_of_file(&project.root().join(plan));
     }
     let watchdog = Watchdog::start(watchdog_terms(run, observer.interrupts().clone()));
     let mut runner = Runner {
@@ -237,7 +237,7 @@ impl Runner<'_> {
         // Read again in each round: hooks and `plimsoll stop` also write it.
         let state = self.context.load_newest_state()?.ok_or_else(no_run_error)?;
         self.last_state = state.clone();
-        self.clear_pause(&state)?;
+        self.clear_expired_pause(&state)?;
         // Includes questions that a killed process did not report.
         self.report_new_questions(&state)?;
         let verdict = match self.recover_iteration(&state)? {
@@ -253,7 +253,7 @@ impl Runner<'_> {
 
     /// Clears the paused status that an earlier process left in the state of a resumed run, unless this one
     /// waits for the same time.
-    fn clear_pause(&self, run: &RunState) -> Result<(), StoreError> {
+    fn clear_expired_pause(&self, run: &RunState) -> Result<(), StoreError> {
         let keeps_waiting =
             run.iteration_record.phase == IterationPhase::Judged && unexpired_pause(run).is_some();
         if run.lifecycle.status() == RunStatus::Paused && !keeps_waiting {
@@ -312,7 +312,7 @@ impl Runner<'_> {
         if let Some(state) = state.filter(|state| !state.lifecycle.is_over()) {
             self.context.record_session_event(
                 &state,
-                JournalEvent::Verdict(Box::new(VerdictReached::from_verdict(&paused))),
+                JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(&paused))),
             )?;
             self.observer.on_event(&RunEvent::Judged { state: &state, verdict: &paused });
         }
@@ -361,7 +361,9 @@ impl Runner<'_> {
                 }
                 // The commands may have run past the deadline, or the user may have canceled the run
                 // meanwhile.
-                Ok(self.exit_code_if_ended()?.map_or(BaselineStep::Proceed, BaselineStep::RunEnded))
+                Ok(self
+                    .exit_code_if_canceled_or_past_deadline()?
+                    .map_or(BaselineStep::Proceed, BaselineStep::RunEnded))
             }
         }
     }
@@ -485,35 +487,30 @@ impl Runner<'_> {
             lifecycle::end_surviving_processes(state);
         }
         // A hook may have ended the session, gracefully or at once: it still counts as canceled.
-        let cancelled_result = SessionResult { ending: SessionEnding::Canceled, ..result.clone() };
+        let canceled_result = SessionResult { ending: SessionEnding::Canceled, ..result.clone() };
         let was_canceled = matches!(result.ending, SessionEnding::HookStopped | SessionEnding::Crashed(_))
             && self.context.is_canceled();
-        let result = if was_canceled { &cancelled_result } else { result };
+        let result = if was_canceled { &canceled_result } else { result };
         let open_items = facts::load_plan(self.context.project, state).map(|todo| todo.open_items());
         let item = state.iteration_record.item.as_deref().zip(open_items.as_ref());
-        let item = item.map(|(item, open)| (item, open.iter().any(|text| text == item)));
+        let item = item.map(|(item, open_texts)| (item, open_texts.iter().any(|text| text == item)));
         self.observer.on_event(&RunEvent::IterationEnded { iteration: state.iteration, result, item });
         let finished_iteration = self.finish_and_judge(result)?;
         let no_run_error = || StartError::NoRun(self.context.project.root().display().to_string());
-        let FinishedIteration {
-            verdict,
-            verify_outcomes: verify,
-            review_outcome: review,
-            reverted_ticks: taken_back,
-            skipped_checks: not_run,
-        } = finished_iteration.ok_or_else(no_run_error)?;
+        let FinishedIteration { verdict, verify_outcomes, review_outcome, reverted_ticks, skipped_checks } =
+            finished_iteration.ok_or_else(no_run_error)?;
         self.record_surviving_processes(state);
-        if !verify.is_empty() {
-            self.observer.on_event(&RunEvent::Verified { outcomes: &verify });
+        if !verify_outcomes.is_empty() {
+            self.observer.on_event(&RunEvent::Verified { outcomes: &verify_outcomes });
         }
-        for check in &not_run {
+        for check in &skipped_checks {
             self.observer.on_event(&RunEvent::Notice(describe_check_not_run(check)));
         }
-        if let Some(reviewed) = &review {
+        if let Some(reviewed) = &review_outcome {
             self.observer.on_event(&RunEvent::Reviewed { reviewed });
         }
-        if let Some(taken) = &taken_back {
-            self.observer.on_event(&RunEvent::TicksReverted { reverted: taken });
+        if let Some(reverted) = &reverted_ticks {
+            self.observer.on_event(&RunEvent::TicksReverted { reverted });
         }
         let newest_state = self.context.load_newest_state()?;
         self.observer
@@ -541,7 +538,7 @@ impl Runner<'_> {
             watchdog: &self.watchdog,
             observer: &mut *self.observer,
         };
-        finish::finish_iteration_unless(&context, result, &should_give_up, Some(&mut reviewer))
+        finish::finish_iteration_unless_given_up(&context, result, &should_give_up, Some(&mut reviewer))
     }
 
     /// Records the processes that a session has started and left running: a server, or a long job whose
@@ -597,8 +594,8 @@ fn remaining_budget_arguments(
         .chain(daily_spending::remaining_today(context.project, state))
         .reduce(f64::min);
     match remaining.map(|remaining| remaining.max(0.01)) {
-        Some(left) if !is_set_by_user && hook_support == HookSupport::Modern => {
-            vec![BUDGET_OPTION.to_owned(), format!("{left:.2}")]
+        Some(remaining_usd) if !is_set_by_user && hook_support == HookSupport::Modern => {
+            vec![BUDGET_OPTION.to_owned(), format!("{remaining_usd:.2}")]
         }
         _ => Vec::new(),
     }

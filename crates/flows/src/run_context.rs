@@ -30,7 +30,7 @@ impl RunContext<'_> {
         state_file::update_state(self.project, Some(self.run_id), Durability::Durable, change)
     }
 
-    /// Changes the state like [`RunContext::update`], but does not wait for the disk: a power cut may undo
+    /// Changes the state like [`RunContext::update_state`], but does not wait for the disk: a power cut may undo
     /// the change.
     pub(crate) fn update_state_without_sync<T>(
         &self,

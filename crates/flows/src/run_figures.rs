@@ -89,7 +89,7 @@ fn build_snapshot(
         is_stop_requested: stop_reason.is_some(),
         client_pid: live_client_pid(&state),
         is_api_failing: state.iteration_record.api_retry.is_some()
-            || figures.api_trouble_of_all_workers().is_some(),
+            || figures.api_retry_if_all_workers_retry().is_some(),
         running_item_count: figures.workers.iter().filter(is_working).count(),
         ..ActivityEvidence::from_state(&state, is_run_active)
     });
@@ -106,20 +106,21 @@ fn read_run_figures(
     run: &RunState,
     reader: &mut RunFiguresReader,
 ) -> Result<RunFigures, StoreError> {
-    let Some(mut record) = workers_file::load_workers_state(project, &run.run_id)? else {
+    let Some(mut workers_state) = workers_file::load_workers_state(project, &run.run_id)? else {
         return Ok(reader.read_sequential_run(project, run));
     };
-    let mut compute_figures = |record: &WorkersState| {
-        let facts = read_item_run_facts(reader, project, run, record);
-        figures_of_parallel_run(record, &facts, lock::is_run_locked(project))
+    let mut compute_figures = |workers_state: &WorkersState| {
+        let facts = read_item_run_facts(reader, project, run, workers_state);
+        figures_of_parallel_run(workers_state, &facts, lock::is_run_locked(project))
     };
     for _ in 1..MAX_READ_ATTEMPTS {
-        let figures = compute_figures(&record);
-        let newest_record = workers_file::load_workers_state(project, &run.run_id)?.unwrap_or_default();
-        if newest_record == record {
+        let figures = compute_figures(&workers_state);
+        let newest_workers_state =
+            workers_file::load_workers_state(project, &run.run_id)?.unwrap_or_default();
+        if newest_workers_state == workers_state {
             return Ok(figures);
         }
-        record = newest_record;
+        workers_state = newest_workers_state;
     }
-    Ok(compute_figures(&record))
+    Ok(compute_figures(&workers_state))
 }

@@ -77,8 +77,8 @@ impl SessionResult {
     /// Creates the result from the hooks' records alone: in a shell loop the client's result is not
     /// available.
     pub fn from_session_record(record: &SessionRecord) -> SessionResult {
-        // Our own end first: after `continue:false` the client fires no Stop, so `stop` is from an earlier
-        // turn.
+        // A session that a hook ended is checked first: after `continue:false` the client fires no Stop, so
+        // `stop` is from an earlier turn.
         let ending = if record.end.is_canceled && record.end.hook_end_reason.is_some() {
             SessionEnding::Canceled
         } else if record.end.hook_end_reason.is_some() {

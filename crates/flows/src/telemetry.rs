@@ -58,7 +58,7 @@ pub fn start_exporter(project: &Project, run: &RunState) -> StartedTelemetry {
         return started;
     }
     let Ok(program) = optional_program::find_program(project, OTEL) else { return started };
-    // Only entries from here on: earlier ones belong to an earlier process.
+    // Entries before this offset belong to an earlier process and are not exported.
     let journal_offset = disk::file_size(&project.journal_path()).unwrap_or(0);
     match plimsoll_launcher::start_background_helper(
         &program,
@@ -102,7 +102,7 @@ impl ExporterFeed {
                 unwritten_count += u64::from(!is_exporter_alive);
             }
             drop(listener);
-            // Nobody may be waiting for the count any more.
+            // An error means that the receiver no longer waits for the count.
             let _ = unwritten_sender.send(unwritten_count);
         });
         ExporterFeed {

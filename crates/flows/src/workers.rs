@@ -2,7 +2,7 @@
 //! worktree, started as a child of this process. The results are merged into one branch.
 //!
 //! This process schedules and merges, and all decisions are made by `plimsoll_policy::workers`. Its record
-//! ([`table`]) is outside the project and is written before each step that depends on it: a claim before its
+//! ([`workers_file`]) is outside the project and is written before each step that depends on it: a claim before its
 //! worktree, a process before it is followed, a landing's commit before the branch moves. After a kill
 //! between two steps, the next `--resume` recovers from the record, from the pids and start times of the
 //! processes, and from the commits on the branch.
@@ -107,7 +107,7 @@ pub fn run_parallel_plan(
     // Keeps the run's lock until this function returns.
     let _preflight = preflight;
     let project = context.project;
-    let (workers_file, worktrees) = open_workers_file_and_worktrees(project, initial_state, observer)?;
+    let (workers_file, worktrees) = open_workers_file_target_and_worktrees(project, initial_state, observer)?;
     let state = context.load_newest_state()?.unwrap_or_else(|| initial_state.clone());
     if reopen_set_aside {
         workers_file.update(|workers| shown_plan::reopen_failed_items(&mut workers.board))?;
@@ -133,7 +133,7 @@ pub fn run_parallel_plan(
 }
 
 /// The path below the project of the file that shows a fleet member its plan.
-pub const SHOWN_PLAN_PATH: &str = shown_plan::SHOWN_PLAN_FILE;
+pub const PLAN_COPY_PATH: &str = shown_plan::SHOWN_PLAN_FILE;
 
 /// Returns this machine's name in the fleet that a run works for. Returns `None` for a run without a fleet.
 pub fn fleet_member_name(project: &Project, run_state: &RunState) -> Result<Option<String>, StoreError> {
@@ -180,7 +180,7 @@ pub fn run_fleet_member(
     retry::retry_while_transient(retry::START_TIMEOUT, &is_interrupted, BoardError::is_unreachable, || {
         board.refresh_from_board()
     })?;
-    let worktrees = prepare_plan_and_worktrees(
+    let worktrees = write_shared_files_and_open_worktrees(
         project,
         initial_state,
         board.workers_file(),
@@ -206,7 +206,7 @@ pub fn run_fleet_member(
                 merger::notes_of_item_sessions(&worktrees, item)
             });
         });
-        // Not to Linear: each machine of a fleet would report only its own part.
+        // Does not report to Linear, because each machine of a fleet would report only its own part.
         let exit_code = Scheduler::new(scope, parallel_run, observer, false).run();
         should_stop.store(true, Ordering::Relaxed);
         exit_code
@@ -216,7 +216,8 @@ pub fn run_fleet_member(
 /// Ends the processes that workers of a canceled run have left, if the run's own process is gone. They are
 /// identified by the recorded pid and start time.
 pub fn end_orphaned_item_runs(project: &Project, run_state: &RunState) -> Result<(), StoreError> {
-    // A live process ends them itself. While this lock is held, none can start.
+    // A live process of the run holds this lock and ends its item runs itself. While the lock is held here,
+    // no run can start.
     let Ok(_run_lock) = lock::acquire_run_lock(project, PROCESS_EXIT_TIMEOUT) else { return Ok(()) };
     for item_progress in
         workers_file::load_workers_state(project, &run_state.run_id)?.unwrap_or_default().item_progress
@@ -236,7 +237,7 @@ const PROCESS_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Opens the record, the branch and the worktrees of a run. Creates the record and the branch if they do not
 /// exist, for example after a kill.
-fn open_workers_file_and_worktrees(
+fn open_workers_file_target_and_worktrees(
     project: &Project,
     run_state: &RunState,
     observer: &mut dyn RunObserver,
@@ -257,8 +258,14 @@ fn open_workers_file_and_worktrees(
         return Err(WorkersError::CannotCreateTarget(workers_state.target_branch_name));
     }
     let merge_repository = open_merge_repository_copy(project, run_state, repository, observer)?;
-    let worktrees =
-        prepare_plan_and_worktrees(project, run_state, &workers_file, checkout, merge_repository, false)?;
+    let worktrees = write_shared_files_and_open_worktrees(
+        project,
+        run_state,
+        &workers_file,
+        checkout,
+        merge_repository,
+        false,
+    )?;
     Ok((workers_file, worktrees))
 }
 
@@ -282,7 +289,7 @@ fn open_merge_repository_copy(
 
 /// Prepares everything that is needed before the first worktree: the shown plan, the task file and the ignore
 /// patterns. Returns the worktrees.
-fn prepare_plan_and_worktrees(
+fn write_shared_files_and_open_worktrees(
     project: &Project,
     run_state: &RunState,
     workers_file: &WorkersFile,

@@ -39,7 +39,8 @@ pub(crate) fn run_hook(program: HookProgram, name: &str, arguments: &[String]) -
     }
     let (input, response) = match plimsoll_store::disk::read_stdin(MAX_INPUT_BYTES) {
         Ok(input) => {
-            let start = HookStart { input: &input, arguments, parts, save_response: &keep_response };
+            let start =
+                HookStart { input: &input, arguments, parts, save_response: &keep_response_for_panic };
             let response = program(&start);
             (input, response)
         }
@@ -49,7 +50,7 @@ pub(crate) fn run_hook(program: HookProgram, name: &str, arguments: &[String]) -
         }
     };
     write_response(&response);
-    // After the response is written: a failure to record the complaints must not lose it.
+    // After the response is written: a failure to record the faults must not lose it.
     if !response.stderr_lines.is_empty() {
         plimsoll_flows::hooks::faults::record_faults(&input, name, &response.stderr_lines);
     }
@@ -58,12 +59,12 @@ pub(crate) fn run_hook(program: HookProgram, name: &str, arguments: &[String]) -
 
 /// Returns the name under which this program was started.
 fn own_program_name() -> String {
-    program_name(std::env::args_os().next())
+    program_name_from_command_or_executable(std::env::args_os().next())
 }
 
 /// Returns the program's name from the first word of a command line. If that is a link of the user's own with
 /// another name, the name of the file that it leads to counts.
-pub(crate) fn program_name(command_path: Option<OsString>) -> String {
+pub(crate) fn program_name_from_command_or_executable(command_path: Option<OsString>) -> String {
     let started_name = file_name(command_path.unwrap_or_default());
     let executable_name =
         || std::env::current_exe().ok().map(file_name).filter(|name| find_program(name).is_some());
@@ -95,7 +96,7 @@ pub(crate) fn is_version_command(arguments: &[String]) -> bool {
     arguments.first().is_some_and(|argument| argument == VERSION_COMMAND)
 }
 
-pub(crate) fn print_version(name: &str, arguments: &[String]) -> ExitCode {
+pub(crate) fn print_version_as_text_or_json(name: &str, arguments: &[String]) -> ExitCode {
     let build_info = BuildInfo::for_current_program(name);
     let is_json = arguments.get(1).is_some_and(|argument| argument == JSON_OPTION);
     let version =
@@ -104,7 +105,7 @@ pub(crate) fn print_version(name: &str, arguments: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn keep_response(response: &HookResponse) {
+fn keep_response_for_panic(response: &HookResponse) {
     if let Ok(mut kept_response) = KEPT_RESPONSE.lock() {
         *kept_response = Some(response.clone());
     }
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!((without_response.stdout(), without_response.exit_status), (None, ExitStatus::Success));
         let complete_response = HookResponse::from_text(Some("what was decided".to_owned()))
             .with_exit_status(ExitStatus::Failure);
-        keep_response(&complete_response);
+        keep_response_for_panic(&complete_response);
         let response = response_after_panic("in the memory's half");
         assert_eq!(
             (response.stdout(), response.exit_status),

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 pub fn main() -> ExitCode {
     hook::install_panic_hook();
     let mut command_line = std::env::args_os();
-    let name = hook::program_name(command_line.next());
+    let name = hook::program_name_from_command_or_executable(command_line.next());
     let arguments: Vec<String> = match command_line.map(OsString::into_string).collect() {
         Ok(arguments) => arguments,
         Err(argument) => {
@@ -32,7 +32,7 @@ pub fn main() -> ExitCode {
         }
     };
     if hook::is_version_command(&arguments) {
-        return hook::print_version(&name, &arguments);
+        return hook::print_version_as_text_or_json(&name, &arguments);
     }
     match hooks::find_program(&name) {
         Some(program) => hook::run_hook(program, &name, &arguments),

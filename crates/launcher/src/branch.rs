@@ -141,11 +141,14 @@ pub fn head_commit_without_branch(folder: &Path) -> Option<CommitId> {
 
 /// Returns true if a tracked file differs from HEAD, except files for which `is_own_file` returns true. Paths
 /// are relative to the folder.
-pub fn has_tracked_changes(folder: &Path, is_own_file: &dyn Fn(&str) -> bool) -> Result<bool, BranchError> {
+pub fn has_tracked_changes(
+    folder: &Path,
+    is_plimsoll_file: &dyn Fn(&str) -> bool,
+) -> Result<bool, BranchError> {
     let limit = TimeLimit::from_now(QUERY_TIMEOUT);
     let head = git::head_commit(folder);
     let changes = changes::changes_since_head(folder, head.as_ref(), None, limit)?;
-    Ok(changes.iter().any(|change| change.is_tracked && !is_own_file(&change.path_text())))
+    Ok(changes.iter().any(|change| change.is_tracked && !is_plimsoll_file(&change.path_text())))
 }
 
 /// Returns the commit of HEAD if the working tree equals it, except files for which `is_own_file` returns

@@ -147,7 +147,7 @@ impl<'a> TemporaryIndex<'a> {
         run_list_command(command, input, limit)
     }
 
-    /// Runs a query as [`TemporaryIndex::answer`] does, without the attributes in `.git/info/attributes`. A
+    /// Runs a query as [`TemporaryIndex::query`] does, without the attributes in `.git/info/attributes`. A
     /// session can write that file, and it takes precedence over the attributes of any commit. No setting
     /// disables it, so git gets another common folder, which lacks the file.
     fn query_without_info_attributes(
@@ -159,10 +159,10 @@ impl<'a> TemporaryIndex<'a> {
         let [config, objects] =
             ["config", "objects"].map(|name| path_in_git_folder(self.folder, name, limit));
         let (config, objects, common) = (config?, objects?, self.common_folder());
-        let created = disk::create_folder(&common.join("refs"))
+        let create_result = disk::create_folder(&common.join("refs"))
             .and_then(|()| disk::read(&config))
             .and_then(|config| disk::create_new(&common.join("config"), &config.unwrap_or_default()));
-        created.map_err(|error| GitError::Failed(error.to_string()))?;
+        create_result.map_err(|error| GitError::Failed(error.to_string()))?;
         let command = git::read_only_command_with_settings(self.folder, &FULL_INDEX_SETTINGS, arguments).map(
             |mut command| {
                 command.env("GIT_INDEX_FILE", &self.file);

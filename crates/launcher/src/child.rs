@@ -69,7 +69,7 @@ pub(crate) fn start(
     let stderr = OutputStream::new(child.stderr.take().map(OwnedFd::from), options.max_output_bytes);
     write_input_in_thread(&mut child, options.input);
     Ok(RunningChild {
-        end_fd: plimsoll_system::child_exit_descriptor(Pid::from_child(&child)),
+        child_exit_fd: plimsoll_system::child_exit_descriptor(Pid::from_child(&child)),
         child,
         streams: [stdout, stderr],
         started_at: Instant::now(),
@@ -94,7 +94,7 @@ fn write_input_in_thread(child: &mut Child, input: Option<Vec<u8>>) {
 pub(crate) struct RunningChild<'a> {
     child: Child,
     /// A file descriptor that becomes readable when the child ends; `None` where the system has none.
-    end_fd: Option<OwnedFd>,
+    child_exit_fd: Option<OwnedFd>,
     streams: [OutputStream; 2],
     started_at: Instant,
     timeout: Duration,
@@ -136,8 +136,9 @@ impl RunningChild<'_> {
     /// Reads output until the child has ended or `max_wait` has passed.
     fn read_output_for(&mut self, max_wait: Duration) {
         // Without a file descriptor for its end, the child has to be checked again soon.
-        let max_wait = if self.end_fd.is_some() { max_wait } else { max_wait.min(CHILD_POLL_INTERVAL) };
-        read_available_output(&mut self.streams, self.end_fd.as_ref(), max_wait);
+        let max_wait =
+            if self.child_exit_fd.is_some() { max_wait } else { max_wait.min(CHILD_POLL_INTERVAL) };
+        read_available_output(&mut self.streams, self.child_exit_fd.as_ref(), max_wait);
     }
 
     /// Ends the process group while reading its output, because the child may print while it cleans up and
@@ -169,10 +170,14 @@ impl RunningChild<'_> {
 
 /// Reads what is available from the streams. Returns once there was output, after the end of the child, or
 /// after `max_wait`.
-fn read_available_output(streams: &mut [OutputStream; 2], end_fd: Option<&OwnedFd>, max_wait: Duration) {
+fn read_available_output(
+    streams: &mut [OutputStream; 2],
+    child_exit_fd: Option<&OwnedFd>,
+    max_wait: Duration,
+) {
     let open_pipes = streams.iter().filter_map(|stream| stream.pipe.as_ref());
     let mut poll_fds: Vec<PollFd<'_>> =
-        open_pipes.chain(end_fd).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        open_pipes.chain(child_exit_fd).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
     let timeout = Timespec::try_from(max_wait).ok();
     // A signal is an error here, too; the caller polls again.
     if poll(&mut poll_fds, timeout.as_ref()).is_err() {

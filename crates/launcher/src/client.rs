@@ -3,7 +3,7 @@
 use crate::CommandOutcome;
 use crate::child::{self, ChildOptions};
 use crate::process::{self, ProcessIdentity};
-use crate::search_path::new_command;
+use crate::search_path::command_with_absolute_search_path;
 use plimsoll_domain::ProcessExit;
 use std::fs::File;
 use std::io;
@@ -50,7 +50,7 @@ pub struct ClientStartError {
 }
 
 pub fn start_client(launch: ClientLaunch<'_>) -> Result<LaunchedClient, ClientStartError> {
-    spawn_in_own_group(new_command(launch.program), launch)
+    spawn_in_own_group(command_with_absolute_search_path(launch.program), launch)
 }
 
 /// Starts a run of ours in place of the client. It gets our PATH unchanged, because its verify commands may
@@ -148,7 +148,7 @@ pub struct ClientQuery<'a> {
 /// query is canceled.
 // If this program is killed, the client lives on until it has written its response.
 pub fn run_client_query(query: &ClientQuery<'_>) -> CommandOutcome {
-    let mut command = new_command(query.program);
+    let mut command = command_with_absolute_search_path(query.program);
     command.args(query.arguments).current_dir(query.folder).envs(query.environment.iter().cloned());
     for name in query.removed_variables {
         command.env_remove(name);

@@ -22,13 +22,13 @@ pub use index_files::{is_tracked, tracked_files};
 pub use programs::AllowedPrograms;
 pub(crate) use programs::search_outside_project;
 pub use protected::{
-    GitAddError, ReferenceEntries, checked_out_branch, entries_if_committed, entries_of_references,
+    GitAddError, ReferenceEntries, checked_out_branch, entries_git_would_commit, entries_of_references,
     repository_identity,
 };
 pub(crate) use read_only::{has_configured_filters, read_only_command, read_only_command_with_settings};
 pub use work_summary::{
     ChangedFile, FileCommit, Hunk, LineCounts, RepositoryState, WorkBase, WorkQuery, WorkSummary,
-    commits_of_file, format_line_ranges, start_work_query, summarize_work,
+    commits_of_file, format_last_ranges_and_last_edited, start_filter_and_subject_queries, summarize_work,
 };
 
 use crate::time_limit::TimeLimit;
@@ -65,7 +65,7 @@ pub fn count_changes(folder: &Path, timeout: Duration) -> ChangeCountResult {
                 let modified_paths: Vec<String> =
                     output.lines().filter_map(path_if_only_unstaged).map(str::to_owned).collect();
                 counts.modified -=
-                    index_stat::unwritten_filtered_files(folder, &modified_paths, limit).len() as u64;
+                    index_stat::filtered_files_unchanged_by_stat(folder, &modified_paths, limit).len() as u64;
             }
             ChangeCountResult::Counts(counts, branch.unwrap_or_default().to_owned())
         }
@@ -78,7 +78,7 @@ fn path_if_only_unstaged(line: &str) -> Option<&str> {
     line.strip_prefix("1 .M ")?.splitn(7, ' ').nth(6)
 }
 
-/// The result of [`count`].
+/// The result of [`count_changes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeCountResult {
     /// The counts and the name of the branch.
@@ -177,7 +177,7 @@ pub(crate) fn trimmed_stdout(outcome: &CommandOutcome) -> String {
 
 /// Returns the paths that differ between a commit and HEAD, relative to `folder`; `None` if git does not know
 /// the commit.
-pub fn paths_changed_since(folder: &Path, base: &CommitId) -> Option<Vec<String>> {
+pub fn paths_changed_from_base_to_head(folder: &Path, base: &CommitId) -> Option<Vec<String>> {
     let outcome = run_query(
         folder,
         &["diff", "--name-only", "--no-renames", "--relative", "-z", base.as_str(), "HEAD", "--"],
@@ -201,7 +201,7 @@ pub struct FileLineChanges {
 /// Returns the files of `base` that are changed or deleted in `end_commit`, with their line counts. Without
 /// `end_commit`, `base` is compared with the working tree, or with HEAD if any filter is configured. Returns
 /// nothing if git does not know one of the commits.
-pub fn line_changes_of_files(
+pub fn line_changes_of_base_files(
     folder: &Path,
     base: &CommitId,
     end_commit: Option<&CommitId>,

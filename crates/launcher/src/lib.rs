@@ -3,7 +3,7 @@
 //! It starts the client ([`client`]), git ([`git`]) and the user's own commands, finds processes in `/proc`
 //! ([`process`]), and works with the tree through git ([`worktree_fingerprint`], [`wip`], [`branch`]). Every
 //! child has its own process group, no standard input unless one is given, and a timeout. Its output and exit
-//! code are an [`Outcome`], not an error. Only processes that we started (or verified as ours by pid and
+//! code are an [`CommandOutcome`], not an error. Only processes that we started (or verified as ours by pid and
 //! start time) are ever signaled. User text never goes through a shell; a command line that the user gives as
 //! such (`--verify`) does.
 //!
@@ -36,7 +36,7 @@ pub mod worktree_fingerprint;
 use child::ChildOptions;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_domain::workers::DATABASE_URL_VARIABLE;
-use search_path::new_command;
+use search_path::command_with_absolute_search_path;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -53,9 +53,9 @@ pub struct CommandOutcome {
     pub timed_out: bool,
     /// True if it was ended because the caller no longer waits for it.
     pub was_canceled: bool,
-    /// Standard output, at most [`MOST_OUTPUT`] bytes.
+    /// Standard output, at most [`MAX_OUTPUT_BYTES`] bytes.
     pub stdout: Vec<u8>,
-    /// Standard error, at most [`MOST_OUTPUT`] bytes.
+    /// Standard error, at most [`MAX_OUTPUT_BYTES`] bytes.
     pub stderr: Vec<u8>,
     /// The reason why it could not be started.
     pub start_error: Option<String>,
@@ -77,7 +77,7 @@ const SHELL: &str = "/bin/sh";
 /// Runs a command line of the user's with `sh -c` in `folder`. Only absolute entries of the PATH are searched
 /// for programs. The whole process group is ended at the timeout.
 pub fn run_user_shell_command(command_line: &str, folder: &Path, timeout: Duration) -> CommandOutcome {
-    let mut command = new_command(SHELL);
+    let mut command = command_with_absolute_search_path(SHELL);
     command.arg("-c").arg(command_line).current_dir(folder).env_remove(DATABASE_URL_VARIABLE);
     child::run(command, ChildOptions::with_timeout(timeout))
 }
@@ -94,7 +94,7 @@ pub fn run_project_shell_command(
     run_project_shell_command_with_env(command_line, folder, &[], timeout, should_cancel)
 }
 
-/// Runs a command line as [`shell_unless`] does, with these variables added to our environment.
+/// Runs a command line as [`run_project_shell_command`] does, with these variables added to our environment.
 pub fn run_project_shell_command_with_env(
     command_line: &str,
     folder: &Path,
@@ -120,7 +120,7 @@ pub struct Sandbox {
     pub environment: Vec<(String, String)>,
 }
 
-/// Runs a command line as [`shell_unless`] does, in a sandbox and with these variables in addition to the
+/// Runs a command line as [`run_project_shell_command`] does, in a sandbox and with these variables in addition to the
 /// sandbox's. When this returns, everything that the command started has ended, including children that left
 /// its process group.
 pub fn run_shell_command_in_sandbox(
@@ -161,7 +161,7 @@ pub fn run_with_stdin_and_inherited_output(
     input: &[u8],
     variables: &[(&'static str, Option<String>)],
 ) -> std::io::Result<u8> {
-    let mut command = new_command(arguments.first().map_or("", String::as_str));
+    let mut command = command_with_absolute_search_path(arguments.first().map_or("", String::as_str));
     command.args(arguments.get(1..).unwrap_or_default()).stdin(Stdio::piped());
     for (name, value) in variables {
         match value {
@@ -181,7 +181,7 @@ pub fn run_with_stdin_and_inherited_output(
 
 /// Returns the client's version as it prints it: `2.1.329 (Claude Code)`.
 pub fn query_client_version(program: &Path) -> Option<String> {
-    let mut command = new_command(program);
+    let mut command = command_with_absolute_search_path(program);
     command.arg("--version");
     let outcome = run_without_stdin(command, Duration::from_secs(15));
     let version = String::from_utf8_lossy(&outcome.stdout).trim().to_owned();
@@ -191,17 +191,21 @@ pub fn query_client_version(program: &Path) -> Option<String> {
 /// Returns the build that one of our own programs reports when it is run with these arguments. Returns `None`
 /// if it reports a program name other than its file name.
 pub fn query_own_program_build(program: &Path, arguments: &[&str]) -> Option<BuildInfo> {
-    run_build_query(Command::new(program), program, arguments)
+    query_build_info_if_name_matches(Command::new(program), program, arguments)
 }
 
-/// Returns the build that one of our own programs reports, as [`own_build`] does, with an empty PATH.
+/// Returns the build that one of our own programs reports, as [`query_own_program_build`] does, with an empty PATH.
 pub fn query_own_program_build_without_path(program: &Path, arguments: &[&str]) -> Option<BuildInfo> {
     let mut command = Command::new(program);
     command.env("PATH", "");
-    run_build_query(command, program, arguments)
+    query_build_info_if_name_matches(command, program, arguments)
 }
 
-fn run_build_query(mut command: Command, program: &Path, arguments: &[&str]) -> Option<BuildInfo> {
+fn query_build_info_if_name_matches(
+    mut command: Command,
+    program: &Path,
+    arguments: &[&str],
+) -> Option<BuildInfo> {
     command.args(arguments);
     let outcome = run_without_stdin(command, Duration::from_secs(5));
     let build_info =
@@ -309,8 +313,8 @@ pub fn run_status_line_programs(
     folder: &Path,
     input: &[u8],
 ) -> Vec<CommandOutcome> {
-    // Mostly there are no programs, and the status line is drawn after each response: no thread is started
-    // for nothing.
+    // Usually there is no program, and the status line is drawn after each response, so threads are started
+    // only for two or more programs.
     if let [] | [_] = programs {
         return programs
             .iter()
@@ -346,23 +350,23 @@ fn program_command(folder: &Path, arguments: &[String]) -> Result<Command, Comma
             ..CommandOutcome::default()
         });
     };
-    let mut command = new_command(program);
+    let mut command = command_with_absolute_search_path(program);
     command.args(arguments).current_dir(folder);
     Ok(command)
 }
 
 /// Starts a program of the user's (no shell) in its own process group and does not wait for its end. Its
 /// output is discarded. Returns an error if it cannot be started, or exits with a failure within `timeout`.
-pub fn start_detached_program(
+pub fn start_detached_and_watch_for_failure(
     program: &Path,
     arguments: &[&std::ffi::OsStr],
-    timeout: Duration,
+    watch_period: Duration,
 ) -> std::io::Result<()> {
-    let mut command = new_command(program);
+    let mut command = command_with_absolute_search_path(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.process_group(0).spawn()?;
     let started_at = std::time::Instant::now();
-    while started_at.elapsed() < timeout {
+    while started_at.elapsed() < watch_period {
         match child.try_wait()? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(std::io::Error::other(format!("it ended with {status}"))),
@@ -390,7 +394,7 @@ fn run_with_short_grace_period(command: Command, input: Option<&[u8]>, timeout: 
 
 /// Replaces this process with another program (`exec`) that has `input` on its standard input. A signal to us
 /// then reaches it. Returns only on failure.
-pub fn exec_program_with_stdin(arguments: &[String], input: &[u8]) -> std::io::Error {
+pub fn exec_program_or_shell_line_with_stdin(arguments: &[String], input: &[u8]) -> std::io::Error {
     let (program, arguments) = match arguments {
         // A single argument is a command line of the user's, so it goes through the shell.
         [command_line] => (SHELL, vec!["-c".to_owned(), command_line.clone()]),
@@ -398,7 +402,7 @@ pub fn exec_program_with_stdin(arguments: &[String], input: &[u8]) -> std::io::E
         [] => return std::io::Error::other("no program is named"),
     };
     match create_filled_pipe(input) {
-        Ok(stdin) => new_command(program).args(arguments).stdin(stdin).exec(),
+        Ok(stdin) => command_with_absolute_search_path(program).args(arguments).stdin(stdin).exec(),
         Err(error) => error,
     }
 }
@@ -519,7 +523,7 @@ mod tests {
         let timeout = Duration::from_millis(300);
         let sh = Path::new("/bin/sh");
         let run = |line: &str| {
-            start_detached_program(sh, &["-c".as_ref(), line.as_ref()], timeout)
+            start_detached_and_watch_for_failure(sh, &["-c".as_ref(), line.as_ref()], timeout)
                 .map_err(|error| error.to_string())
         };
         let started_at = Instant::now();
@@ -527,9 +531,14 @@ mod tests {
         assert!(started_at.elapsed() < Duration::from_secs(15));
         assert_eq!(run("exit 0"), Ok(()));
         assert!(
-            start_detached_program(sh, &["-c".as_ref(), "exit 3".as_ref()], Duration::from_secs(20)).is_err()
+            start_detached_and_watch_for_failure(
+                sh,
+                &["-c".as_ref(), "exit 3".as_ref()],
+                Duration::from_secs(20)
+            )
+            .is_err()
         );
-        assert!(start_detached_program(Path::new("/no/such"), &[], timeout).is_err());
+        assert!(start_detached_and_watch_for_failure(Path::new("/no/such"), &[], timeout).is_err());
     }
 
     #[test]

@@ -153,8 +153,7 @@ impl OwnRepository {
             disk::create_folder(parent)?;
         }
         let (source, target) = (self.clone_git_folder.to_string_lossy(), draft.to_string_lossy());
-        // Neither hard links nor alternates: a program that writes into the clone's objects must not write
-        // into ours.
+        // No hard links and no alternates: a program that modifies the clone's objects must not modify ours.
         let arguments = [
             "clone",
             "--quiet",
@@ -176,7 +175,7 @@ impl OwnRepository {
             return Err(self.copy_error(&outcome));
         }
         let draft_repository = OwnRepository { git_folder: draft.clone(), ..self.clone() };
-        // Both only repeat what the objects contain, and a session of an earlier run may have written them.
+        // Both kinds of files are caches, and a session of an earlier run may have tampered with them.
         for name in ["pack/multi-pack-index", "info/commit-graph"] {
             disk::remove_if_exists(&draft.join("objects").join(name))?;
         }
@@ -207,7 +206,7 @@ impl OwnRepository {
         }
         // The clone may use a folder elsewhere for git-lfs contents.
         self.set_config("lfs.storage", "lfs")?;
-        // A pointer whose content is missing stays a pointer.
+        // If the content of a git-lfs pointer is missing, the pointer file is checked out.
         self.set_config("lfs.skipdownloaderrors", "true")
     }
 
@@ -416,7 +415,7 @@ impl OwnRepository {
     /// only some objects. A file's ctime tells when it was written, and no session can set it.
     pub fn verify_clone_objects_since(&self, start_time: SystemTime) -> Result<(), OwnRepositoryError> {
         let objects = self.clone_git_folder.join("objects");
-        let is_new = |path: &Path| disk::changed_at(path).is_some_and(|touched| touched >= start_time);
+        let is_new = |path: &Path| disk::changed_at(path).is_some_and(|changed_at| changed_at >= start_time);
         let mut loose_objects = Vec::new();
         for folder in disk::list_names(&objects).into_iter().filter(|name| name.len() == 2) {
             let names = disk::list_names(&objects.join(&folder)).into_iter();

@@ -17,7 +17,7 @@ pub fn is_alive(identity: ProcessIdentity) -> bool {
 
 /// Returns the process that was started with `argument` among its arguments and `variable` (`NAME=value`) in
 /// its environment. This finds a client whose `plimsoll run` died before it recorded the pid.
-pub fn find_by_argument_and_variable(argument: &str, variable: &str) -> Option<ProcessIdentity> {
+pub fn find_oldest_with_argument_and_variable(argument: &str, variable: &str) -> Option<ProcessIdentity> {
     let is_match =
         |pid: &u32| was_started_with_argument(*pid, argument) && was_started_with_variable(*pid, variable);
     // The client's own children may have the same argument and variable: the oldest process is the client.
@@ -67,7 +67,7 @@ pub fn request_end(identity: ProcessIdentity, immediately: bool) -> bool {
 pub fn end_group(leader: u32, grace_period: Duration) {
     let Some(pid) = to_pid(leader) else { return };
     let started_at = Instant::now();
-    // SIGTERM first: it stops the Bash tool that a client runs, while after a SIGKILL the tool works on (2.1.329).
+    // SIGTERM first: it also stops the client's Bash tool, which keeps working after a SIGKILL (2.1.329).
     if kill_process_group(pid, Signal::TERM).is_err() {
         return;
     }
@@ -139,7 +139,7 @@ mod tests {
             .spawn()
             .unwrap();
         let find_pid = |argument: &str, variable: &str| {
-            find_by_argument_and_variable(argument, variable).map(|process| process.pid)
+            find_oldest_with_argument_and_variable(argument, variable).map(|process| process.pid)
         };
         // The arguments of a process become visible only a moment after its start.
         let started_at = Instant::now();

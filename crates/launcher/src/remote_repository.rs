@@ -80,7 +80,7 @@ pub enum PushLease<'a> {
     Absent,
 }
 
-/// The id of a commit or of a stored text ([`Remote::keep_text`]).
+/// The id of a commit or of a stored text ([`Remote::store_text`]).
 pub type ObjectId = CommitId;
 
 /// The update of one reference by a push.
@@ -314,7 +314,7 @@ fn parse_push_error(outcome: &CommandOutcome) -> RemoteError {
     let Some(first_rejected) = rejected_lines.first() else {
         return RemoteError::Unreachable(redacted_error_message(outcome));
     };
-    // A server gives the last four answers if two clients push at the same moment.
+    // A server sends one of the last four messages if two clients push at the same moment.
     let moved_messages = [
         "stale info",
         "fetch first",

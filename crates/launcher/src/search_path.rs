@@ -15,10 +15,10 @@ use std::process::Command;
 const FALLBACK_PATH: &str = "/usr/bin:/bin";
 
 /// Creates a command that is found, and finds other programs, only through absolute entries of the PATH.
-pub(crate) fn new_command(program: impl AsRef<OsStr>) -> Command {
+pub(crate) fn command_with_absolute_search_path(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
     if let Some(path) = environment::path_variable().filter(|path| has_relative_entry(path)) {
-        command.env("PATH", filter_path_entries(&path, |_| false));
+        command.env("PATH", keep_absolute_path_entries(&path, |_| false));
     }
     command
 }
@@ -26,7 +26,7 @@ pub(crate) fn new_command(program: impl AsRef<OsStr>) -> Command {
 /// Limits the PATH of a command to the absolute entries for which `is_inside` returns false.
 pub(crate) fn search_only_outside(command: &mut Command, is_inside: impl Fn(&Path) -> bool) {
     if let Some(path) = environment::path_variable() {
-        command.env("PATH", filter_path_entries(&path, is_inside));
+        command.env("PATH", keep_absolute_path_entries(&path, is_inside));
     }
 }
 
@@ -44,7 +44,7 @@ fn has_relative_entry(path: &OsStr) -> bool {
 
 /// Returns the PATH without relative and empty entries and without those for which `is_excluded` returns
 /// true.
-fn filter_path_entries(path: &OsStr, is_excluded: impl Fn(&Path) -> bool) -> OsString {
+fn keep_absolute_path_entries(path: &OsStr, is_excluded: impl Fn(&Path) -> bool) -> OsString {
     let entries = path.as_bytes().split(|byte| *byte == b':');
     let kept_entries = entries
         .filter(|entry| entry.starts_with(b"/") && !is_excluded(Path::new(OsStr::from_bytes(entry))))
@@ -70,8 +70,8 @@ mod tests {
             ("/project/bin:.", "/project/bin", "/usr/bin:/bin"),
         ] {
             let path = OsStr::new(path);
-            assert_eq!(filter_path_entries(path, |_| false), expected, "{path:?}");
-            assert_eq!(filter_path_entries(path, in_project), outside, "{path:?}");
+            assert_eq!(keep_absolute_path_entries(path, |_| false), expected, "{path:?}");
+            assert_eq!(keep_absolute_path_entries(path, in_project), outside, "{path:?}");
             assert_eq!(
                 has_relative_entry(path),
                 path != expected && !path.eq("/project/bin:/usr/bin"),
@@ -83,6 +83,6 @@ mod tests {
     #[test]
     fn a_path_that_is_not_utf8_is_filtered_too() {
         let path = OsStr::from_bytes(b".:/opt/\xff/bin:/usr/bin");
-        assert_eq!(filter_path_entries(path, |_| false), OsStr::from_bytes(b"/opt/\xff/bin:/usr/bin"));
+        assert_eq!(keep_absolute_path_entries(path, |_| false), OsStr::from_bytes(b"/opt/\xff/bin:/usr/bin"));
     }
 }

@@ -105,7 +105,7 @@ fn commit_wip_with_timeout(
     timeout: Duration,
 ) -> WipCommitOutcome {
     try_commit_wip(folder, message, is_own_file, allowed_programs, timeout)
-        .unwrap_or_else(|why| WipCommitOutcome::Refused { reason: shorten_reason(&why.to_string()) })
+        .unwrap_or_else(|error| WipCommitOutcome::Refused { reason: shorten_reason(&error.to_string()) })
 }
 
 fn try_commit_wip(
@@ -119,7 +119,7 @@ fn try_commit_wip(
     let Some(folder_in_tree) = FolderInTree::locate(folder, limit)? else {
         return Ok(WipCommitOutcome::NothingToCommit);
     };
-    check_no_operation_in_progress(folder, &folder_in_tree, limit)?;
+    check_no_operation_or_conflict(folder, &folder_in_tree, limit)?;
     let head = git::head_commit(folder);
     let mut selection = CommitSelection::default();
     let search_limit = TimeLimit::from_now(SECRET_SEARCH_TIMEOUT);
@@ -133,9 +133,9 @@ fn try_commit_wip(
     }
     let forbidden_filters = match allowed_programs {
         AllowedPrograms::NoPrograms => {
-            filters::exclude_all_filtered_files(folder, head.as_ref(), &mut selection, limit)?
+            filters::exclude_filtered_files_and_return_filters(folder, head.as_ref(), &mut selection, limit)?
         }
-        _ => filters::exclude_files_with_unusable_filters(
+        _ => filters::exclude_unusable_and_return_forbidden_filters(
             &mut writer,
             &folder_in_tree,
             head.as_ref(),
@@ -164,7 +164,7 @@ fn try_commit_wip(
 }
 
 /// Returns an error during a merge, rebase or the like: a commit would end it or become a part of it.
-fn check_no_operation_in_progress(
+fn check_no_operation_or_conflict(
     folder: &Path,
     folder_in_tree: &FolderInTree,
     limit: TimeLimit,
@@ -182,7 +182,7 @@ fn check_no_operation_in_progress(
         [("CHERRY_PICK_HEAD", "a cherry-pick"), ("REVERT_HEAD", "a revert")];
     let git_folder = query_path(folder, &["rev-parse", "--absolute-git-dir"], limit)?;
     let operation_file = OPERATION_FILES.iter().find(|(file, _)| git_folder.join(file).exists());
-    // These two are files only in the older format of repositories, so git is asked.
+    // These two are files only in the older repository format, so git is queried.
     let reference_exists = |name: &str| {
         list_query::run_list_query(folder, &["rev-parse", "--verify", "--quiet", name], None, limit).is_ok()
     };
@@ -217,7 +217,7 @@ impl CommitSelection {
         let path = folder.join(OsStr::from_bytes(&change.path));
         match path.symlink_metadata() {
             Err(_) if change.is_tracked && change.mode.is_none() => self.add_unless_secret_name(change),
-            // Staged and deleted again: only the index has the file, and keeps it.
+            // Staged and then deleted: the file exists only in the index, and stays there.
             Err(_) => {}
             Ok(metadata) if metadata.is_dir() => match change.mode.as_deref() {
                 Some("160000") => self.paths.push(change.path),
@@ -282,11 +282,11 @@ impl CommitCommands<'_> {
     ) -> Result<CommitId, GitError> {
         let index_before = index.read_bytes();
         if !selection.untracked_paths.is_empty() {
-            // If this process is killed from here until the commit, the index announces new files without
+            // If this process is killed between here and the commit, the index lists the new files without
             // content; no work is lost.
             self.run_index_command(&["add", "--intent-to-add"], &selection.untracked_paths)?;
         }
-        let index_with_announced_files = index.read_bytes();
+        let index_with_intent_to_add = index.read_bytes();
         let message_option = format!("--message={message}");
         // Without `--allow-empty`, a commit of nothing would print the status, including the contents of
         // submodules.
@@ -297,11 +297,11 @@ impl CommitCommands<'_> {
             return Ok(id);
         }
         if selection.untracked_paths.is_empty() {
-            // No files had been announced.
-        } else if index.read_bytes() == index_with_announced_files {
+            // There are no intent-to-add entries to undo.
+        } else if index.read_bytes() == index_with_intent_to_add {
             index.restore(index_before.as_deref());
         } else {
-            // Another program has written the index meanwhile, so only our part is undone.
+            // Another program has written the index since, so only our own entries are undone.
             let _ = self.run_index_command(&["reset", "--quiet"], &selection.untracked_paths);
         }
         Err(if outcome.timed_out {

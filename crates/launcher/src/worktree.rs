@@ -2,7 +2,7 @@
 //! commit. Results are merged elsewhere ([`crate::merge_repository`]).
 //!
 //! Nothing here touches the folder that the user works in, or a branch that is checked out anywhere. A
-//! process that is killed leaves a folder under a name of ours, which [`remove`] removes, and the branches.
+//! process that is killed leaves a folder under a name of ours, which [`remove_worktree`] removes, and the branches.
 
 mod stale_locks;
 
@@ -211,10 +211,10 @@ impl PlanFiles {
 /// branch already exists and has moved on, because somebody works on it. If the worktree has commits after
 /// `commit`, the branch begins at those. Before files change, the plan files are restored; their changes are
 /// kept elsewhere by then.
-pub fn switch_to_new_branch(
+pub fn switch_to_new_or_unmoved_branch(
     folder: &Path,
     branch: &BranchName,
-    commit: &CommitId,
+    start_commit: &CommitId,
     plan_files: &PlanFiles,
     allowed_programs: AllowedPrograms,
 ) -> Result<(), WorktreeError> {
@@ -223,20 +223,19 @@ pub fn switch_to_new_branch(
         return Ok(());
     }
     match tip_of_branch(folder, branch) {
-        Some(tip) if tip == *commit => {
+        Some(tip) if tip == *start_commit => {
             let arguments = ["switch", "--quiet", "--no-guess", branch.as_str()];
             switch_with_restored_plan_files(folder, &arguments, plan_files, allowed_programs)
         }
         Some(_) => Ok(()),
         None => {
             let mut arguments = vec!["switch", "--quiet", "--no-track", "--create", branch.as_str()];
-            // A client that outlives its run commits until it is ended. Without a start point, git uses the
-            // current tip. If we named the tip that we have read, commits made since would be gone from the
-            // worktree.
-            if git::is_head_or_ancestor(folder, commit) {
+            // A client that outlives its run may still commit. Without a start point, git uses the current
+            // tip; with the tip that we read earlier, the worktree would lose the commits made since.
+            if git::is_head_or_ancestor(folder, start_commit) {
                 return Ok(run_git_with_allowed_programs(folder, "switch", &arguments, allowed_programs)?);
             }
-            arguments.push(commit.as_str());
+            arguments.push(start_commit.as_str());
             switch_with_restored_plan_files(folder, &arguments, plan_files, allowed_programs)
         }
     }
@@ -254,10 +253,10 @@ fn switch_with_restored_plan_files(
     let item_plan = folder.join(plan_files.item_plan.as_str());
     let content = disk::read(&item_plan).ok().flatten();
     if is_in_head(folder, &plan_files.item_plan) || is_in_index(folder, &plan_files.item_plan) {
-        restore_file_from_head(folder, &plan_files.item_plan, allowed_programs)?;
+        restore_from_head_or_remove(folder, &plan_files.item_plan, allowed_programs)?;
     }
     if let Some(plan) = &plan_files.plan {
-        restore_file_from_head(folder, plan, allowed_programs)?;
+        restore_from_head_or_remove(folder, plan, allowed_programs)?;
     }
     run_git_with_allowed_programs(folder, "switch", arguments, allowed_programs)?;
     if let Some(content) = content.filter(|_| !disk::exists(&item_plan)) {
@@ -269,14 +268,14 @@ fn switch_with_restored_plan_files(
 }
 
 /// Restores a file as it is in HEAD. A file that HEAD lacks is removed, because another commit may have it.
-fn restore_file_from_head(
+fn restore_from_head_or_remove(
     folder: &Path,
     file: &RepoPath,
     allowed_programs: AllowedPrograms,
 ) -> Result<(), WorktreeError> {
     let pathspec = file.to_literal_pathspec();
     if is_in_head(folder, file) {
-        // Includes a file that a session marked as `skip-worktree`: the switch would refuse to overwrite it.
+        // Also restores a file that a session marked as `skip-worktree`, which `switch` would not overwrite.
         let arguments = ["checkout", "--quiet", "--ignore-skip-worktree-bits", "HEAD", "--", &pathspec];
         return Ok(run_git_with_allowed_programs(folder, "checkout", &arguments, allowed_programs)?);
     }
@@ -288,8 +287,8 @@ fn restore_file_from_head(
             allowed_programs,
         )?;
     }
-    // A folder, for example, cannot be removed here. It matters only if a commit has a file there; git
-    // reports that.
+    // Removal fails for a folder, for example. That matters only if the target commit has a file there, and
+    // then git reports it.
     let _ = disk::remove_if_exists(&folder.join(file.as_str()));
     Ok(())
 }
@@ -547,8 +546,14 @@ pub(crate) mod tests {
         let repo_path = |name: &str| RepoPath::parse(name).unwrap();
         let plan_files =
             PlanFiles { plan: Some(repo_path("docs/[plan].md")), item_plan: repo_path("item.md") };
-        switch_to_new_branch(worktree, &branch(name), commit, &plan_files, AllowedPrograms::TrustedDrivers)
-            .unwrap();
+        switch_to_new_or_unmoved_branch(
+            worktree,
+            &branch(name),
+            commit,
+            &plan_files,
+            AllowedPrograms::TrustedDrivers,
+        )
+        .unwrap();
     }
 
     #[test]

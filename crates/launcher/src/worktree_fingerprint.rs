@@ -57,12 +57,12 @@ fn compute_fingerprint_with_file_limit(
     is_own_file: &dyn Fn(&str) -> bool,
     max_hashed_files: usize,
 ) -> WorktreeFingerprint {
-    let by_content = fingerprint_by_content(folder, is_own_file, max_hashed_files);
+    let content_fingerprint = fingerprint_by_content(folder, is_own_file, max_hashed_files);
     WorktreeFingerprint {
-        tree_digest: by_content
+        tree_digest: content_fingerprint
             .tree_digest
             .or_else(|| coarse_digest::coarse_tree_digest(folder, is_own_file)),
-        ..by_content
+        ..content_fingerprint
     }
 }
 
@@ -72,20 +72,20 @@ fn fingerprint_by_content(
     max_files: usize,
 ) -> WorktreeFingerprint {
     let limit = TimeLimit::from_now(FINGERPRINT_TIMEOUT);
-    let mut content =
+    let mut contents =
         FileContents { is_own_file, limit, max_files, reads_files: true, content_by_path: BTreeMap::new() };
     match FolderInTree::locate(folder, limit) {
         Ok(Some(folder_in_tree)) => {
             let head = git::head_commit(folder);
-            let is_complete = content.add_working_tree(folder, &folder_in_tree, head.as_ref()).is_some();
+            let is_complete = contents.add_working_tree(folder, &folder_in_tree, head.as_ref()).is_some();
             WorktreeFingerprint {
                 head: head.map(String::from),
-                tree_digest: is_complete.then(|| content.digest()),
+                tree_digest: is_complete.then(|| contents.digest()),
             }
         }
         Ok(None) => WorktreeFingerprint {
             head: None,
-            tree_digest: content.add_folder_without_git(folder, b"").map(|()| content.digest()),
+            tree_digest: contents.add_folder_without_git(folder, b"").map(|()| contents.digest()),
         },
         Err(_) => WorktreeFingerprint::default(),
     }

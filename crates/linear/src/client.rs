@@ -1,7 +1,7 @@
 //! The client for Linear's API.
 //!
 //! It has five operations: fetch the owner of the key, an issue or a comment, and create or update a comment. An [`Endpoint`] is
-//! checked before anything is sent, a [`Key`] appears in no message, and [`Linear`] sends one request after another within
+//! checked before anything is sent, a [`ApiKey`] appears in no message, and [`LinearClient`] sends one request after another within
 //! [`RetryLimits`]. It knows nothing of runs.
 //!
 //! Guarantees: the key is sent only to the endpoint, never unencrypted to another computer, and never appears in an error

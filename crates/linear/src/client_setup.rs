@@ -55,7 +55,7 @@ pub(crate) fn find_key(
     project: &Project,
     settings: &Settings,
 ) -> Result<(ApiKey, KeySource), ClientSetupError> {
-    let (text, source) = key::find_key(project, settings)?;
+    let (text, source) = key::key_from_variable_or_command(project, settings)?;
     Ok((parse_key(text.as_str(), source)?, source))
 }
 

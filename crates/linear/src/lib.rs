@@ -20,7 +20,7 @@ use plimsoll_domain::exit_status::ExitStatus;
 use plimsoll_flows::linear::command::LinearCommand;
 use plimsoll_store::{Project, config};
 use plimsoll_terminal::console::{fail_with, fail_with_store_error, print_text};
-use plimsoll_terminal::project_choice::refuse_state_of_other_owner;
+use plimsoll_terminal::project_choice::refuse_or_warn_of_ignored_state;
 use plimsoll_terminal::signals;
 use std::process::ExitCode;
 
@@ -76,7 +76,7 @@ fn run_command(command: &LinearCommand) -> ExitCode {
 }
 
 fn run_for_user_with_settings(command: impl FnOnce(&Project, &Settings) -> ExitCode) -> ExitCode {
-    if let Some(exit_code) = refuse_state_of_other_owner(ExitStatus::Failure) {
+    if let Some(exit_code) = refuse_or_warn_of_ignored_state(ExitStatus::Failure) {
         return exit_code;
     }
     let project = Project::find_for_command();

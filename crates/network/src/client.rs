@@ -24,7 +24,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client; nothing is sent yet. `roots` are certificates (PEM) that are trusted instead of this computer's own.
+    /// Creates a client; nothing is sent yet. `root_certificates_pem` are certificates that are trusted instead of this
+    /// computer's own.
     ///
     /// # Errors
     /// If the address uses HTTPS and no root certificate is available.
@@ -47,7 +48,7 @@ impl Client {
         Ok(Client { agent: config.build().new_agent(), uri: uri.clone() })
     }
 
-    /// Sends a POST request and reads the response within `limit`. The body may have at most `longest_answer` bytes.
+    /// Sends a POST request and reads the response within `timeout`. The body may have at most `max_response_bytes` bytes.
     ///
     /// # Errors
     /// If no response begins. For a response that breaks off, only [`Response::body`] is an error.

@@ -18,7 +18,7 @@ fn prefix_with_colon(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": {text}") }
 }
 
-/// Builds the TLS settings. `roots` are certificates (PEM) that are trusted instead of this computer's own.
+/// Builds the TLS settings. `root_certificates_pem` are certificates that are trusted instead of this computer's own.
 pub(crate) fn build_tls_config(root_certificates_pem: Option<&[u8]>) -> Result<TlsConfig, TrustError> {
     let root_certificates = match root_certificates_pem {
         Some(pem) => parse_pem_certificates(pem)?,

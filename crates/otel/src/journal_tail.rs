@@ -53,7 +53,10 @@ impl JournalTail {
             self.is_skipping_long_line = true;
         }
         let short_lines = lines.into_iter().filter(|line| line.len() <= MAX_LINE_BYTES);
-        short_lines.flat_map(JournalLine::parse_all).filter_map(JournalLine::into_entry).collect()
+        short_lines
+            .flat_map(JournalLine::parse_line_and_appended_entry)
+            .filter_map(JournalLine::into_entry)
+            .collect()
     }
 
     /// Returns true if the file is longer than what was read.

@@ -127,9 +127,11 @@ mod tests {
     fn parse_entry(line: &str, source: LogSource) -> StreamEntry {
         match source {
             LogSource::Stream => StreamEntry::from_line_bytes(line.as_bytes()).unwrap(),
-            LogSource::Journal => {
-                JournalLine::parse_all(line.as_bytes()).remove(0).into_entry().unwrap().into()
-            }
+            LogSource::Journal => JournalLine::parse_line_and_appended_entry(line.as_bytes())
+                .remove(0)
+                .into_entry()
+                .unwrap()
+                .into(),
         }
     }
 

@@ -29,7 +29,7 @@ const MAX_NAMES_LISTED: usize = 5;
 /// Checks the promise (the promise line, or the pop of the root frame) against the items and protected files.
 pub fn assess_completion(state: &RunState, evidence: &SessionEvidence) -> CompletionClaim {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    match promise::parse_claim(message, &state.options.completion_promise, &state.promise_code) {
+    match promise::parse_claim_on_last_line(message, &state.options.completion_promise, &state.promise_code) {
         PromiseClaim::None if state.options.ends_with_last_tick() => {
             let is_done = completion_objections(state, evidence).is_empty() && has_ticked_items(evidence);
             let is_plausible = is_done && can_complete_without_promise(state, &evidence.ending);
@@ -83,7 +83,8 @@ fn can_complete_without_promise(state: &RunState, ending: &SessionEnding) -> boo
 /// Returns true if a last message reports that the session cannot continue.
 pub fn is_blocked_claim(state: &RunState, last_message: Option<&str>) -> bool {
     let text = last_message.unwrap_or_default();
-    let claim = promise::parse_claim(text, &state.options.completion_promise, &state.promise_code);
+    let claim =
+        promise::parse_claim_on_last_line(text, &state.options.completion_promise, &state.promise_code);
     matches!(claim, PromiseClaim::Blocked(_))
 }
 
@@ -147,8 +148,9 @@ pub(crate) fn count_promise_failures(state: &RunState, evidence: &SessionEvidenc
 /// it ticked every item and claimed nothing.
 fn lacks_only_promise(state: &RunState, evidence: &SessionEvidence) -> bool {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let has_no_claim = promise::parse_claim(message, &state.options.completion_promise, &state.promise_code)
-        == PromiseClaim::None;
+    let has_no_claim =
+        promise::parse_claim_on_last_line(message, &state.options.completion_promise, &state.promise_code)
+            == PromiseClaim::None;
     if !has_no_claim || evidence.is_root_frame_popped || evidence.ending != SessionEnding::Completed {
         return false;
     }

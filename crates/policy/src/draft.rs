@@ -52,7 +52,7 @@ pub struct Draft {
     pub other_line_count: usize,
     /// The number of items that the plan or the answer already has.
     pub repeated_count: usize,
-    /// The number of items above [`MOST`].
+    /// The number of items above [`MAX_ITEMS`].
     pub excess_count: usize,
     /// The number of items from which reserved keys were removed.
     pub disarmed_count: usize,

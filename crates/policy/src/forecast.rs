@@ -12,7 +12,7 @@ pub(crate) const MIN_GAINS: usize = 3;
 /// The most gains kept. Older responses say little about the session's current work.
 const MAX_GAINS: usize = 120;
 /// The most usage readings kept; gains are the differences between them.
-pub const MAX_FILLS: usize = MAX_GAINS + 1;
+pub const MAX_FORECAST_SAMPLES: usize = MAX_GAINS + 1;
 /// Work goes in phases, so this many consecutive responses are drawn together.
 const BLOCK_LENGTH: usize = 8;
 /// How many paths to the threshold are simulated.

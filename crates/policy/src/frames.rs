@@ -236,7 +236,7 @@ pub fn render_pop_reminder(memory: &Memory) -> String {
 /// Renders the report to the parent about a closed frame.
 pub fn render_return_report(returned: &ReturnedFrame) -> String {
     let name = &returned.name;
-    let text = match returned.closing {
+    let text = match returned.abnormal_end {
         None => format!("The frame \"{name}\" has returned:\n{}", returned.result),
         Some(AbnormalEnd::TurnEndedWithoutPop) => {
             format!("The frame \"{name}\" ended without a report; its last words were:\n{}", returned.result)

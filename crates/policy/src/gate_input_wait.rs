@@ -29,7 +29,7 @@ pub enum StopReadingReason {
     SessionInactive,
 }
 
-/// The times that have passed, as input of [`gives_up`].
+/// The times that have passed, as input of [`reason_to_stop_reading`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ElapsedTimes {
     /// Since reading began.
@@ -37,9 +37,9 @@ pub struct ElapsedTimes {
     /// Since the last input, or since reading began.
     pub since_input: Duration,
     /// Since the session was first seen to have ended, or since later input.
-    pub ended_at: Duration,
+    pub since_end: Duration,
     /// Since the session's record, its transcript or the pipe last changed, or since reading began.
-    pub age: Duration,
+    pub since_activity: Duration,
 }
 
 /// Timeout for the first byte of a writer that starts together with `plimsoll gate`.
@@ -86,10 +86,10 @@ pub fn reason_to_stop_reading(
             stop_if(elapsed.since_start >= SESSION_START_TIMEOUT, StopReadingReason::SessionNeverStarted)
         }
         SessionStage::Running => {
-            stop_if(elapsed.age >= INACTIVITY_TIMEOUT, StopReadingReason::SessionInactive)
+            stop_if(elapsed.since_activity >= INACTIVITY_TIMEOUT, StopReadingReason::SessionInactive)
         }
         SessionStage::Ended => {
-            stop_if(elapsed.ended_at >= REMAINING_OUTPUT_TIMEOUT, StopReadingReason::NothingExpected)
+            stop_if(elapsed.since_end >= REMAINING_OUTPUT_TIMEOUT, StopReadingReason::NothingExpected)
         }
     }
 }
@@ -150,7 +150,7 @@ mod tests {
     fn the_timeout_of_an_open_pipe_depends_on_the_stage_of_the_session() {
         let all_elapsed = |seconds| {
             let time = Duration::from_secs(seconds);
-            ElapsedTimes { since_start: time, since_input: time, ended_at: time, age: time }
+            ElapsedTimes { since_start: time, since_input: time, since_end: time, since_activity: time }
         };
         for (stage, has_bytes, seconds, expected) in [
             (SessionStage::NoSession, false, 0, None),

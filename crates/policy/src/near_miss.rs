@@ -2,7 +2,7 @@
 //! that the next session knows what was wrong with it.
 
 use plimsoll_domain::promise::{
-    BLOCKED_WORD, CLOSE_TAG, OPEN_TAG, PromiseClaim, PromiseCode, PromiseWord, parse_claim,
+    BLOCKED_WORD, CLOSE_TAG, OPEN_TAG, PromiseClaim, PromiseCode, PromiseWord, parse_claim_on_last_line,
 };
 use plimsoll_domain::text::{to_single_line, truncate_end};
 
@@ -25,7 +25,7 @@ const MAX_PROMISE_LINES: usize = 3;
 /// Returns the last line of a message that was meant as the promise and does not count. Returns `None` if the message
 /// makes a valid promise or none at all: one that only talks about it, or quotes it and ends with something else.
 pub fn find_near_miss(message: &str, word: &PromiseWord, code: &PromiseCode) -> Option<NearMiss> {
-    if code.is_empty() || parse_claim(message, word, code) != PromiseClaim::None {
+    if code.is_empty() || parse_claim_on_last_line(message, word, code) != PromiseClaim::None {
         return None;
     }
     let lines = parse_message_lines(message);
@@ -197,7 +197,7 @@ mod tests {
         ] {
             assert!(find_near_miss(message, &word(), &code()).is_some(), "{message:?}");
             assert_eq!(
-                parse_claim(message, &word(), &code()),
+                parse_claim_on_last_line(message, &word(), &code()),
                 PromiseClaim::None,
                 "{message:?} is not believed"
             );

@@ -10,7 +10,7 @@ use plimsoll_protocol::billing::BilledUsage;
 /// List prices of a model in US dollars, per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ModelPrice {
-    /// The model, as [`family_name`] spells it.
+    /// The model, as [`model_family`] spells it.
     pub model: &'static str,
     /// Input that is not cached. Cache writes cost a multiple of this.
     pub input: f64,
@@ -132,7 +132,7 @@ impl BilledTokens {
 /// The properties of a response that decide its price, beside its tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tariff {
-    /// The model, as [`family_name`] spells it; empty if it is not known.
+    /// The model, as [`model_family`] spells it; empty if it is not known.
     pub model: String,
     /// True for `speed: fast`.
     pub is_fast: bool,

@@ -30,7 +30,8 @@ pub(crate) enum QuestionOutcome {
 /// that into the plan.
 pub fn unwritten_question(state: &RunState, evidence: &SessionEvidence) -> Option<OpenQuestion> {
     let message = evidence.last_message.as_deref().unwrap_or_default();
-    let claim = promise::parse_claim(message, &state.options.completion_promise, &state.promise_code);
+    let claim =
+        promise::parse_claim_on_last_line(message, &state.options.completion_promise, &state.promise_code);
     let (PromiseClaim::Blocked(reason), Some(plan)) = (claim, plan_with_open_items(state, evidence)) else {
         return None;
     };

@@ -1,7 +1,7 @@
 //! Reviews of ticked items by a second session: when they are due, how an answer is parsed, and which ticks are taken
 //! back.
 //!
-//! The answer is untrusted text. It can only take a tick back, at most [`MOST`] times an item, and give the reason.
+//! The answer is untrusted text. It can only take a tick back, at most [`MAX_UNTICKS`] times an item, and give the reason.
 //! Without an answer no tick counts: its item waits for the user.
 
 use crate::current_item::current_open_item;

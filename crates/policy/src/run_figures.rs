@@ -30,7 +30,7 @@ pub struct ItemRunFacts {
     /// Usage of the context window of its session, in percent.
     pub window_percent: Option<u64>,
     /// Why its client is retrying a request; `None` if it is not.
-    pub api_trouble: Option<ApiRetryState>,
+    pub api_retry: Option<ApiRetryState>,
 }
 
 /// Returns the figures of a run whose sessions follow one another.
@@ -89,7 +89,7 @@ pub fn figures_of_parallel_run(
                 activity: worker_activity(work, facts.is_some_and(|facts| facts.is_alive), is_run_active),
                 session_number: current_usage.sessions,
                 context_percent: facts.and_then(|facts| facts.window_percent),
-                api_trouble: facts.and_then(|facts| facts.api_trouble.clone()),
+                api_retry: facts.and_then(|facts| facts.api_retry.clone()),
                 cost_usd: current_usage.cost_usd,
                 cost_basis: current_usage.cost_basis,
                 tokens: current_usage.tokens,
@@ -209,11 +209,11 @@ mod tests {
             used: Some(current_usage),
             is_session_running: true,
             window_percent: Some(7),
-            api_trouble: Some(ApiRetryState::default()),
+            api_retry: Some(ApiRetryState::default()),
         };
         let figures = figures_of_parallel_run(&record, std::slice::from_ref(&facts), true);
         assert_eq!(
-            figures.api_trouble_of_all_workers(),
+            figures.api_retry_if_all_workers_retry(),
             Some(&ApiRetryState::default()),
             "the only session that is running has some"
         );

@@ -160,7 +160,7 @@ pub struct LoopEvidence<'a> {
     /// The plan file. An item ticked there is not open, whatever the state file lists.
     pub todo: Option<&'a TodoList>,
     /// The gate's record of its previous verdict in this loop.
-    pub last_judgement: Option<&'a LastGateJudgment>,
+    pub last_judgment: Option<&'a LastGateJudgment>,
     /// The fingerprint of the project's files after the session.
     pub fingerprint: WorktreeFingerprint,
     /// Limits of the circuit breaker from the user's settings, because the scripts keep none in the file.
@@ -168,10 +168,10 @@ pub struct LoopEvidence<'a> {
 }
 
 /// Returns the record that the gate keeps of this verdict.
-pub fn to_last_judgement(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LastGateJudgment {
+pub fn to_last_judgment(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LastGateJudgment {
     LastGateJudgment {
         loop_started_at: shell_loop.started_at.clone(),
-        session_number: ended_iteration(shell_loop, evidence.last_judgement),
+        session_number: ended_iteration(shell_loop, evidence.last_judgment),
         no_change_count: Some(count_sessions_without_change(shell_loop, evidence)),
         last_diff_hash: shell_loop.last_diff_hash.clone(),
         open_items: shell_loop.open_items.clone(),
@@ -221,24 +221,24 @@ impl LoopVerdict {
 
 /// Returns the number of the session that has ended. Some loops count in their own script, others leave it to
 /// the gate: if the number has not changed since the gate's last verdict, the gate counts.
-pub fn ended_iteration(shell_loop: &ShellLoop, last_judgement: Option<&LastGateJudgment>) -> u64 {
+pub fn ended_iteration(shell_loop: &ShellLoop, last_judgment: Option<&LastGateJudgment>) -> u64 {
     let is_counted_by_gate =
-        last_judgement.is_some_and(|previous| previous.session_number == shell_loop.iteration);
+        last_judgment.is_some_and(|previous| previous.session_number == shell_loop.iteration);
     if is_counted_by_gate { shell_loop.iteration.saturating_add(1) } else { shell_loop.iteration }
 }
 
 /// Returns the number of consecutive sessions without a change. As with the iteration, the gate counts if the
 /// scripts have changed neither the counter nor their hash since its last verdict.
 pub fn count_sessions_without_change(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> u64 {
-    let Some(last_judgement) = evidence.last_judgement else { return shell_loop.no_change_count };
-    if last_judgement.no_change_count != Some(shell_loop.no_change_count)
-        || last_judgement.last_diff_hash != shell_loop.last_diff_hash
+    let Some(last_judgment) = evidence.last_judgment else { return shell_loop.no_change_count };
+    if last_judgment.no_change_count != Some(shell_loop.no_change_count)
+        || last_judgment.last_diff_hash != shell_loop.last_diff_hash
     {
         return shell_loop.no_change_count;
     }
-    let has_progress = last_judgement.open_items != shell_loop.open_items
-        || last_judgement.worktree_fingerprint.head != evidence.fingerprint.head;
-    match evidence.fingerprint.files_changed_since(&last_judgement.worktree_fingerprint) {
+    let has_progress = last_judgment.open_items != shell_loop.open_items
+        || last_judgment.worktree_fingerprint.head != evidence.fingerprint.head;
+    match evidence.fingerprint.files_changed_since(&last_judgment.worktree_fingerprint) {
         _ if has_progress => 0,
         Some(true) => 0,
         Some(false) => shell_loop.no_change_count.saturating_add(1),
@@ -274,7 +274,7 @@ pub fn judge_loop(shell_loop: &ShellLoop, evidence: &LoopEvidence<'_>) -> LoopVe
         return stop(RunStatus::FatalError, error.clone());
     }
     // Checked after the promise, so that a promise in the last session counts.
-    let iteration = ended_iteration(shell_loop, evidence.last_judgement);
+    let iteration = ended_iteration(shell_loop, evidence.last_judgment);
     if iteration >= shell_loop.max_iterations {
         return stop(
             RunStatus::MaxIterations,
@@ -324,20 +324,16 @@ fn is_promise_message(message: &str, promise: &str) -> bool {
 }
 
 /// Updates the document as the loop's own script would after this verdict. Returns true if it changed.
-pub fn record_verdict(
-    document: &mut Value,
-    verdict: &LoopVerdict,
-    last_judgement: &LastGateJudgment,
-) -> bool {
+pub fn record_verdict(document: &mut Value, verdict: &LoopVerdict, last_judgment: &LastGateJudgment) -> bool {
     let before = document.clone();
     let shell_loop = ShellLoop::from_document(document);
     match verdict {
         LoopVerdict::Stop(status, _) if shell_loop.is_running() => document["status"] = json!(status),
         LoopVerdict::Stop(..) => return false,
-        _ => document["iteration"] = json!(last_judgement.session_number),
+        _ => document["iteration"] = json!(last_judgment.session_number),
     }
     // A loop whose scripts count nothing gets the field only when there is something to count.
-    if let Some(count) = last_judgement.no_change_count.filter(|count| *count != shell_loop.no_change_count) {
+    if let Some(count) = last_judgment.no_change_count.filter(|count| *count != shell_loop.no_change_count) {
         document["no_change_count"] = json!(count);
     }
     if matches!(verdict, LoopVerdict::Checkpoint(_)) {

@@ -35,11 +35,11 @@ const MAX_LABEL_CHARS: usize = 80;
 /// The user's settings for telemetry, from environment variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TelemetryEnvironment {
-    /// The value of [`ENABLED`].
+    /// The value of [`ENABLE_VARIABLE`].
     pub enable_telemetry: Option<String>,
-    /// The value of [`ATTRIBUTES`].
+    /// The value of [`RESOURCE_ATTRIBUTES_VARIABLE`].
     pub resource_attributes: Option<String>,
-    /// The value of [`PARENT`].
+    /// The value of [`TRACEPARENT_VARIABLE`].
     pub traceparent: Option<String>,
     /// True if the run's own spans are exported. They are then the parents of the session spans, and children of the user's
     /// span if there is one.

@@ -5,7 +5,7 @@
 //!   earlier worker are rejected (fencing).
 //! - Work is offered for merging once its branch is stored safely. Only the holder of the merger's lease lands it. The merger
 //!   records the commit *before* it moves the target branch, and moves the target only from the commit that it last saw.
-//! - An item has landed when one of its recorded commits is in the target branch ([`settle`]). Neither a lease nor a stage proves
+//! - An item has landed when one of its recorded commits is in the target branch ([`mark_landed_items_merged`]). Neither a lease nor a stage proves
 //!   this: a merger that was suspended may move the target long after another one has taken over.
 //!
 //! All functions here change the board that is passed in. The caller holds its lock or runs them in a transaction.
@@ -178,7 +178,7 @@ pub fn reopen_claimed_item(board: &mut BoardState, claim: Claim) -> Result<(), S
     Ok(())
 }
 
-/// Records that a worker could not finish its item, and reopens it with `reason` as a note for the next session. After [`TRIES`]
+/// Records that a worker could not finish its item, and reopens it with `reason` as a note for the next session. After [`MAX_TRIES`]
 /// tries the item is set aside.
 pub fn record_failed_try(board: &mut BoardState, claim: Claim, reason: &str) -> Result<(), StaleEpoch> {
     let row = leased_item_of_claim(board, claim)?;
@@ -306,7 +306,7 @@ pub fn record_landing_commit(
     Ok(())
 }
 
-/// Rejects an offered item and reopens it with a note for its next session. After [`TRIES`] tries the item is set aside.
+/// Rejects an offered item and reopens it with a note for its next session. After [`MAX_TRIES`] tries the item is set aside.
 pub fn reject_offered_item(
     board: &mut BoardState,
     merger_epoch: u64,

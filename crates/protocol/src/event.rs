@@ -169,7 +169,7 @@ impl HookEvent {
 }
 
 /// A PostToolBatch exactly as the client writes it, parsed in one pass: it arrives with every message of the model
-/// and may contain whole files. All other events, and any batch that differs, are parsed as a [`Payload`].
+/// and may contain whole files. All other events, and any batch that differs, are parsed as a [`PayloadFields`].
 #[derive(Deserialize)]
 struct ExactBatch<'a> {
     hook_event_name: &'a str,

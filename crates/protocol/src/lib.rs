@@ -8,7 +8,7 @@
 //!
 //! Nothing the client writes is trusted: unknown fields are ignored, `null` equals missing, and a wrong type in one
 //! field never loses the other fields. Replies are serialized without any `null`, because the client drops a whole
-//! reply that contains one. Text from others is sanitized in one place ([`foreign_words`]).
+//! reply that contains one. Text from others is sanitized in one place ([`untrusted_text`]).
 //!
 //! Limits: every field is optional, and its value may be wrong. The crate knows the client versions that the tests
 //! recorded; for a newer client it reads the fields it recognizes. It opens no file.

@@ -61,7 +61,7 @@ pub const FIRST_PLUGIN_VERSION: (u32, u32, u32) = (2, 1, 118);
 /// file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookSupport {
-    /// [`FIRST_MODERN`] and later.
+    /// [`FIRST_MODERN_VERSION`] and later.
     Modern,
     /// Older clients, and clients whose version is unknown.
     Classic,
@@ -153,7 +153,7 @@ impl OurHookEntry {
         command_executable(&self.command)
     }
 
-    /// Returns the arguments that distinguish several entries of one program. [`WITH_MEMORY`] does not distinguish
+    /// Returns the arguments that distinguish several entries of one program. [`MEMORY_ARGUMENT`] does not distinguish
     /// them.
     pub fn distinguishing_arguments(&self) -> Vec<&Value> {
         self.arguments.iter().filter(|argument| *argument != MEMORY_ARGUMENT).collect()

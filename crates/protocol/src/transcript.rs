@@ -248,7 +248,7 @@ impl TranscriptEntry {
             .then_some(change)
     }
 
-    /// A line that [`Line::speaks_of_usage`] or [`Line::compaction`] may accept contains one of these; checked before
+    /// A line that [`TranscriptEntry::has_main_usage`] or [`TranscriptEntry::compaction_metadata`] may accept contains one of these; checked before
     /// parsing.
     pub const USAGE_MARKERS: [&'static str; 2] = ["\"assistant\"", "\"compact_boundary\""];
 }

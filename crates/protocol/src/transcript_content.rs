@@ -494,7 +494,7 @@ impl ToolResult {
     }
 }
 
-/// Returns the text of a parsed string or of parsed blocks, in the same form as [`words`].
+/// Returns the text of a parsed string or of parsed blocks, in the same form as [`raw_content_text`].
 fn parsed_content_text(content: &Value) -> String {
     let block_text = |block: &Value| {
         let string_field = |key: &str| block.get(key)?.as_str().map(str::to_owned);

@@ -24,7 +24,7 @@ pub fn escape_hidden_characters(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// Replaces each hidden character with U+FFFD, one for one, for texts of bounded length. Keeps what [`visible`]
+/// Replaces each hidden character with U+FFFD, one for one, for texts of bounded length. Keeps what [`escape_hidden_characters`]
 /// keeps.
 pub fn replace_hidden_characters(text: &str) -> Cow<'_, str> {
     rewrite_hidden_characters(text, |_, output| output.push('\u{fffd}'))

@@ -100,7 +100,7 @@ impl Step {
         Step { thinking: Some(text.into()), ..self }
     }
 
-    /// Sets the text of a response, for example of one created by [`Step::bash`].
+    /// Sets the text of a response, for example of one created by [`Step::bash_call`].
     pub fn with_text(self, text: impl Into<String>) -> Step {
         Step { text: Some(text.into()), ..self }
     }
@@ -176,7 +176,7 @@ impl Step {
         self
     }
 
-    /// Sets the error type of a [`Step::error`] instead of the usual one for its status.
+    /// Sets the error type of a [`Step::api_error`] instead of the usual one for its status.
     pub fn with_error_type(mut self, error_type: impl Into<String>) -> Step {
         self.api_error.as_mut().expect("error_type needs a Step::error").error_type = Some(error_type.into());
         self

@@ -1,4 +1,4 @@
-//! Reads, replaces and appends files. Paths inside a project are always opened through [`crate::door`].
+//! Reads, replaces and appends files. Paths inside a project are always opened through [`crate::safe_open`].
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "this is the one door to the disk")]
 
 pub use crate::plain_path::{
@@ -50,9 +50,9 @@ pub fn remove_dead_drafts(folder: &Path, is_dead_process: impl Fn(u32) -> bool) 
     remove_drafts_where(folder, |_, writer_pid| is_dead_process(writer_pid));
 }
 
-/// Removes drafts of one file that were left next to it by processes that no longer run. For folders of the
-/// user and of the client, where only drafts of files that we write are ours.
-pub fn remove_dead_drafts_of_file(path: &Path) {
+/// Removes drafts of one file that were left next to it by processes that no longer run. Used in folders of
+/// the user and of the client, where only the drafts of files that we write are ours.
+pub fn remove_abandoned_drafts_of_file(path: &Path) {
     // A file behind a link is replaced at the link's target.
     let path = resolve_if_link(path);
     let Some(file) = path.file_name().and_then(std::ffi::OsStr::to_str) else { return };
@@ -253,7 +253,7 @@ pub fn copy_program(source: &Path, destination: &Path) -> Result<(), StoreError>
     if file_size(source) == file_size(destination) && copy_length_if_prefix(source, destination)?.is_some() {
         return Ok(());
     }
-    remove_dead_drafts_of_file(destination);
+    remove_abandoned_drafts_of_file(destination);
     let draft = new_draft_path(destination);
     let result = copy_to_executable_draft(source, &draft).and_then(|()| rename(&draft, destination));
     result.inspect_err(|_| drop(remove_if_exists(&draft)))
@@ -684,7 +684,7 @@ mod tests {
         let link = path_of(format!(".settings.json.{dead}.0b.plimsoll-draft"));
         std::os::unix::fs::symlink("settings.json", &link).unwrap();
         fs::create_dir(path_of(format!(".settings.json.{dead}.0c.plimsoll-draft"))).unwrap();
-        remove_dead_drafts_of_file(&path_of("settings.json".to_owned()));
+        remove_abandoned_drafts_of_file(&path_of("settings.json".to_owned()));
         assert!(!dead_draft.exists() && kept_files.iter().all(|path| path.exists()) && is_link(&link));
         assert_eq!(list_names(folder.path()).len(), kept_files.len() + 2);
         // The drafts are also removed if the file itself is behind a link.
@@ -692,7 +692,7 @@ mod tests {
         let other_folder = tempfile::tempdir().unwrap();
         let linked = other_folder.path().join("linked.json");
         std::os::unix::fs::symlink(folder.path().join("settings.json"), &linked).unwrap();
-        remove_dead_drafts_of_file(&linked);
+        remove_abandoned_drafts_of_file(&linked);
         assert!(!dead_draft.exists());
     }
 

@@ -40,6 +40,6 @@ pub fn read_entries_of_removed_worktree(
 
 fn read_entries_from_file(path: &Path) -> Result<Vec<JournalEntry>, StoreError> {
     let text = disk::read(path)?.unwrap_or_default();
-    let lines = text.split(|byte| *byte == b'\n').flat_map(JournalLine::parse_all);
+    let lines = text.split(|byte| *byte == b'\n').flat_map(JournalLine::parse_line_and_appended_entry);
     Ok(lines.filter_map(JournalLine::into_entry).collect())
 }

@@ -74,7 +74,7 @@ impl Project {
         Project::for_root_or_local(nearest.unwrap_or(&current_dir))
     }
 
-    /// Returns a state above the current directory that [`Project::of_command`] ignores, with the reason.
+    /// Returns a state above the current directory that [`Project::find_for_command`] ignores, with the reason.
     /// `None` if the current project has a run of its own, because then the user does not mean the other one.
     pub fn ignored_state_above() -> Option<IgnoredState> {
         let current_dir = environment::current_dir();

@@ -141,7 +141,7 @@ struct LedgerDayCost {
     cost_of_day: DayCost,
 }
 
-/// Returns the cost of this user's runs, in all projects, on a day (formatted as by [`crate::clock::day`]),
+/// Returns the cost of this user's runs, in all projects, on a day (formatted as by [`crate::clock::format_local_date`]),
 /// without `excluded_run`. Ledgers that cannot be read are ignored.
 pub fn cost_of_other_runs_on_day(project: &Project, day: &str, excluded_run: &RunId) -> Cost {
     let Some(runs) = records_folder(project) else { return Cost::default() };

@@ -1,6 +1,6 @@
 //! RULE: the only crate that touches disk, locks, environment and clock.
 //!
-//! [`Project`] says where the files of a folder are; one module has each kind of them: [`state_file`], [`sessions`], [`unsettled`],
+//! [`Project`] says where the files of a folder are; one module has each kind of them: [`state_file`], [`sessions`], [`unread_sessions`],
 //! [`journal`], [`turn_log`], [`memory`], [`outbox`], [`ledger`], [`config`]. A file is replaced by draft and rename, a log is
 //! appended to; both go through one door, which follows no link out of a project. A change is read, made and written under
 //! the file's lock ([`lock`]), by a closure that another process cannot come between.

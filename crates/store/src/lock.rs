@@ -25,7 +25,7 @@ pub struct Lock {
 const FIRST_RETRY_INTERVAL: Duration = Duration::from_micros(100);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Takes the lock; waits for it until the timeout, then returns [`StoreError::Busy`].
+/// Takes the lock; waits for it until the timeout, then returns [`StoreError::Locked`].
 pub fn acquire(path: &Path, timeout: Duration) -> Result<Lock, StoreError> {
     let started_at = Instant::now();
     let mut retry_interval = FIRST_RETRY_INTERVAL;

@@ -1,5 +1,5 @@
 //! The working memory of a project: a chained log of accepted changes, and a snapshot that saves folding
-//! them. All writes go through [`hold`], which takes one lock, so that two servers and the user at the
+//! them. All writes go through [`lock_memory`], which takes one lock, so that two servers and the user at the
 //! command line never lose each other's changes.
 
 mod answer_marks;
@@ -33,7 +33,7 @@ use std::time::Duration;
 /// The maximum size in bytes of the log, with its separately stored content, that is folded into a memory
 /// while a hook, a server or a command waits: about a quarter of a second. Every process that changes the
 /// memory saves a snapshot, so usually nothing is folded, and after a kill a few lines. A longer part without
-/// a snapshot comes from elsewhere, such as a clone; [`fold_whole`] folds it once.
+/// a snapshot comes from elsewhere, such as a clone; [`fold_long_log`] folds it once.
 pub const MAX_FOLDED_BYTES: u64 = 2 * 1024 * 1024;
 
 /// How long to wait for the lock. Two servers and a command at the same time take milliseconds.
@@ -120,9 +120,9 @@ pub fn load_memory(project: &Project) -> Result<Memory, StoreError> {
 }
 
 /// Returns true if the log is too long for hooks to read. The memory is then shown to no session until
-/// [`fold_whole`] has folded it.
+/// [`fold_long_log`] has folded it.
 pub fn is_log_too_long(project: &Project) -> bool {
-    memory_log(project).has_unread_bytes_over(MAX_FOLDED_BYTES)
+    memory_log(project).has_bytes_after_head_over(MAX_FOLDED_BYTES)
         || matches!(load_memory(project), Err(StoreError::MemoryLogTooLong { .. }))
 }
 
@@ -226,7 +226,7 @@ pub fn apply_changes<'a>(
     Ok(reports)
 }
 
-/// The locked memory: no other process can write it. Changes are written by [`Held::close`].
+/// The locked memory: no other process can write it. Changes are written by [`LockedMemory::write_and_release`].
 #[derive(Debug)]
 pub struct LockedMemory<'a> {
     project: &'a Project,
@@ -251,7 +251,7 @@ fn lock_memory_with_limit(
     let lock = lock::acquire_following_move(project, |project| memory_log(project).acquire_lock(timeout))?;
     let log = memory_log(project);
     // The writer reads the part of the log that its head does not cover.
-    if log.has_unread_bytes_over(max_bytes) {
+    if log.has_bytes_after_head_over(max_bytes) {
         return Err(StoreError::MemoryLogTooLong { path: log.path() });
     }
     let writer = log.open_writer_with_lock(lock)?;

@@ -53,7 +53,7 @@ pub fn prepare_temporary_git_index(project: &Project) -> Result<PathBuf, StoreEr
         project.runs_folder().ok_or_else(|| StoreError::NoHome { project: project.root().to_owned() })?;
     let index = runs.with_file_name(TEMPORARY_INDEX_FILE);
     disk::create_folder(&runs)?;
-    disk::remove_dead_drafts_of_file(&index);
+    disk::remove_abandoned_drafts_of_file(&index);
     Ok(disk::new_draft_path(&index))
 }
 

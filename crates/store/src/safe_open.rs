@@ -1,6 +1,6 @@
 //! Opens files safely: everything in a project is opened through this module.
 //!
-//! Guarantees: below a registered root ([`register`]) no link leads outside, not even one that is created
+//! Guarantees: below a registered root ([`register_root`]) no link leads outside, not even one that is created
 //! during the access. Only plain files are opened, no device, pipe or socket, and opening never blocks on
 //! one. Writes go through a draft that nobody else could have created, or into a file that has no second name
 //! (hard link), because that name may be outside. A path that is below no root is the user's own: its links
@@ -8,7 +8,7 @@
 //! is read like any other file. It is also replaced like one, which leaves the file outside unchanged.
 //!
 //! On Linux a single call (`openat2`) resolves the path if no link is on the way. If there is a link, or the
-//! call does not exist, the path is resolved here, one part at a time ([`walk`]).
+//! call does not exist, the path is resolved here, one part at a time ([`path_walk`]).
 #![expect(clippy::disallowed_types, reason = "what the system has opened is read and written as a file")]
 
 mod folder_entry;
@@ -96,7 +96,7 @@ impl OpenError {
         }
     }
 
-    /// Returns true if the path is missing and its folders can be created. Unlike [`Refused::is_missing`], a
+    /// Returns true if the path is missing and its folders can be created. Unlike [`OpenError::is_missing`], a
     /// file where a folder should be does not count.
     pub(crate) fn is_folder_missing(&self) -> bool {
         matches!(self, OpenError::WalkFailed(WalkError::Missing | WalkError::System(Errno::NOENT)))

@@ -35,13 +35,13 @@ pub struct LoadedState {
 }
 
 /// Loads the state. Returns `None` if there is no run, or only a file that none of our runs wrote
-/// ([`foreign`]). With `run_id`, only that run's state counts: if the file is missing, does not parse,
+/// ([`load_foreign_document`]). With `run_id`, only that run's state counts: if the file is missing, does not parse,
 /// belongs to another run or has an older revision, the state comes from the copy if that belongs to the run.
 pub fn load_state(project: &Project, run_id: Option<&RunId>) -> Result<Option<RunState>, StoreError> {
     Ok(load_with_history(project, run_id)?.map(|loaded| loaded.state))
 }
 
-/// Loads the state like [`load`], with an empty history. For hooks, which do not need the history and should
+/// Loads the state like [`load_state`], with an empty history. For hooks, which do not need the history and should
 /// not wait for it to be parsed.
 pub fn load_state_without_history(
     project: &Project,
@@ -66,7 +66,7 @@ pub fn read_state_text(project: &Project) -> Result<Option<String>, StoreError> 
 
 /// Returns the document of a state that none of our runs wrote: a JSON object without the id of one of our
 /// runs. Returns `None` if there is no file, if the object is empty, or if it is ours. A file that is not a
-/// JSON object is reported by [`load`].
+/// JSON object is reported by [`load_state`].
 pub fn load_foreign_document(project: &Project) -> Result<Option<Value>, StoreError> {
     let Some(bytes) = disk::read(project.state_path())? else { return Ok(None) };
     let is_empty = |document: &Value| document.as_object().is_some_and(Map::is_empty);
@@ -122,7 +122,7 @@ pub fn load_status_line_run(
     cached: Option<&StatusLineRun>,
     current_item: impl Fn(&RunState) -> Option<&String>,
 ) -> Option<StatusLineRun> {
-    /// The status line shows no more of an item.
+    /// The status line shows at most this many characters of an item.
     const MAX_ITEM_CHARS: usize = 300;
     // Taken before the file is read: if it is written in between, it is read again next time.
     let file_stamp = disk::file_change_stamp(project.state_path())?;
@@ -168,7 +168,7 @@ pub fn update_state_under_lock<T>(
     durability: Durability,
     change: impl FnOnce(&mut RunState) -> T,
 ) -> Result<Option<T>, StoreError> {
-    match load_or_set_aside(project, run_id)? {
+    match load_repairing_corrupt_file(project, run_id)? {
         Some(loaded) => apply_change(project, loaded, durability, change).map(Some),
         None => Ok(None),
     }
@@ -194,7 +194,7 @@ impl StateSnapshot {
         &self.loaded.state
     }
 
-    /// Changes the state like the function [`update`]. The state is parsed again only if a file has changed
+    /// Changes the state like the function [`update_state`]. The state is parsed again only if a file has changed
     /// since: comparing bytes takes a tenth of the time.
     pub fn update_rereading_if_changed<T>(
         self,
@@ -472,9 +472,12 @@ struct StateRevision {
     revision: u64,
 }
 
-/// Loads the state like [`load_whole`], and may set aside a file that does not parse or belongs to another
+/// Loads the state like [`load_with_history`], and may set aside a file that does not parse or belongs to another
 /// run.
-fn load_or_set_aside(project: &Project, run_id: Option<&RunId>) -> Result<Option<LoadedState>, StoreError> {
+fn load_repairing_corrupt_file(
+    project: &Project,
+    run_id: Option<&RunId>,
+) -> Result<Option<LoadedState>, StoreError> {
     let file_result = parse_state_file(project.state_path(), RunState::from_text);
     if run_id.is_none() && is_foreign_state(project, &file_result) {
         return Ok(None);

@@ -1,5 +1,5 @@
 //! Reads a transcript backwards from its end. The cost does not depend on the file's size, and memory stays
-//! small: a line longer than [`LONGEST_LINE`] is skipped without being kept, because no line that is searched
+//! small: a line longer than [`MAX_LINE_BYTES`] is skipped without being kept, because no line that is searched
 //! for (a response of the model, a compaction boundary) can be that long.
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]
 
@@ -122,8 +122,8 @@ pub fn read_usage_samples(
             last_message_id = entry.message.id;
         }
         // The last response is complete only once an earlier one is seen.
-        let is_complete = is_compaction || samples.len() > max_samples;
-        if is_complete { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let has_enough_samples = is_compaction || samples.len() > max_samples;
+        if has_enough_samples { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     samples.truncate(max_samples);
     samples.reverse();
@@ -197,7 +197,7 @@ pub struct FirstRequest {
 }
 
 /// Finds the session's first request at the beginning of its transcript.
-pub fn find_first_request(path: &Path) -> Option<FirstRequest> {
+pub fn read_first_request_size(path: &Path) -> Option<FirstRequest> {
     // A new session begins with about 140 KB before the first response (2.1.329).
     const MAX_SCANNED_BYTES: u64 = 4 * 1024 * 1024;
     let (file, size) = disk::open_sized(path).ok()??;

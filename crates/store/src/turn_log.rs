@@ -70,12 +70,12 @@ impl TurnLog {
 
     /// Returns the session's log in this project's turn folder, whether or not it has been started.
     pub(crate) fn in_turn_folder_of(project: &Project, session_id: &SessionId) -> Option<TurnLog> {
-        let log = || TurnLog {
+        let new_log = || TurnLog {
             folder: project.turn_logs_folder(),
             session_id: session_id.to_owned(),
             may_be_compressed: true,
         };
-        is_plain_file_name(session_id).then(log)
+        is_plain_file_name(session_id).then(new_log)
     }
 
     /// Returns true if the log has been written before. The lock file is created first and never removed; a
@@ -95,34 +95,34 @@ impl TurnLog {
     pub fn all_sessions(project: &Project) -> Vec<TurnLog> {
         let mut logs = TurnLog::all_sessions_in_both_locations(project);
         let folder = project.turn_logs_folder();
-        let in_project: BTreeSet<SessionId> =
+        let session_ids_in_project: BTreeSet<SessionId> =
             logs.iter().filter(|log| log.folder == folder).map(|log| log.session_id.clone()).collect();
-        logs.retain(|log| log.folder == folder || !in_project.contains(&log.session_id));
+        logs.retain(|log| log.folder == folder || !session_ids_in_project.contains(&log.session_id));
         logs
     }
 
     /// Returns the logs of all sessions in both locations, the most recently written last. Unlike
-    /// [`TurnLog::all`], includes the second log of a session that has one in each. For callers that check
+    /// [`TurnLog::all_sessions`], includes the second log of a session that has one in each. For callers that check
     /// what any log still contains.
     pub fn all_sessions_in_both_locations(project: &Project) -> Vec<TurnLog> {
-        let unsorted = project
+        let unsorted_logs = project
             .current_and_earlier_location()
             .iter()
             .flat_map(TurnLog::all_in_turn_folder_of)
             .collect::<Vec<_>>();
         let mut logs: Vec<(Option<SystemTime>, TurnLog)> =
-            unsorted.into_iter().map(|log| (log.modified_at(), log)).collect();
+            unsorted_logs.into_iter().map(|log| (log.modified_at(), log)).collect();
         logs.sort_by_key(|(modified, _)| *modified);
         logs.into_iter().map(|(_, log)| log).collect()
     }
 
     fn all_in_turn_folder_of(project: &Project) -> Vec<TurnLog> {
-        let log = |name: &String| {
+        let parse_log_name = |name: &String| {
             let session_id = compression::without_compressed_suffix(name).strip_suffix(".jsonl")?;
             TurnLog::in_turn_folder_of(project, &SessionId::from(session_id))
         };
         let mut logs: Vec<TurnLog> =
-            disk::list_names(&project.turn_logs_folder()).iter().filter_map(log).collect();
+            disk::list_names(&project.turn_logs_folder()).iter().filter_map(parse_log_name).collect();
         // A kill during compression leaves a log in both forms.
         logs.dedup_by(|left, right| left.session_id == right.session_id);
         logs
@@ -183,7 +183,7 @@ impl TurnLog {
 
     /// Returns true if the next writer must read more than `max_bytes` of the log because its head does not
     /// cover them.
-    pub(crate) fn has_unread_bytes_over(&self, max_bytes: u64) -> bool {
+    pub(crate) fn has_bytes_after_head_over(&self, max_bytes: u64) -> bool {
         let size = disk::file_size(&self.path()).unwrap_or(0);
         // A head beyond the end of the file belongs to another log.
         let covered_bytes =
@@ -226,7 +226,7 @@ impl TurnLog {
     }
 
     /// Syncs to the disk what was added lazily.
-    pub fn make_durable(&self, timeout: Duration) -> Result<(), StoreError> {
+    pub fn sync_if_unsynced(&self, timeout: Duration) -> Result<(), StoreError> {
         let head = LogHead::load(&self.head_path());
         if head.is_some_and(|head| head.unsynced.is_some()) {
             self.merge_pending_records(timeout)
@@ -237,7 +237,7 @@ impl TurnLog {
 
     /// Checks what was added lazily if the system has been restarted since. Lines that a power cut damaged
     /// are moved aside.
-    pub fn check_after_restart(&self, timeout: Duration) -> Result<(), StoreError> {
+    pub fn repair_if_system_restarted(&self, timeout: Duration) -> Result<(), StoreError> {
         let head = LogHead::load(&self.head_path());
         if head.is_some_and(|head| head.is_from_earlier_boot()) {
             self.merge_pending_records(timeout)

@@ -2,7 +2,7 @@
 //! anything.
 #![expect(clippy::disallowed_methods, reason = "part of the door to the disk")]
 
-pub use plimsoll_system::files::{file_system_type as kind, folder_identity};
+pub use plimsoll_system::files::{file_system_type, folder_identity};
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -64,6 +64,6 @@ mod tests {
         );
         assert_eq!(access_rights(&folder.path().join("none")), None);
         assert!(available_bytes(folder.path()).is_some_and(|free| free > 0));
-        assert!(kind(folder.path()).is_some());
+        assert!(file_system_type(folder.path()).is_some());
     }
 }

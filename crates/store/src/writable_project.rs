@@ -2,10 +2,10 @@
 //! the case in Claude Code's sandbox, where a session's commands may write the project and little else.
 //!
 //! The files move together: afterwards hooks, commands and servers, inside the sandbox or not, find them in
-//! the project ([`Project::of_session`]), as after `plimsoll init --local`. Files in a project's folder are
+//! the project ([`Project::for_session`]), as after `plimsoll init --local`. Files in a project's folder are
 //! not trusted, so what is written there completes no run and lifts no limit. Turn logs and handoffs stay
-//! where they are and are found there ([`Project::earlier`]); a session that continues writes to its existing
-//! log ([`crate::TurnLog::of`]).
+//! where they are and are found there ([`Project::earlier_external_project`]); a session that continues writes to its existing
+//! log ([`crate::TurnLog::for_session`]).
 
 use crate::{Durability, Project, StoreError, disk, gitignore, layout, lock, memory, volume};
 use std::hash::{BuildHasher, RandomState};
@@ -43,7 +43,7 @@ fn can_create_files_in(folder: &Path) -> bool {
 const MEMORY_LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Copies the files while holding the memory's lock, because a change after the copy would be lost. A writer
-/// that waits for the lock then finds the memory in the project ([`lock::acquire_in`]). If the lock is not
+/// that waits for the lock then finds the memory in the project ([`lock::acquire_following_move`]). If the lock is not
 /// available, as on NFS, the files are moved anyway.
 fn copy_files_into_project(source: &Project, target: &Project) -> Result<(), StoreError> {
     let _memory_lock =

@@ -4,7 +4,7 @@ use plimsoll_domain::RunState;
 
 /// Returns the command, quoted for a shell, that continues a run and allows its sessions these tools. `None` if allowing them would
 /// not help, because the user's own arguments forbid one of them.
-pub fn render_resume_command_allowing(
+pub fn render_resume_command_if_tools_can_be_allowed(
     state: &RunState,
     tools: &[String],
     resume_options: &str,

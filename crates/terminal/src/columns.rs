@@ -30,20 +30,21 @@ pub fn clip_to_columns(text: &str, max_columns: usize) -> String {
 /// Splits text into a first line of at most this width, broken at a space if possible, and the rest.
 pub fn split_at_columns(text: &str, max_columns: usize) -> (&str, &str) {
     let fitting_bytes = longest_prefix_within(text, max_columns).len();
-    let breaks_there = fitting_bytes == text.len() || text[fitting_bytes..].starts_with(' ');
+    let ends_at_word_boundary = fitting_bytes == text.len() || text[fitting_bytes..].starts_with(' ');
     let last_space_or_limit =
         || text[..fitting_bytes].rfind(' ').filter(|index| *index > 0).unwrap_or(fitting_bytes);
-    let (first, rest) = text.split_at(if breaks_there { fitting_bytes } else { last_space_or_limit() });
+    let (first, rest) =
+        text.split_at(if ends_at_word_boundary { fitting_bytes } else { last_space_or_limit() });
     (first, rest.trim_start())
 }
 
 fn longest_prefix_within(text: &str, max_columns: usize) -> &str {
     let mut used_columns = 0;
-    let first_beyond = text.char_indices().find(|(_, letter)| {
+    let first_excess_char = text.char_indices().find(|(_, letter)| {
         used_columns += letter.width().unwrap_or(0);
         used_columns > max_columns
     });
-    &text[..first_beyond.map_or(text.len(), |(index, _)| index)]
+    &text[..first_excess_char.map_or(text.len(), |(index, _)| index)]
 }
 
 #[cfg(test)]

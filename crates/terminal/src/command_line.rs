@@ -21,7 +21,7 @@ pub fn print_clap_error(error: &clap::Error) -> ExitCode {
         escape_hidden_characters(&argument) == argument
     };
     if std::env::args_os().all(is_plain_argument) {
-        // A reader that is gone is not an error.
+        // A closed output is not an error.
         let _ = error.print();
     } else {
         console::print_to_stderr(error.render().to_string().trim_end());

@@ -89,10 +89,10 @@ pub fn set_bar_message(bar: &ProgressBar, text: &str) {
 #[expect(clippy::disallowed_methods, reason = "this is the door")]
 pub fn set_bar_lines(bar: &ProgressBar, lines: &[String]) {
     let max_columns = terminal_columns().unwrap_or(80).saturating_sub(1);
-    let line = |line: &String| {
+    let clip_line = |line: &String| {
         plimsoll_domain::text::truncate_end(SafeText::from_single_line(line).as_str(), max_columns)
     };
-    bar.set_message(lines.iter().map(line).collect::<Vec<_>>().join("\n"));
+    bar.set_message(lines.iter().map(clip_line).collect::<Vec<_>>().join("\n"));
 }
 
 /// Prints text and a newline on standard error.

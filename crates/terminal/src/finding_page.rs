@@ -89,7 +89,7 @@ impl FindingPage {
 
     fn render_finding(&self, finding: &Finding, has_heading_severity: bool) -> Vec<PaintedLine> {
         let sign = if has_heading_severity { (None, "- ") } else { self.sign_for_finding(finding.severity) };
-        let path_prefix = finding.path.as_ref().map(|place| format!("{place}: ")).unwrap_or_default();
+        let path_prefix = finding.path.as_ref().map(|path| format!("{path}: ")).unwrap_or_default();
         let mut lines = self.wrap_indented(&format!("{path_prefix}{}", finding.message), sign);
         lines.extend(self.wrap_indented(&finding.advice, (None, "→ ")));
         lines
@@ -123,7 +123,7 @@ impl FindingPage {
             None | Some(Severity::Note) if self.has_colors => (Some("32"), "✓"),
             Some(Severity::Warning) if self.has_colors => (Some("33"), "!"),
             Some(Severity::Problem) if self.has_colors => (Some("31"), "✗"),
-            // Padded to the length of the longest.
+            // Padded to the length of the longest label.
             None | Some(Severity::Note) => (None, "ok      "),
             Some(Severity::Warning) => (None, "warning "),
             Some(Severity::Problem) => (None, "PROBLEM "),

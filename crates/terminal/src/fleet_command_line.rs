@@ -125,7 +125,7 @@ pub struct JoinArguments {
         long = "database-patience",
         value_name = "DURATION",
         default_value = "30m",
-        value_parser = value_parsers::seconds
+        value_parser = value_parsers::seconds_from_minutes_or_duration
     )]
     pub database_timeout_seconds: u64,
     /// Wait for the next day when all your runs on this machine together have spent this many US dollars today
@@ -138,10 +138,10 @@ pub struct JoinArguments {
     #[arg(long, value_name = "PERCENT", value_parser = value_parsers::percent)]
     pub stop_at_limit: Option<u8>,
     /// End a client that is silent for this long (30m, 90s; 0 for never) [default: 30m]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration)]
     pub idle_timeout: Option<u64>,
     /// The same while a tool runs, such as a long build (3h; 0 for never) [default: 2h]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds)]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration)]
     pub tool_timeout: Option<u64>,
     /// Do not wait during pauses: exit with 6 instead
     #[arg(long)]

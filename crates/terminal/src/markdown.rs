@@ -28,7 +28,7 @@ pub fn print_markdown(markdown: &str, prints_source: bool) {
         return console::print_text(markdown);
     }
     let format = PageFormat { max_columns: console::terminal_columns(), has_colors: console::has_colors() };
-    // A reader that is gone is not an error.
+    // A closed output is not an error.
     let _ = console::print_painted_lines(&render_markdown(markdown, format));
 }
 

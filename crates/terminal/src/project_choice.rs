@@ -15,7 +15,7 @@ pub fn select_project_for_new_run(plan_path: Option<&str>) -> Project {
 
 /// Tells the user about the state of another owner in a folder above. Returns an exit code if that state is in the current project,
 /// so the command must not continue.
-pub fn refuse_state_of_other_owner(exit_status: ExitStatus) -> Option<ExitCode> {
+pub fn refuse_or_warn_of_ignored_state(exit_status: ExitStatus) -> Option<ExitCode> {
     let ignored_state = Project::ignored_state_above()?;
     if ignored_state.is_current_project() {
         return Some(fail_with(ignored_state, exit_status));

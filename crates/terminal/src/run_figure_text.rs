@@ -7,7 +7,7 @@ use plimsoll_flows::workers::pending_items::quote_item_with_number;
 use plimsoll_store::clock;
 
 /// Renders a worker in three parts: its name, its item and its activity.
-pub fn render_worker_parts(worker: &WorkerFigures) -> [String; 3] {
+pub fn worker_name_item_and_activity(worker: &WorkerFigures) -> [String; 3] {
     let session = (worker.session_number > 0).then(|| {
         let percent = worker.context_percent.map_or(String::new(), |percent| format!(", {percent}%"));
         let cost = worker.cost_basis.format_usd(worker.cost_usd);
@@ -21,10 +21,10 @@ pub fn render_worker_parts(worker: &WorkerFigures) -> [String; 3] {
         WorkerActivity::Stopped => Some("not at work"),
     };
     let parts: Vec<String> = activity.map(str::to_owned).into_iter().chain(session).collect();
-    let api_trouble = worker.api_trouble.as_ref();
-    let trouble_text = api_trouble
-        .map(|trouble| format!("; {}", render_api_trouble(trouble.http_status, &trouble.failing_since)));
-    let activity_text = parts.join(", ") + &trouble_text.unwrap_or_default();
+    let api_retry = worker.api_retry.as_ref();
+    let retry_text =
+        api_retry.map(|retry| format!("; {}", render_api_retry(retry.http_status, &retry.failing_since)));
+    let activity_text = parts.join(", ") + &retry_text.unwrap_or_default();
     [
         format!("worker {}", worker.worker_number),
         quote_item_with_number(worker.item_number, &worker.item_text),
@@ -34,7 +34,7 @@ pub fn render_worker_parts(worker: &WorkerFigures) -> [String; 3] {
 
 /// Renders the lines below the log of a parallel run: one for each worker and one for the total.
 pub fn render_terminal_lines(figures: &RunFigures) -> Vec<String> {
-    let workers = figures.workers.iter().map(|worker| render_worker_parts(worker).join("  "));
+    let workers = figures.workers.iter().map(|worker| worker_name_item_and_activity(worker).join("  "));
     workers.chain([render_total_line(figures)]).collect()
 }
 
@@ -62,7 +62,7 @@ fn render_total_line(figures: &RunFigures) -> String {
 }
 
 /// Describes an error of the API, since when it occurs, and that the client retries.
-pub fn render_api_trouble(status: u64, since: &Timestamp) -> String {
+pub fn render_api_retry(status: u64, since: &Timestamp) -> String {
     let status_text = match status {
         0 => "cannot be reached".to_owned(),
         status => format!("has answered with {status}"),
@@ -96,7 +96,7 @@ mod tests {
             activity: WorkerActivity::Working,
             session_number: 2,
             context_percent: Some(4),
-            api_trouble: None,
+            api_retry: None,
             cost_usd: 0.12,
             cost_basis: CostBasis::Estimated,
             tokens: 31_000,
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(render_terminal_lines(&figures), expected);
         let api_trouble = ApiRetryState { failing_since: "2026-01-07T05:00:02Z".into(), http_status: 529 };
         let [_, _, activity_text] =
-            render_worker_parts(&WorkerFigures { api_trouble: Some(api_trouble), ..worker });
+            worker_name_item_and_activity(&WorkerFigures { api_retry: Some(api_trouble), ..worker });
         assert!(
             activity_text.contains("31k tokens; the API has answered with 529 since "),
             "{activity_text}"

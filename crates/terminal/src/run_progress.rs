@@ -4,10 +4,10 @@ mod colors;
 mod json;
 pub mod telemetry;
 
-use crate::allowed_tools::render_resume_command_allowing;
+use crate::allowed_tools::render_resume_command_if_tools_can_be_allowed;
 use crate::console::{self, PaintedLine};
 use crate::duration::format_seconds;
-use crate::run_figure_text::{render_api_trouble, render_terminal_lines};
+use crate::run_figure_text::{render_api_retry, render_terminal_lines};
 use crate::signals;
 use crate::worker_event_text;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -45,16 +45,18 @@ impl ProgressFormat {
 
 /// Creates an observer that also counts Ctrl-C, and takes SIGTERM and SIGHUP as a request to end now. `continues` is the command
 /// that resumes the run.
-pub fn new_run_observer(
+pub fn new_run_observer_handling_signals(
     format: ProgressFormat,
     resume_command: &str,
 ) -> std::io::Result<Box<dyn RunObserver>> {
     let interrupts = InterruptCounter::default();
-    let ignored = plimsoll_launcher::process::ignored_signal_mask();
+    let ignored_signals = plimsoll_launcher::process::ignored_signal_mask();
     let progress_bar = (format == ProgressFormat::Bar).then(new_progress_bar);
     // A signal that was ignored when we were started stays ignored, such as SIGHUP under nohup.
     let signals = [(2, Interrupt::AfterSession), (15, Interrupt::EndSession), (1, Interrupt::EndSession)];
-    for (signal, interrupt) in signals.into_iter().filter(|(signal, _)| ignored & (1 << (signal - 1)) == 0) {
+    for (signal, interrupt) in
+        signals.into_iter().filter(|(signal, _)| ignored_signals & (1 << (signal - 1)) == 0)
+    {
         let counter = interrupts.clone();
         // Respond at once and not with the client's next output: without a response the user would press Ctrl-C again.
         let report_interrupt: Box<dyn Fn(Interrupt) + Send> = match (&progress_bar, format) {
@@ -103,8 +105,8 @@ fn render_interrupt_message(interrupt: Interrupt, resume_command: &str) -> Strin
 fn print_line(bar: Option<&ProgressBar>, line: &str, color_code: Option<&'static str>) {
     match (bar, color_code.filter(|_| console::has_colors())) {
         (Some(bar), None) => console::print_text_above_bar(bar, line),
-        (Some(bar), colour) => line.lines().for_each(|line| {
-            console::print_painted_above_bar(bar, &PaintedLine::default().with_text(colour, line));
+        (Some(bar), enabled_color) => line.lines().for_each(|line| {
+            console::print_painted_above_bar(bar, &PaintedLine::default().with_text(enabled_color, line));
         }),
         (None, _) => console::print_text(line),
     }
@@ -134,10 +136,10 @@ impl RunObserver for LineObserver {
         &self.interrupts
     }
 
-    fn on_event(&mut self, progress: &RunEvent<'_>) {
-        match progress {
+    fn on_event(&mut self, run_event: &RunEvent<'_>) {
+        match run_event {
             RunEvent::UsageUpdated { state, record, figures } => {
-                self.show_session_usage(state, record, figures);
+                self.show_raised_level_and_usage(state, record, figures);
             }
             RunEvent::IterationStarted { .. } => self.shown_level = Level::L0,
             RunEvent::FiguresUpdated { figures } => {
@@ -148,26 +150,31 @@ impl RunObserver for LineObserver {
                     console::set_bar_lines(bar, &render_terminal_lines(figures));
                 }
             }
-            RunEvent::PauseContinues { pause_end: until } => {
+            RunEvent::PauseContinues { pause_end } => {
                 if let Some(bar) = &self.progress_bar {
-                    let seconds_left = (*until - clock::now()).num_seconds().max(0);
-                    let until = clock::format_local_time_with_seconds(*until);
+                    let seconds_left = (*pause_end - clock::now()).num_seconds().max(0);
+                    let pause_end_text = clock::format_local_time_with_seconds(*pause_end);
                     console::set_bar_message(
                         bar,
-                        &format!("paused until {until}, {} left", format_seconds(seconds_left)),
+                        &format!("paused until {pause_end_text}, {} left", format_seconds(seconds_left)),
                     );
                 }
             }
             _ => {}
         }
-        if let Some(line) = render_progress_line(progress) {
-            self.print_line(&line, colors::progress_color(progress));
+        if let Some(line) = render_progress_line(run_event) {
+            self.print_line(&line, colors::progress_color(run_event));
         }
     }
 }
 
 impl LineObserver {
-    fn show_session_usage(&mut self, state: &RunState, record: &SessionRecord, figures: &RunFigures) {
+    fn show_raised_level_and_usage(
+        &mut self,
+        state: &RunState,
+        record: &SessionRecord,
+        figures: &RunFigures,
+    ) {
         if record.highest_announcement.level > self.shown_level {
             self.shown_level = record.highest_announcement.level;
             self.print_line(&render_announced_level(record), colors::level_color(self.shown_level));
@@ -225,17 +232,17 @@ fn render_session_summary(state: &RunState, record: &SessionRecord, figures: &Ru
         reading.map(|reading| format!(" {}", format_tokens(reading.used_tokens))).unwrap_or_default();
     let stop_suffix =
         if state.iteration_record.stops_run_after_session { " stops after this session" } else { "" };
-    let api_trouble = state.iteration_record.api_retry.as_ref();
-    let trouble_suffix = api_trouble
-        .map(|trouble| {
+    let api_retry = state.iteration_record.api_retry.as_ref();
+    let retry_suffix = api_retry
+        .map(|retry| {
             format!(
                 " {}",
-                render_api_trouble(trouble.http_status, &Timestamp::from(trouble.failing_since.as_str()))
+                render_api_retry(retry.http_status, &Timestamp::from(retry.failing_since.as_str()))
             )
         })
         .unwrap_or_default();
     format!(
-        "iteration {}/{} {item_bar} {}{used_tokens_text} {}{stop_suffix}{trouble_suffix}",
+        "iteration {}/{} {item_bar} {}{used_tokens_text} {}{stop_suffix}{retry_suffix}",
         figures.sessions_started,
         state.options.max_iterations,
         render_bar_and_percent(&StatusLineView { context_usage: usage, ..StatusLineView::default() }, 20),
@@ -284,7 +291,7 @@ fn render_progress_line(progress: &RunEvent<'_>) -> Option<String> {
         RunEvent::ClientStarted { model, version } => format!("   client {version}, {model}"),
         RunEvent::ToolUsed { name, detail } => format!("   {name} {detail}").trim_end().to_owned(),
         RunEvent::ApiRetry { status, since } => {
-            format!("   {}", render_api_trouble(*status, &Timestamp::from(since.as_str())))
+            format!("   {}", render_api_retry(*status, &Timestamp::from(since.as_str())))
         }
         RunEvent::Compacted => "   the client has compacted".to_owned(),
         RunEvent::IterationEnded { iteration, result: ended, item } => {
@@ -345,21 +352,25 @@ fn render_parked_question(question: &OpenQuestion) -> String {
 
 /// Describes how a session ended, and who ended it, as a continuation of "iteration 3".
 fn render_session_ending(ending: &SessionEnding) -> String {
-    let clip_text = |words: &str| truncate_end(&to_single_line(words), 120);
+    let clip_text = |text: &str| truncate_end(&to_single_line(text), 120);
     match ending {
         SessionEnding::Completed => "ended its turn".to_owned(),
         SessionEnding::HookStopped => "was ended by Plimsoll at its checkpoint".to_owned(),
-        SessionEnding::WindowFull(why) => format!("ended: the context window was full ({})", clip_text(why)),
-        SessionEnding::ClientLimit(which) => format!("was ended by the client's {}", clip_text(which)),
-        SessionEnding::Fatal(why) => format!("failed: {}", clip_text(why.message())),
-        SessionEnding::Limit(why) => format!("met a usage limit: {}", clip_text(why)),
-        SessionEnding::Overloaded(why) => format!("ended: the API failed ({})", clip_text(why)),
-        SessionEnding::IdleTimeout(why) => format!("was ended by Plimsoll: {}", clip_text(why)),
+        SessionEnding::WindowFull(reason) => {
+            format!("ended: the context window was full ({})", clip_text(reason))
+        }
+        SessionEnding::ClientLimit(limit) => format!("was ended by the client's {}", clip_text(limit)),
+        SessionEnding::Fatal(error) => format!("failed: {}", clip_text(error.message())),
+        SessionEnding::Limit(reason) => format!("met a usage limit: {}", clip_text(reason)),
+        SessionEnding::Overloaded(reason) => format!("ended: the API failed ({})", clip_text(reason)),
+        SessionEnding::IdleTimeout(reason) => format!("was ended by Plimsoll: {}", clip_text(reason)),
         SessionEnding::DeadlineReached => "was ended by Plimsoll: the deadline has passed".to_owned(),
         SessionEnding::Interrupted => "was ended by you (Ctrl-C, or a signal)".to_owned(),
         SessionEnding::Canceled => "was ended by `plimsoll stop`".to_owned(),
-        SessionEnding::Crashed(how) => format!("crashed: the client {}", clip_text(how)),
-        SessionEnding::Failed(why) => format!("failed: {}", clip_text(why)),
+        SessionEnding::Crashed(exit_description) => {
+            format!("crashed: the client {}", clip_text(exit_description))
+        }
+        SessionEnding::Failed(reason) => format!("failed: {}", clip_text(reason)),
         SessionEnding::Unknown => "ended".to_owned(),
     }
 }
@@ -374,7 +385,7 @@ fn render_item_state(item: Option<(&str, bool)>) -> String {
 fn render_denied_tools(state: &RunState, tools: &[String]) -> String {
     let tool_names = to_single_line(&tools.join(", "));
     let (tool, pronoun) = if tools.len() == 1 { ("tool", "it") } else { ("tools", "them") };
-    match render_resume_command_allowing(state, tools, "--resume") {
+    match render_resume_command_if_tools_can_be_allowed(state, tools, "--resume") {
         Some(command) => {
             format!(
                 "the client refused the {tool} {tool_names}: allow {pronoun}, after Ctrl-C, with: {command}"

@@ -105,7 +105,7 @@ pub fn review_interval(text: &str) -> Result<u32, ValueError> {
 }
 
 /// Parses a duration into seconds: `30m`, `90s`, `1h 30m`. A bare number is minutes, and `0` means off.
-pub fn seconds(text: &str) -> Result<u64, ValueError> {
+pub fn seconds_from_minutes_or_duration(text: &str) -> Result<u64, ValueError> {
     if let Ok(minutes) = text.parse::<u64>() {
         return Ok(minutes.saturating_mul(60));
     }
@@ -220,10 +220,15 @@ mod tests {
         assert_eq!((percent("80%"), percent("100")), (Ok(80), Ok(100)));
         assert!(percent("0").is_err() && percent("101").is_err() && percent("x").is_err());
         assert_eq!(
-            (seconds("30"), seconds("90s"), seconds("1h 30m"), seconds("0")),
+            (
+                seconds_from_minutes_or_duration("30"),
+                seconds_from_minutes_or_duration("90s"),
+                seconds_from_minutes_or_duration("1h 30m"),
+                seconds_from_minutes_or_duration("0")
+            ),
             (Ok(1_800), Ok(90), Ok(5_400), Ok(0))
         );
-        assert!(seconds("soon").is_err());
+        assert!(seconds_from_minutes_or_duration("soon").is_err());
         assert_eq!(
             command_words("ntfy publish 'my topic'"),
             Ok(vec!["ntfy".into(), "publish".into(), "my topic".into()])

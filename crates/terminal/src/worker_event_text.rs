@@ -17,8 +17,8 @@ pub fn render_worker_event(event: &JournalEvent) -> Option<String> {
         Some(render_items_merged(event))
     } else if let JournalEvent::ItemReturned(event) = event {
         Some(render_item_returned(event))
-    } else if let JournalEvent::Note { text: words } = event {
-        Some(to_single_line(words))
+    } else if let JournalEvent::Note { text } = event {
+        Some(to_single_line(text))
     } else {
         None
     }

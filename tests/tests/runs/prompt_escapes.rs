@@ -141,7 +141,7 @@ fn a_frames_brief_and_report_escape_untrusted_text() {
         merge_notes: vec![HOSTILE_TEXT.into()],
         call_id: None,
         agent_id: None,
-        closing: None,
+        abnormal_end: None,
     };
     let texts = [
         render::render_frame_brief(&memory),

@@ -8,7 +8,7 @@ use plimsoll_domain::text::count_with_noun;
 use plimsoll_domain::{Marker, RunState, UsageReading};
 use plimsoll_flows::checkpoint::{CheckpointRequest, write_checkpoint};
 use plimsoll_flows::context::measure::{MeasureInput, measure_usage};
-use plimsoll_flows::handoffs::continue_command;
+use plimsoll_flows::handoffs::continue_slash_command_or_prompt;
 use plimsoll_policy::messages::MOVED_INTO_PROJECT_NOTICE;
 use plimsoll_store::{Project, StoreError, WritableProject, config, move_into_project_if_unwritable};
 use plimsoll_terminal::console::{fail, print_text};
@@ -37,21 +37,23 @@ Examples:
 
 /// Writes a checkpoint for the current session or run and prints where it is.
 pub(crate) fn write_and_print_checkpoint(arguments: &CheckpointArguments) -> ExitCode {
-    let WritableProject { project, was_moved: has_moved } =
+    let WritableProject { project, was_moved } =
         match move_into_project_if_unwritable(Project::find_for_command()) {
             Ok(writable) => writable,
             Err(error) => return fail(error),
         };
     match TargetSession::find(&project) {
-        Ok(Some(target_session)) => match write_manual_checkpoint(&project, &target_session, arguments) {
-            Ok(text) => {
-                let moved_note =
-                    if has_moved { format!("\n\n{MOVED_INTO_PROJECT_NOTICE}") } else { String::new() };
-                print_text(format!("{text}{moved_note}"));
-                ExitCode::SUCCESS
+        Ok(Some(target_session)) => {
+            match write_manual_checkpoint_and_render_report(&project, &target_session, arguments) {
+                Ok(text) => {
+                    let moved_note =
+                        if was_moved { format!("\n\n{MOVED_INTO_PROJECT_NOTICE}") } else { String::new() };
+                    print_text(format!("{text}{moved_note}"));
+                    ExitCode::SUCCESS
+                }
+                Err(error) => fail(error),
             }
-            Err(error) => fail(error),
-        },
+        }
         Ok(None) => fail(
             "no session has been recorded here: run this inside a session with Plimsoll's hooks, or during a run",
         ),
@@ -59,7 +61,7 @@ pub(crate) fn write_and_print_checkpoint(arguments: &CheckpointArguments) -> Exi
     }
 }
 
-fn write_manual_checkpoint(
+fn write_manual_checkpoint_and_render_report(
     project: &Project,
     target_session: &TargetSession,
     arguments: &CheckpointArguments,
@@ -95,7 +97,7 @@ fn write_manual_checkpoint(
     })?;
     let percent = measurement.reading.as_ref().and_then(UsageReading::projected_percent);
     let marker = Marker::Checkpoint { level, percent, handoff: handoff.clone() };
-    let next_command = continue_command(project, &handoff);
+    let next_command = continue_slash_command_or_prompt(project, &handoff);
     Ok(format!(
         "{marker}\n\n{}",
         render_checkpoint_report(target_session.run.as_ref(), percent, &handoff, &next_command)

@@ -82,7 +82,7 @@ pub(crate) fn run_gate(arguments: &GateArguments) -> ExitCode {
         None => input::read_document(&project),
     };
     if let Some(payload) = document.as_deref().filter(|document| is_hook_payload(document)) {
-        return hook_answer::print_marker(&run_hook_on_input(payload, run_stop_hook));
+        return hook_answer::print_marker_or_error(&run_hook_on_input(payload, run_stop_hook));
     }
     if let Some(refusal) = refusal {
         return fail_with(refusal, ExitStatus::InternalError);
@@ -134,7 +134,7 @@ pub(super) fn judge_current_iteration(
 ) -> Result<Option<Verdict>, plimsoll_store::StoreError> {
     let run_id = ledger::run_id_from_environment();
     let Some(state) = state_file::load_state(project, run_id.as_ref())? else { return Ok(None) };
-    if let Some(verdict) = verdict_after_pause(&state) {
+    if let Some(verdict) = continue_verdict_if_pause_over(&state) {
         return Ok(Some(verdict));
     }
     let (settings, _) = config::load_settings(project);
@@ -152,23 +152,20 @@ pub(super) fn judge_current_iteration(
             let ended_at = record.end.ended_at.as_ref().and_then(clock::parse_timestamp);
             SessionResult::from_client_result(Some(&result), ProcessExit::default(), ended_at)
         }
-        _ => session_result_from_record(project, &state, &wait_for_end_evidence(project, record)),
+        _ => session_result_or_missing_hooks_error(project, &state, &wait_for_end_evidence(project, record)),
     };
-    let finished = finish::finish_iteration(
+    let finished_iteration = finish::finish_iteration(
         &RunContext { project, settings: &settings, run_id: &state.run_id },
         &session_result,
     )?;
-    if let Some(FinishedIteration {
-        verify_outcomes: verify,
-        reverted_ticks: taken_back,
-        skipped_checks: not_run,
-        ..
-    }) = &finished
+    if let Some(FinishedIteration { verify_outcomes, reverted_ticks, skipped_checks, .. }) =
+        &finished_iteration
     {
-        let lines = (!verify.is_empty()).then(|| render_verify_outcomes(verify)).into_iter();
+        let lines =
+            (!verify_outcomes.is_empty()).then(|| render_verify_outcomes(verify_outcomes)).into_iter();
         let lines = lines
-            .chain(not_run.iter().map(describe_check_not_run))
-            .chain(taken_back.as_ref().map(RevertedTicks::describe_revert));
+            .chain(skipped_checks.iter().map(describe_check_not_run))
+            .chain(reverted_ticks.as_ref().map(RevertedTicks::describe_revert));
         lines.for_each(|line| print_error(&line));
     }
     // The state is reloaded because `finish` wrote the verdict and the cost to it.
@@ -176,7 +173,7 @@ pub(super) fn judge_current_iteration(
     if reloaded_state.is_some_and(|state| state.has_cost_limit_but_unknown_cost()) {
         print_error(&COST_UNKNOWN_WARNING);
     }
-    Ok(finished.map(|finished| finished.verdict))
+    Ok(finished_iteration.map(|finished| finished.verdict))
 }
 
 /// Prints the session's answer to standard error. In a pipe the gate consumes the client's output, so the user would not see it.
@@ -188,13 +185,15 @@ fn print_session_answer(answer: &str) {
 }
 
 /// Returns `Continue` if the iteration was judged before with a pause that has passed by now, else `None`.
-fn verdict_after_pause(state: &RunState) -> Option<Verdict> {
+fn continue_verdict_if_pause_over(state: &RunState) -> Option<Verdict> {
     if state.iteration_record.phase != IterationPhase::Judged {
         return None;
     }
-    let Some(Verdict::Pause { kind, until, .. }) = state.lifecycle.last_verdict() else { return None };
+    let Some(Verdict::Pause { kind, until: pause_end, .. }) = state.lifecycle.last_verdict() else {
+        return None;
+    };
     let has_passed =
-        until.as_ref().and_then(clock::parse_timestamp).is_none_or(|until| until <= clock::now());
+        pause_end.as_ref().and_then(clock::parse_timestamp).is_none_or(|until| until <= clock::now());
     let continue_verdict =
         Verdict::Continue { kind: ContinueKind::NextItem, reason: "the pause is over".to_owned() };
     (kind.resolves_by_waiting() && has_passed).then_some(continue_verdict)
@@ -228,7 +227,11 @@ fn with_failure_from_transcript(mut record: SessionRecord) -> SessionRecord {
     record
 }
 
-fn session_result_from_record(project: &Project, state: &RunState, record: &SessionRecord) -> SessionResult {
+fn session_result_or_missing_hooks_error(
+    project: &Project,
+    state: &RunState,
+    record: &SessionRecord,
+) -> SessionResult {
     if state.iteration_record.phase == IterationPhase::Planned {
         let reason = ": is PLIMSOLL_RUN_ID exported, and are the hooks installed (`plimsoll init`)?";
         let ending = SessionEnding::Fatal(FatalError::new(FatalErrorKind::Hooks, reason));
@@ -238,15 +241,15 @@ fn session_result_from_record(project: &Project, state: &RunState, record: &Sess
     add_missing_cost(project, &session_id, record, SessionResult::from_session_record(record))
 }
 
-fn apply_verdict(project: &Project, verdict: &Verdict, wait: bool) -> ExitCode {
+fn apply_verdict(project: &Project, verdict: &Verdict, waits_for_pause_end: bool) -> ExitCode {
     match verdict {
         Verdict::Stop { .. } => verdict.gate_exit_status().into(),
-        Verdict::Pause { kind, .. } if !wait || !kind.resolves_by_waiting() => {
+        Verdict::Pause { kind, .. } if !waits_for_pause_end || !kind.resolves_by_waiting() => {
             restore_prompt_file(project);
             verdict.gate_exit_status().into()
         }
-        Verdict::Pause { until, .. } => {
-            sleep_until_pause_ends(project, until.as_ref());
+        Verdict::Pause { until: pause_end, .. } => {
+            sleep_until_pause_ends(project, pause_end.as_ref());
             plan_next_iteration(project)
         }
         Verdict::Continue { .. } => plan_next_iteration(project),
@@ -277,12 +280,12 @@ fn plan_next_iteration(project: &Project) -> ExitCode {
 }
 
 /// Sleeps until the known end of the pause. Without one, sleeps a backoff that grows with each consecutive pause.
-fn sleep_until_pause_ends(project: &Project, until: Option<&Timestamp>) {
+fn sleep_until_pause_ends(project: &Project, pause_end: Option<&Timestamp>) {
     let run_id = ledger::run_id_from_environment();
     let state = state_file::load_state(project, run_id.as_ref()).ok().flatten();
     let pause_count = state.map_or(1, |state| state.lifecycle.consecutive_pauses());
-    let milliseconds = match until.and_then(clock::parse_timestamp) {
-        Some(reset) => pause::reset_wait_ms((reset - clock::now()).num_seconds(), MEDIAN_JITTER),
+    let milliseconds = match pause_end.and_then(clock::parse_timestamp) {
+        Some(reset_time) => pause::reset_wait_ms((reset_time - clock::now()).num_seconds(), MEDIAN_JITTER),
         None => pause::backoff_ms(pause_count, MEDIAN_JITTER),
     };
     std::thread::sleep(Duration::from_millis(milliseconds));

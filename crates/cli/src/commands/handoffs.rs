@@ -4,7 +4,8 @@ use clap::Args;
 use plimsoll_domain::SessionId;
 use plimsoll_domain::text::to_single_line;
 use plimsoll_flows::handoffs::{
-    ContinuedHandoff, KnownHandoff, continue_command, find_handoff_to_continue, list_handoffs,
+    ContinuedHandoff, KnownHandoff, continue_slash_command_or_prompt, list_handoffs,
+    newest_own_and_newer_unknown_handoffs,
 };
 use plimsoll_flows::hook_invocation::SESSION_VARIABLE;
 use plimsoll_policy::messages::render_continue_prompt;
@@ -57,29 +58,29 @@ pub(crate) fn print_handoffs(arguments: &HandoffsArguments) -> ExitCode {
 /// Prints the path of the handoff to continue from, and the newer ones of unknown origin that are skipped.
 fn print_handoff_to_continue(project: &Project) -> ExitCode {
     let current_session = environment::variable(SESSION_VARIABLE).map(SessionId::from);
-    let ContinuedHandoff { newest_own: newest, newer_unknown: passed_over } =
-        find_handoff_to_continue(project, current_session.as_ref());
+    let ContinuedHandoff { newest_own, newer_unknown } =
+        newest_own_and_newer_unknown_handoffs(project, current_session.as_ref());
     let path = |handoff: &KnownHandoff| project.relative_to_root(&handoff.path);
     let unverified_list: String =
-        passed_over.iter().map(|handoff| format!("\n- {}", to_single_line(&path(handoff)))).collect();
-    let Some(newest) = newest else {
+        newer_unknown.iter().map(|handoff| format!("\n- {}", to_single_line(&path(handoff)))).collect();
+    let Some(newest_own) = newest_own else {
         let hint = if unverified_list.is_empty() {
             "a session leaves one at 85% of its context window, and with `/handoff`".to_owned()
         } else {
             format!(
                 "these are here, and your state folder does not say that a session of yours wrote them:{unverified_list}\nto continue from one that you trust, type: {}",
-                render_continue_prompt(&path(&passed_over[0]))
+                render_continue_prompt(&path(&newer_unknown[0]))
             )
         };
         return fail_with_hint("no session of yours left a handoff in this project", Some(&hint));
     };
-    let written_at = clock::parse_timestamp(&newest.summary.written_at)
+    let written_at = clock::parse_timestamp(&newest_own.summary.written_at)
         .map(clock::format_local_time_with_seconds)
         .unwrap_or_default();
-    let short_session_id: String = newest.summary.session_id.chars().take(SESSION_ID_CHARS).collect();
+    let short_session_id: String = newest_own.summary.session_id.chars().take(SESSION_ID_CHARS).collect();
     console::print_text(format!(
         "Continue from: {}\nWritten {written_at} by session {short_session_id}.",
-        to_single_line(&path(&newest))
+        to_single_line(&path(&newest_own))
     ));
     if !unverified_list.is_empty() {
         console::print_text(format!(
@@ -136,7 +137,9 @@ fn render_table(project: &Project, handoffs: &[KnownHandoff], width: usize) -> S
     let newest_waiting = handoffs.iter().position(KnownHandoff::is_unopened);
     // The slash command continues from the newest handoff; any other one needs its path.
     let command = match newest_waiting.or(newest_own) {
-        Some(index) if Some(index) == newest_own => continue_command(project, &path(&handoffs[index])),
+        Some(index) if Some(index) == newest_own => {
+            continue_slash_command_or_prompt(project, &path(&handoffs[index]))
+        }
         Some(index) => render_continue_prompt(&path(&handoffs[index])),
         None => handoffs.first().map(|handoff| render_continue_prompt(&path(handoff))).unwrap_or_default(),
     };

@@ -74,7 +74,7 @@ impl SettingsFileArguments {
 }
 
 /// Installs the hooks, or shows the plan with `--dry-run`. Returns exit code 1 on failure.
-pub(crate) fn install_hooks(arguments: &InitArguments) -> ExitCode {
+pub(crate) fn install_hooks_or_team_files(arguments: &InitArguments) -> ExitCode {
     let project = environment::current_dir();
     let file_arguments = &arguments.settings_file;
     let scope = match scope::choose_setup(file_arguments.selected_scope(), arguments) {
@@ -85,7 +85,7 @@ pub(crate) fn install_hooks(arguments: &InitArguments) -> ExitCode {
             });
         }
     };
-    let wishes = InstallOptions { install_memory: arguments.memory, wrap_status_line: arguments.wrap };
+    let options = InstallOptions { install_memory: arguments.memory, wrap_status_line: arguments.wrap };
     // The programs are copied before planning, because the plan looks for them and their links.
     let set_up_result = if file_arguments.dry_run {
         Ok(install::planned_copy_folder())
@@ -95,7 +95,7 @@ pub(crate) fn install_hooks(arguments: &InitArguments) -> ExitCode {
     let copied_to = set_up_result.as_ref().ok().cloned().flatten();
     let plan = set_up_result
         .map_err(InstallError::from)
-        .and_then(|_| install::plan_installation(scope, &project, InstalledClient::detect(), wishes));
+        .and_then(|_| install::plan_installation(scope, &project, InstalledClient::detect(), options));
     apply_or_show_plan(file_arguments, plan, |plan| {
         lines::copied_programs_line(copied_to.as_deref()) + &lines::render_installation(plan, &project)
     })

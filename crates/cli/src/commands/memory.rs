@@ -132,14 +132,14 @@ pub(crate) fn run_memory_command(arguments: &MemoryArguments) -> ExitCode {
 }
 
 fn apply_and_print_change(project: Project, op: &MemoryOp) -> ExitCode {
-    let WritableProject { project, was_moved: has_moved } = match move_into_project_if_unwritable(project) {
+    let WritableProject { project, was_moved } = match move_into_project_if_unwritable(project) {
         Ok(writable) => writable,
         Err(error) => return fail_with_store_error(&error),
     };
-    match apply_user_change(&project, op) {
+    match reopen_if_done_and_apply_change(&project, op) {
         Ok(report) => {
             print_text(render_applied_change(&report));
-            if has_moved {
+            if was_moved {
                 print_text(MOVED_INTO_PROJECT_NOTICE);
             }
             ExitCode::SUCCESS
@@ -150,7 +150,7 @@ fn apply_and_print_change(project: Project, op: &MemoryOp) -> ExitCode {
 }
 
 /// Applies an operation of the user. A memory whose root frame is done is reopened first, unless its run is active.
-fn apply_user_change(project: &Project, op: &MemoryOp) -> Result<ChangeReport, MemoryError> {
+fn reopen_if_done_and_apply_change(project: &Project, op: &MemoryOp) -> Result<ChangeReport, MemoryError> {
     let is_done = memory::load_memory(project)?.root_result.is_some();
     if is_done && plimsoll_flows::memory::active_memory_run(project)?.is_none() {
         return memory::apply_changes(project, "command", &[MemoryOp::Reopen, op.clone()]);
@@ -225,7 +225,9 @@ fn render_change(change: &MemoryChange) -> String {
         }
         MemoryOp::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
         MemoryOp::PopFrame { result } => format!("pop: {}", truncate_end(&to_single_line(result), 60)),
-        MemoryOp::CloseFrame { abnormal_end: how, .. } => format!("frame closed ({how:?})").to_lowercase(),
+        MemoryOp::CloseFrame { abnormal_end, .. } => {
+            format!("frame closed ({abnormal_end:?})").to_lowercase()
+        }
         MemoryOp::HeapAlloc { name, content, .. } => {
             format!("alloc {name} ({} chars)", content.chars().count())
         }

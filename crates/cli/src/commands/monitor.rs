@@ -14,20 +14,22 @@ use std::process::ExitCode;
 
 /// With a hook's JSON on standard input, prints the decision as a bare marker line and returns its exit code. Without, measures the
 /// session found from the state; this announces and records nothing.
-pub(crate) fn run_monitor() -> ExitCode {
+pub(crate) fn run_post_tool_hook_or_print_level() -> ExitCode {
     let document = standard_input::read_document_if_piped();
     if let Some(code) = foreign_state::monitor_foreign_loop(&Project::find_for_command(), document.as_deref())
     {
         return code;
     }
     match document {
-        Some(document) => hook_answer::print_marker(&run_hook_on_input(&document, run_post_tool_hook)),
+        Some(document) => {
+            hook_answer::print_marker_or_error(&run_hook_on_input(&document, run_post_tool_hook))
+        }
         None => print_level_of_run_session(&Project::find_for_command()),
     }
 }
 
 fn print_level_of_run_session(project: &Project) -> ExitCode {
-    let target_session = match TargetSession::find_for_monitor(project) {
+    let target_session = match TargetSession::find_or_use_planned_run(project) {
         Ok(Some(target_session)) => target_session,
         Ok(None) => return ExitCode::SUCCESS,
         Err(error) => return fail_with(error, ExitStatus::InternalError),

@@ -77,11 +77,11 @@ const ASSUMED_WINDOW: u64 = 1_000_000;
 const ASSUMED_BASE: u64 = 25_000;
 
 /// Prints the estimate for the open items, or runs `--fix` or `--draft`.
-pub(crate) fn print_plan_estimate(arguments: &PlanArguments) -> ExitCode {
+pub(crate) fn fix_draft_or_estimate_plan(arguments: &PlanArguments) -> ExitCode {
     if arguments.fix {
         return fix_plan_file(arguments);
     }
-    let project = project_for_plan(arguments);
+    let project = run_project_or_plan_project(arguments);
     if let Some(spec) = &arguments.draft {
         return draft::draft_plan(&project, arguments, spec);
     }
@@ -104,7 +104,7 @@ pub(crate) fn print_plan_estimate(arguments: &PlanArguments) -> ExitCode {
     };
     let todo_list = TodoList::parse(&text);
     let problem = find_problem_in_parsed_plan(&todo_list, &text)
-        .filter(|unfit| !matches!(unfit, PlanProblem::AllTicked(_)));
+        .filter(|plan_problem| !matches!(plan_problem, PlanProblem::AllTicked(_)));
     if let Some(problem) = problem.filter(|_| todo_list.items.is_empty()) {
         return fail(render_plan_problem(&problem, &plan_file, plan_file != DEFAULT_PLAN));
     }
@@ -124,7 +124,7 @@ pub(crate) fn print_plan_estimate(arguments: &PlanArguments) -> ExitCode {
 }
 
 /// Returns the project of the current run, or without a run the project where one would begin.
-fn project_for_plan(arguments: &PlanArguments) -> Project {
+fn run_project_or_plan_project(arguments: &PlanArguments) -> Project {
     let run_project = Project::find_for_command();
     let project_root = ProjectRoot::find_from_current_dir(arguments.todo.as_deref());
     project_root.render_notice().iter().for_each(console::print_error);
@@ -157,7 +157,7 @@ impl PlanEstimate {
             let model_choice = models::choose_model(&item.text, &settings.models, usual_model.as_deref());
             let message =
                 model_choice.ignored_model.filter(|_| !item.is_ticked).map(models::render_ignored_model);
-            ignored_models.extend(message.map(|words| format!("item {number}: {words}")));
+            ignored_models.extend(message.map(|warning| format!("item {number}: {warning}")));
             EstimatedItem {
                 text: item.text.clone(),
                 is_done: item.is_ticked,
@@ -166,7 +166,7 @@ impl PlanEstimate {
             }
         };
         let items: Vec<EstimatedItem> = (1..).zip(&todo_list.items).map(to_plan_item).collect();
-        let (capacity, is_window_assumed) = session_capacity(project, &settings);
+        let (capacity, is_window_assumed) = session_capacity_and_is_assumed(project, &settings);
         let mut plan = plan_sessions(&items, &state.plan_items.item_costs, capacity);
         plan.problems.extend(ignored_models);
         PlanEstimate { plan, capacity, is_window_assumed, usual_model }
@@ -205,7 +205,7 @@ fn missing_plan_message(plan_file: &str) -> String {
 }
 
 /// Returns the capacity of a session, from the newest session if one was recorded, and true if its window is only assumed.
-fn session_capacity(project: &Project, settings: &Settings) -> (SessionCapacity, bool) {
+fn session_capacity_and_is_assumed(project: &Project, settings: &Settings) -> (SessionCapacity, bool) {
     let target_session = TargetSession::find(project).ok().flatten();
     let record =
         target_session.as_ref().map(|target_session| target_session.record.clone()).unwrap_or_default();
@@ -222,19 +222,24 @@ fn session_capacity(project: &Project, settings: &Settings) -> (SessionCapacity,
         plimsoll_flows::context::measure::session_thresholds(&input, &window, None)
     };
     let thresholds = measured_thresholds.unwrap_or_else(assumed_thresholds);
-    let start_tokens =
-        transcript.and_then(tail::find_first_request).map_or(ASSUMED_BASE, |first| first.input_tokens);
+    let start_tokens = transcript
+        .and_then(tail::read_first_request_size)
+        .map_or(ASSUMED_BASE, |first_request| first_request.input_tokens);
     (
         SessionCapacity { window_tokens: thresholds.window, start_tokens, l2_tokens: thresholds.l2 },
         measured_thresholds.is_none(),
     )
 }
 
-fn plan_json(plan: &SessionPlan, capacity: SessionCapacity, parked: &[(&str, &str)]) -> String {
+fn plan_json(
+    plan: &SessionPlan,
+    capacity: SessionCapacity,
+    parked_items_with_questions: &[(&str, &str)],
+) -> String {
     // If no item fits into a session, every number of sessions would be wrong.
     let if_items_fit = |sessions: u64| (!capacity.is_full_at_start()).then_some(sessions);
     // If several items with the same text have questions, the first question is shown.
-    let questions: HashMap<&str, &str> = parked.iter().rev().copied().collect();
+    let questions: HashMap<&str, &str> = parked_items_with_questions.iter().rev().copied().collect();
     let item_json = |item: &plimsoll_policy::plan::PlannedItem| {
         serde_json::json!({
             "number": item.number,

@@ -112,7 +112,7 @@ fn plan_next_session(project: &Project, state: &RunState) -> ExitCode {
 
 /// Writes only the checkpoint section of the prompt, for a loop whose own scripts keep the state and plan the sessions.
 fn write_for_foreign_loop(project: &Project) -> ExitCode {
-    match shell_loop::write_checkpoint_prompt(project) {
+    match shell_loop::write_resume_prompt_return_handoff(project) {
         Ok(Some(handoff)) => {
             let prompt_path = project.relative_to_root(&project.prompt_path());
             print_text(format!("wrote {prompt_path} for the session that resumes from {handoff}"));

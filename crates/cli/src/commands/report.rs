@@ -88,7 +88,7 @@ fn write_page(path: &Path, html: &str, to_stdout: bool) -> Result<(), StoreError
         console::print_data(html);
         return Ok(());
     }
-    disk::remove_dead_drafts_of_file(path);
+    disk::remove_abandoned_drafts_of_file(path);
     disk::replace(path, html.as_bytes(), Durability::Lazy)?;
     console::print_data(&format!("{}\n", path.display()));
     Ok(())
@@ -102,7 +102,8 @@ fn open_in_browser(path: &Path) -> ExitCode {
             "there is neither xdg-open nor open to open it with\nhint: open the file above in your browser",
         );
     };
-    match plimsoll_launcher::start_detached_program(&opener, &[path.as_os_str()], OPEN_TIMEOUT) {
+    match plimsoll_launcher::start_detached_and_watch_for_failure(&opener, &[path.as_os_str()], OPEN_TIMEOUT)
+    {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print_error(&format!(

@@ -30,7 +30,7 @@ use plimsoll_terminal::console;
 use plimsoll_terminal::console::{fail_with_hint, print_error, print_text};
 use plimsoll_terminal::project_choice;
 use plimsoll_terminal::run_progress::telemetry::with_telemetry_export;
-use plimsoll_terminal::run_progress::{self, ProgressFormat, new_run_observer};
+use plimsoll_terminal::run_progress::{self, ProgressFormat, new_run_observer_handling_signals};
 use plimsoll_terminal::value_parsers::{self, ValueError};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -71,10 +71,10 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "NAME", requires = "review", help_heading = CHECKS, hide_short_help = true)]
     review_model: Option<String>,
     /// End a client that is silent for this long (30m, 90s; 0 for never) [default: 30m]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds, help_heading = SESSIONS, hide_short_help = true)]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration, help_heading = SESSIONS, hide_short_help = true)]
     idle_timeout: Option<u64>,
     /// The same while a tool runs, such as a long build (3h; 0 for never) [default: 2h]
-    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds, help_heading = SESSIONS, hide_short_help = true)]
+    #[arg(long, value_name = "DURATION", value_parser = value_parsers::seconds_from_minutes_or_duration, help_heading = SESSIONS, hide_short_help = true)]
     tool_timeout: Option<u64>,
     /// Share the plan among N workers, each item in its own worktree
     ///
@@ -245,7 +245,7 @@ fn prepare_and_run(project: &Project, arguments: &RunArguments) -> Result<u8, Ru
     // The user's settings are read now; the project's settings are those from the start of the run.
     let settings = config::load_for_run(project, &state.run_id);
     let style = if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
-    let observer = new_run_observer(style, "--resume").map_err(RunCommandError::Signals)?;
+    let observer = new_run_observer_handling_signals(style, "--resume").map_err(RunCommandError::Signals)?;
     let telemetry = telemetry::start_exporter(project, &state);
     options.has_spans = telemetry.has_spans;
     let observer = with_telemetry_export(telemetry, observer);
@@ -353,11 +353,11 @@ fn check_and_resume(
         None if arguments.workers.is_some_and(|count| count > 1) => {
             return Err(RunCommandError::RunHasNoWorkers);
         }
-        None => lifecycle::return_to_run_branch(project)?.iter().for_each(print_error),
+        None => lifecycle::return_to_run_branch_with_notice(project)?.iter().for_each(print_error),
     }
     if !arguments.answer.is_empty() {
         // Written last, after all other checks. If the resume itself fails, the answers stay in the plan.
-        answers::write_answers(project, &arguments.answer)?.sentences.iter().for_each(print_error);
+        answers::write_answers_to_plan(project, &arguments.answer)?.sentences.iter().for_each(print_error);
     }
     let resumed = lifecycle::resume_run(project, &changes)?;
     Ok((preflight, resumed))
@@ -476,7 +476,7 @@ fn print_next_steps(project: &Project) {
             print_error(&hint);
         }
     }
-    reviews::render_lines(&state).iter().for_each(print_error);
+    reviews::cost_and_open_finding_lines(&state).iter().for_each(print_error);
     changed_checks::changed_protected_sentence(&state).iter().for_each(print_error);
     if let Some(sentence) = changed_checks::changed_checks_sentence(&state) {
         print_error(&sentence);

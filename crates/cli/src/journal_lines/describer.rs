@@ -44,10 +44,11 @@ impl JournalDescriber {
             self.last_planned = Some((entry.iteration, planned.resumes_checkpoint));
         }
         let (text, tone) = match describe_event(entry) {
-            EventSentence::Shown(words, tone) => (words, tone),
-            EventSentence::LeftOut => return None,
+            EventSentence::Shown(sentence, tone) => (sentence, tone),
+            EventSentence::Omitted => return None,
         };
-        let text = format!("{text}{}{}", self.take_plan_note(entry), session_note(entry));
+        let text =
+            format!("{text}{}{}", self.take_fresh_or_resumed_note(entry), session_note_if_outside_run(entry));
         Some(DescribedLine {
             at: clock::parse_timestamp(&entry.recorded_at),
             iteration: entry.session_number(),
@@ -56,8 +57,9 @@ impl JournalDescriber {
         })
     }
 
-    /// Returns how the session that begins was planned; only once per plan.
-    fn take_plan_note(&mut self, entry: &JournalEntry) -> &'static str {
+    /// Returns a note whether the session that begins is fresh or resumes a checkpoint. Returns it only once per
+    /// planned session.
+    fn take_fresh_or_resumed_note(&mut self, entry: &JournalEntry) -> &'static str {
         let is_session_start =
             matches!(entry.event, JournalEvent::SessionStart { .. }) && entry.run_id.is_some();
         let planned =
@@ -71,7 +73,7 @@ impl JournalDescriber {
 }
 
 /// Names a session that belongs to no run, so that it is not mistaken for one of the run.
-fn session_note(entry: &JournalEntry) -> String {
+fn session_note_if_outside_run(entry: &JournalEntry) -> String {
     match (&entry.run_id, &entry.session_id) {
         (None, Some(session)) => {
             format!(" [session {} of no run]", truncate_end(&to_single_line(session), 9))

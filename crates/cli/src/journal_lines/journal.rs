@@ -34,7 +34,7 @@ impl JournalReader {
     /// Reads all lines, including an incomplete last line.
     pub(crate) fn read_all(&self) -> Result<Vec<JournalLine>, StoreError> {
         let bytes = disk::read(&self.path)?.unwrap_or_default();
-        Ok(bytes.split(|byte| *byte == b'\n').flat_map(JournalLine::parse_all).collect())
+        Ok(bytes.split(|byte| *byte == b'\n').flat_map(JournalLine::parse_line_and_appended_entry).collect())
     }
 
     /// Reads the complete lines since the last call.
@@ -54,7 +54,7 @@ impl JournalReader {
         let lines = bytes[start..]
             .split(|byte| *byte == b'\n')
             .filter(is_new_line)
-            .flat_map(JournalLine::parse_all)
+            .flat_map(JournalLine::parse_line_and_appended_entry)
             .collect();
         self.read_bytes = bytes;
         Ok(lines)

@@ -24,15 +24,15 @@ impl LogPage {
 
     /// Renders a line, preceded by the date if it is a new day.
     pub(crate) fn render_lines(&mut self, line: &DescribedLine) -> Vec<PaintedLine> {
-        let at = line.at.map(|at| at.with_timezone(&Local));
-        let day = at.map(|at| at.date_naive()).filter(|day| self.last_day != Some(*day));
+        let local_time = line.at.map(|at| at.with_timezone(&Local));
+        let day = local_time.map(|at| at.date_naive()).filter(|day| self.last_day != Some(*day));
         let heading = day.map(|day| day.format("── %A, %-d %B %Y").to_string());
         self.last_day = day.or(self.last_day);
         let time = line.at.map_or("--:--:--".to_owned(), wall_clock);
         let iteration = line.iteration.map_or("-".to_owned(), |iteration| iteration.to_string());
-        let painted = PaintedLine::plain(&format!("{time} {iteration:>3}  "))
+        let painted_line = PaintedLine::plain(&format!("{time} {iteration:>3}  "))
             .with_text(self.color_code(line), &line.text);
-        heading.map(|heading| PaintedLine::plain(&heading)).into_iter().chain([painted]).collect()
+        heading.map(|heading| PaintedLine::plain(&heading)).into_iter().chain([painted_line]).collect()
     }
 
     fn color_code(&self, line: &DescribedLine) -> Option<&'static str> {

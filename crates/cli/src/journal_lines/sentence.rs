@@ -19,7 +19,7 @@ pub(super) enum EventSentence {
     /// A sentence, and its tone.
     Shown(String, Tone),
     /// No sentence: another line has the facts.
-    LeftOut,
+    Omitted,
 }
 
 /// Describes an entry.
@@ -30,9 +30,9 @@ pub(super) fn describe_event(entry: &JournalEntry) -> EventSentence {
         // `SessionStart` shows that a session begins; the final verdict follows the provisional one.
         JournalEvent::Planned(_)
         | JournalEvent::ClientStarted { .. }
-        | JournalEvent::ProvisionalVerdict { .. } => EventSentence::LeftOut,
+        | JournalEvent::ProvisionalVerdict { .. } => EventSentence::Omitted,
         // In a run, `IterationClosed` shows the end and the peak: the last response is measured only then.
-        JournalEvent::SessionEnd(_) if entry.run_id.is_some() => EventSentence::LeftOut,
+        JournalEvent::SessionEnd(_) if entry.run_id.is_some() => EventSentence::Omitted,
         JournalEvent::IterationClosed(closed) => {
             shown_sentence(describe_session_end(Some(closed.peak_percent), None))
         }
@@ -62,8 +62,8 @@ pub(super) fn describe_event(entry: &JournalEntry) -> EventSentence {
         JournalEvent::NextItemDoesNotFit(fit) => shown_sentence(describe_unpacked_item(fit)),
         JournalEvent::NoRoomForStep(fit) => shown_sentence(describe_no_room_for_step(fit)),
         JournalEvent::CutOffByClient { item, .. } => shown_sentence(describe_cut_off_turn(item)),
-        JournalEvent::Notified { reason: what, program, error: trouble } => {
-            describe_notification(what, program, trouble.as_deref())
+        JournalEvent::Notified { reason, program, error } => {
+            describe_notification(reason, program, error.as_deref())
         }
         JournalEvent::LinearDelivered(note) => {
             shown_sentence(format!("Linear notified: {}", shorten_fact(&note.issue)))
@@ -130,8 +130,9 @@ fn describe_run_start(run: &RunStartFacts) -> String {
     let verify: Vec<String> =
         run.verify_commands.iter().flatten().map(|command| shorten_fact(command)).collect();
     let verify = if verify.is_empty() { String::new() } else { format!(", verify: {}", verify.join("; ")) };
-    let max_sessions =
-        run.max_iterations.map_or("? sessions".to_owned(), |most| count_with_noun(most as usize, "session"));
+    let max_sessions = run.max_iterations.map_or("? sessions".to_owned(), |max_iterations| {
+        count_with_noun(max_iterations as usize, "session")
+    });
     let branch = run
         .branch
         .as_ref()
@@ -188,11 +189,11 @@ fn describe_checkpoint(written: &CheckpointWritten) -> String {
     format!("checkpoint {kind}{at_percent}{}{item}", prefix_with_colon(Some(&written.handoff_path)))
 }
 
-fn describe_end_by_plimsoll(announcement: &LevelReached) -> String {
+fn describe_end_by_plimsoll(level_reached: &LevelReached) -> String {
     format!(
         "session ended by Plimsoll at {}%{}",
-        announcement.percent,
-        prefix_with_colon(announcement.session_message.as_deref())
+        level_reached.percent,
+        prefix_with_colon(level_reached.session_message.as_deref())
     )
 }
 
@@ -203,8 +204,8 @@ fn describe_client_end(reason: &str) -> String {
 fn describe_wip_commit(wip_commit: &WipCommit) -> EventSentence {
     match &wip_commit.error {
         None => plain_sentence(describe_committed_work(wip_commit)),
-        Some(trouble) => {
-            bad_sentence(format!("the uncommitted work could not be committed: {}", shorten_fact(trouble)))
+        Some(error) => {
+            bad_sentence(format!("the uncommitted work could not be committed: {}", shorten_fact(error)))
         }
     }
 }
@@ -279,12 +280,17 @@ fn describe_cut_off_turn(item: &str) -> String {
     format!("the client ended the turn before {} was begun", quote_item(item))
 }
 
-fn describe_notification(what: &str, program: &[String], trouble: Option<&str>) -> EventSentence {
+fn describe_notification(notified_event: &str, program: &[String], failure: Option<&str>) -> EventSentence {
     let program = truncate_end(&shorten_fact(&program.join(" ")), 60);
-    match trouble {
-        None if what == "question" => plain_sentence(format!("`{program}` was notified of a question")),
-        None => plain_sentence(format!("`{program}` was notified that the run has {}", shorten_fact(what))),
-        Some(trouble) => bad_sentence(format!("`{program}` was not notified: it {}", shorten_fact(trouble))),
+    match failure {
+        None if notified_event == "question" => {
+            plain_sentence(format!("`{program}` was notified of a question"))
+        }
+        None => plain_sentence(format!(
+            "`{program}` was notified that the run has {}",
+            shorten_fact(notified_event)
+        )),
+        Some(failure) => bad_sentence(format!("`{program}` was not notified: it {}", shorten_fact(failure))),
     }
 }
 
@@ -324,13 +330,13 @@ fn item_and_free_tokens(fit: &FitEstimate) -> String {
 }
 
 /// ` (it takes about 40k tokens, 300k are free; from 3 items)`
-fn free_tokens_note(fit: &FitEstimate) -> String {
+fn free_tokens_note(estimate: &FitEstimate) -> String {
     let amount = |number: Option<u64>| number.map_or("?".to_owned(), format_tokens);
-    let source = fit.estimate_source.as_ref().map(|source| format!("; {}", shorten_fact(source)));
+    let source = estimate.estimate_source.as_ref().map(|source| format!("; {}", shorten_fact(source)));
     format!(
         " (it takes about {} tokens, {} are free{})",
-        amount(fit.estimate_tokens),
-        amount(fit.free_tokens),
+        amount(estimate.estimate_tokens),
+        amount(estimate.free_tokens),
         source.unwrap_or_default()
     )
 }

@@ -4,7 +4,7 @@ use plimsoll_store::{Durability, clock, disk};
 use serde_json::{Value, json};
 
 fn journal_line(document: &Value) -> JournalLine {
-    JournalLine::parse_all(document.to_string().as_bytes()).remove(0)
+    JournalLine::parse_line_and_appended_entry(document.to_string().as_bytes()).remove(0)
 }
 
 fn entry_json(event: &str, facts: &Value) -> Value {
@@ -125,7 +125,8 @@ fn torn_and_foreign_lines_are_shown_without_control_characters() {
     let hostile = json!({"at": "yesterday", "event": "cl\u{7}ear\n", "x": "\u{1b}[2J\u{9b}1m"}).to_string();
     let texts: [&[u8]; 6] =
         [b"{\"at\":\"2026", b"hello \x1b[31m\xff", b"", b"[1]", b"{\"at\":5}", hostile.as_bytes()];
-    let lines: Vec<JournalLine> = texts.into_iter().flat_map(JournalLine::parse_all).collect();
+    let lines: Vec<JournalLine> =
+        texts.into_iter().flat_map(JournalLine::parse_line_and_appended_entry).collect();
     let page = rendered_page(&lines);
     assert_eq!(page.len(), 5, "{page:?}");
     assert_eq!(page[0], "--:--:--   -  (a torn line) {\"at\":\"2026");
@@ -193,7 +194,9 @@ fn a_replaced_or_truncated_journal_repeats_no_line() {
 #[test]
 fn an_entry_after_a_torn_one_is_not_lost() {
     let whole = entry_json("cancelled", &json!({})).to_string();
-    let page = rendered_page(&JournalLine::parse_all(format!("{{\"at\":\"2026-01-06T21{whole}").as_bytes()));
+    let page = rendered_page(&JournalLine::parse_line_and_appended_entry(
+        format!("{{\"at\":\"2026-01-06T21{whole}").as_bytes(),
+    ));
     assert_eq!(page[0], "--:--:--   -  (a torn line) {\"at\":\"2026-01-06T21");
     assert!(page[2].ends_with("5  run cancelled with `plimsoll stop`"), "{page:?}");
 }

@@ -11,7 +11,7 @@ use plimsoll_store::clock;
 pub(super) fn describe_verdict(reached: &VerdictReached) -> (String, Tone) {
     let (decision, tone) = describe_decision(&reached.marker);
     let counters = if is_breaker_stop(&reached.marker) { String::new() } else { breaker_counters(reached) };
-    let ending = if is_next_item(&reached.marker) { String::new() } else { session_ending_text(reached) };
+    let ending = if is_next_item(&reached.marker) { String::new() } else { failed_session_prefix(reached) };
     (format!("{}{ending}{decision}{counters}{}", ticked_items_text(reached), cost_so_far(reached)), tone)
 }
 
@@ -22,7 +22,7 @@ fn describe_decision(marker: &Marker) -> (String, Tone) {
         }
         Marker::Stop { status, reason } => (with_reason(&format!("run over ({status})"), reason), Tone::Bad),
         Marker::Pause { until, reason } => {
-            (with_reason(&format!("paused{}", until_text(until.as_ref())), reason), Tone::Bold)
+            (with_reason(&format!("paused{}", pause_end_text(until.as_ref())), reason), Tone::Bold)
         }
         Marker::Continue { kind: ContinueKind::RefusedPromise, reason } => {
             (with_reason("promise refused", reason), Tone::Bad)
@@ -33,7 +33,7 @@ fn describe_decision(marker: &Marker) -> (String, Tone) {
         Marker::Continue { kind: ContinueKind::NextItem, reason } => {
             (with_reason("continues", reason), Tone::Bold)
         }
-        // No gate returns these.
+        // The gate never returns these markers.
         Marker::Warning { .. } | Marker::Checkpoint { .. } => (marker.to_string(), Tone::Bold),
     }
 }
@@ -42,9 +42,9 @@ fn with_reason(text: &str, reason: &str) -> String {
     if reason.is_empty() { text.to_owned() } else { format!("{text}: {}", shorten_fact(reason)) }
 }
 
-fn until_text(until: Option<&Timestamp>) -> String {
-    let until = until.and_then(clock::parse_timestamp);
-    until.map(|until| format!(" until {}", clock::format_local_time_with_seconds(until))).unwrap_or_default()
+fn pause_end_text(paused_until: Option<&Timestamp>) -> String {
+    let end = paused_until.and_then(clock::parse_timestamp);
+    end.map(|until| format!(" until {}", clock::format_local_time_with_seconds(until))).unwrap_or_default()
 }
 
 /// The reason of an open breaker already has the counters.
@@ -64,7 +64,7 @@ fn ticked_items_text(reached: &VerdictReached) -> String {
 }
 
 /// Describes how the session ended, unless it ended normally or the verdict's reason says it.
-fn session_ending_text(reached: &VerdictReached) -> String {
+fn failed_session_prefix(reached: &VerdictReached) -> String {
     let Some(ending) = &reached.ending else { return String::new() };
     let Some(detail) = ending.failure_text() else { return String::new() };
     let detail = if detail.is_empty() {

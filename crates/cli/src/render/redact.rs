@@ -20,7 +20,7 @@ impl RedactedText {
     /// Returns the text on one line of at most `max_chars` characters. Secrets are removed from the full
     /// text, before it is cut.
     pub(crate) fn single_line(text: &str, max_chars: usize) -> RedactedText {
-        let cleaned = plimsoll_secrets::redact(without_cut_last_word(text));
+        let cleaned = plimsoll_secrets::redact(without_cut_word_that_may_be_secret(text));
         let line = show_hidden_characters(&cleaned).split_whitespace().collect::<Vec<_>>().join(" ");
         RedactedText { text: truncate_end(&line, max_chars), is_our_text: false }
     }
@@ -33,7 +33,8 @@ impl RedactedText {
     /// Returns the text on several lines, at most `max_chars` characters in all.
     pub(crate) fn multiple_lines(text: &str, max_chars: usize) -> RedactedText {
         let text = truncate_end(
-            show_hidden_characters(&plimsoll_secrets::redact(without_cut_last_word(text))).trim_end(),
+            show_hidden_characters(&plimsoll_secrets::redact(without_cut_word_that_may_be_secret(text)))
+                .trim_end(),
             max_chars,
         );
         RedactedText { text, is_our_text: false }
@@ -54,9 +55,9 @@ impl RedactedText {
     }
 }
 
-/// Removes a long last word at a cut. Text that was cut earlier may end in half a secret, which is no longer
-/// recognized as one.
-fn without_cut_last_word(text: &str) -> &str {
+/// Removes a long last word before the `…` of a truncated text: it may be half a secret, which cannot be
+/// recognized any more.
+fn without_cut_word_that_may_be_secret(text: &str) -> &str {
     let Some(prefix) = text.strip_suffix('…') else { return text };
     let last_word = prefix.rsplit(char::is_whitespace).next().unwrap_or_default();
     if last_word.chars().count() > MAX_PARTIAL_SECRET_CHARS {

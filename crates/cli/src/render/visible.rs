@@ -31,8 +31,8 @@ pub(crate) fn event_headline_and_text(record: &LoggedRecord) -> (String, Option<
     let fields = match &record.body {
         RecordBody::Event(fields) => fields,
         RecordBody::Erased => return (format!("{} [erased]", record.header.kind.display_name()), None),
-        RecordBody::DecodeError(why) => {
-            return (format!("{} [cannot be read: {why}]", record.header.kind.display_name()), None);
+        RecordBody::DecodeError(reason) => {
+            return (format!("{} [cannot be read: {reason}]", record.header.kind.display_name()), None);
         }
         RecordBody::Turn(_) => return (String::new(), None),
     };

@@ -1,7 +1,7 @@
 //! Describes the status of a run, its problems and the user's next step.
 
 use super::RunStatusView;
-use crate::endings::{ending_text, resume_command, verdict_reason};
+use crate::endings::{ending_text, last_stop_or_pause_reason, resume_command};
 use plimsoll_domain::breaker::BreakerCause;
 use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 use plimsoll_domain::verdict::PauseKind;
@@ -9,7 +9,7 @@ use plimsoll_domain::{RunState, Timestamp, Verdict};
 use plimsoll_policy::breaker::count_for_cause;
 use plimsoll_policy::run_activity::RunActivity;
 use plimsoll_store::clock;
-use plimsoll_terminal::run_figure_text::render_api_trouble;
+use plimsoll_terminal::run_figure_text::render_api_retry;
 
 /// The status of a run, and why. Displayed as one sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +51,13 @@ pub(crate) fn summarize_status(view: &RunStatusView) -> StatusSummary {
         },
         RunActivity::Working => running("a `plimsoll run` is active".to_owned()),
         RunActivity::Retrying => {
-            let worker_api_trouble =
-                || view.figures.workers.iter().find_map(|worker| worker.api_trouble.as_ref());
-            let trouble = state.iteration_record.api_retry.as_ref().or_else(worker_api_trouble);
-            let trouble = trouble.map(|trouble| {
-                format!("; {}", render_api_trouble(trouble.http_status, &trouble.failing_since))
+            let worker_api_retry =
+                || view.figures.workers.iter().find_map(|worker| worker.api_retry.as_ref());
+            let api_retry = state.iteration_record.api_retry.as_ref().or_else(worker_api_retry);
+            let retry_text = api_retry.map(|trouble| {
+                format!("; {}", render_api_retry(trouble.http_status, &trouble.failing_since))
             });
-            running(format!("a `plimsoll run` is active{}", trouble.unwrap_or_default()))
+            running(format!("a `plimsoll run` is active{}", retry_text.unwrap_or_default()))
         }
         RunActivity::Stopping => {
             let reason = view.stop_reason.as_deref().unwrap_or_default();
@@ -67,16 +67,17 @@ pub(crate) fn summarize_status(view: &RunStatusView) -> StatusSummary {
                 format!("a `plimsoll run` is active, and stops after this session ({reason})")
             })
         }
-        RunActivity::Waiting { until: resumes_at } => {
-            summary_with_reason(&format!("waiting{}", until_text(resumes_at)), verdict_reason(state))
-        }
+        RunActivity::Waiting { until: resumes_at } => summary_with_reason(
+            &format!("waiting{}", until_text(resumes_at)),
+            last_stop_or_pause_reason(state),
+        ),
         RunActivity::WaitingWithoutRun { until: resumes_at } => {
             let heading = format!("paused{} (and no `plimsoll run` is waiting)", until_text(resumes_at));
-            summary_with_reason(&heading, verdict_reason(state))
+            summary_with_reason(&heading, last_stop_or_pause_reason(state))
         }
         RunActivity::Exiting(kind) | RunActivity::Stopped(kind) => match state.lifecycle.last_verdict() {
             Some(Verdict::Pause { kind: of_verdict, .. }) if of_verdict == kind => {
-                summary_with_reason("paused", verdict_reason(state))
+                summary_with_reason("paused", last_stop_or_pause_reason(state))
             }
             _ => summary_with_reason("paused: interrupted by you", None),
         },
@@ -102,7 +103,7 @@ fn summary_with_reason(heading: &str, reason: Option<String>) -> StatusSummary {
     StatusSummary { heading: heading.to_owned(), activity: None, reason }
 }
 
-/// Describes what the user does next.
+/// Describes what the user can do next.
 pub(crate) fn next_step_text(view: &RunStatusView) -> String {
     let resume = resume_command(&view.state);
     match &view.activity {
@@ -139,7 +140,7 @@ pub(crate) fn next_step_text(view: &RunStatusView) -> String {
     }
 }
 
-/// Returns the word for a run in a title: its status, unless its activity says more.
+/// Returns the word for a run in a title: its status, or `waiting` or `interrupted` if its activity says so.
 pub(crate) fn title_word(view: &RunStatusView) -> &str {
     match &view.activity {
         RunActivity::Waiting { .. } => "waiting",
@@ -168,7 +169,7 @@ pub(crate) fn problems_text(state: &RunState) -> Option<String> {
         .iteration_record
         .fingerprint_before
         .as_ref()
-        .is_some_and(|footing| footing.files_digest.is_none());
+        .is_some_and(|fingerprint| fingerprint.files_digest.is_none());
     let unknown_progress_text = is_progress_unknown
         .then(|| "progress in the files cannot be seen (too many, or git is too slow)".to_owned());
     let problems: Vec<String> =

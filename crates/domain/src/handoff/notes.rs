@@ -62,7 +62,7 @@ impl HandoffNotes {
 
     /// Returns the document with these notes in its notes section. Empty notes leave the document's notes as
     /// they are.
-    pub fn write_into_document(&self, document: &str) -> String {
+    pub fn fill_note_lines_in_document(&self, document: &str) -> String {
         let Some(notes_start) = find_notes_start(document) else { return document.to_owned() };
         let (text_above, mut section) = (&document[..notes_start], document[notes_start..].to_owned());
         for (label, note) in NOTE_LABELS.iter().zip([&self.summary, &self.progress, &self.next_step]) {
@@ -107,7 +107,7 @@ impl HandoffNotes {
     }
 }
 
-/// Returns the note that a line begins (an index of [`LABELS`]) and the text after its label. Models vary the
+/// Returns the note that a line begins (an index of [`NOTE_LABELS`]) and the text after its label. Models vary the
 /// requested labels: `progress — 70%`, `**Status:** 70 %`, `2. Next steps: …`.
 fn parse_label(line: &str) -> Option<(usize, &str)> {
     let line = line.trim_start_matches(LABEL_PREFIX_CHARACTERS);
@@ -222,7 +222,7 @@ pub(super) fn remove_empty_labels(document: &str) -> String {
             || next_text_line.is_some_and(|line| !is_label(line))
     };
     let kept_lines: Vec<&str> =
-        (0..lines.len()).filter(|place| has_text(*place)).map(|place| lines[place]).collect();
+        (0..lines.len()).filter(|index| has_text(*index)).map(|place| lines[place]).collect();
     let kept_section = kept_lines.join("\n");
     let has_only_heading = remove_html_comments(&kept_section).trim() == NOTES_HEADING;
     if has_only_heading {

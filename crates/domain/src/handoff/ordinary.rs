@@ -14,7 +14,7 @@ pub struct UserRequests {
     pub last_requests: Vec<String>,
 }
 
-/// The heading by which [`first_request`] finds the requests.
+/// The heading by which [`parse_first_request`] finds the requests.
 const REQUESTS_HEADING: &str = "## What the user asked for";
 /// The maximum lengths of an older request and of the newest one.
 const MAX_OLDER_REQUEST_CHARS: usize = 600;
@@ -28,7 +28,7 @@ impl Handoff {
     ) -> Vec<String> {
         vec![
             "# Handoff\n".to_owned(),
-            requests.render_section(max_rows),
+            requests.render_section_scaled_to_rows(max_rows),
             self.render_files_section("Changed files", max_rows),
             self.render_commands_section(max_rows),
             self.render_list_if_no_plan("Done", &self.done_items, max_rows),
@@ -47,7 +47,7 @@ impl Handoff {
         let work_line = self.item_work.is_begun.then(|| {
             format!(
                 "- {}\n",
-                resume::ensure_final_period(&resume::describe_work_range(
+                resume::ensure_final_period(&resume::describe_item_work_since_base(
                     &self.item_work,
                     git.head_commit.as_deref()
                 ))
@@ -81,7 +81,7 @@ impl Handoff {
 }
 
 impl UserRequests {
-    fn render_section(&self, max_rows: usize) -> String {
+    fn render_section_scaled_to_rows(&self, max_rows: usize) -> String {
         let Some((newest, older)) = self.last_requests.split_last() else { return String::new() };
         // Shorter limits for lower row counts, so that long requests are shortened before facts are left out.
         let scaled_limit = |max_chars: usize| (max_chars * (max_rows + 1) / 21).max(160);

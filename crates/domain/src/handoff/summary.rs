@@ -23,11 +23,11 @@ impl HandoffSummary {
     pub fn parse(document: &str) -> HandoffSummary {
         let field_after_label = |label: &str| {
             let rest = document.lines().find_map(|line| line.strip_prefix("- ")?.strip_prefix(label));
-            rest.map(to_single_line).filter(|words| !words.is_empty())
+            rest.map(to_single_line).filter(|value| !value.is_empty())
         };
         // Each value is followed by a remark in parentheses.
-        let first_word = |words: String| words.split_whitespace().next().unwrap_or_default().to_owned();
-        let run = field_after_label("Run:").filter(|words| !words.starts_with("none"));
+        let first_word = |value: String| value.split_whitespace().next().unwrap_or_default().to_owned();
+        let run = field_after_label("Run:").filter(|value| !value.starts_with("none"));
         HandoffSummary {
             session_id: SessionId::from(field_after_label("Session:").map(first_word).unwrap_or_default()),
             written_at: Timestamp::from(field_after_label("Written:").map(first_word).unwrap_or_default()),

@@ -190,7 +190,7 @@ pub struct VerdictReached {
 
 impl VerdictReached {
     /// Creates the facts of a verdict, without evidence.
-    pub fn from_verdict(verdict: &Verdict) -> VerdictReached {
+    pub fn from_verdict_without_evidence(verdict: &Verdict) -> VerdictReached {
         VerdictReached {
             marker: verdict.to_marker(),
             ending: None,

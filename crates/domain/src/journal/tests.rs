@@ -7,7 +7,7 @@ use crate::verdict::{ContinueKind, SessionEnding};
 use serde_json::json;
 
 fn parse_single_entry(line: &str) -> JournalEntry {
-    let mut lines = JournalLine::parse_all(line.as_bytes());
+    let mut lines = JournalLine::parse_line_and_appended_entry(line.as_bytes());
     assert_eq!(lines.len(), 1, "{line}");
     lines.remove(0).into_entry().expect("an entry")
 }
@@ -72,11 +72,14 @@ fn an_unknown_event_keeps_its_name_and_its_facts() {
 #[test]
 fn a_foreign_line_is_kept_and_an_entry_after_a_torn_one_is_parsed() {
     for line in ["[1]", "{\"at\":5}", "{}", "hello", "{\"event\": 3}", "{\"at\":\"2026"] {
-        assert_eq!(JournalLine::parse_all(line.as_bytes()), [JournalLine::Foreign(line.to_owned())]);
+        assert_eq!(
+            JournalLine::parse_line_and_appended_entry(line.as_bytes()),
+            [JournalLine::Foreign(line.to_owned())]
+        );
     }
-    assert_eq!(JournalLine::parse_all(b" \t"), []);
+    assert_eq!(JournalLine::parse_line_and_appended_entry(b" \t"), []);
     let torn_line = "{\"at\":\"2026-01-06T21{\"at\":\"2026-01-06T21:04:11.000Z\",\"event\":\"cancelled\"}";
-    let lines = JournalLine::parse_all(torn_line.as_bytes());
+    let lines = JournalLine::parse_line_and_appended_entry(torn_line.as_bytes());
     assert_eq!(lines[0], JournalLine::Foreign("{\"at\":\"2026-01-06T21".to_owned()));
     assert!(
         matches!(&lines[1], JournalLine::Entry(entry) if entry.event == JournalEvent::Cancelled),

@@ -197,8 +197,8 @@ impl Memory {
             ));
         }
         self.check_chunk_and_heap_size(name, content)?;
-        // The name is in use again, so no reader may be told that it was freed.
-        self.freed_chunks.retain(|(freed, _)| freed != name);
+        // The name is in use again, so it must not be reported as freed.
+        self.freed_chunks.retain(|(freed_name, _)| freed_name != name);
         self.heap.push(Chunk {
             name: name.to_owned(),
             content: content.to_owned(),

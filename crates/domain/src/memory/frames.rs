@@ -157,9 +157,9 @@ impl ReturnedFrame {
     ) -> ReturnedFrame {
         ReturnedFrame {
             name: child_frame.name,
-            call_id: child_frame.subagent_launch.map(|started| started.call_id),
+            call_id: child_frame.subagent_launch.map(|launch| launch.call_id),
             agent_id: child_frame.agent_id,
-            closing: abnormal_end,
+            abnormal_end,
             result: result.to_owned(),
             merge_notes: notes.to_vec(),
         }

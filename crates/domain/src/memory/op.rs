@@ -88,8 +88,8 @@ pub enum MemoryOp {
 }
 
 impl MemoryOp {
-    /// Returns true if the operation changed only what its caller wrote itself, so the caller need not be
-    /// told of it.
+    /// Returns true if the operation changed only what its caller wrote itself, so the caller needs no report
+    /// of it.
     pub fn is_write_known_to_caller(&self) -> bool {
         matches!(
             self,

@@ -47,7 +47,7 @@ pub fn render_overview_within(memory: &Memory, depth: usize, max_units: usize) -
 }
 
 fn render_overview_with_index(memory: &Memory, depth: usize, detail: HeapIndexDetail) -> String {
-    let name = escaped_frame_name(&memory.frames[depth]);
+    let name = escaped_frame_name_or_root(&memory.frames[depth]);
     let opening_tag = format!(
         "<plimsoll-memory rev=\"{}\" frame=\"{name}\" depth=\"{depth}\"> (of a frame's blocks, the highest rev is current)",
         memory.revision
@@ -66,7 +66,7 @@ fn render_overview_with_index(memory: &Memory, depth: usize, detail: HeapIndexDe
 const CLOSING_TAG: &str = "</plimsoll-memory>";
 
 /// Returns a frame's name, escaped for use in an attribute.
-fn escaped_frame_name(frame: &Frame) -> String {
+fn escaped_frame_name_or_root(frame: &Frame) -> String {
     if frame.name.is_empty() {
         "root".to_owned()
     } else {
@@ -189,7 +189,7 @@ fn render_frame_task_within(memory: &Memory, depth: usize, max_units: usize) -> 
     let instructions = format!(
         "You work in the frame \"{}\" of a working memory, at depth {depth}. Do what the objective says and nothing \
          else; when it is met, or cannot be met, report with pop_frame as RETURN asks, and end your turn. The agent that pushed the frame sees only that report.{}{}",
-        escaped_frame_name(frame),
+        escaped_frame_name_or_root(frame),
         labeled_paragraph("OBJECTIVE", &frame.objective),
         labeled_paragraph("RETURN", &frame.expected_result)
     );
@@ -280,7 +280,7 @@ pub fn render_chunk(chunk: &Chunk) -> String {
 
 /// Packs all chunks into as few entries as they need, without splitting one.
 pub fn pack_chunks_into_entries(memory: &Memory) -> Vec<String> {
-    pack_longest_first(
+    pack_longest_first_returning_omitted(
         memory.heap.iter().map(|chunk| (chunk.rev, render_chunk(chunk))).collect(),
         Vec::new(),
         MAX_CHUNKS,
@@ -298,7 +298,7 @@ pub struct InitialMemoryView {
     pub shown_up_to_rev: u64,
 }
 
-/// Renders all of a memory in at most [`OUTPUTS`] outputs. The first has the registers and the heap's index
+/// Renders all of a memory in at most [`MAX_OUTPUTS`] outputs. The first has the registers and the heap's index
 /// in at most `max_overview_units` units, because it may follow a briefing. The chunks and a frame's task
 /// follow; none of them is split.
 pub fn render_initial_memory_view(
@@ -313,11 +313,16 @@ pub fn render_initial_memory_view(
     let (outputs, left_out_revs) = if depth > 0 {
         // There is no briefing in a frame. The task comes before all chunks, because no later delta contains
         // it.
-        pack_longest_first(chunk_pieces, vec![overview, render_frame_task(memory, depth)], MAX_OUTPUTS)
+        pack_longest_first_returning_omitted(
+            chunk_pieces,
+            vec![overview, render_frame_task(memory, depth)],
+            MAX_OUTPUTS,
+        )
     } else {
         // Only the program that writes the first output knows the length of the briefing, so nothing is added
         // to it.
-        let (entries, left_out_revs) = pack_longest_first(chunk_pieces, Vec::new(), MAX_HEAP_ENTRIES);
+        let (entries, left_out_revs) =
+            pack_longest_first_returning_omitted(chunk_pieces, Vec::new(), MAX_HEAP_ENTRIES);
         ([vec![overview], entries].concat(), left_out_revs)
     };
     let last_complete_rev =
@@ -327,7 +332,7 @@ pub fn render_initial_memory_view(
 
 /// Packs the pieces into at most `max_entries` entries, the longest first. Returns the entries, and the
 /// revisions of the pieces that did not fit.
-fn pack_longest_first(
+fn pack_longest_first_returning_omitted(
     mut pieces: Vec<(u64, String)>,
     mut entries: Vec<String>,
     max_entries: usize,

@@ -15,12 +15,13 @@ const MAX_CHANGES_LISTED: usize = 20;
 
 /// Renders why ticks were taken back, with the output of the commands. Returns nothing if no failure of a
 /// command is open.
-pub(super) fn render_taken_back_ticks(state: &RunState) -> String {
+pub(super) fn render_ticks_reverted_by_failed_commands(state: &RunState) -> String {
     // Findings of a review have their own section.
-    let taken_back = state.outcomes.reverted_ticks.as_ref().filter(|taken| !taken.failed_commands.is_empty());
-    let Some(taken_back) = taken_back else { return String::new() };
-    let max_chars_per_output = MAX_OUTPUT_CHARS / taken_back.failed_commands.len().max(1);
-    let outputs: String = taken_back
+    let reverted_ticks =
+        state.outcomes.reverted_ticks.as_ref().filter(|reverted| !reverted.failed_commands.is_empty());
+    let Some(reverted_ticks) = reverted_ticks else { return String::new() };
+    let max_chars_per_output = MAX_OUTPUT_CHARS / reverted_ticks.failed_commands.len().max(1);
+    let outputs: String = reverted_ticks
         .failed_commands
         .iter()
         .map(|failed_command| {
@@ -36,14 +37,14 @@ pub(super) fn render_taken_back_ticks(state: &RunState) -> String {
         &untrusted_text::unique_fence(&state.promise_code, &outputs),
         &outputs,
     );
-    let items: String = taken_back
+    let items: String = reverted_ticks
         .items
         .iter()
         .map(|item| format!("- {}\n", truncate_end(&to_single_line(item), MAX_ITEM_CHARS)))
         .collect();
     format!(
         "## Ticks were taken back\n\nThe session of iteration {} ticked these items, and Plimsoll took the ticks back:\n\n{items}\nThese commands have to pass, but failed after that session:\n\n{outputs}\nMake them pass before anything else. Tick an item again only when it is done and they pass.\n",
-        taken_back.iteration
+        reverted_ticks.iteration
     )
 }
 
@@ -71,7 +72,7 @@ pub(super) fn render_changed_protected_files(state: &RunState) -> String {
 
 /// Renders the commands that prove the work: the item's own check and the run's verify commands, or else the
 /// project's own checks.
-pub(super) fn render_check_commands(state: &RunState, item: Option<&str>) -> String {
+pub(super) fn quote_check_commands_or_default(state: &RunState, item: Option<&str>) -> String {
     let item_command = item.and_then(|item| state.allowed_check_of_item(item)).map(|check| &check.command);
     let all_commands = item_command.into_iter().chain(&state.options.verify_commands);
     let quoted_commands: Vec<String> =
@@ -137,7 +138,10 @@ mod tests {
         let taken =
             RevertedTicks { iteration: 4, items, failed_commands: vec![failed], ..RevertedTicks::default() };
         let outcomes = SessionOutcomes { reverted_ticks: Some(taken), ..SessionOutcomes::default() };
-        let text = render_taken_back_ticks(&RunState { outcomes, ..state(&[], VerifyTiming::AfterTick) });
+        let text = render_ticks_reverted_by_failed_commands(&RunState {
+            outcomes,
+            ..state(&[], VerifyTiming::AfterTick)
+        });
         insta::assert_snapshot!(replace_fences_for_snapshot(&text), @"
         ## Ticks were taken back
 
@@ -155,7 +159,7 @@ mod tests {
 
         Make them pass before anything else. Tick an item again only when it is done and they pass.
         ");
-        assert_eq!(render_taken_back_ticks(&state(&["true"], VerifyTiming::AfterTick)), "");
+        assert_eq!(render_ticks_reverted_by_failed_commands(&state(&["true"], VerifyTiming::AfterTick)), "");
     }
 
     #[test]
@@ -201,7 +205,7 @@ mod tests {
     #[test]
     fn only_the_check_of_the_current_item_is_named() {
         let commands_for = |item: &str| {
-            render_check_commands(
+            quote_check_commands_or_default(
                 &with_open_item(item, state(&["make"], VerifyTiming::AfterTick)),
                 Some(item),
             )
@@ -210,9 +214,9 @@ mod tests {
         assert_eq!(commands_for("two (done)"), "`sh two.sh` and `make`");
         assert_eq!(commands_for("one"), "`make`");
         let mut state_without_verify = with_open_item("one", state(&[], VerifyTiming::AfterTick));
-        insta::assert_snapshot!(render_check_commands(&state_without_verify, Some("one")), @"the project's own checks (tests, linter; where it has none, run what you changed)");
+        insta::assert_snapshot!(quote_check_commands_or_default(&state_without_verify, Some("one")), @"the project's own checks (tests, linter; where it has none, run what you changed)");
         state_without_verify.plan_items.todo_items = vec!["two".into()];
-        assert_eq!(render_check_commands(&state_without_verify, Some("two")), "`sh two.sh`");
+        assert_eq!(quote_check_commands_or_default(&state_without_verify, Some("two")), "`sh two.sh`");
     }
 
     #[test]

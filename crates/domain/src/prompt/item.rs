@@ -28,8 +28,8 @@ pub(super) fn render_item_section(
     let paragraphs = match (&file, item) {
         (Some(file), Some(item)) => vec![
             format!("> {}", truncate_end(&to_single_line(item), MAX_OWN_ITEM_CHARS)),
-            describe_item_line(state, file, item),
-            render_items_not_to_take(state, item),
+            describe_item_position_and_hints(state, file, item),
+            render_items_to_skip_with_reasons(state, item),
             render_vanished_items(state, file),
             render_steps(state, Some(item), &wording_for_item(state, Some(item), file), takeover_step),
         ],
@@ -44,7 +44,7 @@ pub(super) fn render_item_section(
         )],
         (Some(file), None) => vec![format!(
             "All items of `{file}` are ticked. Check all of the work with {}; fix what fails, then {}.",
-            checks::render_check_commands(state, item),
+            checks::quote_check_commands_or_default(state, item),
             if state.options.ends_with_last_tick() { "end your turn" } else { "make the promise below" }
         )],
         (None, _) => vec![
@@ -68,7 +68,7 @@ pub(super) fn render_item_section(
 }
 
 /// Describes which line of the plan the item is, with hints for an item that was set aside or must be split.
-fn describe_item_line(state: &RunState, file: &str, item: &str) -> String {
+fn describe_item_position_and_hints(state: &RunState, file: &str, item: &str) -> String {
     let was_set_aside = state.plan_items.set_aside_items.iter().any(|item_set_aside| item_set_aside == item);
     let qualifier = match (
         was_set_aside || state.plan_items.set_aside_items.is_empty(),
@@ -85,7 +85,7 @@ fn describe_item_line(state: &RunState, file: &str, item: &str) -> String {
     let hints = [(was_set_aside, SET_ASIDE_BEFORE), (needs_split, SPLIT_INSTRUCTION)];
     let hint_text: String =
         hints.iter().filter(|(applies, _)| *applies).map(|(_, hint)| format!(" {hint}")).collect();
-    // Once the item is split, the file has its parts, too.
+    // After a split, the file also contains the parts of the item.
     if state.options.item_brief.is_some() && total_count == 1 {
         return format!("It stands in `{file}`, which has this item alone.{hint_text}");
     }
@@ -96,7 +96,7 @@ fn describe_item_line(state: &RunState, file: &str, item: &str) -> String {
 
 /// Renders the open items that this session must not take, each with the reason. Returns nothing if there are
 /// none.
-fn render_items_not_to_take(state: &RunState, own_item: &str) -> String {
+fn render_items_to_skip_with_reasons(state: &RunState, own_item: &str) -> String {
     let reason_not_to_take = |item: &String| {
         let is_half_done =
             state.half_done_checkpoints.iter().any(|checkpoint| checkpoint.current_todo_item == *item);
@@ -186,7 +186,7 @@ fn render_steps(
     wording: &WorkWording<'_>,
     takeover_step: Option<&str>,
 ) -> String {
-    let checks = checks::render_check_commands(state, item);
+    let checks = checks::quote_check_commands_or_default(state, item);
     let WorkWording { subject, unit_of_work, if_already_done, if_unproven, final_step } = wording;
     let already_done_clause = |separator: &str| {
         if if_already_done.is_empty() { String::new() } else { format!("{separator} {if_already_done}") }

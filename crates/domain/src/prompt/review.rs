@@ -118,15 +118,15 @@ fn render_changes(request: &ReviewRequest, fence_seed: &str) -> String {
 /// Renders the findings of reviews about items that are open again, the session's own item first. Returns
 /// nothing if there are none.
 pub(super) fn render_open_findings(state: &RunState, item: Option<&str>) -> String {
-    let is_open = |points: &&ItemFindings| {
-        !points.findings.is_empty() && state.plan_items.todo_items.contains(&points.item)
+    let is_open = |item_findings: &&ItemFindings| {
+        !item_findings.findings.is_empty() && state.plan_items.todo_items.contains(&item_findings.item)
     };
     let mut findings_by_item: Vec<&ItemFindings> =
         state.outcomes.reviews.item_findings.iter().filter(is_open).collect();
     if findings_by_item.is_empty() {
         return String::new();
     }
-    findings_by_item.sort_by_key(|points| item != Some(points.item.as_str()));
+    findings_by_item.sort_by_key(|item_findings| item != Some(item_findings.item.as_str()));
     let max_chars_per_item = MAX_FINDINGS_CHARS / findings_by_item.len();
     let render_item = |item_findings: &&ItemFindings| {
         let findings: String =

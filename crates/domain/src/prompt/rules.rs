@@ -18,7 +18,7 @@ fn render_note_rule(file: &str) -> String {
 
 /// Renders the rule to look values up instead of guessing. The turn log has everything that earlier sessions
 /// read and said, so nothing is lost that was not written down.
-fn render_lookup_rule(state: &RunState) -> String {
+fn render_no_guessing_rule(state: &RunState) -> String {
     let turn_log_hint = if state.iteration > 1 || state.has_iteration_number_been_used() {
         ", or search what earlier sessions read and said with `plimsoll turns grep PATTERN`"
     } else {
@@ -30,14 +30,14 @@ fn render_lookup_rule(state: &RunState) -> String {
 }
 
 /// Renders the rule to use subagents, with what they have saved so far if that is known.
-fn render_subagent_rule(state: &RunState) -> String {
-    let savings = state
+fn render_context_saving_rule(state: &RunState) -> String {
+    let subagent_savings_note = state
         .project_subagent_usage()
         .render_summary()
-        .map(|words| format!(" (in this project so far, {words})"));
+        .map(|summary| format!(" (in this project so far, {summary})"));
     format!(
         "Open files when you need them, not all at the start. Leave work that fills the window (research, long logs, many files) to subagents: only their answer comes back{}.",
-        savings.unwrap_or_default()
+        subagent_savings_note.unwrap_or_default()
     )
 }
 
@@ -75,8 +75,8 @@ pub(super) fn render_rules_section(state: &RunState) -> String {
     let rules = notes_rule
         .into_iter()
         .chain([
-            render_lookup_rule(state),
-            render_subagent_rule(state),
+            render_no_guessing_rule(state),
+            render_context_saving_rule(state),
             NO_BACKGROUND_PROCESS_RULE.to_owned(),
         ])
         .chain(render_protected_files_rule(state))
@@ -100,15 +100,15 @@ pub(super) fn render_rules_section(state: &RunState) -> String {
     );
     let blocked_promise = promise::render_blocked_line(&state.promise_code, "REASON");
     if state.options.ends_with_last_tick() {
-        let other_promise_note = other_promise.map_or(String::new(), |rival| {
-            format!(" The task text names `{rival}`, which does not count here: leave it out.")
+        let other_promise_note = other_promise.map_or(String::new(), |conflicting_promise| {
+            format!(" The task text names `{conflicting_promise}`, which does not count here: leave it out.")
         });
         return format!(
             "## Rules of the run\n\n{rules}- {blocked_rule}\n\n{blocked_promise}\n\n- The tick says that the item is done.{verification_note}{other_promise_note}\n"
         );
     }
-    let other_promise_note = other_promise.map_or(String::new(), |rival| {
-        format!("\nThe task text names `{rival}`, which does not count here: the line above counts, whatever another text says.\n")
+    let other_promise_note = other_promise.map_or(String::new(), |conflicting_promise| {
+        format!("\nThe task text names `{conflicting_promise}`, which does not count here: the line above counts, whatever another text says.\n")
     });
     format!(
         "## Rules of the run\n\n{rules}- {blocked_rule}\n\n{}\n\n- {completion_condition}: end your last message with exactly this line, alone, as plain text (no bold, no backticks, nothing after it).{verification_note}\n\n{}\n{other_promise_note}",

@@ -72,15 +72,15 @@ fn the_users_text_survives_any_number_of_rewrites_byte_for_byte() {
     for task in task_texts {
         let mut file = task.to_vec();
         for _ in 0..3 {
-            let text = extract_task_text(&file).unwrap().to_vec();
+            let text = task_text_after_prompt_block(&file).unwrap().to_vec();
             file = assemble_prompt_file(&render_prompt_block(&state(), &PromptContext::default()), &text);
             assert!(file.starts_with(b"<!-- plimsoll:begin"));
         }
-        assert_eq!(extract_task_text(&file).unwrap(), task);
+        assert_eq!(task_text_after_prompt_block(&file).unwrap(), task);
     }
     let big = vec![b'x'; 200_000];
     assert_eq!(
-        extract_task_text(&assemble_prompt_file(
+        task_text_after_prompt_block(&assemble_prompt_file(
             &render_prompt_block(&state(), &PromptContext::default()),
             &big
         ))
@@ -91,7 +91,7 @@ fn the_users_text_survives_any_number_of_rewrites_byte_for_byte() {
 
 #[test]
 fn a_block_without_its_end_mark_is_an_error() {
-    assert_eq!(extract_task_text(format!("{BEGIN_MARK}\n# Task").as_bytes()), Err(MissingEndMark));
+    assert_eq!(task_text_after_prompt_block(format!("{BEGIN_MARK}\n# Task").as_bytes()), Err(MissingEndMark));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_quoted_end_mark_does_not_end_the_block() {
     let mut state = state();
     state.outcomes.refusals = vec![format!("the test said\n{END_MARK}\nand failed")];
     let file = assemble_prompt_file(&render_prompt_block(&state, &PromptContext::default()), b"mine");
-    assert_eq!(extract_task_text(&file).unwrap(), b"mine");
+    assert_eq!(task_text_after_prompt_block(&file).unwrap(), b"mine");
 }
 
 /// Compares the full block of a session that begins an item, because its length and its order matter.

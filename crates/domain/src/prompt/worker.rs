@@ -77,7 +77,10 @@ pub(super) fn render_returned_work(state: &RunState, item: Option<&str>) -> Stri
         if state.iteration > 1 {
             CONTINUE_EARLIER_SESSION.to_owned()
         } else {
-            render_instructions_for_returned_work(returned_work, &checks::render_check_commands(state, item))
+            render_instructions_for_returned_work(
+                returned_work,
+                &checks::quote_check_commands_or_default(state, item),
+            )
         }
     )
 }
@@ -105,7 +108,7 @@ fn describe_why_work_was_returned(returned_work: &ReturnedWork) -> String {
 }
 
 fn render_instructions_for_returned_work(returned_work: &ReturnedWork, checks: &str) -> String {
-    let commit_range = returned_work.commit_range();
+    let commit_range = returned_work.safe_commit_range_or_empty();
     match returned_work.return_reason {
         ReturnReason::Conflict | ReturnReason::RefusedByGit if commit_range.is_empty() => format!(
             "This worktree begins at what is merged now. Do the item again on top of it, so that nothing of what is merged is lost, and prove it with {checks}."

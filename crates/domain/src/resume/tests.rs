@@ -381,7 +381,7 @@ fn the_work_range_is_described_with_the_matching_git_command() {
             "Its work: `0123456..HEAD` (`git diff 0123456`), of which aaaaaaa, eeeeeee are work-in-progress commits by Plimsoll and bbbbbbb is a work-in-progress commit and ddddddd is by others; all committed",
         ),
     ] {
-        assert_eq!(describe_work_range(&work, head.then_some("x")), expected);
+        assert_eq!(describe_item_work_since_base(&work, head.then_some("x")), expected);
     }
 }
 

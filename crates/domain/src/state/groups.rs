@@ -241,7 +241,7 @@ pub struct VerifyRun {
 pub struct RunSpending {
     /// US dollars spent by all sessions, as reported by the client; estimated for sessions that ended without a report.
     pub cost_usd: f64,
-    /// True if a session ended without a report of its cost. Read [`Spent::cost_basis`] instead.
+    /// True if a session ended without a report of its cost. Read [`RunSpending::cost_basis`] instead.
     #[serde(rename = "cost_is_reckoned")]
     pub cost_is_estimated: bool,
     /// True if a session that ended without a report used a model without a known price.

@@ -62,17 +62,17 @@ impl ResponseOutlineBuilder {
         }
     }
 
-    /// Returns the same as [`Outline::program`] for the blocks so far.
+    /// Returns the same as [`ResponseOutline::program`] for the blocks so far.
     pub fn program(&self) -> Option<String> {
         (!self.program_lines.is_empty()).then(|| self.program_lines.join("\n"))
     }
 
-    /// Returns the same as [`Outline::reasoning`] for the blocks so far.
+    /// Returns the same as [`ResponseOutline::reasoning`] for the blocks so far.
     pub fn reasoning(&self) -> &'static str {
         self.reasoning.unwrap_or("none")
     }
 
-    /// Returns the same as [`Outline::text`] for the blocks so far.
+    /// Returns the same as [`ResponseOutline::joined_text`] for the blocks so far.
     pub fn joined_text(&self) -> String {
         self.text_blocks.join("\n")
     }

@@ -40,7 +40,7 @@ pub(super) fn reopen_item_set_aside(arguments: &ReopenArguments) -> Result<ExitC
         let items = fleet.read_items()?;
         let is_question =
             items.get(index).is_some_and(|item| item.set_aside_kind.as_deref() == Some("question"));
-        // Someone may answer the question at this moment, which reopens the item, too.
+        // Another user may answer the question at this moment, which also reopens the item.
         if is_question { Ok(None) } else { fleet.reopen_item_set_aside(index).map(Some) }
     })?;
     match was_reopened {

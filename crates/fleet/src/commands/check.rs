@@ -33,7 +33,7 @@ pub(super) fn check_fleet(arguments: &CheckArguments) -> Result<ExitCode, Comman
         name: to_single_line(&arguments.name),
         database: database.map_err(|error| unknown_reason(&error)),
         fleet: fleet.map_err(|error| unknown_reason(&error)),
-        remote: remote_facts(&arguments.remote, &arguments.name, target.as_deref()),
+        remote: probe_remote_if_in_repository(&arguments.remote, &arguments.name, target.as_deref()),
         own_version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     Ok(print_findings_with_exit_code(&examine_fleet(&facts), arguments.json))
@@ -62,7 +62,11 @@ fn to_member_facts(fleet: &FleetStatus, items: &[ItemStatus], workers: &[WorkerS
 }
 
 /// Checks the remote. Returns `None` outside a repository.
-fn remote_facts(remote_name: &str, fleet_name: &str, target_name: Option<&str>) -> Option<RemoteFacts> {
+fn probe_remote_if_in_repository(
+    remote_name: &str,
+    fleet_name: &str,
+    target_name: Option<&str>,
+) -> Option<RemoteFacts> {
     let current_folder = environment::current_dir();
     let (repository, _) = layout::find_repository(&current_folder)?;
     let to_failure = |error: CloneError| ReadFailure::new(&error);

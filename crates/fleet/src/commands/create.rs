@@ -89,7 +89,7 @@ impl CreateError {
 /// Checks everything, pushes the target branch and creates the fleet.
 pub(super) fn create_fleet(arguments: &CreateArguments) -> Result<ExitCode, CommandError> {
     let prepared = PreparedFleet::check_arguments_and_remote(arguments)?;
-    // Before the remote is changed, so that a database error leaves nothing to undo.
+    // The database comes before the remote, so that a database error leaves nothing to undo.
     let name = arguments.name.clone();
     run_on_database("prepare the tables", move |mut database| {
         migrate_and_refuse_taken_name(&mut database, &name)
@@ -163,7 +163,7 @@ impl PreparedFleet {
                 let target = arguments.branch.clone().unwrap_or_else(default_target);
                 let target = parse_branch_name(&target)?;
                 let is_target_missing =
-                    is_target_missing_on_remote(&checkout, &remote, &remote_name, &target)?;
+                    is_target_missing_or_fail_if_elsewhere(&checkout, &remote, &remote_name, &target)?;
                 (target, is_target_missing)
             }
         };
@@ -258,8 +258,8 @@ impl PreparedFleet {
 }
 
 fn check_fleet_name(name: &str) -> Result<(), CreateError> {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-    let starts_with_alphanumeric = name.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    let starts_with_alphanumeric = name.starts_with(|character: char| character.is_ascii_alphanumeric());
     // git refuses these in a branch name.
     let is_reserved_by_git = name.contains("..") || name.ends_with('.') || name.ends_with(".lock");
     if starts_with_alphanumeric
@@ -284,8 +284,8 @@ fn new_run_with_objective(arguments: &CreateArguments) -> Result<NewRun, CreateE
     Ok(NewRun { objective, plan_file: arguments.todo.clone(), ..NewRun::default() })
 }
 
-/// Checks that the commit that is checked out is on the remote's branch. With `merge` it must be the last one there, so that the plan
-/// here is the plan there.
+/// Checks that the checked-out commit is on the remote's branch. With `merge` it must be the branch's last
+/// commit, so that both have the same plan.
 fn check_commit_is_pushed(
     checkout: &ProjectCheckout,
     remote: &CloneRemote,
@@ -308,8 +308,9 @@ fn check_commit_is_pushed(
     }
 }
 
-/// Returns false if the remote's branch already is at our commit, because a kill interrupted an earlier attempt.
-fn is_target_missing_on_remote(
+/// Returns true if the remote has no target branch, and false if it is at our commit because an earlier
+/// attempt was interrupted. Fails if it is at another commit.
+fn is_target_missing_or_fail_if_elsewhere(
     checkout: &ProjectCheckout,
     remote: &CloneRemote,
     remote_name: &str,

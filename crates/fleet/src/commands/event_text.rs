@@ -14,7 +14,7 @@ pub(super) fn event_color_code(event: &FleetEvent) -> Option<&'static str> {
     }
 }
 
-/// Describes an event in one sentence. `text` is the item's text, if the event is about an item.
+/// Describes an event in one sentence. `item_text` is the item's text, if the event is about an item.
 pub(super) fn render_event(event: &FleetEvent, item_text: Option<&str>) -> String {
     let item_number = event.item_index.map(|index| index + 1);
     let item = match (item_number, item_text) {

@@ -25,11 +25,11 @@ pub(super) fn redact_and_clip_reason(text: &str) -> String {
 }
 
 /// Describes why an item is set aside. For an item with a question, use its question instead.
-pub(super) fn render_aside_reason(item: &ItemStatus) -> String {
+pub(super) fn render_set_aside_reason(item: &ItemStatus) -> String {
     let text = item
         .set_aside_reason
         .as_deref()
-        .filter(|words| !words.is_empty())
+        .filter(|reason| !reason.is_empty())
         .unwrap_or(&item.merge_failure_note);
     let tries_prefix =
         if item.set_aside_kind.as_deref() == Some("tries") { "not merged after all its tries: " } else { "" };
@@ -38,8 +38,9 @@ pub(super) fn render_aside_reason(item: &ItemStatus) -> String {
 
 /// Describes what a fleet is doing.
 pub(super) fn render_state(fleet: &FleetStatus) -> String {
-    let pause_text = fleet.paused_until.map(|until| {
-        let seconds_left = i64::try_from(until.saturating_sub(fleet.read_at) / 1_000).unwrap_or(i64::MAX);
+    let pause_text = fleet.paused_until.map(|paused_until| {
+        let seconds_left =
+            i64::try_from(paused_until.saturating_sub(fleet.read_at) / 1_000).unwrap_or(i64::MAX);
         format!("paused for {} more: a usage limit", format_seconds(seconds_left))
     });
     match (fleet.end_reason.as_deref(), pause_text) {
@@ -97,7 +98,7 @@ pub(super) fn remote_branch_of_unmerged_item(fleet_name: &str, item: &ItemStatus
         .then(|| format!("plimsoll-items/{fleet_name}/{}/{}", item.item_number, item.epoch))
 }
 
-/// Renders the time since `then`.
+/// Renders the time from `past` to `now`.
 pub(super) fn render_age(now: BoardMillis, past: BoardMillis) -> String {
     let seconds = i64::try_from(now.saturating_sub(past) / 1_000).unwrap_or(i64::MAX);
     format!("{} ago", format_seconds(seconds))

@@ -2,7 +2,7 @@
 
 use super::fleet_text::remote_branch_of_unmerged_item;
 use super::status::{FleetOverview, read_overview};
-use super::steer::is_confirmed;
+use super::steer::is_confirmed_or_not_interactive;
 use super::{CommandError, run_on_database};
 use crate::fleet::Fleet;
 use plimsoll_domain::text::to_single_line;
@@ -22,7 +22,7 @@ pub(super) fn forget_fleet(arguments: &ConfirmArguments) -> Result<ExitCode, Com
         "Remove the fleet \"{name}\" with its journal from the database, with {} not merged? [y/N] ",
         super::fleet_text::count_u64_with_noun(unmerged_count, "item")
     );
-    if !is_confirmed(arguments, &question) {
+    if !is_confirmed_or_not_interactive(arguments, &question) {
         return Err(CommandError::NotConfirmed);
     }
     let fleet_name = arguments.name.clone();

@@ -10,7 +10,7 @@ use crate::fleet::shared_plan::SharedPlan;
 use crate::settings_loader;
 use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::promise::{InvalidPromise, PromiseWord};
-use plimsoll_domain::prompt::extract_task_text;
+use plimsoll_domain::prompt::task_text_after_prompt_block;
 use plimsoll_domain::state::{DeliveryMode, WorkerOptions};
 use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
 use plimsoll_domain::{RunState, TodoList, todo};
@@ -22,7 +22,7 @@ use plimsoll_flows::run_context::RunContext;
 use plimsoll_flows::workers::RemoteTarget;
 use plimsoll_flows::workers::repository_copy::copy_with_announcement;
 use plimsoll_flows::workers::{
-    self, FleetDescription, FleetJoin, SHOWN_PLAN_PATH, WorkersError, project_checkout,
+    self, FleetDescription, FleetJoin, PLAN_COPY_PATH, WorkersError, project_checkout,
 };
 use plimsoll_launcher::remote_repository::{Remote, RemoteError};
 use plimsoll_store::{
@@ -30,7 +30,7 @@ use plimsoll_store::{
 };
 use plimsoll_terminal::console::{fail, print_error, print_text};
 use plimsoll_terminal::fleet_command_line::JoinArguments;
-use plimsoll_terminal::run_progress::{ProgressFormat, new_run_observer};
+use plimsoll_terminal::run_progress::{ProgressFormat, new_run_observer_handling_signals};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -122,12 +122,12 @@ fn join_and_work(arguments: &JoinArguments) -> Result<u8, JoinError> {
         print_merge_command(arguments, &fleet.plan);
         return Ok(0);
     }
-    let fleet_clone = prepare_clone(fleet)?;
+    let fleet_clone = check_project_and_open_remote(fleet)?;
     let machine_run = resume_or_create_run(fleet_clone)?;
     let machine_run = announce_machine(machine_run)?;
     let finished = work_until_done(machine_run)?;
-    if finished.style != ProgressFormat::Json {
-        print_next_step(&finished);
+    if finished.progress_format != ProgressFormat::Json {
+        print_merge_or_resume_command(&finished);
     }
     Ok(finished.exit_code)
 }
@@ -163,13 +163,13 @@ struct FleetClone<'a> {
 }
 
 /// Finds the project and copies the remote's objects. After a crash the copy remains, and the next `fleet join` uses it.
-fn prepare_clone(fleet: OpenFleet<'_>) -> Result<FleetClone<'_>, JoinError> {
+fn check_project_and_open_remote(fleet: OpenFleet<'_>) -> Result<FleetClone<'_>, JoinError> {
     let OpenFleet { arguments, plan, .. } = &fleet;
-    let project = find_fleet_project(plan)?;
+    let project = find_plan_project_in_current_repository(plan)?;
     let checkout = project_checkout::check_suitable_for_workers(&project)?;
     refuse_git_lfs(&project)?;
-    let no_home = || StoreError::NoHome { project: project.root().to_owned() };
-    let fetched_folder = workers::fleet_fetch_folder(&project, &arguments.name).ok_or_else(no_home)?;
+    let no_home_error = || StoreError::NoHome { project: project.root().to_owned() };
+    let fetched_folder = workers::fleet_fetch_folder(&project, &arguments.name).ok_or_else(no_home_error)?;
     let is_new = !disk::exists(&fetched_folder);
     let remote =
         copy_with_announcement(&checkout.repository_root, is_new, &mut |text| print_text(text), || {
@@ -201,9 +201,9 @@ struct MachineRun<'a> {
 /// Resumes this clone's run, or creates one. After a crash the run exists, and the next `fleet join` resumes it.
 fn resume_or_create_run(fleet_clone: FleetClone<'_>) -> Result<MachineRun<'_>, JoinError> {
     let OpenFleet { arguments, plan, .. } = &fleet_clone.fleet;
-    let (launch_options, client) = find_client_and_options(arguments)?;
+    let (launch_options, requested_client) = launch_options_and_requested_client(arguments)?;
     let (preflight, run_state) =
-        load_or_create_run(&fleet_clone.project, arguments, plan, &launch_options, client)?;
+        load_or_create_run(&fleet_clone.project, arguments, plan, &launch_options, requested_client)?;
     let member_name =
         workers::fleet_member_name(&fleet_clone.project, &run_state)?.unwrap_or_else(new_member_name);
     Ok(MachineRun { fleet_clone, launch_options, preflight, run_state, member_name })
@@ -222,7 +222,7 @@ struct FinishedWork<'a> {
     arguments: &'a JoinArguments,
     plan: SharedPlan,
     project: Project,
-    style: ProgressFormat,
+    progress_format: ProgressFormat,
     exit_code: u8,
 }
 
@@ -245,9 +245,11 @@ fn work_until_done(machine_run: MachineRun<'_>) -> Result<FinishedWork<'_>, Join
     };
     let settings = config::load_for_run(&project, &run_state.run_id);
     let context = RunContext { project: &project, settings: &settings, run_id: &run_state.run_id };
-    let style = if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
+    let progress_format =
+        if arguments.json { ProgressFormat::Json } else { ProgressFormat::for_current_terminal() };
     let resume_command = format!("plimsoll fleet join {}", to_single_line(&arguments.name));
-    let mut observer = new_run_observer(style, &resume_command).map_err(JoinError::Signals)?;
+    let mut observer =
+        new_run_observer_handling_signals(progress_format, &resume_command).map_err(JoinError::Signals)?;
     let exit_code = workers::run_fleet_member(
         context,
         &launch_options,
@@ -258,7 +260,7 @@ fn work_until_done(machine_run: MachineRun<'_>) -> Result<FinishedWork<'_>, Join
     );
     // Removes the progress bar before anything else is printed.
     drop(observer);
-    Ok(FinishedWork { arguments, plan, project, style, exit_code: exit_code? })
+    Ok(FinishedWork { arguments, plan, project, progress_format, exit_code: exit_code? })
 }
 
 fn open_connection(fleet_name: &str) -> Result<Fleet, FleetError> {
@@ -266,13 +268,13 @@ fn open_connection(fleet_name: &str) -> Result<Fleet, FleetError> {
 }
 
 /// Finds the fleet's project in this clone. Fails if the folder is missing or outside the repository.
-fn find_fleet_project(plan: &SharedPlan) -> Result<Project, JoinError> {
+fn find_plan_project_in_current_repository(plan: &SharedPlan) -> Result<Project, JoinError> {
     let current_folder = environment::current_dir();
-    let no_clone = || JoinError::NotInRepository {
+    let not_in_repository_error = || JoinError::NotInRepository {
         folder: current_folder.clone(),
         repo: to_single_line(&plan.remote_address),
     };
-    let (repository, _) = layout::find_repository(&current_folder).ok_or_else(no_clone)?;
+    let (repository, _) = layout::find_repository(&current_folder).ok_or_else(not_in_repository_error)?;
     let root = if plan.project_folder.is_empty() {
         repository.to_owned()
     } else {
@@ -293,7 +295,9 @@ fn refuse_git_lfs(project: &Project) -> Result<(), JoinError> {
     if attributes.contains("filter=lfs") { Err(JoinError::UsesGitLfs) } else { Ok(()) }
 }
 
-fn find_client_and_options(arguments: &JoinArguments) -> Result<(LaunchOptions, Option<String>), JoinError> {
+fn launch_options_and_requested_client(
+    arguments: &JoinArguments,
+) -> Result<(LaunchOptions, Option<String>), JoinError> {
     let client_name = arguments.client.clone().unwrap_or_else(|| "claude".to_owned());
     let client = environment::find_program(&client_name).ok_or(JoinError::ClientNotFound(client_name))?;
     let options = LaunchOptions {
@@ -312,7 +316,7 @@ fn load_or_create_run(
     arguments: &JoinArguments,
     plan: &SharedPlan,
     launch_options: &LaunchOptions,
-    client: Option<String>,
+    requested_client: Option<String>,
 ) -> Result<(Preflight, RunState), JoinError> {
     let open_run = state_file::load_state(project, None)?
         .filter(|state| is_resumable_run_of_fleet(state, &arguments.name));
@@ -321,7 +325,7 @@ fn load_or_create_run(
         sandbox::check_sandbox_for_resume(project, arguments.verify_sandbox)?;
         let preflight = check_and_lock_run(project, launch_options)?;
         let (ResumeOutcome::Open(state) | ResumeOutcome::Ended(state)) =
-            lifecycle::resume_run(project, &changes_for_resume(arguments, launch_options, client))?;
+            lifecycle::resume_run(project, &changes_for_resume(arguments, launch_options, requested_client))?;
         return Ok((preflight, *state));
     }
     let objective = arguments.objective_file.as_deref().map(read_objective_file).transpose()?;
@@ -330,19 +334,19 @@ fn load_or_create_run(
         sandbox::check_sandbox_available(project)?;
     }
     let preflight = check_and_lock_run(project, launch_options)?;
-    write_shown_plan(project, plan)?;
+    write_unticked_plan_copy(project, plan)?;
     protect::unprotected_parallel_run_warning(project).iter().for_each(print_error);
-    let new = NewRun { objective, ..new_run(arguments, plan, launch_options, client)? };
-    Ok((preflight, lifecycle::create_run(project, &new)?))
+    let new_run_options = NewRun { objective, ..new_run(arguments, plan, launch_options, requested_client)? };
+    Ok((preflight, lifecycle::create_run(project, &new_run_options)?))
 }
 
 fn changes_for_resume(
     arguments: &JoinArguments,
     launch_options: &LaunchOptions,
-    client: Option<String>,
+    requested_client: Option<String>,
 ) -> ResumeChanges {
     ResumeChanges {
-        client,
+        client: requested_client,
         client_arguments: launch_options.client_arguments.clone(),
         limits: run_limits(arguments),
         verify_sandbox: arguments.verify_sandbox,
@@ -358,16 +362,16 @@ fn new_run(
     arguments: &JoinArguments,
     plan: &SharedPlan,
     launch_options: &LaunchOptions,
-    client: Option<String>,
+    requested_client: Option<String>,
 ) -> Result<NewRun, JoinError> {
     Ok(NewRun {
         name: Some(arguments.name.clone()),
-        plan_file: Some(SHOWN_PLAN_PATH.to_owned()),
+        plan_file: Some(PLAN_COPY_PATH.to_owned()),
         max_iterations: MAX_SESSIONS,
         promise: parse_promise_word(&arguments.name, &plan.promise_word)?,
         verify_commands: plan.verify_commands.clone(),
         verify_sandbox: arguments.verify_sandbox,
-        client,
+        client: requested_client,
         client_arguments: launch_options.client_arguments.clone(),
         limits: run_limits(arguments),
         idle_timeout_seconds: arguments.idle_timeout,
@@ -412,7 +416,7 @@ fn read_objective_file(file: &Path) -> Result<String, JoinError> {
 
 fn read_task_from_prompt(project: &Project) -> Result<String, JoinError> {
     let bytes = disk::read(&project.prompt_path())?.ok_or(JoinError::TaskMissing)?;
-    let text = extract_task_text(&bytes).map_err(|_| JoinError::NoEndMark)?;
+    let text = task_text_after_prompt_block(&bytes).map_err(|_| JoinError::NoEndMark)?;
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
@@ -421,23 +425,23 @@ fn check_same_task(arguments: &JoinArguments, plan: &SharedPlan, task: &str) -> 
     if is_same_task { Ok(()) } else { Err(JoinError::DifferentTask(arguments.name.clone())) }
 }
 
-/// Writes the plan that this machine shows: the fleet's items, each with the lines below it in the clone's own plan.
-fn write_shown_plan(project: &Project, plan: &SharedPlan) -> Result<(), JoinError> {
+/// Writes a copy of the fleet's plan with every item unticked. An item keeps the lines below it in the clone's plan.
+fn write_unticked_plan_copy(project: &Project, plan: &SharedPlan) -> Result<(), JoinError> {
     let local_plan_text = tracked_plan_path(plan)
         .map(|file| disk::read_text(&project.root().join(file)))
         .transpose()?
         .flatten();
     let local_items = TodoList::parse(&local_plan_text.unwrap_or_default()).items;
-    let shown_item = |text: &String| {
+    let to_unticked_item = |text: &String| {
         let local_item = local_items.iter().find(|item| item.text == *text).cloned();
         todo::PlanItem {
             is_ticked: false,
             ..local_item.unwrap_or(todo::PlanItem { text: text.clone(), ..todo::PlanItem::default() })
         }
     };
-    let items = plan.item_texts.iter().map(shown_item).collect();
-    let shown_plan = TodoList::from_items(items).render_markdown();
-    Ok(disk::replace(&project.root().join(SHOWN_PLAN_PATH), shown_plan.as_bytes(), Durability::Durable)?)
+    let items = plan.item_texts.iter().map(to_unticked_item).collect();
+    let plan_copy = TodoList::from_items(items).render_markdown();
+    Ok(disk::replace(&project.root().join(PLAN_COPY_PATH), plan_copy.as_bytes(), Durability::Durable)?)
 }
 
 /// Returns the path of the plan relative to the project, or `None` if git does not track it.
@@ -460,15 +464,15 @@ fn describe_fleet(arguments: &JoinArguments, plan: &SharedPlan, member_name: &st
     }
 }
 
-/// Makes a name that no other clone has, including other clones on this computer.
+/// Creates a name that no other clone has, including other clones on this computer.
 fn new_member_name() -> String {
-    let to_plain_letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '-' };
+    let to_name_character = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     let random_hex = uuid::Uuid::new_v4().simple().to_string();
     format!(
         "{}-{}",
         truncate_end(&computer_name(), MAX_COMPUTER_NAME_CHARS)
             .chars()
-            .map(to_plain_letter)
+            .map(to_name_character)
             .collect::<String>(),
         &random_hex[..8]
     )
@@ -500,7 +504,7 @@ fn record_join_and_warn_about_versions(
     Ok(fleet.record_machine_event(member_name, "joined", &detail)?)
 }
 
-fn print_next_step(finished: &FinishedWork<'_>) {
+fn print_merge_or_resume_command(finished: &FinishedWork<'_>) {
     let FinishedWork { arguments, plan, project, exit_code, .. } = finished;
     let state = state_file::load_state(project, None).ok().flatten();
     let is_done = state.as_ref().is_some_and(|state| state.plan_items.todo_items.is_empty());

@@ -36,9 +36,10 @@ pub(super) fn print_log(arguments: &LogArguments) -> Result<ExitCode, CommandErr
     })?;
     printer.item_texts = item_texts;
     let first_index = arguments.lines.map_or(0, |lines| events.len().saturating_sub(lines));
-    printer.last_number = events.last().map_or(0, |event| event.sequence_number);
-    printer.printed_numbers.extend(events.iter().map(|event| event.sequence_number));
-    let is_reader_connected = events[first_index..].iter().all(|event| printer.print_event(event));
+    printer.last_sequence_number = events.last().map_or(0, |event| event.sequence_number);
+    printer.printed_sequence_numbers.extend(events.iter().map(|event| event.sequence_number));
+    let is_reader_connected =
+        events[first_index..].iter().all(|event| printer.print_event_if_reader_connected(event));
     if arguments.follow && is_reader_connected {
         follow_events(fleet, &mut printer)?;
     }
@@ -48,8 +49,8 @@ pub(super) fn print_log(arguments: &LogArguments) -> Result<ExitCode, CommandErr
 fn read_all_events(fleet: &mut Fleet) -> Result<Vec<FleetEvent>, FleetError> {
     let mut events: Vec<FleetEvent> = Vec::new();
     loop {
-        let last_number = events.last().map_or(0, |event| event.sequence_number);
-        let next_events = fleet.events_after(last_number, EVENTS_PER_READ)?;
+        let last_sequence_number = events.last().map_or(0, |event| event.sequence_number);
+        let next_events = fleet.events_after(last_sequence_number, EVENTS_PER_READ)?;
         if next_events.is_empty() {
             return Ok(events);
         }
@@ -66,10 +67,10 @@ fn read_item_texts(fleet: &mut Fleet) -> Result<Vec<String>, FleetError> {
 fn follow_events(mut fleet: ReconnectingFleet, printer: &mut EventPrinter) -> Result<(), CommandError> {
     let mut wait = POLL_INTERVAL;
     while !wait_and_check_stdout_closed(wait) {
-        let after_number = printer.last_number.saturating_sub(REREAD_EVENT_COUNT);
+        let after_sequence_number = printer.last_sequence_number.saturating_sub(REREAD_EVENT_COUNT);
         let result = fleet.run_with_timeout("read the journal", move |fleet| {
             // Read the status first: if the fleet has ended, all of its events are then among those read.
-            Ok((fleet.read_status()?, fleet.events_after(after_number, EVENTS_PER_READ)?))
+            Ok((fleet.read_status()?, fleet.events_after(after_sequence_number, EVENTS_PER_READ)?))
         });
         let (status, events) = match result {
             Ok(status_and_events) => status_and_events,
@@ -85,11 +86,11 @@ fn follow_events(mut fleet: ReconnectingFleet, printer: &mut EventPrinter) -> Re
         wait = POLL_INTERVAL;
         let new_events: Vec<FleetEvent> = events
             .into_iter()
-            .filter(|event| printer.printed_numbers.insert(event.sequence_number))
+            .filter(|event| printer.printed_sequence_numbers.insert(event.sequence_number))
             .collect();
-        printer.last_number =
-            new_events.iter().map(|event| event.sequence_number).fold(printer.last_number, i64::max);
-        if !new_events.iter().all(|event| printer.print_event(event)) {
+        printer.last_sequence_number =
+            new_events.iter().map(|event| event.sequence_number).fold(printer.last_sequence_number, i64::max);
+        if !new_events.iter().all(|event| printer.print_event_if_reader_connected(event)) {
             break;
         }
         if let (Some(end_reason), true, 0) =
@@ -112,25 +113,25 @@ struct EventPrinter {
     has_colors: bool,
     last_day: Option<NaiveDate>,
     item_texts: Vec<String>,
-    last_number: i64,
-    printed_numbers: HashSet<i64>,
+    last_sequence_number: i64,
+    printed_sequence_numbers: HashSet<i64>,
 }
 
 impl EventPrinter {
     fn new(prints_json: bool) -> EventPrinter {
-        let (item_texts, printed_numbers) = (Vec::new(), HashSet::new());
+        let (item_texts, printed_sequence_numbers) = (Vec::new(), HashSet::new());
         EventPrinter {
             prints_json,
             has_colors: has_colors(),
             last_day: None,
             item_texts,
-            last_number: 0,
-            printed_numbers,
+            last_sequence_number: 0,
+            printed_sequence_numbers,
         }
     }
 
     /// Prints an event. Returns false if the reader is gone.
-    fn print_event(&mut self, event: &FleetEvent) -> bool {
+    fn print_event_if_reader_connected(&mut self, event: &FleetEvent) -> bool {
         if self.prints_json {
             print_json(event_json(event));
             return true;

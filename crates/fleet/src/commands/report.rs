@@ -2,8 +2,8 @@
 
 use super::CommandError;
 use super::fleet_text::{
-    count_u64_with_noun, merge_command, redact_and_clip_reason, render_aside_reason, render_cost,
-    render_item_counts, render_state,
+    count_u64_with_noun, merge_command, redact_and_clip_reason, render_cost, render_item_counts,
+    render_set_aside_reason, render_state,
 };
 use super::status::{FleetOverview, read_overview};
 use crate::fleet::fleet_status::{ItemStatus, WorkerStatus, to_utc};
@@ -44,15 +44,15 @@ fn render_report(overview: &FleetOverview) -> String {
             item.item_number
         )
     };
-    let render_aside = |item: &ItemStatus| {
-        format!("{}: {}", render_item_line(item), escape_markdown(&render_aside_reason(item)))
+    let render_set_aside_item = |item: &ItemStatus| {
+        format!("{}: {}", render_item_line(item), escape_markdown(&render_set_aside_reason(item)))
     };
     parts.extend(render_section("Questions", items, &is_question, &render_question));
     parts.extend(render_section(
         "Set aside",
         items,
         &|item| item.stage == "aside" && !is_question(item),
-        &render_aside,
+        &render_set_aside_item,
     ));
     parts.extend(render_section("Merged", items, &|item| item.stage == "merged", &render_merged_item));
     parts.extend(render_section("To be merged", items, &|item| item.stage == "offered", &render_item_line));
@@ -130,11 +130,11 @@ fn render_machine_table(workers: &[WorkerStatus]) -> Option<String> {
 /// Escapes Markdown and HTML in text from elsewhere.
 fn escape_markdown(text: &str) -> String {
     let mut escaped = String::new();
-    for letter in to_single_line(text).chars() {
-        if "\\`*_[]<>|#&".contains(letter) {
+    for character in to_single_line(text).chars() {
+        if "\\`*_[]<>|#&".contains(character) {
             escaped.push('\\');
         }
-        escaped.push(letter);
+        escaped.push(character);
     }
     escaped
 }

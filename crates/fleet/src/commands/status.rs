@@ -1,8 +1,8 @@
 //! `plimsoll fleet status`: prints one line for each fleet in the database, or the details of one fleet.
 
 use super::fleet_text::{
-    count_u64_with_noun, merge_command, redact_and_clip_reason, render_age, render_aside_reason, render_cost,
-    render_item, render_item_counts, render_state,
+    count_u64_with_noun, merge_command, redact_and_clip_reason, render_age, render_cost, render_item,
+    render_item_counts, render_set_aside_reason, render_state,
 };
 use super::{CommandError, run_on_database, run_on_fleet};
 use crate::fleet::fleet_status::{FleetStatus, ItemStatus, WorkerStatus, read_all_statuses, to_utc};
@@ -142,10 +142,11 @@ fn render_fleet_screen(overview: &FleetOverview) -> Vec<String> {
         "To be merged",
         &render_items_where(&|item| item.stage == "offered", &render_item),
     ));
-    let render_aside = |item: &ItemStatus| format!("{}: {}", render_item(item), render_aside_reason(item));
+    let render_set_aside_item =
+        |item: &ItemStatus| format!("{}: {}", render_item(item), render_set_aside_reason(item));
     lines.extend(render_titled_list(
         "Set aside",
-        &render_items_where(&|item| item.stage == "aside" && !is_question(item), &render_aside),
+        &render_items_where(&|item| item.stage == "aside" && !is_question(item), &render_set_aside_item),
     ));
     let render_question = |item: &ItemStatus| {
         format!(
@@ -182,10 +183,10 @@ fn render_worker_unless_gone(
     }
     let item_text = leased_item.map_or_else(|| "no item".to_owned(), render_item);
     let percent_text = worker.context_percent.map(|percent| format!("  {percent:.0} %")).unwrap_or_default();
-    let seen_verb = if worker.is_active { "heard of" } else { "NOT heard of since" };
+    let last_seen_label = if worker.is_active { "heard of" } else { "NOT heard of since" };
     let age_text = render_age(fleet.read_at, worker.last_seen_at);
     Some(format!(
-        "{}  {item_text}{percent_text}  ${:.2}  {seen_verb} {age_text}",
+        "{}  {item_text}{percent_text}  ${:.2}  {last_seen_label} {age_text}",
         truncate_end(&to_single_line(&worker.name), 40),
         worker.cost_usd
     ))

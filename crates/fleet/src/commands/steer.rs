@@ -60,7 +60,7 @@ pub(super) fn stop_fleet(arguments: &ConfirmArguments) -> Result<ExitCode, Comma
         print_text(format!("the fleet `{name}` is over already: {}", to_single_line(end_reason)));
         return Ok(ExitCode::SUCCESS);
     }
-    if !is_confirmed(arguments, &render_stop_question(&fleet)) {
+    if !is_confirmed_or_not_interactive(arguments, &render_stop_question(&fleet)) {
         return Err(CommandError::NotConfirmed);
     }
     let fleet = run_on_fleet(&arguments.name, "stop the fleet", |fleet| {
@@ -86,7 +86,7 @@ fn render_stop_question(fleet: &FleetStatus) -> String {
 }
 
 /// Returns true with `--yes`, without a terminal, or if the user confirms.
-pub(super) fn is_confirmed(arguments: &ConfirmArguments, question: &str) -> bool {
+pub(super) fn is_confirmed_or_not_interactive(arguments: &ConfirmArguments, question: &str) -> bool {
     if arguments.yes || !console::is_terminal() || !std::io::stdin().is_terminal() {
         return true;
     }

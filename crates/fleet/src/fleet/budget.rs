@@ -26,7 +26,7 @@ const SET_ALLOWED_SESSIONS: &str =
 
 impl Fleet {
     /// Reserves money and sessions for a worker. Reservations lock the plan, because two at the same time would share the same money.
-    /// `taken` is the number of sessions of the worker's item that have not been reported yet.
+    /// `unreported_sessions` is the number of sessions of the worker's item that have not been reported yet.
     pub(super) fn reserve_budget(
         &mut self,
         report: &WorkerReport,
@@ -36,8 +36,8 @@ impl Fleet {
         let Fleet { database, plan_id, name: fleet_name, .. } = self;
         database.transaction("set money aside", |transaction| {
             lock_and_read_plan(transaction, *plan_id, fleet_name)?;
-            let limits = transaction.query_typed_one(READ_LIMITS, &[(plan_id, Type::INT8)])?;
-            let money = match limits.try_get::<_, Option<f64>>("max_cost")? {
+            let limits_row = transaction.query_typed_one(READ_LIMITS, &[(plan_id, Type::INT8)])?;
+            let money_reservation = match limits_row.try_get::<_, Option<f64>>("max_cost")? {
                 None => Reservation::Share { usd: None, sessions: None },
                 Some(max_cost_usd) => money_share(
                     &read_worker_budgets(transaction, *plan_id)?,
@@ -46,8 +46,9 @@ impl Fleet {
                     min_usd,
                 ),
             };
-            let Reservation::Share { usd, .. } = money else { return Ok(money) };
-            let reservation = match (limits.try_get::<_, Option<i64>>("max_sessions")?, report.item_index) {
+            let Reservation::Share { usd, .. } = money_reservation else { return Ok(money_reservation) };
+            let reservation = match (limits_row.try_get::<_, Option<i64>>("max_sessions")?, report.item_index)
+            {
                 (Some(max_sessions), Some(item)) => {
                     let counts = read_session_counts(transaction, *plan_id, item)?;
                     counts.session_share(from_i64_or_zero(max_sessions), u64::from(unreported_sessions), usd)
@@ -61,12 +62,12 @@ impl Fleet {
                 transaction.execute_typed(SET_WORKER_ALLOWANCE, &parameters)?;
             }
             if let (Some(session_share), Some(item)) = (sessions, report.item_index) {
-                let allowed =
+                let allowed_sessions =
                     i32::try_from(unreported_sessions.saturating_add(session_share)).unwrap_or(i32::MAX);
                 let parameters: [Parameter<'_>; 3] = [
                     (plan_id, Type::INT8),
                     (&index_to_i32_saturating(item), Type::INT4),
-                    (&allowed, Type::INT4),
+                    (&allowed_sessions, Type::INT4),
                 ];
                 transaction.execute_typed(SET_ALLOWED_SESSIONS, &parameters)?;
             }
@@ -108,7 +109,8 @@ fn read_session_counts(
 }
 
 impl SessionCounts {
-    /// Returns the next share of an attempt that has used `taken` sessions. All shares together never exceed the plan's limit.
+    /// Returns the next share of an attempt that has used `unreported_sessions` sessions. All shares together never exceed the
+    /// plan's limit.
     fn session_share(self, max_sessions: u64, unreported_sessions: u64, usd: Option<f64>) -> Reservation {
         let free_sessions =
             max_sessions.saturating_sub(self.ended + self.allowed_to_others + unreported_sessions);

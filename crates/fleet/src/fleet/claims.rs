@@ -8,8 +8,8 @@ use plimsoll_policy::workers::{self, Claim, LEASE_DURATION_MS};
 use postgres::types::Type;
 use postgres::{Error, Row};
 
-/// Does what `policy::workers::claim` does, and also claims nothing if the cost limit is reached or the fleet drains or has ended.
-/// Skips an item whose row is locked at the moment.
+/// Does what `policy::workers::claim_next_item` does, and also claims nothing if the cost limit is reached or the fleet drains or
+/// has ended. Skips an item whose row is locked at the moment.
 const CLAIM_NEXT_ITEM: &str = "
     with clock as materialized (select plimsoll.moment() as now),
     may as materialized (
@@ -45,7 +45,7 @@ const CLAIM_NEXT_ITEM: &str = "
 
 /// Shared lock: renewals run in parallel, but wait for a claim.
 const LOCK_PLAN_SHARED: &str = "select from plimsoll.plan where id = $1 for share";
-/// Does what `policy::workers::renew` does for a lease that has not expired.
+/// Does what `policy::workers::renew_claim` does for a lease that has not expired.
 const RENEW_ACTIVE_LEASE: &str = "
     with clock as materialized (select plimsoll.moment() as now)
     update plimsoll.item set lease_until = greatest(item.lease_until, clock.now + $4)

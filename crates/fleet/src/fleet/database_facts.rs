@@ -32,7 +32,7 @@ pub fn read_database_facts(database: &mut Database) -> Result<DatabaseFacts, Fle
     let server_rows = database.query(ACTION, READ_SERVER, &[])?;
     let schema_rows = database.query(ACTION, READ_SCHEMA_RIGHT, &[])?;
     let missing_right_rows = database.query(ACTION, READ_MISSING_RIGHTS, &[])?;
-    let parse_rows = || facts_from_rows(&server_rows, &schema_rows, &missing_right_rows);
+    let parse_rows = || facts_and_can_read_version(&server_rows, &schema_rows, &missing_right_rows);
     let (mut facts, can_read_version) =
         parse_rows().map_err(|error| database.unreadable_row_error(ACTION, &error))?;
     if !schema_rows.is_empty() && can_read_version {
@@ -44,7 +44,7 @@ pub fn read_database_facts(database: &mut Database) -> Result<DatabaseFacts, Fle
 }
 
 /// Also returns whether the role may read the schema version.
-fn facts_from_rows(
+fn facts_and_can_read_version(
     server_rows: &[Row],
     schema_rows: &[Row],
     missing_right_rows: &[Row],

@@ -36,8 +36,8 @@ pub struct FleetEvent {
 }
 
 impl Fleet {
-    /// Returns events with numbers above `after`, in order, at most `most` of them. An event of a transaction that commits late may
-    /// appear after one with a larger number.
+    /// Returns events with numbers above `after_number`, in order, at most `max_count` of them. An event of a transaction that
+    /// commits late may appear after one with a larger number.
     pub fn events_after(&mut self, after_number: i64, max_count: u32) -> Result<Vec<FleetEvent>, FleetError> {
         let max_count = i64::from(max_count);
         let parameters: [Parameter<'_>; 3] =
@@ -61,7 +61,7 @@ fn event_from_row(row: &Row) -> Result<FleetEvent, Error> {
 }
 
 /// Writes an event for each item that changed, or one for the plan. A renewed lease is not an event.
-pub(super) fn write_event_for_each_change(
+pub(super) fn write_events_except_lease_renewals(
     transaction: &mut Transaction<'_>,
     plan_id: i64,
     now: BoardMillis,

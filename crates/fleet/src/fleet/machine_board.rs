@@ -36,7 +36,8 @@ const STORE_RESULT: &str = "
     update plimsoll.item set start = $3, beyond = $4, cost = cost + $5, tokens = tokens + $6, sessions = sessions + $7, sessions_allowed = 0,
       question = coalesce($8, question), answer = case when $8 is null then answer end
     where plan = $1 and place = $2";
-const SET_START: &str = "update plimsoll.item set start = $3, beyond = $4 where plan = $1 and place = $2";
+const SET_START_COMMITS: &str =
+    "update plimsoll.item set start = $3, beyond = $4 where plan = $1 and place = $2";
 const ADD_PASSED_COMMANDS: &str = "
     update plimsoll.plan set passed = passed || array(select unnest($2::text[]) except select unnest(passed)) where id = $1
     returning id";
@@ -141,7 +142,7 @@ impl Fleet {
             | ItemOutcome::TakenByOther => None,
         };
         let change = BoardChange { action, event_kind, event_detail: &detail };
-        self.decide_and_write_with(
+        self.decide_and_write_with_extra_writes(
             change,
             LockedRows::Item(result.item),
             |partial_board, _| {
@@ -185,7 +186,7 @@ impl Fleet {
             &rejected_item.base_commit_id,
         );
         let change = BoardChange { action: "give an item back", event_kind: "refused", event_detail: &note };
-        self.decide_and_write_with(
+        self.decide_and_write_with_extra_writes(
             change,
             LockedRows::PlanAndItem(rejected_item.item),
             |partial_board, _| {
@@ -204,7 +205,7 @@ impl Fleet {
                     (start_commit, Type::TEXT),
                     (base_commit, Type::TEXT),
                 ];
-                transaction.execute_typed(SET_START, &parameters).map(drop)
+                transaction.execute_typed(SET_START_COMMITS, &parameters).map(drop)
             },
         )
     }
@@ -225,7 +226,11 @@ impl Fleet {
         })
     }
 
-    fn record_found_landing(&mut self, plan_index: usize, commit: &str) -> Result<(), FleetError> {
+    fn restore_landing_commit_if_missing(
+        &mut self,
+        plan_index: usize,
+        commit: &str,
+    ) -> Result<(), FleetError> {
         let change =
             BoardChange { action: "write down what has landed", event_kind: "found", event_detail: commit };
         self.decide_and_write(change, LockedRows::Item(plan_index), |partial_board, _| {
@@ -267,12 +272,13 @@ fn shared_item_from_row(row: &Row) -> Result<(usize, SharedItem), Error> {
 
 fn exhausted_limit(row: &Row) -> Result<Option<ExhaustedLimit>, Error> {
     let (cost, max_cost) = (row.try_get::<_, f64>("cost")?, row.try_get::<_, Option<f64>>("max_cost")?);
-    let money =
-        max_cost.filter(|max_cost_usd| cost >= *max_cost_usd).map(|most| ExhaustedLimit::Money(cost, most));
-    let sessions = row
+    let money_limit = max_cost
+        .filter(|max_cost_usd| cost >= *max_cost_usd)
+        .map(|max_cost_usd| ExhaustedLimit::Money(cost, max_cost_usd));
+    let session_limit = row
         .try_get::<_, Option<i64>>("used")?
         .map(|used_sessions| ExhaustedLimit::Sessions(from_i64_or_zero(used_sessions)));
-    Ok(money.or(sessions))
+    Ok(money_limit.or(session_limit))
 }
 
 /// Converts an error into what it means for a worker.
@@ -338,7 +344,7 @@ impl BoardConnection for MachineBoard {
 
     fn restore_landing_commit(&mut self, item: usize, commit: &str) -> Result<(), BoardError> {
         let commit = commit.to_owned();
-        self.run_on_fleet(move |fleet| fleet.record_found_landing(item, &commit))
+        self.run_on_fleet(move |fleet| fleet.restore_landing_commit_if_missing(item, &commit))
     }
 
     fn reject_item(&mut self, rejected_item: &RejectedItem) -> Result<(), BoardError> {
@@ -361,7 +367,7 @@ impl BoardConnection for MachineBoard {
         self.run_on_fleet(move |fleet| fleet.record_passed_commands(&commands))
     }
 
-    fn reserve_money(
+    fn report_and_reserve_budget(
         &mut self,
         local_report: &LocalWorkerReport,
         unreported_sessions: u32,
@@ -387,7 +393,7 @@ impl BoardConnection for MachineBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::deadline::ANSWER_TIMEOUT;
+    use crate::deadline::DATABASE_TIMEOUT;
     use std::sync::{Arc, Mutex, mpsc};
 
     #[test]
@@ -413,7 +419,7 @@ mod tests {
             matches!(&timeout_error, BoardError::Unreachable(why) if why.contains("no answer came within")),
             "{timeout_error:?}"
         );
-        board.fleet.timeout = ANSWER_TIMEOUT;
+        board.fleet.timeout = DATABASE_TIMEOUT;
         let refused_error = board.read_board().expect_err("an answer");
         assert!(
             matches!(&refused_error, BoardError::Permanent(why) if why.contains("no fleet with the name")),

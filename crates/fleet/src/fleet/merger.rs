@@ -9,7 +9,7 @@ use postgres::types::Type;
 use std::collections::HashSet;
 use std::time::Duration;
 
-const ACTION: &str = "count items as merged";
+const MARK_MERGED_ACTION: &str = "count items as merged";
 const READ_UNMERGED_LANDINGS: &str = "
     select distinct unnest(landings) as sha from plimsoll.item where plan = $1 and stage <> 'merged' and landings <> '{}'";
 
@@ -40,12 +40,15 @@ impl Fleet {
 
     /// Returns the recorded landing commits of all items that are not merged.
     pub fn unmerged_landing_commits(&mut self) -> Result<Vec<String>, FleetError> {
-        self.database.query_and_map(ACTION, READ_UNMERGED_LANDINGS, &[(&self.plan_id, Type::INT8)], |row| {
-            read_commit(row, "sha")
-        })
+        self.database.query_and_map(
+            MARK_MERGED_ACTION,
+            READ_UNMERGED_LANDINGS,
+            &[(&self.plan_id, Type::INT8)],
+            |row| read_commit(row, "sha"),
+        )
     }
 
-    /// Marks items as merged if one of these commits is theirs. Returns their indices.
+    /// Marks each item as merged that has one of these landing commits. Returns the indices of these items.
     pub fn mark_landed_items_merged(
         &mut self,
         landed_commits: &HashSet<String>,
@@ -53,7 +56,7 @@ impl Fleet {
         if landed_commits.is_empty() {
             return Ok(Vec::new());
         }
-        let change = BoardChange { action: ACTION, event_kind: "merged", event_detail: "" };
+        let change = BoardChange { action: MARK_MERGED_ACTION, event_kind: "merged", event_detail: "" };
         self.decide_and_write(change, LockedRows::PlanAndLandings, |partial_board, _| {
             let merged_indices = workers::mark_landed_items_merged(&mut partial_board.board, |commit| {
                 landed_commits.contains(commit)
@@ -62,8 +65,8 @@ impl Fleet {
         })
     }
 
-    /// Pauses the plan for a time from now. Takes a duration because the clock of the machine that met the limit may be wrong. A later
-    /// end wins.
+    /// Pauses the plan for a time from now. Takes a duration because the clock of the machine that reached the limit may be
+    /// wrong. A later end wins.
     pub fn pause_for(&mut self, duration: Duration) -> Result<(), FleetError> {
         let milliseconds = BoardMillis::try_from(duration.as_millis()).unwrap_or(BoardMillis::MAX);
         let change = BoardChange { action: "pause the plan", event_kind: "paused", event_detail: "" };

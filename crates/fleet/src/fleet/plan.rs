@@ -182,7 +182,7 @@ fn items_to_json(board: &BoardState) -> String {
         json!({
             "place": index,
             "text": remove_nul_characters(&item.text),
-            "needs": item.dependency_indices.iter().map(|need| index_to_i32_saturating(*need)).collect::<Vec<_>>(),
+            "needs": item.dependency_indices.iter().map(|dependency_index| index_to_i32_saturating(*dependency_index)).collect::<Vec<_>>(),
             "areas": item.stated_areas.iter().map(|area| remove_nul_characters(area)).collect::<Vec<_>>(),
             "stage": stage_columns(&item.stage).stage,
         })

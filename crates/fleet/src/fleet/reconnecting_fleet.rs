@@ -3,7 +3,7 @@
 use super::Fleet;
 use crate::database::Database;
 use crate::database_fault::{DatabaseFault, FleetError};
-use crate::deadline::{ANSWER_TIMEOUT, run_in_thread_with_timeout};
+use crate::deadline::{DATABASE_TIMEOUT, run_in_thread_with_timeout};
 use crate::settings_loader;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl ReconnectingFleet {
             name: name.to_owned(),
             connected_fleet: None,
             open_fleet: Arc::new(open_fleet),
-            timeout: ANSWER_TIMEOUT,
+            timeout: DATABASE_TIMEOUT,
         }
     }
 

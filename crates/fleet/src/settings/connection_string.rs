@@ -115,13 +115,13 @@ fn take_value(text: &str) -> Result<(String, &str), SettingsError> {
     let quoted = text.strip_prefix('\'');
     let text = quoted.unwrap_or(text);
     let mut value = String::new();
-    let mut letters = text.char_indices();
-    while let Some((index, letter)) = letters.next() {
-        match letter {
-            '\\' => value.extend(letters.next().map(|(_, letter)| letter)),
+    let mut characters = text.char_indices();
+    while let Some((index, character)) = characters.next() {
+        match character {
+            '\\' => value.extend(characters.next().map(|(_, escaped_character)| escaped_character)),
             '\'' if quoted.is_some() => return Ok((value, &text[index + 1..])),
-            _ if quoted.is_none() && letter.is_whitespace() => return Ok((value, &text[index..])),
-            _ => value.push(letter),
+            _ if quoted.is_none() && character.is_whitespace() => return Ok((value, &text[index..])),
+            _ => value.push(character),
         }
     }
     if quoted.is_some() { Err(SettingsError::MalformedAddress) } else { Ok((value, "")) }

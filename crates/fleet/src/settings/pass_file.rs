@@ -23,17 +23,17 @@ struct PassFileField {
 fn split_fields(line: &str) -> Vec<PassFileField> {
     let mut fields = vec![PassFileField { text: String::new(), is_wildcard: false }];
     let mut field_start = 0;
-    let mut letters = line.char_indices();
-    while let Some((index, letter)) = letters.next() {
+    let mut characters = line.char_indices();
+    while let Some((index, character)) = characters.next() {
         let Some(field) = fields.last_mut() else { break };
-        match letter {
-            '\\' => field.text.extend(letters.next().map(|(_, letter)| letter)),
+        match character {
+            '\\' => field.text.extend(characters.next().map(|(_, escaped_character)| escaped_character)),
             ':' => {
                 field.is_wildcard = &line[field_start..index] == "*";
                 field_start = index + 1;
                 fields.push(PassFileField { text: String::new(), is_wildcard: false });
             }
-            _ => field.text.push(letter),
+            _ => field.text.push(character),
         }
     }
     fields

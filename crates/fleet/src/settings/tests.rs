@@ -1,7 +1,7 @@
 use super::*;
 
 fn settings_from(text: &str) -> Result<ConnectionSettings, SettingsError> {
-    settings_from_parameters(&of_connection_string(text)?, local_defaults())
+    settings_from_parameters(&parse_connection_string(text)?, local_defaults())
 }
 
 fn local_defaults() -> LocalDefaults {
@@ -91,7 +91,7 @@ fn tls_modes_mean_what_they_mean_to_libpq() {
         ("postgresql://db/x?ssl=true", "", SslMode::Require, CertificateTrust::Any),
     ] {
         let root = Some(PathBuf::from(root)).filter(|path| path.is_absolute());
-        let parameters = of_connection_string(text).expect(text);
+        let parameters = parse_connection_string(text).expect(text);
         let settings = settings_from_parameters(
             &parameters,
             LocalDefaults { root_certificate: root, ..local_defaults() },
@@ -142,7 +142,7 @@ fn a_password_file_has_wildcards_and_escapes() {
     };
     for (text, expected) in [("", "local"), ("host=/run/pg", "local"), ("host=/tmp", "tmp")] {
         let parameters =
-            if text.is_empty() { Parameters::new() } else { of_connection_string(text).expect(text) };
+            if text.is_empty() { Parameters::new() } else { parse_connection_string(text).expect(text) };
         let settings = settings_from_parameters(&parameters, here.clone()).expect(text);
         assert_eq!(settings.servers[0].0.get_password(), Some(expected.as_bytes()), "{text}");
     }
@@ -214,7 +214,8 @@ fn every_libpq_setting_is_supported_rejected_or_documented() {
         assert!(error.contains(variable), "{error}");
         // A value in the address overrides the variable.
         let Some(value) = allowed_values.first() else { continue };
-        let address_parameters = of_connection_string(&format!("host=db {keyword}={value}")).expect(keyword);
+        let address_parameters =
+            parse_connection_string(&format!("host=db {keyword}={value}")).expect(keyword);
         let all_parameters: Parameters =
             parameters_by_variable.into_iter().chain(address_parameters).collect();
         assert!(settings_from_parameters(&all_parameters, local_defaults()).is_ok(), "{keyword}");

@@ -47,7 +47,7 @@ pub(crate) fn was_plan_emptied(plan: &TodoList, run: &RunState) -> bool {
 /// Loads the notes that earlier sessions left in the plan about the current item.
 pub fn load_item_notes(project: &Project, run: &RunState) -> ItemNotes {
     load_plan(project, run)
-        .map(|plan| ItemNotes::from_todo_list(&plan, current_open_item(run)))
+        .map(|plan| ItemNotes::notes_of_current_and_other_items(&plan, current_open_item(run)))
         .unwrap_or_default()
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct FactsInput<'a> {
 pub(crate) fn gather_facts(input: &FactsInput<'_>) -> Handoff {
     let FactsInput { project, record, run, cause, pending_calls: calls, .. } = *input;
     // Git runs in the background while the transcript is read.
-    let git_query = git::start_work_query(project.root());
+    let git_query = git::start_filter_and_subject_queries(project.root());
     let lines = input
         .transcript_path
         .and_then(|path| tail::read_last_entries(path, MAX_TRANSCRIPT_TAIL_BYTES).ok())
@@ -109,23 +109,24 @@ pub(crate) fn gather_facts(input: &FactsInput<'_>) -> Handoff {
     }
     let verify_commands = run.map(|run| run.options.all_verify_commands()).unwrap_or_default();
     let mut item_work = session_work.item_work;
-    // Commands and messages belong to the finished item; the next session would take them for its own item's.
-    let is_about_item = item_work.is_begun || run.is_none();
-    item_work.checks = if is_about_item {
+    // Otherwise the commands and messages belong to the finished item, and the next session would attribute
+    // them to its own item.
+    let concerns_current_item = item_work.is_begun || run.is_none();
+    item_work.checks = if concerns_current_item {
         latest_check_results(&item_commands, &verify_commands).iter().map(handoff::redact_check).collect()
     } else {
         Vec::new()
     };
     let command_facts = item_commands.iter().map(|command| handoff::redact_command(&command.fact));
     let last_message = last_assistant_text(item_lines)
-        .map(|words| promise::strip_promise_lines(&plimsoll_secrets::redact(&words)));
+        .map(|text| promise::replace_promises_with_blocked_reasons(&plimsoll_secrets::redact(&text)));
     let facts = Handoff {
         cause,
         git: session_work.git_facts,
         changed_files: session_work.changed_files,
         current_item: session_work.current_item,
-        commands: if is_about_item { command_facts.collect() } else { Vec::new() },
-        last_message: last_message.filter(|_| is_about_item),
+        commands: if concerns_current_item { command_facts.collect() } else { Vec::new() },
+        last_message: last_message.filter(|_| concerns_current_item),
         item_work,
         ..Handoff::default()
     };
@@ -172,7 +173,7 @@ pub fn last_unresolved_error(transcript_path: &Path) -> Option<String> {
         else {
             continue;
         };
-        failures.retain(|(known, _)| known != command);
+        failures.retain(|(failed_command, _)| failed_command != command);
         if block.is_error {
             failures.push((command.clone(), remove_system_reminders(&block.result_text())));
         }
@@ -184,10 +185,10 @@ pub fn last_unresolved_error(transcript_path: &Path) -> Option<String> {
     Some(plimsoll_domain::text::truncate_start(&output, 4_000))
 }
 
-fn lines_written_after(lines: &[TranscriptEntry], after: Option<SystemTime>) -> &[TranscriptEntry] {
+fn lines_written_after(lines: &[TranscriptEntry], cutoff_time: Option<SystemTime>) -> &[TranscriptEntry] {
     let is_before = |line: &TranscriptEntry| {
         let written_at = line.timestamp.as_deref().and_then(clock::parse_rfc3339).map(SystemTime::from);
-        written_at.zip(after).is_some_and(|(written, moment)| written <= moment)
+        written_at.zip(cutoff_time).is_some_and(|(written, moment)| written <= moment)
     };
     lines.iter().rposition(is_before).map_or(lines, |index| &lines[index + 1..])
 }
@@ -250,7 +251,8 @@ fn extract_commands(lines: &[TranscriptEntry], pending_calls: &[ToolCall]) -> Ve
         if !commands.iter().any(|command| command.id == *id) {
             commands.push(ExecutedCommand::new(id.clone(), command));
         }
-        let executed = commands.iter_mut().find(|ran| ran.id == *id && ran.fact.passed.is_none());
+        let executed =
+            commands.iter_mut().find(|candidate| candidate.id == *id && candidate.fact.passed.is_none());
         if let (Some(executed), Some(output)) = (executed, call.response_text()) {
             // Here the client reports failures only by this text, and a denied command also has an output
             // (2.1.329). Any other output says nothing about success.
@@ -264,7 +266,7 @@ fn extract_commands(lines: &[TranscriptEntry], pending_calls: &[ToolCall]) -> Ve
 
 fn record_result(commands: &mut [ExecutedCommand], result_block: &ContentBlock) {
     let Some(id) = &result_block.tool_use_id else { return };
-    if let Some(executed) = commands.iter_mut().find(|ran| ran.id == *id) {
+    if let Some(executed) = commands.iter_mut().find(|candidate| candidate.id == *id) {
         executed
             .set_result(Some(!result_block.is_error), remove_system_reminders(&result_block.result_text()));
     }
@@ -280,7 +282,7 @@ fn latest_check_results(commands: &[ExecutedCommand], verify_commands: &[String]
         let Some(passed) = executed.fact.passed else { continue };
         let failures =
             if passed { Vec::new() } else { plimsoll_policy::checks::failure_lines(&executed.output) };
-        checks.retain(|known| known.command != executed.fact.command);
+        checks.retain(|check| check.command != executed.fact.command);
         let is_before_edit = executed.is_before_edit;
         checks.push(CheckResult { command: executed.fact.command.clone(), passed, failures, is_before_edit });
     }

@@ -71,13 +71,14 @@ pub(crate) fn determine_session_work(
     let assigned_item = assigned_item(input);
     let ticked_items = items_ticked_in_session(input);
     let session_start = session_start(input);
-    let (item_start, base_relation) = find_item_start(input, &session_start, repository.as_ref());
+    let (item_start, base_relation) =
+        find_item_start_and_relation_to_head(input, &session_start, repository.as_ref());
     let last_tick = if ticked_items.is_empty() {
         None
     } else {
         Some(find_last_tick(
             input,
-            session_start.work_base(BaseRelation::Ancestor),
+            session_start.to_work_base(BaseRelation::Ancestor),
             &ticked_items,
             repository.as_ref(),
         ))
@@ -85,7 +86,7 @@ pub(crate) fn determine_session_work(
     let mixed_commit = last_tick.as_ref().and_then(|tick| commit_with_later_work(input, tick));
     let parent_commit = mixed_commit.and_then(|commit| git::parent_commit(input.project.root(), commit));
     let since = match &last_tick {
-        None => item_start.work_base(base_relation),
+        None => item_start.to_work_base(base_relation),
         Some(LastTick { commit: Some(commit), .. }) => {
             WorkBase::Commit(parent_commit.as_ref().unwrap_or(commit))
         }
@@ -200,8 +201,8 @@ fn open_items(input: &WorkInput<'_>) -> Vec<String> {
 }
 
 /// Returns the commit that the work is compared with.
-fn base_commit(since: WorkBase<'_>, git_facts: Option<&GitFacts>) -> Option<String> {
-    match since {
+fn base_commit(work_base: WorkBase<'_>, git_facts: Option<&GitFacts>) -> Option<String> {
+    match work_base {
         WorkBase::Commit(commit) | WorkBase::RewrittenCommit(commit) => Some(commit.to_string()),
         WorkBase::Head => git_facts.and_then(|git| git.head_commit.clone()),
         WorkBase::BeforeFirstCommit => None,
@@ -228,7 +229,7 @@ fn is_own_or_plan_file(input: &WorkInput<'_>, path: &str) -> bool {
     our_files::is_plimsoll_file(path) || plan_file == Some(path)
 }
 
-/// Where work begins: an owned form of [`Since`].
+/// Where work begins: an owned form of [`WaitTimes`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum WorkStart {
     Commit(CommitId),
@@ -237,7 +238,7 @@ enum WorkStart {
 }
 
 impl WorkStart {
-    fn work_base(&self, relation: BaseRelation) -> WorkBase<'_> {
+    fn to_work_base(&self, relation: BaseRelation) -> WorkBase<'_> {
         match self {
             WorkStart::Commit(commit) if relation == BaseRelation::Rewritten => {
                 WorkBase::RewrittenCommit(commit)
@@ -282,9 +283,11 @@ fn commits_by_others(input: &WorkInput<'_>) -> Vec<String> {
     let Some(checkpoint) = own_checkpoint_of_item(input) else { return Vec::new() };
     let known_commits = checkpoint.item_work.commits_by_others.clone();
     let is_from_this_iteration = input.run.is_some_and(|run| run.iteration == checkpoint.iteration);
-    let parse = |id: Option<&String>| CommitId::parse(id?).ok();
-    let (head_at_checkpoint, head_at_start) =
-        (parse(checkpoint.head.as_ref()), parse(input.record.start.head_at_start.as_ref()));
+    let parse_commit_id = |id: Option<&String>| CommitId::parse(id?).ok();
+    let (head_at_checkpoint, head_at_start) = (
+        parse_commit_id(checkpoint.head.as_ref()),
+        parse_commit_id(input.record.start.head_at_start.as_ref()),
+    );
     let (Some(head_at_checkpoint), Some(head_at_start)) = (head_at_checkpoint, head_at_start) else {
         return known_commits;
     };
@@ -308,14 +311,14 @@ fn work_began_at(input: &WorkInput<'_>) -> Option<Timestamp> {
 /// Returns where the work on the item began, and how that commit relates to HEAD. That is where the item's
 /// first session began, otherwise where this session began. If git no longer has the commit, the next later
 /// known commit is used.
-fn find_item_start(
+fn find_item_start_and_relation_to_head(
     input: &WorkInput<'_>,
     session_start: &WorkStart,
     repository: Option<&git::RepositoryState<'_>>,
 ) -> (WorkStart, BaseRelation) {
     let relation_to_head = |start: &WorkStart| match start {
         WorkStart::Commit(commit)
-            if repository.is_some_and(|look| look.is_head(WorkBase::Commit(commit))) =>
+            if repository.is_some_and(|state| state.is_head(WorkBase::Commit(commit))) =>
         {
             BaseRelation::Ancestor
         }
@@ -325,7 +328,7 @@ fn find_item_start(
     if repository.is_none() {
         return (session_start.clone(), BaseRelation::Ancestor);
     }
-    // Once the start is missing, the base that a later checkpoint names is not where the item began either.
+    // Once the item's start is missing, the base of any later checkpoint is not where the item began either.
     let mut is_missing = own_checkpoint_of_item(input)
         .is_some_and(|checkpoint| checkpoint.item_work.base_relation == BaseRelation::Missing);
     for candidate in earlier_item_start(input).iter().chain([session_start]) {
@@ -395,7 +398,7 @@ fn commit_with_later_work<'a>(input: &WorkInput<'_>, last_tick: &'a LastTick) ->
 /// then the plan's modification time.
 fn find_last_tick(
     input: &WorkInput<'_>,
-    since: WorkBase<'_>,
+    work_base: WorkBase<'_>,
     ticked_items: &[String],
     repository: Option<&git::RepositoryState<'_>>,
 ) -> LastTick {
@@ -403,19 +406,19 @@ fn find_last_tick(
         return LastTick::default();
     };
     let root = input.project.root();
-    let ticked_in = |lines: &[String]| TodoList::parse(&lines.join("\n")).ticked_items();
-    let has_no_new_commits = repository.is_none_or(|look| look.is_head(since));
+    let ticked_items_in = |lines: &[String]| TodoList::parse(&lines.join("\n")).ticked_items();
+    let has_no_new_commits = repository.is_none_or(|state| state.is_head(work_base));
     let path = RepoPath::parse(plan_file).ok().filter(|_| !has_no_new_commits);
-    let history = path.map(|path| git::commits_of_file(root, since, &path)).unwrap_or_default();
+    let plan_commits = path.map(|path| git::commits_of_file(root, work_base, &path)).unwrap_or_default();
     let new_ticks = |commit: &git::FileCommit| -> Vec<String> {
-        let removed_ticks = ticked_in(&commit.removed_lines);
-        ticked_in(&commit.added_lines)
+        let removed_ticks = ticked_items_in(&commit.removed_lines);
+        ticked_items_in(&commit.added_lines)
             .into_iter()
             .filter(|item| ticked_items.contains(item) && !removed_ticks.contains(item))
             .collect()
     };
-    let committed_items: Vec<String> = history.iter().flat_map(new_ticks).collect();
-    let newest_tick_commit = history.iter().find(|commit| !new_ticks(commit).is_empty());
+    let committed_items: Vec<String> = plan_commits.iter().flat_map(new_ticks).collect();
+    let newest_tick_commit = plan_commits.iter().find(|commit| !new_ticks(commit).is_empty());
     let transcript_tick = find_tick_in_transcript(input, plan_file);
     if ticked_items.iter().all(|item| committed_items.contains(item)) {
         let committed_at = newest_tick_commit.and_then(|commit| {
@@ -575,7 +578,7 @@ fn add_changed_files(
             touched_lines: if file.is_deleted {
                 String::new()
             } else {
-                git::format_line_ranges(&ranges, edited_lines)
+                git::format_last_ranges_and_last_edited(&ranges, edited_lines)
             },
             added_lines: counts.map(|counts| counts.added),
             removed_lines: counts.map(|counts| counts.removed),
@@ -641,7 +644,7 @@ impl LastEdit {
         let matches = file_text.match_indices(text).take(1_000);
         let first_lines = matches.map(|(start, _)| file_text[..start].matches('\n').count() as u64 + 1);
         let nearest_line = match self.patch_line {
-            Some(near) => first_lines.min_by_key(|first| first.abs_diff(near)),
+            Some(patch_line) => first_lines.min_by_key(|first| first.abs_diff(patch_line)),
             None => match first_lines.collect::<Vec<u64>>()[..] {
                 [only] => Some(only),
                 _ => None,

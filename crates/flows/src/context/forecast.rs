@@ -3,7 +3,7 @@
 
 use crate::context::measure::Measurement;
 use plimsoll_domain::forecast::Forecast;
-use plimsoll_policy::forecast::MAX_FILLS;
+use plimsoll_policy::forecast::MAX_FORECAST_SAMPLES;
 use plimsoll_store::tail;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ pub struct SessionForecast {
 /// Forecasts when a session reaches its thresholds, from the end of its transcript.
 pub fn forecast_session(transcript_path: Option<&Path>, measurement: &Measurement) -> SessionForecast {
     let usage_samples = transcript_path
-        .and_then(|path| tail::read_usage_samples(path, MAX_FILLS, MAX_TRANSCRIPT_TAIL_BYTES).ok())
+        .and_then(|path| tail::read_usage_samples(path, MAX_FORECAST_SAMPLES, MAX_TRANSCRIPT_TAIL_BYTES).ok())
         .unwrap_or_default();
     let reading_and_thresholds = measurement.reading.as_ref().zip(measurement.thresholds.as_ref());
     let forecast = reading_and_thresholds.and_then(|(reading, thresholds)| {

@@ -82,7 +82,7 @@ fn read_new_growth(
     let transcript = session.transcript_path?;
     let mut previous_growth = state.iteration_record.context_growth;
     if disk::file_size(transcript)? < previous_growth.read_bytes {
-        // Another program has replaced the file: it is read from the start, and what was charged stays
+        // Another program has replaced the file, so it is read from the start; tokens already charged stay
         // charged.
         previous_growth =
             ContextGrowth { charged_tokens: previous_growth.charged_tokens, ..ContextGrowth::default() };
@@ -98,15 +98,15 @@ fn read_new_growth(
     });
     let mut session_growth = reader.finish();
     session_growth.growth.read_bytes = read_bytes.ok()?;
-    let is_known = session_growth.growth.peak_usage.is_some() || session_growth.growth.grown_tokens > 0;
-    is_known.then_some(session_growth)
+    let has_usage = session_growth.growth.peak_usage.is_some() || session_growth.growth.grown_tokens > 0;
+    has_usage.then_some(session_growth)
 }
 
 /// Parses only the parts of a line that matter for the growth: most bytes of a transcript are results and
 /// file contents.
 fn parse_relevant_line(bytes: &[u8], reader: &GrowthReader<'_>) -> Option<TranscriptEntry> {
-    let contains = |mark: &str| tail::contains_marker(bytes, mark);
-    if TranscriptEntry::USAGE_MARKERS.iter().any(|mark| contains(mark)) {
+    let contains = |marker: &str| tail::contains_marker(bytes, marker);
+    if TranscriptEntry::USAGE_MARKERS.iter().any(|marker| contains(marker)) {
         if contains("[x") || contains("[X") {
             return TranscriptEntry::parse(bytes);
         }
@@ -152,7 +152,7 @@ pub fn count_lines_of_named_files(project: &Project, item: &str) -> Option<u64> 
     };
     // The check is left out: the files that it reads are not the ones that the item changes.
     plimsoll_domain::item_check::text_before_verify_command(item)
-        .split(|letter: char| letter.is_whitespace() || "`'\"(),;:".contains(letter))
+        .split(|character: char| character.is_whitespace() || "`'\"(),;:".contains(character))
         .map(|word| word.trim_end_matches('.'))
         .filter(is_file_name)
         .filter_map(count_lines)

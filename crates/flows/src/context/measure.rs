@@ -67,7 +67,7 @@ pub fn measure_usage(input: &MeasureInput<'_>) -> Measurement {
     let first_tail = read_transcript_tail(input.transcript_path, &pending_call_ids, &mut measurement);
     measurement.update_from_tail(input, &first_tail, &pending_call_ids);
     if let Some(newer_tail) =
-        wait_for_pending_response(input, &first_tail, &pending_call_ids, &mut measurement)
+        wait_for_response_near_threshold_or_commit(input, &first_tail, &pending_call_ids, &mut measurement)
     {
         measurement.update_from_tail(input, &newer_tail, &pending_call_ids);
     }
@@ -93,7 +93,7 @@ fn wait_for_open_call_in_transcript(transcript_path: &Path) {
     let started_at = Instant::now();
     let (mut size, mut grew_at) = (None, started_at);
     while started_at.elapsed() < CALL_WRITTEN_TIMEOUT
-        && !(grew_at.elapsed() >= TRANSCRIPT_QUIET_PERIOD && has_call_without_result(transcript_path))
+        && !(grew_at.elapsed() >= TRANSCRIPT_QUIET_PERIOD && last_response_has_open_call(transcript_path))
     {
         std::thread::sleep(TRANSCRIPT_POLL_INTERVAL);
         let current_size = disk::file_size(transcript_path);
@@ -110,7 +110,7 @@ pub(crate) fn wait_for_tool_results(transcript_path: &Path) {
     let (started_at, mut size) = (Instant::now(), None);
     while started_at.elapsed() < TOOL_RESULTS_TIMEOUT {
         let current_size = disk::file_size(transcript_path);
-        if current_size.is_none() || current_size != size && !has_call_without_result(transcript_path) {
+        if current_size.is_none() || current_size != size && !last_response_has_open_call(transcript_path) {
             return;
         }
         size = current_size;
@@ -124,7 +124,7 @@ const TOOL_RESULTS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Returns true if the last response of a transcript has a tool call without a result. Also returns true for
 /// a transcript that cannot be read.
-fn has_call_without_result(transcript_path: &Path) -> bool {
+fn last_response_has_open_call(transcript_path: &Path) -> bool {
     let Ok(lines) = tail::read_last_entries(transcript_path, MAX_LAST_RESPONSE_BYTES) else { return true };
     let mut result_ids = BTreeSet::new();
     let mut response_id = None;
@@ -187,7 +187,7 @@ fn read_transcript_tail(
 
 /// Waits for the current message to be in the transcript, because a fast hook usually runs before the client
 /// has written it. Waits only near a threshold or after a commit; otherwise returns `None`.
-fn wait_for_pending_response(
+fn wait_for_response_near_threshold_or_commit(
     input: &MeasureInput<'_>,
     first_tail: &TranscriptTail,
     pending_call_ids: &[&str],
@@ -226,22 +226,22 @@ fn may_be_near_threshold(input: &MeasureInput<'_>, tail: &TranscriptTail, measur
     let record = input.record;
     let Some((last_reading, thresholds)) = measurement.reading.as_ref().zip(measurement.thresholds.as_ref())
     else {
-        // Nothing is known before the first response, which may be a large one: it is waited for once.
+        // Before the first response nothing is known, and it may be large, so it is waited for once.
         return tail.file_size > 0
             && measurement.reading.is_none()
             && record.usage.last_reading.is_none()
             && record.writer_waits.count == 0;
     };
     let recorded_tokens = record.usage.last_reading.as_ref().map_or(0, UsageReading::projected_tokens);
-    // Added since the last written response: a long prompt, files that it names, results of tools.
-    let tokens_since =
+    // Content added after the last recorded response: a long prompt, files that it names, tool results.
+    let tokens_since_response =
         tail.last_response.as_ref().map_or(0, |response| response.bytes_after / BYTES_PER_TOKEN);
     let measured_tokens = if tail.compaction.is_some() {
         last_reading.projected_tokens()
     } else {
         last_reading.measured_tokens()
     };
-    let estimated_tokens = measured_tokens.saturating_add(tokens_since).max(recorded_tokens);
+    let estimated_tokens = measured_tokens.saturating_add(tokens_since_response).max(recorded_tokens);
     should_wait_for_transcript(estimated_tokens, thresholds, record.highest_announcement.level)
 }
 
@@ -293,7 +293,7 @@ fn read_usage(
 /// Estimates the tokens of the system prompt and the tools from the session's first request.
 #[inline(never)]
 fn estimate_prompt_overhead(input: &MeasureInput<'_>, window: Option<&WindowSize>) -> u64 {
-    let first_request = input.transcript_path.and_then(tail::find_first_request);
+    let first_request = input.transcript_path.and_then(tail::read_first_request_size);
     first_request.map_or(0, |first| {
         let prompt_tokens = first.prompt_bytes / BYTES_PER_TOKEN;
         window::estimate_overhead(first.input_tokens, prompt_tokens, window.map(|window| window.tokens))
@@ -313,15 +313,15 @@ fn reading_from_transcript(tail: &TranscriptTail, pending_call_ids: &[&str]) -> 
         is_one_request_behind: false,
     };
     if let Some(compaction) = &tail.compaction {
-        let behind = !pending_call_ids.is_empty();
-        let used = compaction.metadata.post_tokens?;
+        let is_behind = !pending_call_ids.is_empty();
+        let post_tokens = compaction.metadata.post_tokens?;
         // Usage from before the boundary is stale, and the summarizer's own is not in the file (2.1.329).
-        let (model, at) = (compaction.model.clone(), compaction.recorded_at.clone());
+        let (model, recorded_at) = (compaction.model.clone(), compaction.recorded_at.clone());
         return Some(UsageReading {
-            used_tokens: used,
+            used_tokens: post_tokens,
             model,
-            responded_at: at,
-            is_one_request_behind: behind,
+            responded_at: recorded_at,
+            is_one_request_behind: is_behind,
             ..empty_reading(UsageSource::Compaction)
         });
     }
@@ -352,7 +352,8 @@ fn reading_from_status_if_newer(
     let used = status.used_tokens.filter(|used| *used > 0)?;
     let is_newer = match (transcript_reading, &tail.compaction) {
         (Some(reading), _) => reading.used_tokens != used && is_status_newer(status, reading),
-        // The boundary does not say what is left, and the status line's figure may be from before it.
+        // The compaction boundary does not record the remaining usage, and the status line's figure may be
+        // older than the boundary.
         (None, Some(compaction)) => {
             compaction.recorded_at.as_ref().is_some_and(|at| status.first_seen_at > *at)
         }

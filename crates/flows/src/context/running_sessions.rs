@@ -41,8 +41,8 @@ impl RunFiguresReader {
         usage.read_new_lines(session_id, &sessions::load_session_record(project, session_id));
         self.read_since_cleanup.insert(session_id.clone());
         let (cost, tokens) = (usage.cost(), usage.tokens());
-        let used = WorkUsage { cost_usd: cost.usd, cost_basis: cost.basis, tokens, sessions: 1 };
-        Some(RunningSession { is_alive: live_client_pid(state).is_some(), used })
+        let work_usage = WorkUsage { cost_usd: cost.usd, cost_basis: cost.basis, tokens, sessions: 1 };
+        Some(RunningSession { is_alive: live_client_pid(state).is_some(), used: work_usage })
     }
 
     /// Forgets the sessions that were not read since the last call.
@@ -59,5 +59,5 @@ pub(crate) fn live_client_pid(state: &RunState) -> Option<u32> {
         .pid
         .zip(record.process_start_ticks)
         .map(|(pid, started)| ProcessIdentity { pid, start_time: started });
-    process.filter(|process| is_alive(*process)).map(|known| known.pid)
+    process.filter(|process| is_alive(*process)).map(|live_process| live_process.pid)
 }

@@ -36,7 +36,7 @@ pub(super) fn gather_disk_facts(project: &Project, settings_files: &SettingsFile
         project.state_path(),
     ];
     let mut paths: Vec<PathFacts> = own_paths.into_iter().filter_map(|path| path_facts(path, true)).collect();
-    // A missing folder will be created in the project's own folder.
+    // A missing `.claude` folder will be created in the project's root.
     paths.extend(path_facts(&client_folder, false).or_else(|| path_facts(root, false)));
     paths.extend(project.run_lock_path().parent().and_then(|lock_folder| path_facts(lock_folder, false)));
     DiskFacts {
@@ -70,8 +70,9 @@ fn in_memory_state_folder(root: &Path) -> Option<PathBuf> {
     const TMPFS: u64 = 0x0102_1994;
     let state_folder = environment::state_home()?.join("plimsoll");
     let nearest_existing = state_folder.ancestors().find(|folder| disk::exists(folder))?;
-    (volume::kind(nearest_existing) == Some(TMPFS) && !volume::is_same_volume(nearest_existing, root))
-        .then(|| state_folder.clone())
+    (volume::file_system_type(nearest_existing) == Some(TMPFS)
+        && !volume::is_same_volume(nearest_existing, root))
+    .then(|| state_folder.clone())
 }
 
 fn oversized_memory_log(project: &Project) -> Option<String> {
@@ -92,7 +93,7 @@ fn state_lock_status(project: &Project) -> LockStatus {
 
 /// Recognizes file systems by the kernel's numbers (statfs(2)).
 fn classify_file_system(path: &Path) -> FileSystem {
-    match volume::kind(path) {
+    match volume::file_system_type(path) {
         Some(0x6969) => FileSystem::Network("NFS"),
         Some(0xFF53_4D42 | 0x517B | 0xFE53_4D42) => FileSystem::Network("SMB"),
         Some(0x0102_1997) => FileSystem::Network("9p"),

@@ -10,9 +10,9 @@ use plimsoll_store::{Project, disk, environment};
 pub(super) fn gather_memory_facts(project: &Project, settings_files: &SettingsFiles) -> Option<MemoryFacts> {
     let programs_without_memory = program_names(HookSupport::Modern);
     let has_memory = |file: &&SettingsFile| {
-        let own_entries =
+        let our_entries =
             file.readable_survey().map(|survey| survey.our_hooks.as_slice()).unwrap_or_default();
-        own_entries.iter().any(|entry| !programs_without_memory.contains(&entry.program))
+        our_entries.iter().any(|entry| !programs_without_memory.contains(&entry.program))
     };
     let memory_scopes: Vec<SettingsScope> =
         settings_files.iter().filter(has_memory).map(|file| file.scope).collect();
@@ -33,7 +33,7 @@ pub(super) fn gather_memory_facts(project: &Project, settings_files: &SettingsFi
         refusing_file: settings_files
             .iter()
             .find(|file| refuses_our_server(file))
-            .map(|one| one.path.clone()),
+            .map(|file| file.path.clone()),
         has_agent: disk::exists(&agent_path),
         agent_file: shorten_path(project, &agent_path),
         nesting_limit: configured_nesting_limit(settings_files),

@@ -55,8 +55,11 @@ pub(super) fn find_own_plugin(
     })
 }
 
-/// Returns the Stop hooks of the enabled plugins.
-pub(super) fn stop_hooks_of_plugins(project: &Project, enabled_plugins: &[EnabledPlugin]) -> Vec<StopHook> {
+/// Returns the Stop hooks of the enabled plugins that are not ours.
+pub(super) fn foreign_stop_hooks_of_plugins(
+    project: &Project,
+    enabled_plugins: &[EnabledPlugin],
+) -> Vec<StopHook> {
     let mut hooks = Vec::new();
     for plugin in enabled_plugins {
         let (_, manifest_commands) = plugin.hooks_in_manifest();

@@ -1,7 +1,7 @@
 //! Facts about our programs: those next to this one, those on the PATH, and those that settings name.
 
 use super::SettingsFiles;
-use crate::install::{command_link_folder, path_that_survives_upgrades, program_home};
+use crate::install::{command_link_folder, own_folder_or_permanent_copy, upgrade_safe_path_or_own_path};
 use crate::optional_program;
 use plimsoll_domain::build::BuildInfo;
 use plimsoll_policy::doctor::{
@@ -12,9 +12,10 @@ use plimsoll_store::{Project, disk, environment};
 use std::path::{Component, Path, PathBuf};
 
 pub(super) fn gather_program_facts(project: &Project, settings_files: &SettingsFiles) -> ProgramFacts {
-    let own_folder = program_home().unwrap_or_default();
-    let optional_programs =
-        optional_program::ALL.into_iter().filter(|program| disk::exists(&own_folder.join(program)));
+    let own_folder = own_folder_or_permanent_copy().unwrap_or_default();
+    let optional_programs = optional_program::OPTIONAL_PROGRAMS
+        .into_iter()
+        .filter(|program| disk::exists(&own_folder.join(program)));
     let programs = PROGRAM_NAMES.iter().copied().chain([servers::SERVER_PROGRAM]).chain(optional_programs);
     let sibling_programs: Vec<(String, ProgramStatus)> =
         programs.map(|program| (program.to_owned(), program_status(&own_folder.join(program)))).collect();
@@ -27,7 +28,7 @@ pub(super) fn gather_program_facts(project: &Project, settings_files: &SettingsF
             .into_iter()
             .map(|(path, status)| (path.display().to_string(), status))
             .collect(),
-        configured_programs: find_configured_programs(project, settings_files, &own_folder),
+        configured_programs: configured_programs_outside_own_folder(project, settings_files, &own_folder),
         unstarted_entries: find_unstarted_entries(project, settings_files, &own_folder),
         command_folder: command_folder().unwrap_or_else(|| own_folder.clone()).display().to_string(),
         own_folder: own_folder.display().to_string(),
@@ -51,8 +52,9 @@ fn find_programs_on_path(project: &Project, own_program: &Path) -> (Vec<(PathBuf
     for program in environment::find_all_programs("plimsoll") {
         let path = disk::canonicalize_or_keep(&program);
         // npx puts npm's script on the PATH next to our link to the copied program.
-        let is_own_again = is_own(&path) && programs.iter().any(|(program_path, _)| is_own(program_path));
-        if is_own_again || programs.iter().any(|(program_path, _)| *program_path == path) {
+        let is_second_own_entry =
+            is_own(&path) && programs.iter().any(|(program_path, _)| is_own(program_path));
+        if is_second_own_entry || programs.iter().any(|(program_path, _)| *program_path == path) {
             continue;
         }
         let is_users_program =
@@ -77,7 +79,7 @@ fn outermost_node_modules(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns each program that a settings file names and that is not next to this one, once per file.
-fn find_configured_programs(
+fn configured_programs_outside_own_folder(
     project: &Project,
     settings_files: &SettingsFiles,
     own_folder: &Path,
@@ -85,13 +87,16 @@ fn find_configured_programs(
     let mut programs: Vec<ConfiguredProgram> = Vec::new();
     for file in settings_files {
         let Some(survey) = file.readable_survey() else { continue };
-        let line = survey
+        let status_line_program = survey
             .status_line
             .iter()
             .filter(|status_line_command| status_line_command.is_ours)
-            .map(|line| (line.executable.clone(), false));
-        for (name, guarded) in
-            survey.our_hooks.iter().map(|entry| (entry.executable(), entry.guarded)).chain(line)
+            .map(|status_line_command| (status_line_command.executable.clone(), false));
+        for (name, guarded) in survey
+            .our_hooks
+            .iter()
+            .map(|entry| (entry.executable(), entry.guarded))
+            .chain(status_line_program)
         {
             let path = environment::find_program(&name).or_else(|| find_in_project(project, &name));
             let canonical_path = path.as_deref().map(disk::canonicalize_or_keep);
@@ -101,8 +106,9 @@ fn find_configured_programs(
             {
                 continue;
             }
-            let status =
-                path.map_or(ProgramStatus::Missing, |path| status_without_starting(&path, own_folder));
+            let status = path.map_or(ProgramStatus::Missing, |path| {
+                status_by_comparison_with_own_program(&path, own_folder)
+            });
             programs.push(ConfiguredProgram {
                 name,
                 settings_file: file.path.clone(),
@@ -116,7 +122,7 @@ fn find_configured_programs(
 
 /// Returns the folder that a user adds to the PATH to be able to type `plimsoll`.
 fn command_folder() -> Option<PathBuf> {
-    command_link_folder().or_else(|| Some(path_that_survives_upgrades("plimsoll")?.parent()?.to_owned()))
+    command_link_folder().or_else(|| Some(upgrade_safe_path_or_own_path("plimsoll")?.parent()?.to_owned()))
 }
 
 /// Returns the entries of the user's own settings that a client with another PATH does not start. Guarded
@@ -129,7 +135,7 @@ fn find_unstarted_entries(
     let project_folders = optional_program::project_folders(project);
     let mut entries: Vec<UnstartedEntry> = Vec::new();
     for file in
-        settings_files.iter().filter(|one| matches!(one.scope, SettingsScope::Local | SettingsScope::User))
+        settings_files.iter().filter(|file| matches!(file.scope, SettingsScope::Local | SettingsScope::User))
     {
         let Some(survey) = file.readable_survey() else { continue };
         let status_line_command =
@@ -140,7 +146,7 @@ fn find_unstarted_entries(
         names.sort();
         names.dedup();
         let failures = names.into_iter().filter_map(|name| {
-            let failure = check_start(&name, file.scope, own_folder, &project_folders)?;
+            let failure = start_failure_if_any(&name, file.scope, own_folder, &project_folders)?;
             Some(UnstartedEntry { name, settings_file: file.path.clone(), failure })
         });
         entries.extend(failures);
@@ -148,7 +154,7 @@ fn find_unstarted_entries(
     entries
 }
 
-fn check_start(
+fn start_failure_if_any(
     name: &str,
     scope: SettingsScope,
     own_folder: &Path,
@@ -158,7 +164,7 @@ fn check_start(
     if !name.contains('/') {
         return Some(StartFailure::BareName);
     }
-    // The local settings lie in the project, so its author may have written them: they start only the
+    // The local settings lie in the project, so its author may have written them: they may start only the
     // programs of this installation. Nothing inside the project is started.
     let is_own_program =
         disk::canonicalize_or_keep(&path) == disk::canonicalize_or_keep(&own_folder.join(path.file_name()?));
@@ -192,7 +198,7 @@ pub(super) fn program_status(path: &Path) -> ProgramStatus {
 
 /// Returns the status of a program that settings name. It is never started, because the project may not be
 /// trusted.
-fn status_without_starting(path: &Path, own_folder: &Path) -> ProgramStatus {
+fn status_by_comparison_with_own_program(path: &Path, own_folder: &Path) -> ProgramStatus {
     if !environment::is_executable(path) {
         return ProgramStatus::NotExecutable;
     }

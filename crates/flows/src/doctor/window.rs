@@ -41,8 +41,11 @@ pub(super) fn gather_window_facts(
     let model = session_model
         .map(|model| (model, "as the present session was asked for"))
         .or_else(|| next_session_model(settings_files));
-    let (sources, likely_window) =
-        query_windows(&measure_input, model.as_ref().map(|(model, _)| model.as_str()), client);
+    let (sources, likely_window) = windows_by_precedence_and_resolved(
+        &measure_input,
+        model.as_ref().map(|(model, _)| model.as_str()),
+        client,
+    );
     let window = measurement.reading.as_ref().and_then(|reading| reading.window.clone()).or(likely_window);
     let model_name = model.as_ref().map(|(model, _)| model.as_str());
     WindowFacts {
@@ -55,20 +58,21 @@ pub(super) fn gather_window_facts(
         window,
         levels: settings.levels,
         overrides: list_overrides(input, settings_files),
-        settings_error: settings_error.map(|complaint| complaint.to_string()),
-        missing_transcript: find_missing_transcript(input),
+        settings_error: settings_error.map(|error| error.to_string()),
+        missing_transcript: missing_transcript_of_active_session(input),
         model,
     }
 }
 
 /// Returns the path of the session's transcript if the session has responded within the last day and the file
 /// does not exist. Older sessions do not count, because the client deletes old transcripts.
-fn find_missing_transcript(input: &DoctorInput<'_>) -> Option<String> {
+fn missing_transcript_of_active_session(input: &DoctorInput<'_>) -> Option<String> {
     let path = input.session_record.start.transcript_path.clone()?;
-    let status = sessions::load_status_line_record(input.project, &input.session_record.session_id);
-    let responded_at = status
-        .filter(|status| status.used_tokens.is_some_and(|used| used > 0))
-        .map(|status| status.first_seen_at);
+    let status_line_record =
+        sessions::load_status_line_record(input.project, &input.session_record.session_id);
+    let responded_at = status_line_record
+        .filter(|record| record.used_tokens.is_some_and(|used| used > 0))
+        .map(|record| record.first_seen_at);
     let last_response_at = responded_at
         .or_else(|| input.session_record.end.stop.as_ref().map(|stop| stop.stopped_at.clone()))?;
     let is_recent =
@@ -85,13 +89,13 @@ fn next_session_model(settings_files: &SettingsFiles) -> Option<(String, &'stati
     })
 }
 
-fn query_windows(
+fn windows_by_precedence_and_resolved(
     input: &MeasureInput<'_>,
     model: Option<&str>,
     client: &ClientFacts,
 ) -> (Vec<WindowSize>, Option<WindowSize>) {
-    let status = sessions::load_status_line_record(input.project, &input.record.session_id);
-    query_with_window_evidence(input, model, status.as_ref(), |evidence| {
+    let status_line_record = sessions::load_status_line_record(input.project, &input.record.session_id);
+    query_with_window_evidence(input, model, status_line_record.as_ref(), |evidence| {
         let evidence = &WindowEvidence { client_version: client.version_text.as_deref(), ..evidence.clone() };
         (window::windows_by_precedence(evidence), window::resolve_window(evidence))
     })
@@ -102,10 +106,11 @@ fn query_windows(
 fn list_overrides(input: &DoctorInput<'_>, settings_files: &SettingsFiles) -> Vec<String> {
     let set_variable = |name: &&str| Some(format!("{name}={}", environment::variable(name)?));
     let mut overrides: Vec<String> = WINDOW_VARIABLES.iter().filter_map(set_variable).collect();
-    let client = config::load_client_settings(input.project);
-    overrides
-        .extend(client.auto_compact_enabled.map(|is_enabled| format!("autoCompactEnabled: {is_enabled}")));
-    overrides.extend(client.compaction_windows.iter().map(|window| {
+    let client_settings = config::load_client_settings(input.project);
+    overrides.extend(
+        client_settings.auto_compact_enabled.map(|is_enabled| format!("autoCompactEnabled: {is_enabled}")),
+    );
+    overrides.extend(client_settings.compaction_windows.iter().map(|window| {
         let tokens = window.tokens.map_or_else(|| "auto".to_owned(), |tokens| tokens.to_string());
         let model = window.model.as_ref().map(|model| format!(" for {model}")).unwrap_or_default();
         format!("autoCompactWindow: {tokens}{model}")

@@ -10,7 +10,8 @@ use plimsoll_store::{Project, environment, faults};
 /// the status line, which shows faults itself and writes only the reading. A disk error has been reported
 /// already, or is the fault itself.
 pub fn record_faults(input: &[u8], program: &str, messages: &[String]) {
-    let Some(payload) = HookPayload::parse(input).ok().filter(|hook| !hook.event.name().is_empty()) else {
+    let Some(payload) = HookPayload::parse(input).ok().filter(|payload| !payload.event.name().is_empty())
+    else {
         return;
     };
     let Ok(project) = Project::for_hook(payload.cwd.as_deref()) else { return };

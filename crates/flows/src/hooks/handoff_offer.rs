@@ -1,6 +1,6 @@
 //! At the start of an ordinary session: offers the last unread handoff, in one line.
 
-use crate::handoffs::continue_command;
+use crate::handoffs::continue_slash_command_or_prompt;
 use crate::hook_invocation::HookInvocation;
 use plimsoll_domain::SessionRecord;
 use plimsoll_domain::record::ClientProcess;
@@ -39,7 +39,8 @@ pub(super) fn offer_newest_unread_handoff(
     }
     let index = HandoffIndex::for_project(&invocation.project);
     for name in index.names_in_state(HandoffState::Unread).into_iter().take(MAX_HANDOFFS_CHECKED) {
-        let Some(unread) = index.find_unread(&name).filter(|found| found.session_id != invocation.session_id)
+        let Some(unread) =
+            index.find_unread(&name).filter(|handoff| handoff.session_id != invocation.session_id)
         else {
             continue;
         };
@@ -51,7 +52,7 @@ pub(super) fn offer_newest_unread_handoff(
             let written_at = clock::format_short_local_time(clock::now() - age);
             return Some(HandoffOffer {
                 for_user: messages::render_handoff_offer_for_user(
-                    &continue_command(&invocation.project, &handoff_file),
+                    &continue_slash_command_or_prompt(&invocation.project, &handoff_file),
                     &written_at,
                 ),
                 for_model: messages::render_handoff_offer_for_model(&handoff_file, &written_at),
@@ -69,8 +70,8 @@ fn is_headless() -> bool {
 /// Returns true if a handoff's session has ended. One that still runs in another terminal continues by
 /// itself. After `/clear`, the same client continues with a new session.
 fn has_session_ended(record: &SessionRecord, current_client: Option<ClientProcess>) -> bool {
-    let is_gone = |ClientProcess { pid, started_at_ticks: started }: ClientProcess| {
-        process::liveness_of_process(ProcessIdentity { pid, start_time: started }).is_gone()
+    let is_gone = |ClientProcess { pid, started_at_ticks: start_time }: ClientProcess| {
+        process::liveness_of_process(ProcessIdentity { pid, start_time }).is_gone()
     };
     let client = record.start.client;
     record.end.ended_at.is_some()

@@ -107,7 +107,7 @@ fn may_continue_session(
     stop: &Stop,
 ) -> bool {
     let block_limit = environment::variable(BLOCK_LIMIT_VARIABLE)
-        .and_then(|cap| cap.parse().ok())
+        .and_then(|limit| limit.parse().ok())
         .unwrap_or(CLIENT_BLOCK_LIMIT);
     let continuations = record.continuation.as_ref().map_or(0, |continuation| continuation.sent_count);
     // Stop also fires while background tasks run. When one is done, the client takes another turn, and Stop

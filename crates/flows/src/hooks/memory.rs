@@ -6,8 +6,8 @@ use crate::hook_invocation::{HookInvocation, InputError};
 use crate::hook_response::HookResponse;
 use crate::install::hook_precedence;
 use crate::memory::{
-    LOCK_TIMEOUT, StartEntryNumber, count_answer_if_nothing_new, render_changes_after_batch,
-    render_changes_at_prompt, render_memory_at_start, restore_memory_of_run,
+    LOCK_TIMEOUT, StartEntryNumber, abandon_frames_and_render_changes, count_answer_if_nothing_new,
+    render_changes_after_batch, render_memory_at_start, restore_memory_of_run,
 };
 use plimsoll_policy::messages;
 use plimsoll_protocol::HookReply;
@@ -25,7 +25,7 @@ pub fn run_memory_hook(start: &HookStart<'_>) -> HookResponse {
     };
     let output_number =
         start.arguments.first().and_then(|argument| StartEntryNumber::from_argument(argument));
-    append_memory_news(HookResponse::empty(), &invocation, output_number)
+    update_memory_and_append_text(HookResponse::empty(), &invocation, output_number)
 }
 
 /// Runs the monitoring part of an entry, saves its response, and then runs the memory's part, so that no
@@ -52,26 +52,31 @@ pub fn run_with_memory(
         return HookResponse::empty();
     }
     let usage_response = if start.parts.usage { usage_part(&invocation) } else { HookResponse::empty() };
-    // A session that ends here needs no news, and must not wait for them.
+    // A session that ends here needs no memory text, and must not wait for the memory.
     if !start.parts.memory || usage_response.ends_session() {
         return usage_response;
     }
     (start.save_response)(&usage_response);
-    append_memory_news(usage_response, &invocation, Some(StartEntryNumber::FIRST))
+    update_memory_and_append_text(usage_response, &invocation, Some(StartEntryNumber::FIRST))
 }
 
-/// Appends the memory's news to a complete response. Not inlined, so that hooks without the memory do not
+/// Appends the memory's text to a complete response. Not inlined, so that hooks without the memory do not
 /// touch its part of the stack.
 #[inline(never)]
-fn append_memory_news(
+fn update_memory_and_append_text(
     response: HookResponse,
     invocation: &HookInvocation,
     output_number: Option<StartEntryNumber>,
 ) -> HookResponse {
-    // The monitor's message does not wait for another process that holds the memory; the news come with the
-    // next batch.
+    // The monitor's message does not wait for another process that holds the memory; the changes are shown
+    // with the next batch.
     let timeout = if response.is_empty() { LOCK_TIMEOUT } else { Duration::ZERO };
-    match memory_news(invocation, output_number, response.remaining_context_units(), timeout) {
+    match update_memory_and_render_for_event(
+        invocation,
+        output_number,
+        response.remaining_context_units(),
+        timeout,
+    ) {
         Ok(text) => response.append_model_context(invocation.event().name(), &text.unwrap_or_default()),
         Err(StoreError::Locked { .. }) if timeout.is_zero() => response,
         // Once per session; the memory's tools and the doctor report it, too.
@@ -85,7 +90,7 @@ fn append_memory_news(
     }
 }
 
-fn memory_news(
+fn update_memory_and_render_for_event(
     invocation: &HookInvocation,
     output_number: Option<StartEntryNumber>,
     max_units: usize,
@@ -105,7 +110,7 @@ fn memory_news(
             render_memory_at_start(invocation, start.source, output_number, max_units)
         }
         (HookEvent::UserPromptSubmit { prompt }, _) => {
-            render_changes_at_prompt(invocation, prompt.as_deref().unwrap_or_default())
+            abandon_frames_and_render_changes(invocation, prompt.as_deref().unwrap_or_default())
         }
         (HookEvent::PostToolBatch(_), _) => render_changes_after_batch(invocation, max_units, timeout),
         (HookEvent::Stop(_), _) => subagent::abandon_frames_at_turn_end(invocation).map(|()| None),

@@ -4,7 +4,7 @@ use crate::checkpoint::facts;
 use crate::checkpoint::{self, CheckpointRequest};
 use crate::context::measure;
 use crate::context::measure::Measurement;
-use crate::handoffs::continue_command;
+use crate::handoffs::continue_slash_command_or_prompt;
 use crate::hook_invocation::HookInvocation;
 use crate::hook_response::HookResponse;
 use crate::turns::capture;
@@ -78,7 +78,7 @@ fn monitor_usage(invocation: &HookInvocation) -> Result<HookResponse, plimsoll_s
     let measurement = measure::measure_hook_session(invocation, record);
     let transcript_error = measurement.transcript_error.as_ref().map(ToString::to_string);
     let Some(input) = build_monitor_input(invocation, record, &measurement, in_run) else {
-        record_wait(invocation, &measurement)?;
+        record_transcript_wait(invocation, &measurement)?;
         return Ok(HookResponse::empty().with_stderr_line(transcript_error));
     };
     // First without the lock: mostly nothing changes, and then nothing is locked or written. The process ends
@@ -121,7 +121,7 @@ fn decide_and_act(
     (input.pid, input.now) = (std::process::id(), clock::to_millis_timestamp(clock::now()));
     let (action, record) = match decide_under_lock(invocation, &input, measurement) {
         Ok(action_and_record) => action_and_record,
-        // At L3 it acts even if the lock is not available.
+        // At L3 the action is performed even without the lock.
         Err(_)
             if matches!(
                 expected_action,
@@ -183,7 +183,7 @@ fn decide_under_lock(
 
 /// Records an unsuccessful wait, so that it is not repeated at every batch.
 #[inline(never)]
-fn record_wait(
+fn record_transcript_wait(
     invocation: &HookInvocation,
     measurement: &Measurement,
 ) -> Result<(), plimsoll_store::StoreError> {
@@ -286,8 +286,8 @@ impl ActionContext<'_> {
     fn perform_action(&self, action: &MonitorAction) -> HookResponse {
         match action {
             MonitorAction::Nothing => HookResponse::empty(),
-            MonitorAction::Warn { level, percent, writes_handoff: with_handoff } => {
-                self.warn(*level, *percent, *with_handoff)
+            MonitorAction::Warn { level, percent, writes_handoff } => {
+                self.warn_and_write_handoff_if_due(*level, *percent, *writes_handoff)
             }
             MonitorAction::Checkpoint { level, percent, ends_session } => {
                 self.write_checkpoint_and_notify(*level, *percent, *ends_session)
@@ -301,10 +301,15 @@ impl ActionContext<'_> {
         }
     }
 
-    fn warn(&self, level: Level, percent: u64, with_handoff: bool) -> HookResponse {
+    fn warn_and_write_handoff_if_due(
+        &self,
+        level: Level,
+        percent: u64,
+        writes_handoff: bool,
+    ) -> HookResponse {
         let Some(thresholds) = &self.thresholds else { return HookResponse::empty() };
         let checkpoint_result =
-            with_handoff.then(|| self.write_checkpoint(CheckpointCause::Level, level, percent));
+            writes_handoff.then(|| self.write_checkpoint(CheckpointCause::Level, level, percent));
         let (handoff_file, checkpoint_error) = match checkpoint_result.transpose() {
             Ok(handoff) => (handoff, None),
             Err(error) => {
@@ -320,8 +325,9 @@ impl ActionContext<'_> {
                 Marker::Warning { level, percent }.to_string(),
             ),
             None => {
-                let command =
-                    handoff_file.map(|handoff_file| continue_command(&self.invocation.project, handoff_file));
+                let command = handoff_file.map(|handoff_file| {
+                    continue_slash_command_or_prompt(&self.invocation.project, handoff_file)
+                });
                 (
                     messages::render_advice_for_model(level, percent, thresholds, handoff_file),
                     messages::render_advice_for_user(level, percent, thresholds, command.as_deref()),
@@ -360,8 +366,8 @@ impl ActionContext<'_> {
             "The context window is {percent}% full. {}",
             messages::render_continues_from(&handoff_file)
         );
-        // Before the reply: in a shell loop, the process that judges recognizes by it that we ended the
-        // session.
+        // Recorded before the reply: in a shell loop, the judging process needs it to see that this hook
+        // ended the session.
         let _ = sessions::update_session_record(
             &self.invocation.project,
             &self.invocation.session_id,
@@ -394,7 +400,7 @@ impl ActionContext<'_> {
                     let text = messages::render_stop_at_commit(percent, &handoff, step, thresholds);
                     (Marker::Checkpoint { level, percent: Some(percent), handoff }, text, None)
                 }
-                // This checkpoint was better but not necessary: the session is warned and continues to L2.
+                // This checkpoint is useful but not required: the session is warned and continues to L2.
                 Err(error) => {
                     self.clear_claim();
                     (

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Runs PreCompact and PostCompact. The client passes PreCompact's standard output to its summarizer as
 /// instructions, so anything but plain text would end up there.
-pub fn run_compact_hook(input: &[u8]) -> HookResponse {
+pub fn run_pre_or_post_compact_hook(input: &[u8]) -> HookResponse {
     let mut invocation = match HookInvocation::from_input(input) {
         Ok(invocation) => invocation,
         Err(InputError::OtherClient { .. }) => return HookResponse::from_text(None),
@@ -30,7 +30,7 @@ pub fn run_compact_hook(input: &[u8]) -> HookResponse {
     }
     invocation.switch_to_project_of_session();
     let result = match invocation.event() {
-        HookEvent::PreCompact => checkpoint_before_compaction(&invocation),
+        HookEvent::PreCompact => checkpoint_and_render_compaction_instructions(&invocation),
         HookEvent::PostCompact => reset_session_after_compaction(&invocation).map(|()| None),
         _ => Ok(None),
     };
@@ -43,7 +43,9 @@ pub fn run_compact_hook(input: &[u8]) -> HookResponse {
     }
 }
 
-fn checkpoint_before_compaction(invocation: &HookInvocation) -> Result<Option<String>, StoreError> {
+fn checkpoint_and_render_compaction_instructions(
+    invocation: &HookInvocation,
+) -> Result<Option<String>, StoreError> {
     let run = invocation.owned_run()?.filter(|run| !run.lifecycle.is_over());
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
     let measurement = measure::measure_hook_session(invocation, &record);

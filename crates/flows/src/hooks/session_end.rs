@@ -26,12 +26,12 @@ pub fn run_session_end_hook(input: &[u8]) -> HookResponse {
     if invocation.payload.is_in_subagent() || invocation.session_id.is_empty() {
         return HookResponse::empty();
     }
-    let turn_log_warning = record_last_turns(&invocation, reason.as_deref())
+    let turn_log_warning = log_last_turns_and_session_end(&invocation, reason.as_deref())
         .err()
         .map(|error| capture::turn_log_failure_message(&error));
     // Pruning comes last, and only if the user has set it.
     let result = close_session(&invocation, reason.clone())
-        .and_then(|()| retention::prune_by_settings(&invocation.project, &invocation.settings));
+        .and_then(|()| retention::prune_and_compress_by_settings(&invocation.project, &invocation.settings));
     match result {
         Ok(()) => HookResponse::empty()
             .with_stderr_line(invocation.settings_error)
@@ -41,7 +41,10 @@ pub fn run_session_end_hook(input: &[u8]) -> HookResponse {
 }
 
 /// Records the last turns, including those of subagents, and the end of the session.
-fn record_last_turns(invocation: &HookInvocation, reason: Option<&str>) -> Result<(), StoreError> {
+fn log_last_turns_and_session_end(
+    invocation: &HookInvocation,
+    reason: Option<&str>,
+) -> Result<(), StoreError> {
     let capture_result = invocation.transcript_path().map_or(Ok(()), |transcript_path| {
         measure::wait_for_tool_results(transcript_path);
         capture::capture_ended_session(
@@ -73,7 +76,7 @@ fn close_session(invocation: &HookInvocation, reason: Option<String>) -> Result<
             record.clone()
         },
     )?;
-    // After the record, which tells other sessions that this one has ended even if a kill comes here.
+    // After the record is saved: other sessions see this one as ended even if a kill comes here.
     memory::close_session_memory(&invocation.project, &invocation.session_id)?;
     let run = invocation.owned_run()?;
     let event = JournalEvent::SessionEnd(SessionEnded {
@@ -93,7 +96,7 @@ fn close_session(invocation: &HookInvocation, reason: Option<String>) -> Result<
         // Last: the process that judges the session closes the iteration if the client ends this hook first
         // (after 1.5 s on 2.1.329, unless the entry sets a longer timeout).
         Some(run) => close::close_iteration_after_hook(&invocation.run_context(&run), &run),
-        // Last for the same reason: without it the handoff stays as it was at its threshold.
+        // Last for the same reason: without the refresh, the handoff stays as it was at the threshold.
         None if ledger::run_id_from_environment().is_none() => checkpoint::refresh_handoff_at_session_end(
             &invocation.project,
             &invocation.settings,

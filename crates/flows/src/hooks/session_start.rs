@@ -46,7 +46,7 @@ pub fn run_session_start_hook(invocation: &HookInvocation, origin: HookOrigin) -
     };
     match register_session(invocation, start.source) {
         Ok(briefing) => {
-            let turn_log_warning = record_session_start(invocation, start.source)
+            let turn_log_warning = log_start_and_capture_missing_turns(invocation, start.source)
                 .err()
                 .map(|error| capture::turn_log_failure_message(&error));
             HookResponse::from_reply(&reply_with_handoff_offer(invocation, start.source, briefing))
@@ -76,7 +76,10 @@ fn reply_with_handoff_offer(
 
 /// Records the start of the session, and captures the turns that a crash has left out of other sessions'
 /// logs.
-fn record_session_start(invocation: &HookInvocation, source: SessionSource) -> Result<(), StoreError> {
+fn log_start_and_capture_missing_turns(
+    invocation: &HookInvocation,
+    source: SessionSource,
+) -> Result<(), StoreError> {
     let Some(log) = TurnLog::for_session(&invocation.project, &invocation.session_id) else { return Ok(()) };
     let record = sessions::load_session_record(&invocation.project, &invocation.session_id);
     let fields = json!({

@@ -7,9 +7,7 @@ use crate::hook_response::HookResponse;
 use plimsoll_domain::record::StatusLineRecord;
 use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_domain::{SessionId, Settings};
-use plimsoll_policy::statusline::{
-    SegmentExplanation, StatusLineView, explain_segments as explained, render,
-};
+use plimsoll_policy::statusline::{SegmentExplanation, StatusLineView, explain_segments, render};
 use plimsoll_protocol::status::StatusPayload;
 use plimsoll_store::{Project, StoreError, clock, config, context_windows, sessions};
 use std::mem::ManuallyDrop;
@@ -42,22 +40,23 @@ pub fn run_status_line(input: &[u8]) -> HookResponse {
     let mut record = ManuallyDrop::new(invocation.record_from_payload(previous_record.as_ref()));
     let view = ManuallyDrop::new(invocation.build_view(&mut record));
     let line = render(&view, &invocation.settings.statusline);
-    let publish_result = invocation.publish_if_changed(previous_record.as_ref(), &record);
+    let publish_result =
+        invocation.publish_if_changed_with_external_fallback(previous_record.as_ref(), &record);
     let response = HookResponse::from_text(Some(line)).with_stderr_line(publish_result.err());
     invocation.errors.iter().fold(response, |response, error| response.with_stderr_line(Some(error)))
 }
 
 /// Measures and publishes, then replaces this process by another status line with the same input. Shows our
 /// line only if the other one cannot be started.
-pub fn run_wrapped_status_line(input: &[u8], command: &[String]) -> HookResponse {
+pub fn publish_and_exec_wrapped_status_line(input: &[u8], command: &[String]) -> HookResponse {
     let invocation = StatusLineInvocation::from_input(input);
     let previous_record = invocation.load_previous_record();
     // An error would not be seen: the client discards a status line's standard error.
-    let _ = invocation.publish_if_changed(
+    let _ = invocation.publish_if_changed_with_external_fallback(
         previous_record.as_ref(),
         &invocation.record_from_payload(previous_record.as_ref()),
     );
-    let error = plimsoll_launcher::exec_program_with_stdin(command, input);
+    let error = plimsoll_launcher::exec_program_or_shell_line_with_stdin(command, input);
     run_status_line(input)
         .with_stderr_line(Some(format!("cannot start the status line {command:?}: {error}")))
 }
@@ -74,7 +73,7 @@ pub fn explain_status_line(
         .build_view(&mut invocation.record_from_payload(invocation.load_previous_record().as_ref()));
     view.columns = view.columns.or(columns);
     let line_settings = &invocation.settings.statusline;
-    (render(&view, line_settings), explained(&view, line_settings), invocation.errors)
+    (render(&view, line_settings), explain_segments(&view, line_settings), invocation.errors)
 }
 
 /// Returns everything that can be shown, for a preview.
@@ -142,28 +141,30 @@ impl StatusLineInvocation<'_> {
         record.window_tokens = window.context_window_size.filter(|tokens| *tokens > 0);
         (record.used_tokens, record.output_tokens) = (window.used_tokens(), window.output_tokens());
         if let Some(used) = record.used_tokens {
-            record.record_usage_sample(used, clock::now().timestamp());
+            record.record_usage_sample_clearing_on_drop(used, clock::now().timestamp());
         }
         record
     }
 
     /// Writes the record only if it has changed since the last call.
-    fn publish_if_changed(
+    fn publish_if_changed_with_external_fallback(
         &self,
         previous: Option<&StatusLineRecord>,
         record: &StatusLineRecord,
     ) -> Result<(), StoreError> {
-        match self.publish_in_project(&self.project, previous, record) {
-            // In that case the session's hooks keep their files there, too.
+        match self.publish_in_project_if_changed(&self.project, previous, record) {
+            // The session's hooks use the external folder, too, if the project is not writable.
             Err(error) if error.is_write_permission_error() => match self.project.with_external_files() {
-                Some(external_project) => self.publish_in_project(&external_project, previous, record),
+                Some(external_project) => {
+                    self.publish_in_project_if_changed(&external_project, previous, record)
+                }
                 None => Err(error),
             },
             result => result,
         }
     }
 
-    fn publish_in_project(
+    fn publish_in_project_if_changed(
         &self,
         project: &Project,
         previous: Option<&StatusLineRecord>,

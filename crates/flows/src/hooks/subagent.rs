@@ -73,8 +73,8 @@ fn check_memory_tool_or_start_frame(
         return Ok(HookReply::default());
     };
     let memory = abandon_frames_of_ended_sessions(invocation, false)?;
-    let shown = memory::load_shown_record(&invocation.project, &invocation.session_id);
-    let caller = Caller { agent: agent_id(invocation), last_push_call: shown.last_push_call_id() };
+    let shown_record = memory::load_shown_record(&invocation.project, &invocation.session_id);
+    let caller = Caller { agent: agent_id(invocation), last_push_call: shown_record.last_push_call_id() };
     let nesting_limit =
         environment::numeric_variable(frames::NESTING_LIMIT_VARIABLE).map(|number| number as usize);
     if let Err(refusal) = frames::check_access(&memory, caller, access, (frame_agent, nesting_limit)) {
@@ -82,7 +82,7 @@ fn check_memory_tool_or_start_frame(
     }
     let pops_root = access == MemoryAccess::Pop && memory.depth() == 0;
     let reopens_memory =
-        memory.root_result.is_some() && access != MemoryAccess::Read && !shown.is_root_popped;
+        memory.root_result.is_some() && access != MemoryAccess::Read && !shown_record.is_root_popped;
     if (pops_root || reopens_memory) && is_outside_active_run(invocation)? {
         return Ok(HookReply::default().deny_tool_call(FrameRefusal::RootOfRun.to_string()));
     }
@@ -94,10 +94,10 @@ fn check_memory_tool_or_start_frame(
             let _ = locked_memory.apply(HOOK_AUTHOR, &MemoryOp::Reopen);
         }
         let push = FramePush { call_id: pending_call.tool_use_id.clone(), owner: frame_owner(invocation) };
-        locked_memory.update_shown_record(&invocation.session_id, |shown| {
-            shown.is_root_popped |= pops_root;
+        locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
+            shown_record.is_root_popped |= pops_root;
             if access == MemoryAccess::Push {
-                shown.last_push = Some(push);
+                shown_record.last_push = Some(push);
             }
         })?;
         locked_memory.write_and_release()?;
@@ -117,8 +117,8 @@ fn start_waiting_frame(
         return Ok(HookReply::default());
     }
     let mut locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
-    let shown = memory::load_shown_record(&invocation.project, &invocation.session_id);
-    let caller = Caller { agent: agent_id(invocation), last_push_call: shown.last_push_call_id() };
+    let shown_record = memory::load_shown_record(&invocation.project, &invocation.session_id);
+    let caller = Caller { agent: agent_id(invocation), last_push_call: shown_record.last_push_call_id() };
     match frames::check_frame_start(locked_memory.memory(), caller, &agent_call, frame_agent) {
         FrameStart::NotAFrame => return Ok(HookReply::default()),
         FrameStart::Refuse(refusal) => return Ok(HookReply::default().deny_tool_call(refusal.to_string())),
@@ -160,23 +160,24 @@ fn enter_waiting_frame(invocation: &HookInvocation) -> Result<HookReply, StoreEr
         .subagent_launch
         .clone()
         .filter(|launch| launch.owner.session_id == invocation.session_id);
-    // A subagent that has returned may be woken by a message, and then works in no frame. If the hook was
-    // killed here, the subagent is recorded at this very start and in no frame yet, so it starts again.
-    let shown = memory::load_shown_record(&invocation.project, &invocation.session_id);
-    let recorded_rev = shown.shown_to(agent_id).map(|revision| revision.rev);
+    // A message may wake a subagent that has returned; it then works in no frame. If this hook was killed
+    // halfway, the subagent is recorded but not yet in a frame, so it enters the frame now.
+    let shown_record = memory::load_shown_record(&invocation.project, &invocation.session_id);
+    let recorded_rev = shown_record.shown_to(agent_id).map(|revision| revision.rev);
     let is_in_frame = locked_memory.memory().frame_depth_of_agent(Some(agent_id)).is_some();
     let restarts = !is_in_frame
         && recorded_rev.is_some()
         && recorded_rev == launch.as_ref().map(|launch| launch.brief_revision);
-    let has_worked_before = shown.has_worked_in_frame(agent_id) && !restarts;
+    let has_worked_before = shown_record.has_worked_in_frame(agent_id) && !restarts;
     if has_worked_before {
         return Ok(HookReply::default());
     }
     let Some(launch) = launch else { return Ok(HookReply::default()) };
     if locked_memory.apply(HOOK_AUTHOR, &MemoryOp::EnterFrame { agent: agent_id.to_owned() }).is_ok() {
         let revision = ShownRevision { rev: launch.brief_revision, ..ShownRevision::default() };
-        locked_memory
-            .update_shown_record(&invocation.session_id, |shown| shown.record_shown(agent_id, revision))?;
+        locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
+            shown_record.record_shown(agent_id, revision);
+        })?;
     }
     locked_memory.write_and_release()?;
     Ok(HookReply::default())
@@ -206,11 +207,11 @@ pub(super) fn handle_subagent_stop(
         abandon_top_frames(&mut locked_memory, unreturned_count);
         locked_memory.count_answer(&invocation.session_id);
         if !stop.stop_hook_active {
-            // It continues without a batch of tools, so this is the only place to report other changes.
+            // The subagent continues without a batch of tools, so other changes can be reported only here.
             let reminder = frames::render_pop_reminder(locked_memory.memory());
             let max_units = MAX_ENTRY_UTF16_UNITS.saturating_sub(reminder.encode_utf16().count() + 1);
-            let news = render_and_record_changes(&locked_memory, invocation, depth, max_units)?;
-            let texts: Vec<String> = [Some(reminder), news].into_iter().flatten().collect();
+            let changes_text = render_and_record_changes(&locked_memory, invocation, depth, max_units)?;
+            let texts: Vec<String> = [Some(reminder), changes_text].into_iter().flatten().collect();
             locked_memory.write_and_release()?;
             return Ok(Some(texts.join("\n")));
         }
@@ -221,7 +222,9 @@ pub(super) fn handle_subagent_stop(
             &MemoryOp::CloseFrame { abnormal_end: AbnormalEnd::TurnEndedWithoutPop, last_message },
         );
     }
-    locked_memory.update_shown_record(&invocation.session_id, |shown| shown.record_subagent_end(agent_id))?;
+    locked_memory.update_shown_record(&invocation.session_id, |shown_record| {
+        shown_record.record_subagent_end(agent_id);
+    })?;
     locked_memory.write_and_release()?;
     Ok(None)
 }
@@ -241,8 +244,10 @@ fn replace_result_with_report(
         abandon_top_frames(&mut locked_memory, ended_count);
         memory = locked_memory.write_and_release()?;
     }
-    let reply = HookReply::default()
-        .with_model_context("PostToolUse", first_part_of_long_report(invocation)?.unwrap_or_default());
+    let reply = HookReply::default().with_model_context(
+        "PostToolUse",
+        render_changes_if_too_long_for_batch(invocation)?.unwrap_or_default(),
+    );
     let returned_frame = memory.last_returned_frame.filter(|frame| frame.call_id.as_ref() == Some(call_id));
     // In the tool's own shape: with any other shape, the client keeps the original result and adds an error
     // (2.1.329).
@@ -254,19 +259,20 @@ fn replace_result_with_report(
     })
 }
 
-/// Returns the first part of the news if a frame has written more than one hook can report. The rest comes
-/// with the batch.
-fn first_part_of_long_report(invocation: &HookInvocation) -> Result<Option<String>, StoreError> {
+/// Returns the first part of the changes if a frame has written more than one hook can report. The rest is
+/// shown with the batch.
+fn render_changes_if_too_long_for_batch(invocation: &HookInvocation) -> Result<Option<String>, StoreError> {
     let locked_memory = memory::lock_memory(&invocation.project, LOCK_TIMEOUT)?;
     let Some(depth) = locked_memory.memory().frame_depth_of_agent(agent_id(invocation)) else {
         return Ok(None);
     };
-    let shown = memory::load_shown_record(&invocation.project, &invocation.session_id)
+    let shown_revision = memory::load_shown_record(&invocation.project, &invocation.session_id)
         .shown_to(conversation_key(invocation))
         .unwrap_or_default();
-    let fits_in_batch = render::render_changes_since(locked_memory.memory(), depth, shown.shown_up_to(), &[])
-        .shown_up_to_rev
-        == locked_memory.memory().revision;
+    let fits_in_batch =
+        render::render_changes_since(locked_memory.memory(), depth, shown_revision.shown_up_to(), &[])
+            .shown_up_to_rev
+            == locked_memory.memory().revision;
     if fits_in_batch {
         Ok(None)
     } else {

@@ -133,7 +133,7 @@ pub(super) fn plan_gitignore_removal(
 fn plan_line_removal(
     ignore_file: IgnoreFile,
     changes: &mut Vec<FileChange>,
-    keep_file: impl Fn(Vec<u8>) -> Option<Vec<u8>>,
+    content_to_keep: impl Fn(Vec<u8>) -> Option<Vec<u8>>,
 ) -> Result<Option<PathBuf>, InstallError> {
     let Some(current_bytes) = disk::read(&ignore_file.path)? else { return Ok(None) };
     let new_bytes = ignore_file.without_project_lines(&current_bytes);
@@ -143,7 +143,7 @@ fn plan_line_removal(
     changes.push(FileChange {
         path: ignore_file.path.clone(),
         before: Some(current_bytes),
-        after: keep_file(new_bytes),
+        after: content_to_keep(new_bytes),
     });
     Ok(Some(ignore_file.path))
 }

@@ -45,7 +45,7 @@ pub fn exclude_run_files(project: &Path, extra_paths: &[&str]) -> Result<Exclude
     if after == before {
         return Ok(ExcludeOutcome::UpToDate(exclude_file.path));
     }
-    disk::remove_dead_drafts_of_file(&exclude_file.path);
+    disk::remove_abandoned_drafts_of_file(&exclude_file.path);
     disk::replace(&exclude_file.path, &after, Durability::Lazy)?;
     Ok(ExcludeOutcome::Written(exclude_file.path))
 }

@@ -28,7 +28,7 @@ pub enum HookOrigin {
 impl HookOrigin {
     /// Recognizes the kind of entry by the program's arguments.
     pub fn from_arguments(arguments: &[String]) -> HookOrigin {
-        let has_argument = |word: &str| arguments.iter().any(|argument| argument == word);
+        let has_argument = |expected: &str| arguments.iter().any(|argument| argument == expected);
         if has_argument(PLUGIN_ARGUMENT) {
             HookOrigin::Plugin
         } else if has_argument(GUARDED_FLAG) {
@@ -116,9 +116,11 @@ pub(crate) fn run_hooks_variable(session_id: &SessionId, options: EntryOptions) 
 }
 
 fn run_provides_program(run_hooks: &str, session_id: &str, program: &str) -> bool {
-    let mut words = run_hooks.split(' ');
-    words.next().is_some_and(|listed_session| listed_session == session_id && !session_id.is_empty())
-        && words.any(|listed_program| listed_program == program)
+    let mut session_and_programs = run_hooks.split(' ');
+    session_and_programs
+        .next()
+        .is_some_and(|listed_session| listed_session == session_id && !session_id.is_empty())
+        && session_and_programs.any(|listed_program| listed_program == program)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl InstallPaths {
             (InstallScope::User, Some(directory)) => directory,
             _ => project.join(".claude"),
         };
-        // In a place that git's exclude lines already cover.
+        // git's exclude lines already cover this path.
         let servers_backup = project.join(".claude/mcp.json.plimsoll-backup");
         let server_list = (scope != InstallScope::User).then(|| (project.join(SERVER_LIST), servers_backup));
         let mut backup_file = settings_file.clone().into_os_string();

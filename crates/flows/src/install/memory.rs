@@ -128,7 +128,12 @@ pub(super) fn plan_server_removal(
         None if uninstalled.is_empty && backup_bytes.is_none() => None,
         _ => Some(uninstalled.text),
     };
-    Ok(Some(RestoredFile::plan_restore((list_path, &current_bytes), after, (backup, backup_bytes), changes)))
+    Ok(Some(RestoredFile::plan_text_and_remove_restored_backup(
+        (list_path, &current_bytes),
+        after,
+        (backup, backup_bytes),
+        changes,
+    )))
 }
 
 fn contains_our_server(bytes: &[u8]) -> bool {

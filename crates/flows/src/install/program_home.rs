@@ -16,9 +16,9 @@ pub(super) const COMMAND_PROGRAMS: [&str; 5] =
     ["plimsoll", "plimsoll-fleet", "plimsoll-linear", "plimsoll-mcp", "plimsoll-otel"];
 
 /// Returns the folder of our programs: this program's folder, or the one into which it is copied.
-pub fn program_home() -> Option<PathBuf> {
+pub fn own_folder_or_permanent_copy() -> Option<PathBuf> {
     let own_folder = environment::executable_folder()?;
-    if is_temporary_folder(&own_folder, &disk::exists) {
+    if is_in_node_modules_or_plugin(&own_folder, &disk::exists) {
         own_version_folder().or(Some(own_folder))
     } else {
         Some(own_folder)
@@ -27,13 +27,14 @@ pub fn program_home() -> Option<PathBuf> {
 
 /// Returns true if our programs are copied before hooks are set up.
 pub(crate) fn are_programs_copied() -> bool {
-    environment::executable_folder()
-        .is_some_and(|own| is_temporary_folder(&own, &disk::exists) && own_version_folder().is_some())
+    environment::executable_folder().is_some_and(|own_folder| {
+        is_in_node_modules_or_plugin(&own_folder, &disk::exists) && own_version_folder().is_some()
+    })
 }
 
 /// Returns the folder into which the programs will be copied, if they will be.
 pub fn planned_copy_folder() -> Option<PathBuf> {
-    program_home().filter(|_| are_programs_copied())
+    own_folder_or_permanent_copy().filter(|_| are_programs_copied())
 }
 
 /// Returns the absolute path by which a new entry of a settings file names one of our programs. A path is
@@ -42,26 +43,28 @@ pub(super) fn program_path_for_settings(program: &str) -> Option<PathBuf> {
     // In a dry run the link does not exist yet, so its path is computed.
     let version_link =
         current_version_link().filter(|_| are_programs_copied()).filter(|link| is_free_for_link(link));
-    version_link.map_or_else(|| path_that_survives_upgrades(program), |folder| Some(folder.join(program)))
+    version_link.map_or_else(|| upgrade_safe_path_or_own_path(program), |folder| Some(folder.join(program)))
 }
 
-/// Returns the path of one of our programs that stays valid after an upgrade, if there is one: package
+/// Returns the path of one of our programs that stays valid after an upgrade, otherwise its own path: package
 /// managers replace the folder of a version and keep the folder of links (`/opt/homebrew/bin`,
 /// `~/.nix-profile/bin`, `~/.local/bin`).
-pub(crate) fn path_that_survives_upgrades(program: &str) -> Option<PathBuf> {
-    let home = program_home()?;
+pub(crate) fn upgrade_safe_path_or_own_path(program: &str) -> Option<PathBuf> {
+    let home = own_folder_or_permanent_copy()?;
     let own_program = home.join(program);
-    let leads_to = |folder: &Path, name: &str| {
+    let links_to_own_file = |folder: &Path, name: &str| {
         let (own_file, linked_file) = (home.join(name), folder.join(name));
         disk::exists(&linked_file)
             && disk::canonicalize_or_keep(&linked_file) == disk::canonicalize_or_keep(&own_file)
     };
     // One folder for all programs: other folders may contain links to the user's commands alone.
-    let has_hooks =
-        |folder: &Path| leads_to(folder, PROGRAM_NAMES[0]) || leads_to(folder, hook_links::HOOK_PROGRAM_FILE);
+    let has_hooks = |folder: &Path| {
+        links_to_own_file(folder, PROGRAM_NAMES[0])
+            || links_to_own_file(folder, hook_links::HOOK_PROGRAM_FILE)
+    };
     let lasting_folder = folders_that_survive_upgrades().into_iter().find(|folder| has_hooks(folder));
     let lasting_program =
-        lasting_folder.filter(|folder| leads_to(folder, program)).map(|folder| folder.join(program));
+        lasting_folder.filter(|folder| links_to_own_file(folder, program)).map(|folder| folder.join(program));
     Some(lasting_program.unwrap_or(own_program))
 }
 
@@ -85,7 +88,7 @@ pub(super) fn lasting_path_folders() -> Vec<PathBuf> {
 
 /// Returns true for a permanent folder that no clone can have created.
 fn is_lasting_folder(folder: &Path, project_folders: &[PathBuf]) -> bool {
-    !is_temporary_folder(folder, &disk::exists)
+    !is_in_node_modules_or_plugin(folder, &disk::exists)
         && optional_program::reason_to_ignore(&folder.join("plimsoll"), project_folders).is_none()
 }
 
@@ -94,12 +97,12 @@ fn is_lasting_folder(folder: &Path, project_folders: &[PathBuf]) -> bool {
 fn project_folders() -> Vec<PathBuf> {
     let home = environment::home_folder().map(disk::canonicalize_or_keep);
     let mut folders = optional_program::project_folders(&Project::find_for_command());
-    folders.retain(|place| !home.as_ref().is_some_and(|home| home.starts_with(place)));
+    folders.retain(|folder| !home.as_ref().is_some_and(|home| home.starts_with(folder)));
     folders
 }
 
 /// Returns true for a folder whose programs will be removed or moved.
-fn is_temporary_folder(folder: &Path, exists: &dyn Fn(&Path) -> bool) -> bool {
+fn is_in_node_modules_or_plugin(folder: &Path, exists: &dyn Fn(&Path) -> bool) -> bool {
     let is_in_node_modules = folder.components().any(|part| part.as_os_str() == "node_modules");
     // A plugin with our programs has them in `programs/SYSTEM`, and their launcher in `bin`.
     let is_in_plugin = || {
@@ -133,9 +136,9 @@ pub(super) fn is_free_for_link(path: &Path) -> bool {
 ///
 /// # Errors
 /// If the folder cannot be written.
-pub(crate) fn copy_and_link_programs() -> Result<Option<PathBuf>, StoreError> {
-    let Some(home) = program_home() else { return Ok(None) };
-    let own_folder = environment::executable_folder().filter(|own| *own != home);
+pub(crate) fn copy_programs_and_create_hook_links() -> Result<Option<PathBuf>, StoreError> {
+    let Some(home) = own_folder_or_permanent_copy() else { return Ok(None) };
+    let own_folder = environment::executable_folder().filter(|folder| *folder != home);
     if let Some(own_folder) = &own_folder {
         // The hook programs' names are links, created there: npm's packages contain no links.
         let files = COMMAND_PROGRAMS.iter().chain([&hook_links::HOOK_PROGRAM_FILE]);
@@ -148,13 +151,13 @@ pub(crate) fn copy_and_link_programs() -> Result<Option<PathBuf>, StoreError> {
     Ok(own_folder.map(|_| home))
 }
 
-/// Does the same as [`ready_programs`], and points the link at the copied version. `plimsoll run` does not:
+/// Does the same as [`copy_and_link_programs`], and points the link at the copied version. `plimsoll run` does not:
 /// an older version that is tried once must not be used by all sessions.
 ///
 /// # Errors
 /// If a folder cannot be written.
 pub fn set_up_programs_and_version_link() -> Result<Option<PathBuf>, StoreError> {
-    let copied_folder = copy_and_link_programs()?;
+    let copied_folder = copy_programs_and_create_hook_links()?;
     if let (Some(folder), Some(link)) = (&copied_folder, current_version_link())
         && is_free_for_link(&link)
         && disk::read_link_target(&link).as_ref() != Some(folder)
@@ -164,7 +167,7 @@ pub fn set_up_programs_and_version_link() -> Result<Option<PathBuf>, StoreError>
     Ok(copied_folder)
 }
 
-/// Returns true for a program that exists, or that [`ready_programs`] will create.
+/// Returns true for a program that exists, or that [`copy_and_link_programs`] will create.
 pub(super) fn will_exist_after_setup(path: &Path) -> bool {
     let source_path = |path: &Path| {
         let own_folder = environment::executable_folder()?;
@@ -198,7 +201,7 @@ mod tests {
             ("/home/dev/.claude/plugins/cache/plimsoll/plimsoll/0.1.0", false),
             ("/", false),
         ] {
-            assert_eq!(is_temporary_folder(Path::new(folder), &exists), expected, "{folder}");
+            assert_eq!(is_in_node_modules_or_plugin(Path::new(folder), &exists), expected, "{folder}");
         }
     }
 }

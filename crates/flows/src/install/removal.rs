@@ -90,7 +90,8 @@ pub fn plan_removal(
         )?);
     }
     if scope == InstallScope::Project {
-        report.removed_team_files = team::plan_shared_files_removal(&paths, project, &mut changes)?;
+        report.removed_team_files =
+            team::plan_preferences_and_gitignore_removal(&paths, project, &mut changes)?;
     }
     report.may_have_manual_server =
         scope == InstallScope::User && report.removed_hooks.iter().any(OurHookEntry::is_for_memory);
@@ -147,7 +148,7 @@ fn remove_from_settings(
     report.removed_hooks = uninstalled.removed_hooks;
     report.status_line_removed = uninstalled.status_line_removed;
     report.variable_removed = uninstalled.variable_removed;
-    report.restored_settings = Some(RestoredFile::plan_restore(
+    report.restored_settings = Some(RestoredFile::plan_text_and_remove_restored_backup(
         (&paths.settings_file, current_bytes),
         after,
         (&paths.backup_file, backup),

@@ -16,8 +16,8 @@ pub struct RestoredFile {
 }
 
 impl RestoredFile {
-    /// Plans the file's new text (`None` to remove it), and whether its backup is kept.
-    pub(super) fn plan_restore(
+    /// Plans the file's new text (`None` removes the file). Removes the backup if the text is the original.
+    pub(super) fn plan_text_and_remove_restored_backup(
         (path, current_bytes): (&Path, &[u8]),
         new_text: Option<String>,
         (backup_path, backup_bytes): (&Path, Option<Vec<u8>>),

@@ -25,7 +25,7 @@ pub(super) fn shell_word_for_program() -> String {
 pub(super) fn replace_program_name(text: &str, program_word: &str) -> String {
     let (front_matter, body) = split_front_matter(text);
     let (before, after) = PERMISSION_DELIMITERS;
-    let permission = |word: &str| format!("{before}{word}{after}");
+    let permission = |program: &str| format!("{before}{program}{after}");
     let front_matter = front_matter.replace(&permission(PROGRAM), &permission(program_word));
     let mut body = body.to_owned();
     // In the body, the program is the first word of a code span.

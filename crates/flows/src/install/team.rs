@@ -24,7 +24,7 @@ pub struct TeamFiles {
 pub fn plan_team_files(project: &Path) -> Result<InstallPlan<TeamFiles>, InstallError> {
     let paths = InstallPaths::for_scope(InstallScope::Project, project)?;
     let mut changes = Vec::new();
-    let report = plan_shared_files(&paths, project, &mut changes)?;
+    let report = plan_preferences_and_gitignore(&paths, project, &mut changes)?;
     Ok(InstallPlan {
         changes,
         links: Vec::new(),
@@ -33,7 +33,7 @@ pub fn plan_team_files(project: &Path) -> Result<InstallPlan<TeamFiles>, Install
     })
 }
 
-pub(super) fn plan_shared_files(
+pub(super) fn plan_preferences_and_gitignore(
     paths: &InstallPaths,
     project: &Path,
     changes: &mut Vec<FileChange>,
@@ -46,7 +46,7 @@ pub(super) fn plan_shared_files(
 }
 
 /// Plans the removal of the shared files' parts that are only ours.
-pub(super) fn plan_shared_files_removal(
+pub(super) fn plan_preferences_and_gitignore_removal(
     paths: &InstallPaths,
     project: &Path,
     changes: &mut Vec<FileChange>,

@@ -37,7 +37,7 @@ const DELIVER: &str = "deliver";
 impl LinearCommand {
     /// Returns the arguments of its command line.
     pub fn to_arguments(&self) -> Vec<String> {
-        let to_strings = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let to_strings = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         match self {
             LinearCommand::Check => to_strings(&[CHECK]),
             LinearCommand::Sync { dry_run: false } => to_strings(&[SYNC]),
@@ -51,8 +51,8 @@ impl LinearCommand {
 
     /// Parses the arguments. Returns `None` if they are not a valid command.
     pub fn parse(arguments: &[String]) -> Option<LinearCommand> {
-        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        match words.as_slice() {
+        let argument_texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        match argument_texts.as_slice() {
             [CHECK] => Some(LinearCommand::Check),
             [SYNC] => Some(LinearCommand::Sync { dry_run: false }),
             [SYNC, DRY_RUN] => Some(LinearCommand::Sync { dry_run: true }),

@@ -84,7 +84,7 @@ pub fn prepare_delivery(
     issue: &str,
 ) -> Result<Delivery, DeliveryError> {
     let program = optional_program::find_program(project, PROGRAM)?;
-    let (key, source) = key::find_key(project, settings)?;
+    let (key, source) = key::key_from_variable_or_command(project, settings)?;
     let delivery = Delivery { program, key, issue: issue.to_owned() };
     match delivery.run_program(project, &LinearCommand::Ready { source }, READY_TIMEOUT)? {
         None => Ok(delivery),
@@ -101,9 +101,9 @@ impl Delivery {
         run_id: &RunId,
         time_limit: Duration,
     ) -> Result<Option<String>, StoreError> {
-        // Checked here as well, because a program that hangs cannot report that it is too early.
+        // Checked here as well, because a hanging program cannot report that the backoff is active.
         if outbox::undelivered_note_count_of_all_runs(project) == 0
-            || outbox::load_backoff(project).is_some_and(|wait| failure::is_backoff_active(&wait))
+            || outbox::load_backoff(project).is_some_and(|backoff| failure::is_backoff_active(&backoff))
         {
             return Ok(None);
         }
@@ -143,14 +143,10 @@ impl Delivery {
 /// The program's own failure is treated like a network error: reported once, and retried with growing delays.
 fn record_failure(project: &Project, run_id: &RunId, error: &str) -> Result<Option<String>, StoreError> {
     let previous = outbox::load_backoff(project);
-    let failures = previous.as_ref().map_or(0, |backoff| backoff.failure_count) + 1;
-    let until = clock::to_timestamp(failure::retry_time_after_failures(failures));
-    let backoff = LinearBackoff {
-        retry_at: until,
-        is_rate_limited: false,
-        failure_count: failures,
-        last_error: error.to_owned(),
-    };
+    let failure_count = previous.as_ref().map_or(0, |backoff| backoff.failure_count) + 1;
+    let retry_at = clock::to_timestamp(failure::retry_time_after_failures(failure_count));
+    let backoff =
+        LinearBackoff { retry_at, is_rate_limited: false, failure_count, last_error: error.to_owned() };
     let is_new = failure::record_failure(project, run_id, previous.as_ref(), &backoff)?;
     Ok(is_new.then(|| format!("{error}; {RETRY_HINT}")))
 }

@@ -78,8 +78,11 @@ impl KeyError {
     }
 }
 
-/// Returns the key's text and its source.
-pub fn find_key(project: &Project, settings: &Settings) -> Result<(KeyText, KeySource), KeyError> {
+/// Returns the key from the environment variable, otherwise the output of the configured command.
+pub fn key_from_variable_or_command(
+    project: &Project,
+    settings: &Settings,
+) -> Result<(KeyText, KeySource), KeyError> {
     if let Some(text) = environment::variable(KEY_VARIABLE) {
         return Ok((KeyText(text), KeySource::Variable));
     }
@@ -87,7 +90,7 @@ pub fn find_key(project: &Project, settings: &Settings) -> Result<(KeyText, KeyS
     let outcome = plimsoll_launcher::run_user_shell_command(command, project.root(), KEY_COMMAND_TIMEOUT);
     let failure = match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
         (None, false, Some(0)) => None,
-        (Some(trouble), ..) => Some(format!("could not be started: {trouble}")),
+        (Some(error), ..) => Some(format!("could not be started: {error}")),
         (None, true, _) => Some(format!("took longer than {} s", KEY_COMMAND_TIMEOUT.as_secs())),
         (None, false, Some(code)) => Some(format!("exited with {code}")),
         (None, false, None) => Some("was ended by a signal".to_owned()),

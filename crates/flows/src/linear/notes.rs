@@ -16,7 +16,7 @@ pub(crate) fn queue_checkpoint_note(context: &RunContext<'_>, state: &RunState) 
 }
 
 /// Queues the questions that the current iteration asked.
-pub(crate) fn queue_question_notes(project: &Project, state: &RunState) {
+pub(crate) fn queue_note_about_iteration_questions(project: &Project, state: &RunState) {
     if state.questions_of_current_iteration().next().is_none() {
         return;
     }
@@ -63,7 +63,7 @@ fn queue_iteration_note(
 fn queue_note_if_new(
     context: &RunContext<'_>,
     state: &RunState,
-    (kind, iteration): (LinearNoteKind, u32),
+    (kind, iteration_or_item_number): (LinearNoteKind, u32),
     text: impl Fn() -> String,
 ) {
     let Some(issue) = &context.settings.linear.issue else { return };
@@ -72,11 +72,11 @@ fn queue_note_if_new(
         run_id: context.run_id.clone(),
         task_name: plimsoll_secrets::redact(&state.options.task_name),
         issue_name: issue.clone(),
-        iteration_or_item_number: iteration,
+        iteration_or_item_number,
         kind,
         text: text(),
     };
-    // The process that judges after a kill runs this again.
+    // After a kill, the judging process runs this again.
     let is_queued = outbox::read_notes(context.project, context.run_id).is_ok_and(|notes| {
         let last_note = notes.iter().rev().find(|queued| {
             queued.iteration_or_item_number == note.iteration_or_item_number && queued.kind == kind

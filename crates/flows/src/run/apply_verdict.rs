@@ -97,7 +97,7 @@ impl Runner<'_> {
             if self.observer.interrupts().has_requested(Interrupt::AfterSession) {
                 return Ok(Some(ExitStatus::Interrupted.code()));
             }
-            if let Some(code) = self.exit_code_if_ended()? {
+            if let Some(code) = self.exit_code_if_canceled_or_past_deadline()? {
                 return Ok(Some(code));
             }
             self.observer.on_event(&RunEvent::PauseContinues { pause_end: wait_end });
@@ -106,9 +106,9 @@ impl Runner<'_> {
         Ok(None)
     }
 
-    /// Returns the exit code if the run was canceled meanwhile or its deadline has passed; a pause ends early
-    /// then.
-    pub(super) fn exit_code_if_ended(&mut self) -> Result<Option<u8>, RunError> {
+    /// Returns the exit code if the run was canceled meanwhile or its deadline has passed, which ends the
+    /// run; a pause then ends early.
+    pub(super) fn exit_code_if_canceled_or_past_deadline(&mut self) -> Result<Option<u8>, RunError> {
         let Some(state) = self.context.load_newest_state()? else { return Ok(None) };
         if state.lifecycle.status() == RunStatus::Canceled {
             return Ok(Some(RunStatus::Canceled.exit_code()));
@@ -120,11 +120,11 @@ impl Runner<'_> {
         };
         let verdict =
             Verdict::Stop { status: RunStatus::Deadline, reason: format!("the deadline was {deadline}") };
-        let Some(state) = stop_at_deadline(&self.context, &verdict)? else { return Ok(None) };
+        let Some(state) = record_deadline_stop_if_open(&self.context, &verdict)? else { return Ok(None) };
         if state.lifecycle.status() != RunStatus::Deadline {
             return Ok(Some(state.lifecycle.status().exit_code()));
         }
-        let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict(&verdict)));
+        let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(&verdict)));
         self.context.record_run_event(&state, event)?;
         archive_run(self.context.project, &state)?;
         self.observer.on_event(&RunEvent::Judged { state: &state, verdict: &verdict });
@@ -141,7 +141,7 @@ impl Runner<'_> {
 
 /// Ends the run at its deadline, unless it has ended meanwhile: a canceled run stays canceled. Returns the
 /// resulting state.
-pub(super) fn stop_at_deadline(
+pub(super) fn record_deadline_stop_if_open(
     context: &RunContext<'_>,
     verdict: &Verdict,
 ) -> Result<Option<RunState>, StoreError> {
@@ -176,7 +176,7 @@ mod tests {
             state_file::create_state(&project, &state).unwrap();
             let context =
                 RunContext { project: &project, settings: &Settings::default(), run_id: &state.run_id };
-            let state = stop_at_deadline(&context, &deadline).unwrap().unwrap();
+            let state = record_deadline_stop_if_open(&context, &deadline).unwrap().unwrap();
             assert_eq!(
                 (state.lifecycle.status(), state.lifecycle.ended_at().is_some()),
                 (after, after == RunStatus::Deadline)

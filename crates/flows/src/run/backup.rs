@@ -12,16 +12,19 @@ use std::path::{Path, PathBuf};
 /// Records the ticks of the plan file in the state and copies the file, as soon as they are seen: deleting
 /// the file a moment later does not undo them. A file that has lost an item is not copied. Returns the plan;
 /// `None` if the run has none, or if the file is missing or was emptied.
-pub fn sync_plan(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
+pub fn update_plan_copy_and_items(
+    project: &Project,
+    state: &RunState,
+) -> Result<Option<TodoList>, StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(None) };
     let Some(text) = disk::read_text(&project.root().join(file))? else { return Ok(None) };
     let todo = TodoList::parse(&text);
-    sync_parsed_plan(project, state, &text, &todo)?;
+    update_plan_backup_unless_items_lost(project, state, &text, &todo)?;
     Ok((!facts::was_plan_emptied(&todo, state)).then_some(todo))
 }
 
-/// Does the same as [`todo`] for a caller that has just read the file.
-fn sync_parsed_plan(
+/// Updates the copy and the state's items from a plan that was just read, unless it has lost items.
+fn update_plan_backup_unless_items_lost(
     project: &Project,
     state: &RunState,
     text: &str,
@@ -37,8 +40,8 @@ fn sync_parsed_plan(
     {
         return Ok(());
     }
-    // The copy first. After a kill between the two writes it does not agree with the state, so
-    // `restored_plan_text` does not use it; the next call reads the ticks from the file again.
+    // The copy first. After a kill between the two writes it does not agree with the state, so it is not used
+    // for a restore; the next call reads the ticks from the file again.
     if !is_copy_current {
         disk::replace(&copy_path, text.as_bytes(), Durability::Lazy)?;
     }
@@ -53,15 +56,15 @@ fn sync_parsed_plan(
 
 /// Returns the text of a plan file that is gone: the copy, or the items of the state if the copy does not
 /// match it.
-pub fn restored_plan_text(project: &Project, state: &RunState) -> Result<String, StoreError> {
+pub fn plan_text_from_copy_or_state(project: &Project, state: &RunState) -> Result<String, StoreError> {
     let copy_text = disk::read_text(&plan_copy_path(project))?.filter(|text| {
         TodoList::parse(text)
             .has_exactly_items(&state.plan_items.todo_items, &state.plan_items.completed_items)
     });
-    let to_item = |done: bool| {
+    let to_item = |is_ticked: bool| {
         move |text: &String| plimsoll_domain::todo::PlanItem {
             text: text.clone(),
-            is_ticked: done,
+            is_ticked,
             ..Default::default()
         }
     };
@@ -78,12 +81,12 @@ pub fn restored_plan_text(project: &Project, state: &RunState) -> Result<String,
 pub fn load_or_restore_plan(project: &Project, state: &RunState) -> Result<Option<TodoList>, StoreError> {
     let Some(file) = &state.options.todo_file else { return Ok(None) };
     if let Some((text, todo)) = facts::load_plan_with_text(project, state) {
-        sync_parsed_plan(project, state, &text, &todo)?;
+        update_plan_backup_unless_items_lost(project, state, &text, &todo)?;
         return Ok(Some(todo));
     }
     // The file may still contain text without items, which is preserved.
     let remaining_text = disk::read_text(&project.root().join(file))?.unwrap_or_default();
-    let text = restored_plan_text(project, state)? + &remaining_text;
+    let text = plan_text_from_copy_or_state(project, state)? + &remaining_text;
     let restored = TodoList::parse(&text);
     disk::replace(&project.root().join(file), text.as_bytes(), Durability::Durable)?;
     // A kill before this loses only the journal line: the next call finds the plan in place.
@@ -98,7 +101,7 @@ fn plan_copy_path(project: &Project) -> PathBuf {
 
 /// Replaces the copies with the files as they are at the start of a new run: what the user has removed before
 /// it stays removed.
-pub fn reset_copies(project: &Project) -> Result<(), StoreError> {
+pub fn recreate_copies_for_new_run(project: &Project) -> Result<(), StoreError> {
     for copy_path in [plan_copy_path(project), journal_copy_path(project), progress_copy_path(project)] {
         disk::remove_if_exists(&copy_path)?;
     }
@@ -131,7 +134,7 @@ pub fn append_progress_paragraph(project: &Project, paragraph: &str) -> Result<(
     }
     // After a kill that followed this write, the same paragraph comes here again.
     let paragraph_body =
-        |paragraph: &str| paragraph.split_once("] ").map(|(_, words)| words.trim_end().to_owned());
+        |paragraph: &str| paragraph.split_once("] ").map(|(_, body)| body.trim_end().to_owned());
     let text = disk::read_text(&file)?.unwrap_or_default();
     let is_already_last =
         text.trim_end().rsplit("\n\n").next().and_then(paragraph_body) == paragraph_body(paragraph);
@@ -213,7 +216,7 @@ mod tests {
             );
         }
         disk::remove_if_exists(&path).unwrap();
-        reset_copies(&project).unwrap();
+        recreate_copies_for_new_run(&project).unwrap();
         sync_journal(&project).unwrap();
         assert!(!disk::exists(&path), "a new run does not bring back what a person has removed");
     }
@@ -252,18 +255,21 @@ mod tests {
         state_file::create_state(&project, &state).unwrap();
         let load_state = || state_file::load_state(&project, Some(&"r1".into())).unwrap().unwrap();
         write_text(&file, "# My plan\n- [x] one\n- [ ] two\n");
-        sync_plan(&project, &load_state()).unwrap();
+        update_plan_copy_and_items(&project, &load_state()).unwrap();
         assert_eq!(
             (load_state().plan_items.completed_items, load_state().plan_items.todo_items),
             (vec!["one".to_owned()], vec!["two".to_owned()])
         );
         // A file that has lost an item is not copied.
         write_text(&file, "- [x] one\n");
-        sync_plan(&project, &load_state()).unwrap();
+        update_plan_copy_and_items(&project, &load_state()).unwrap();
         disk::remove_if_exists(&file).unwrap();
-        sync_plan(&project, &load_state()).unwrap();
-        assert_eq!(restored_plan_text(&project, &load_state()).unwrap(), "# My plan\n- [x] one\n- [ ] two\n");
+        update_plan_copy_and_items(&project, &load_state()).unwrap();
+        assert_eq!(
+            plan_text_from_copy_or_state(&project, &load_state()).unwrap(),
+            "# My plan\n- [x] one\n- [ ] two\n"
+        );
         disk::remove_if_exists(&plan_copy_path(&project)).unwrap();
-        assert_eq!(restored_plan_text(&project, &load_state()).unwrap(), "- [x] one\n- [ ] two\n");
+        assert_eq!(plan_text_from_copy_or_state(&project, &load_state()).unwrap(), "- [x] one\n- [ ] two\n");
     }
 }

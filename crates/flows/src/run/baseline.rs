@@ -2,10 +2,10 @@
 //! already failed.
 
 use crate::checkpoint::facts;
-use crate::run::finish::checks::pause_before_verdict;
+use crate::run::finish::checks::pause_interrupted_run_if_open;
 use crate::run::lifecycle::StartError;
 use crate::run::protect;
-use crate::run::verify::{read_verified_tree, run_verify_commands};
+use crate::run::verify::{read_head_and_uncommitted_flag, run_verify_commands};
 use crate::run_context::RunContext;
 use plimsoll_domain::journal::{JournalEvent, VerifyCommandsRan};
 use plimsoll_domain::text::to_single_line;
@@ -61,25 +61,28 @@ pub fn run_baseline(
     let outcomes = run_verify_commands(context.project, context.settings, run, commands, should_give_up);
     if outcomes.len() < commands.len() {
         // A run that was canceled meanwhile needs no result.
-        let paused = pause_before_verdict(context)?;
+        let paused = pause_interrupted_run_if_open(context)?;
         return Ok(paused.map_or_else(|| BaselineResult::Outcomes(Vec::new()), BaselineResult::Paused));
     }
     // Before the state's lock is taken: no lock is held while git runs.
-    let tree = read_verified_tree(context.project);
+    let tree = read_head_and_uncommitted_flag(context.project);
     context.update_state(|state| {
         ticks::record_verify_outcomes(state, &outcomes);
         ticks::record_verify_runs(state, &outcomes, &tree);
     })?;
-    let verify = outcomes.iter().map(VerifyOutcome::to_verification).collect();
-    context.record_run_event(run, JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verify }))?;
+    let verifications = outcomes.iter().map(VerifyOutcome::to_verification).collect();
+    context.record_run_event(
+        run,
+        JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verifications }),
+    )?;
     if checks_protected {
         protect::changes_for_next_session(context.project, run)?;
         // A command that did not start, or ended too early, may still change them the next time.
-        let finished = outcomes.iter().filter(|outcome| !outcome.is_undecided);
+        let decided_outcomes = outcomes.iter().filter(|outcome| !outcome.is_undecided);
         protect::record_harmless_verify_commands(
             context,
             run,
-            finished.map(|outcome| outcome.command.clone()),
+            decided_outcomes.map(|outcome| outcome.command.clone()),
         )?;
     }
     Ok(BaselineResult::Outcomes(outcomes))

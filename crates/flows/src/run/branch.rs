@@ -46,7 +46,7 @@ pub(crate) fn allowed_programs(commit_hooks: bool) -> AllowedPrograms {
 }
 
 /// Checks that a run could begin on this branch, and returns the branch that is checked out.
-pub fn check_run_branch(project: &Project, name: &str) -> Result<String, BranchError> {
+pub fn check_run_branch_return_current(project: &Project, name: &str) -> Result<String, BranchError> {
     let root = project.root();
     let current = match read_head_state(root)? {
         HeadState::NoRepository => return Err(BranchError::NoRepository),
@@ -67,7 +67,7 @@ pub fn switch_to_run_branch(
     name: &str,
     commit_hooks: bool,
 ) -> Result<Option<String>, BranchError> {
-    let previous = check_run_branch(project, name)?;
+    let previous = check_run_branch_return_current(project, name)?;
     if previous == name {
         return Ok(None);
     }
@@ -77,7 +77,7 @@ pub fn switch_to_run_branch(
 
 /// Switches back to the branch of a run that is resumed, if another one is checked out and nothing is
 /// uncommitted there. Returns a message for the user.
-pub fn switch_back_to_run_branch(
+pub fn switch_back_to_branch_with_notice(
     project: &Project,
     run: &RunState,
 ) -> Result<Option<String>, BranchMismatch> {

@@ -17,7 +17,7 @@ pub(crate) fn changed_check_files(
     let base_commit = run.project_at_start.head_commit.as_deref().and_then(|head| CommitId::parse(head).ok());
     let Some(base_commit) = base_commit else { return Vec::new() };
     let commands = run.options.all_verify_commands();
-    let changed_lines = git::line_changes_of_files(project.root(), &base_commit, end).into_iter();
+    let changed_lines = git::line_changes_of_base_files(project.root(), &base_commit, end).into_iter();
     let to_check_file = |changed: FileLineChanges| ChangedCheckFile {
         path: changed.path,
         added_line_count: changed.added,

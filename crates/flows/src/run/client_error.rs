@@ -20,7 +20,7 @@ pub enum ClientError {
         version_output: String,
     },
     /// The client does not know the events of our hooks. The text is that of
-    /// [`plimsoll_policy::client::too_old`].
+    /// [`plimsoll_policy::client::too_old_reason`].
     #[error("{0}: {UPDATE_ADVICE}")]
     TooOld(String),
     /// The client lacks the events that show the working memory.
@@ -46,11 +46,11 @@ pub enum ClientError {
         version_output: String,
     },
     /// The user's own `--settings`, which are merged with ours, are invalid.
-    #[error("the client's --settings {given}: {fault}")]
+    #[error("the client's --settings {argument}: {error}")]
     Settings {
         /// The argument: a file or JSON.
-        given: String,
-        fault: ClientSettingsError,
+        argument: String,
+        error: ClientSettingsError,
     },
     /// A flag that the client accepts once and that the working memory needs.
     #[error(

@@ -37,7 +37,7 @@ pub(super) fn close_iteration(
     let EndedSession { iteration, state, measurement, .. } = &session;
     if state.iteration == *iteration && !is_iteration_closed(context, state) {
         // A hook that outlives its client also writes the record: it may have stored the last message since.
-        write_closing(context, state, context.load_session_record(state), measurement)?;
+        write_closing_records(context, state, context.load_session_record(state), measurement)?;
     }
     // Hooks and commands may have written the state meanwhile: `plimsoll stop` ends a run at any time.
     Ok(context.load_newest_state()?.map(|state| EndedSession { state, ..session }))
@@ -53,7 +53,7 @@ pub(crate) fn close_iteration_after_hook(
     }
     let record = context.load_session_record(state);
     let measurement = measure_last_response(context, &record);
-    write_closing(context, state, record, &measurement)
+    write_closing_records(context, state, record, &measurement)
 }
 
 /// Returns true if nothing is left to write: the state says so, and the journal line that follows it was also
@@ -69,7 +69,7 @@ fn closing_entry(state: &RunState) -> JournalEntry {
     JournalEntry::for_run_session(state, JournalEvent::IterationClosed(IterationClosed::default()))
 }
 
-fn write_closing(
+fn write_closing_records(
     context: &RunContext<'_>,
     state: &RunState,
     mut record: SessionRecord,
@@ -78,7 +78,7 @@ fn write_closing(
     let (project, iteration) = (context.project, state.iteration);
     let entry = closing_entry(state);
     if !state.iteration_record.is_closed {
-        record_client_cutoff(context, state, &record)?;
+        journal_cutoff_if_continuation_unanswered(context, state, &record)?;
     }
     fill_last_message(&mut record);
     let percent =
@@ -86,7 +86,7 @@ fn write_closing(
     record.usage.peak_projected_percent = record.usage.peak_projected_percent.max(percent);
     let refreshed = refresh_handoff(context, state, &record)?;
     let notes = refreshed.as_ref().map(|refreshed| &refreshed.notes);
-    let todo = backup::sync_plan(project, state)?;
+    let todo = backup::update_plan_copy_and_items(project, state)?;
     let paragraph = context.update_state(|state| {
         if state.iteration != iteration {
             return None;
@@ -150,21 +150,21 @@ fn write_paragraph_and_entry_once(
     if journal::has_matching_entry(project, &entry) {
         return Ok(());
     }
-    // The line asserts that the paragraph was written, so it comes second. A kill between them repeats the
-    // paragraph, which `append_progress` recognizes.
+    // The line asserts that the paragraph was written, so it comes second. After a kill between the two the
+    // same paragraph is passed again, and is not appended twice.
     backup::append_progress_paragraph(project, paragraph)?;
     journal::append_entry(project, entry)
 }
 
-/// Records that the client ended the turn by itself. It does so after a number of blocks by a Stop hook,
-/// without notifying the hook. Our last reply was then "go on", and the session ended with the very message
-/// with which it had stopped.
-fn record_client_cutoff(
+/// Records that the client ended the turn by itself, which it does after a number of blocks by a Stop hook,
+/// without notifying the hook. In that case our last reply was "go on", and the transcript still ends with
+/// the message at which the session had stopped.
+fn journal_cutoff_if_continuation_unanswered(
     context: &RunContext<'_>,
     state: &RunState,
     record: &SessionRecord,
 ) -> Result<(), StoreError> {
-    let Some(notice) = record.continuation.as_ref().filter(|offer| offer.is_open) else { return Ok(()) };
+    let Some(notice) = record.continuation.as_ref().filter(|notice| notice.is_open) else { return Ok(()) };
     let last_message =
         record.start.transcript_path.as_ref().and_then(|path| facts::final_message_text(Path::new(path)));
     // The record keeps the end of a long message.
@@ -232,7 +232,7 @@ pub(crate) fn sanitized_last_message(record: &SessionRecord) -> String {
     let skipped_bytes = first_word
         .filter(|first| first.len() > MAX_HARMLESS_FRAGMENT_BYTES)
         .map_or(0, |first| '…'.len_utf8() + first.len());
-    promise::strip_promise_lines(&plimsoll_secrets::redact(&message[skipped_bytes..]))
+    promise::replace_promises_with_blocked_reasons(&plimsoll_secrets::redact(&message[skipped_bytes..]))
 }
 
 fn store_notes(state: &mut RunState, notes: &HandoffNotes, record: &SessionRecord) {
@@ -351,8 +351,8 @@ fn render_progress_paragraph(state: &RunState, record: &SessionRecord) -> String
         format!(" Last words: {}", truncate_end(&message, 300))
     };
     let ending_text = match (&record.end.hook_end_reason, &state.iteration_record.ending) {
-        (Some(why), _) => format!(" Ended by Plimsoll: {why}."),
-        (None, Some(SessionEnding::Crashed(why))) => format!(" The client {why}."),
+        (Some(reason), _) => format!(" Ended by Plimsoll: {reason}."),
+        (None, Some(SessionEnding::Crashed(failure_text))) => format!(" The client {failure_text}."),
         _ => String::new(),
     };
     format!(

@@ -6,7 +6,7 @@ use crate::run::fingerprint::read_fingerprint;
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
 use crate::turns::capture;
-use crate::turns::catch_up::verified_transcript_path;
+use crate::turns::catch_up::transcript_path_if_from_project;
 use plimsoll_domain::state::{IterationPhase, WorktreeFingerprint};
 use plimsoll_domain::{RunState, SessionEnding, SessionRecord, Timestamp};
 use plimsoll_store::{StoreError, clock};
@@ -89,11 +89,11 @@ pub(super) fn observe_session_end(context: &RunContext<'_>, state: RunState) -> 
     let record = context.load_session_record(&state);
     let transcript = record.start.transcript_path.as_ref().map(Path::new);
     // Captures what a killed session has not recorded itself.
-    if let Some(own_path) = transcript.and_then(|named| verified_transcript_path(project, named)) {
+    if let Some(verified_path) = transcript.and_then(|path| transcript_path_if_from_project(project, path)) {
         let _ = capture::capture_ended_session(
             project,
             &record.session_id,
-            &own_path,
+            &verified_path,
             capture::CaptureLimits::USER,
         );
     }

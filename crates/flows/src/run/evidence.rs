@@ -24,7 +24,7 @@ pub(super) fn observe_session(
 ) -> SessionObservation {
     let EndedSession { state, record, fingerprint: fingerprint_after, measurement, .. } = session;
     let has_response = record.usage.last_reading.is_some() || measurement.reading.is_some();
-    let has_no_message = evidence.last_message.as_deref().is_none_or(|words| words.trim().is_empty());
+    let has_no_message = evidence.last_message.as_deref().is_none_or(|message| message.trim().is_empty());
     let fingerprint_before = state.iteration_record.fingerprint_before.as_ref();
     let has_head_moved = fingerprint_before.is_some_and(|before| before.head != fingerprint_after.head);
     let committed_paths = fingerprint_before
@@ -39,10 +39,12 @@ pub(super) fn observe_session(
         describe_changes(fingerprint_before, fingerprint_after, is_work_committed);
     let has_ticks = !state.items_ticked_in_iteration().is_empty();
     let has_newly_passing = has_newly_passing_command(state, evidence);
-    let has_committed = state.options.todo_file.is_none() && changes.iter().any(|what| what == HEAD_MOVED);
+    let has_committed =
+        state.options.todo_file.is_none() && changes.iter().any(|change| change == HEAD_MOVED);
     let progress =
         [(has_ticks, "an item was ticked"), (has_newly_passing, "a verify command passes that had failed")];
-    let progress = progress.into_iter().filter(|(applies, _)| *applies).map(|(_, words)| words.to_owned());
+    let progress =
+        progress.into_iter().filter(|(applies, _)| *applies).map(|(_, description)| description.to_owned());
     SessionObservation {
         progress: progress.chain(changes).collect(),
         has_finished_item: has_ticks || has_newly_passing,
@@ -61,7 +63,7 @@ pub(super) fn observe_session(
 /// Returns true if the session's first request was already at L2: then no session of this run can work.
 pub(super) fn started_above_l2(session: &EndedSession) -> bool {
     let thresholds = session.measurement.thresholds.as_ref();
-    let first_request = session.transcript().and_then(plimsoll_store::tail::find_first_request);
+    let first_request = session.transcript().and_then(plimsoll_store::tail::read_first_request_size);
     thresholds
         .zip(first_request)
         .is_some_and(|(thresholds, first)| thresholds.level_at(first.input_tokens) >= Level::L2)
@@ -83,15 +85,21 @@ fn describe_changes(
             "the heap of the working memory was written",
         ),
     ];
-    let changes: Vec<String> =
-        differences.into_iter().filter(|(so, _)| *so).map(|(_, words)| words.to_owned()).collect();
+    let changes: Vec<String> = differences
+        .into_iter()
+        .filter(|(applies, _)| *applies)
+        .map(|(_, description)| description.to_owned())
+        .collect();
     let is_change_unknown = changes.is_empty() && files_changed.is_none();
     (changes, is_change_unknown)
 }
 
 /// Returns the files of the commits since then; `None` if they are unknown.
 fn paths_committed_since(project: &Project, fingerprint_before: &WorktreeFingerprint) -> Option<Vec<String>> {
-    git::paths_changed_since(project.root(), &CommitId::parse(fingerprint_before.head.as_deref()?).ok()?)
+    git::paths_changed_from_base_to_head(
+        project.root(),
+        &CommitId::parse(fingerprint_before.head.as_deref()?).ok()?,
+    )
 }
 
 fn has_newly_passing_command(state: &RunState, evidence: &SessionEvidence) -> bool {
@@ -108,14 +116,14 @@ fn session_error(state: &RunState, evidence: &SessionEvidence, transcript: Optio
     // A limit that the user set for the client is not an error.
     let failure = match &evidence.ending {
         SessionEnding::ClientLimit(_) => None,
-        ending => ending.failure_text().map(|words| format!("{}: {words}", ending.as_str())),
+        ending => ending.failure_text().map(|failure_text| format!("{}: {failure_text}", ending.as_str())),
     };
     // A command that never passed in any session is not the reason why the tick was reverted.
-    let reverted = state.outcomes.reverted_ticks.as_ref().filter(|taken| taken.is_pending);
+    let reverted = state.outcomes.reverted_ticks.as_ref().filter(|reverted| reverted.is_pending);
     let is_cause = |outcome: &&VerifyOutcome| {
         !outcome.passed
-            && reverted.is_none_or(|taken| {
-                taken.failed_commands.iter().any(|failed| failed.command == outcome.command)
+            && reverted.is_none_or(|reverted_ticks| {
+                reverted_ticks.failed_commands.iter().any(|failed| failed.command == outcome.command)
             })
     };
     let failed_command = evidence.verify_outcomes.iter().find(is_cause);

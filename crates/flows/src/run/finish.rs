@@ -17,7 +17,7 @@ use crate::run::review::Reviewer;
 use crate::run::{backup, close, save_work};
 use crate::run_context::RunContext;
 use crate::session_result::SessionResult;
-use checks::{ChecksOutcome, recheck_protected_files, run_checks};
+use checks::{ChecksOutcome, revert_ticks_if_protected_files_changed, run_checks};
 use gate_input::gather_evidence;
 use plimsoll_domain::item_check::ItemCheck;
 use plimsoll_domain::state::IterationPhase;
@@ -30,13 +30,13 @@ pub fn finish_iteration(
     context: &RunContext<'_>,
     result: &SessionResult,
 ) -> Result<Option<FinishedIteration>, StoreError> {
-    finish_iteration_unless(context, result, &|| false, None)
+    finish_iteration_unless_given_up(context, result, &|| false, None)
 }
 
-/// Finishes like [`finish`], but stops waiting for verify commands and the review once `should_give_up`
+/// Finishes the iteration, but stops waiting for verify commands and the review once `should_give_up`
 /// returns true. The run is then paused, and the iteration still has to be judged. Without a reviewer there
 /// is no review.
-pub(super) fn finish_iteration_unless(
+pub(super) fn finish_iteration_unless_given_up(
     context: &RunContext<'_>,
     result: &SessionResult,
     should_give_up: &dyn Fn() -> bool,
@@ -59,7 +59,7 @@ pub(super) fn finish_iteration_unless(
         ChecksOutcome::Paused(paused) => return Ok(Some(FinishedIteration::with_verdict_only(paused))),
         ChecksOutcome::RunGone => return Ok(None),
     };
-    let Some(input) = recheck_protected_files(context, input)? else { return Ok(None) };
+    let Some(input) = revert_ticks_if_protected_files_changed(context, input)? else { return Ok(None) };
     judge_and_report(context, input)
 }
 

@@ -15,5 +15,6 @@ pub use cancel::cancel_run;
 pub use create::{NewRun, SharedWork, check_new_run, create_run, no_open_items_message, read_shared_work};
 pub use plan::plan_iteration;
 pub use resume::{
-    ResumeChanges, ResumeOutcome, StoredLaunchOptions, load_launch_options, resume_run, return_to_run_branch,
+    ResumeChanges, ResumeOutcome, StoredLaunchOptions, load_launch_options, resume_run,
+    return_to_run_branch_with_notice,
 };

@@ -17,7 +17,7 @@ pub(crate) fn find_orphaned_client(run: &RunState) -> Option<process::ProcessIde
     // By pid and start time, because pids are reused. The search by ids covers a kill between the client's
     // start and the write of the state, when no pid has been recorded.
     recorded.filter(|recorded| process::is_alive(*recorded)).or_else(|| {
-        process::find_by_argument_and_variable(session_id, &format!("{RUN_VARIABLE}={}", run.run_id))
+        process::find_oldest_with_argument_and_variable(session_id, &format!("{RUN_VARIABLE}={}", run.run_id))
     })
 }
 

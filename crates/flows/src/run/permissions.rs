@@ -23,9 +23,9 @@ pub(super) fn client_settings_texts(
     client_arguments: &[String],
 ) -> impl Iterator<Item = String> {
     let (_, settings_argument) = split_off_option(client_arguments, "--settings");
-    let settings_argument = settings_argument.map(|given| match given.trim_start().starts_with('{') {
-        true => given,
-        false => disk::read_text(&project.root().join(given)).ok().flatten().unwrap_or_default(),
+    let settings_argument = settings_argument.map(|argument| match argument.trim_start().starts_with('{') {
+        true => argument,
+        false => disk::read_text(&project.root().join(argument)).ok().flatten().unwrap_or_default(),
     });
     let files = settings_files(project.root()).filter_map(|file| disk::read_text(&file).ok().flatten());
     settings_argument.into_iter().chain(files)

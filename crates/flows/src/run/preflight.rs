@@ -3,7 +3,10 @@
 
 use super::{ClientError, ClientSettingsError, LaunchOptions, RunError};
 use crate::install::install_paths::{our_hooks_in_file, settings_files};
-use crate::install::{are_programs_copied, copy_and_link_programs, program_home, session_command};
+use crate::install::{
+    are_programs_copied, copy_programs_and_create_hook_links, own_folder_or_permanent_copy,
+    program_name_or_path_for_session,
+};
 use plimsoll_policy::models::{MODEL_OPTION, split_off_option};
 use plimsoll_policy::read_only::supports_restricted_mode;
 use plimsoll_protocol::settings::{self, EntryOptions, HookSupport, OurHookEntry, agent, servers};
@@ -107,7 +110,7 @@ pub fn check_and_lock_run(project: &Project, options: &LaunchOptions) -> Result<
     check_reserved_arguments(&options.client_arguments)?;
     let (client_arguments, user_settings) = split_off_option(&options.client_arguments, SETTINGS_FLAG);
     let (client_arguments, user_model) = split_off_option(&client_arguments, MODEL_OPTION);
-    let (base_options, version) = entry_options_and_version(options)?;
+    let (base_options, version) = ensure_client_and_hook_programs(options)?;
     let installed_hooks: Vec<OurHookEntry> =
         settings_files(project.root()).flat_map(|file| our_hooks_in_file(&file)).collect();
     // With the memory if the project has it installed: only an entry with the same command text runs once.
@@ -119,12 +122,15 @@ pub fn check_and_lock_run(project: &Project, options: &LaunchOptions) -> Result<
     let hook_settings = match user_settings {
         Some(user_settings) => {
             merge_hooks_into_settings(project, &user_settings, entry_options, &installed_hooks)
-                .map_err(|fault| ClientError::Settings { given: user_settings, fault })?
+                .map_err(|error| ClientError::Settings { argument: user_settings, error })?
         }
         None => settings::hooks_settings(entry_options, &hook_command_spelling(&installed_hooks)).to_string(),
     };
-    let memory_arguments =
-        if base_options.include_memory { memory_arguments(project, options)? } else { Vec::new() };
+    let memory_arguments = if base_options.include_memory {
+        memory_server_and_agent_arguments(project, options)?
+    } else {
+        Vec::new()
+    };
     let _run_lock = lock::acquire_run_lock(project, LOCK_TIMEOUT).map_err(|error| match error {
         StoreError::Locked { .. } => RunError::Busy(describe_active_run(project)),
         error => RunError::Store(error),
@@ -173,10 +179,10 @@ fn describe_active_run(project: &Project) -> String {
     })
 }
 
-/// Returns which of our hooks the client's version supports, and the version. The hooks are always passed to
-/// the client: identical entries in the project's settings run only once, and an agent's `git clean` cannot
-/// remove the passed ones.
-fn entry_options_and_version(options: &LaunchOptions) -> Result<(EntryOptions, String), RunError> {
+/// Checks the client, installs missing hook programs, and returns the hook entries that the client's version
+/// supports, and that version. The hooks are always passed to the client: identical entries in the project's
+/// settings run only once, and an agent's `git clean` cannot remove the passed ones.
+fn ensure_client_and_hook_programs(options: &LaunchOptions) -> Result<(EntryOptions, String), RunError> {
     let client = &options.client;
     let version = check_client_version(client)?;
     let version_output = || plimsoll_domain::text::to_single_line(&version);
@@ -194,7 +200,7 @@ fn entry_options_and_version(options: &LaunchOptions) -> Result<(EntryOptions, S
     let programs: Vec<String> =
         settings::program_names(entry_options).into_iter().chain(server_program).collect();
     if are_programs_copied() || first_missing_program(&programs).is_some() {
-        copy_and_link_programs()?;
+        copy_programs_and_create_hook_links()?;
     }
     let missing_program = first_missing_program(&programs).cloned();
     let version = version.split_whitespace().next().unwrap_or_default().to_owned();
@@ -204,20 +210,23 @@ fn entry_options_and_version(options: &LaunchOptions) -> Result<(EntryOptions, S
 /// Returns the first of these programs that is neither next to this one nor on the PATH.
 fn first_missing_program(programs: &[String]) -> Option<&String> {
     programs.iter().find(|program| {
-        let sibling_path = program_home().map(|folder| folder.join(program));
+        let sibling_path = own_folder_or_permanent_copy().map(|folder| folder.join(program));
         !sibling_path.is_some_and(|path| disk::exists(&path)) && environment::find_program(program).is_none()
     })
 }
 
 /// Returns the arguments for the server and the agent, unless the project has its own of these names. The
 /// client uses one of each flag, so a user's own flag next to ours would turn one of them off.
-fn memory_arguments(project: &Project, options: &LaunchOptions) -> Result<Vec<String>, RunError> {
+fn memory_server_and_agent_arguments(
+    project: &Project,
+    options: &LaunchOptions,
+) -> Result<Vec<String>, RunError> {
     let mcp_config_text = disk::read_text(&project.root().join(".mcp.json"))?.unwrap_or_default();
     let has_server = servers::find_server_entry(&mcp_config_text).ok().flatten().is_some();
     let has_agent =
         disk::exists(&project.root().join(".claude/agents").join(format!("{}.md", agent::FRAME_AGENT_NAME)));
     let definitions = [
-        ("--mcp-config", has_server, servers::mcp_config(&session_command)),
+        ("--mcp-config", has_server, servers::mcp_config(&program_name_or_path_for_session)),
         ("--agents", has_agent, agent::agents_flag_value()),
     ];
     let mut arguments = Vec::new();
@@ -241,6 +250,6 @@ fn hook_command_spelling(installed: &[OurHookEntry]) -> impl Fn(&str) -> String 
     move |program| {
         let unguarded_hook = installed.iter().find(|hook| hook.program == program && !hook.guarded);
         let working_hook = unguarded_hook.filter(|hook| environment::find_program(&hook.command).is_some());
-        working_hook.map_or_else(|| session_command(program), |hook| hook.command.clone())
+        working_hook.map_or_else(|| program_name_or_path_for_session(program), |hook| hook.command.clone())
     }
 }

@@ -30,11 +30,11 @@ pub enum PromptError {
 
 /// Returns the user's own text, byte for byte: from PROMPT.md, or from the copy if an agent has deleted that
 /// file.
-pub fn read_task_text(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
+pub fn read_task_text_or_copy(project: &Project) -> Result<Option<Vec<u8>>, PromptError> {
     match disk::read(&project.prompt_path())? {
-        Some(file) => {
-            Ok(Some(prompt::extract_task_text(&file).map_err(|_| PromptError::MissingEndMark)?.to_vec()))
-        }
+        Some(file) => Ok(Some(
+            prompt::task_text_after_prompt_block(&file).map_err(|_| PromptError::MissingEndMark)?.to_vec(),
+        )),
         None => Ok(disk::read(&task_copy_path(project))?),
     }
 }
@@ -44,14 +44,14 @@ pub fn write_prompt(project: &Project, state: &RunState) -> Result<Vec<u8>, Prom
     write_prompt_with_plan(project, state, facts::load_plan(project, state).as_ref())
 }
 
-/// Writes PROMPT.md like [`write`], for a caller that has just read the plan.
+/// Writes PROMPT.md for the current iteration from a plan that was just read, and returns its content.
 pub fn write_prompt_with_plan(
     project: &Project,
     state: &RunState,
     todo: Option<&TodoList>,
 ) -> Result<Vec<u8>, PromptError> {
-    let task_bytes =
-        task_text_or_copy(project, state)?.unwrap_or_else(|| state.options.objective.clone().into_bytes());
+    let task_bytes = read_task_restoring_damaged_prompt(project, state)?
+        .unwrap_or_else(|| state.options.objective.clone().into_bytes());
     save_task_copy(project, &task_bytes)?;
     let resumed_checkpoint = checkpoint_to_resume(project, state, todo);
     // A resumed checkpoint and the reasons of a refusal already contain this information.
@@ -61,7 +61,9 @@ pub fn write_prompt_with_plan(
         item: item.cloned(),
         no_progress_note: if is_covered { None } else { last_fruitless_paragraph(project, state)? },
         checkpoint_to_resume: resumed_checkpoint,
-        item_notes: todo.map(|todo| ItemNotes::from_todo_list(todo, item)).unwrap_or_default(),
+        item_notes: todo
+            .map(|todo| ItemNotes::notes_of_current_and_other_items(todo, item))
+            .unwrap_or_default(),
     };
     let file = prompt::assemble_prompt_file(&prompt::render_prompt_block(state, &context), &task_bytes);
     disk::replace(&project.prompt_path(), &file, Durability::Durable)?;
@@ -77,7 +79,7 @@ pub fn remove_block_from_prompt(project: &Project, state: &RunState) -> Result<(
         return Ok(());
     }
     let Some(file) = disk::read(&project.prompt_path())? else { return Ok(()) };
-    let task_bytes = prompt::extract_task_text(&file).map_err(|_| PromptError::MissingEndMark)?;
+    let task_bytes = prompt::task_text_after_prompt_block(&file).map_err(|_| PromptError::MissingEndMark)?;
     if task_bytes.len() < file.len() {
         disk::replace(&project.prompt_path(), task_bytes, Durability::Durable)?;
     }
@@ -136,15 +138,18 @@ fn measure_staleness(project: &Project, checkpoint: &Checkpoint) -> Staleness {
 
 /// Returns the user's text. If an agent has emptied the file or damaged our block, returns the copy and saves
 /// the damaged file.
-fn task_text_or_copy(project: &Project, state: &RunState) -> Result<Option<Vec<u8>>, PromptError> {
+fn read_task_restoring_damaged_prompt(
+    project: &Project,
+    state: &RunState,
+) -> Result<Option<Vec<u8>>, PromptError> {
     let copy = disk::read(&task_copy_path(project))?.filter(|copy| !is_blank(copy));
-    let copy = match (read_task_text(project), copy) {
+    let copy = match (read_task_text_or_copy(project), copy) {
         (Err(PromptError::MissingEndMark), Some(copy)) => copy,
         (Ok(Some(text)), Some(copy)) if is_blank(&text) => copy,
         (text, _) => return text,
     };
-    // Saved before `write_prompt` replaces it. A kill between the two comes here again and saves the same
-    // bytes.
+    // The damaged file is saved before PROMPT.md is replaced. After a kill between the two, the next call
+    // saves the same bytes again.
     let damaged_copy = project.copies_folder().join("PROMPT.md.damaged");
     disk::replace(&damaged_copy, &disk::read(&project.prompt_path())?.unwrap_or_default(), Durability::Lazy)?;
     let event = JournalEvent::PromptRestored { old_file: damaged_copy.to_string_lossy().into_owned() };

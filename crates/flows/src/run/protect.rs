@@ -45,7 +45,7 @@ pub(super) fn read_protected_paths(
 }
 
 /// Reads the paths that a new run protects, with what commits contain of them.
-pub(super) fn record_protected_paths(
+pub(super) fn read_protected_files_and_commits(
     project: &Project,
     user_paths: &[String],
     plan_file: Option<&str>,
@@ -65,7 +65,7 @@ pub fn unprotected_parallel_run_warning(project: &Project) -> Option<&'static st
 
 /// Records further paths for a run that is resumed; returns all paths that are protected from now on.
 /// Existing entries are kept, so that repeating the command line cannot accept what a session has changed.
-pub(super) fn record_added_paths(
+pub(super) fn record_added_paths_return_all(
     project: &Project,
     run: &RunState,
     added_paths: &[String],
@@ -90,7 +90,7 @@ pub(super) fn record_added_paths(
     let mut added_files = ProtectedFiles { paths: paths.clone(), entries, ..ProtectedFiles::default() };
     let is_unchanged =
         || protected_files::read_protected_entries(project.root(), &record.paths) == record.entries;
-    let run_branch = record.commits.as_ref().and_then(|git| git.branch.as_deref());
+    let run_branch = record.commits.as_ref().and_then(|commits| commits.branch.as_deref());
     if record.commits.is_some() || is_unchanged() {
         if record.commits.is_none() {
             // The repository was created later: only now can commits contain the recorded files.
@@ -151,29 +151,34 @@ fn add_committed_entries(
         return Ok(files);
     }
     let paths = to_repo_paths(&files.paths);
-    let to_protect_error = |failure: GitFailure, what: &str| match failure {
+    let to_protect_error = |failure: GitFailure, unreadable_part: &str| match failure {
         GitFailure::TimedOut => ProtectError::GitTimedOut,
-        GitFailure::Unreadable => ProtectError::Git(format!("git cannot read {what}")),
+        GitFailure::Unreadable => ProtectError::Git(format!("git cannot read {unreadable_part}")),
     };
     let repository =
         git::repository_identity(root).map_err(|failure| to_protect_error(failure, "the repository"))?;
     let current_branch =
         git::checked_out_branch(root).map_err(|failure| to_protect_error(failure, "HEAD"))?;
-    let draft_index = || {
+    let prepare_index = || {
         protected_files::prepare_temporary_git_index(project)
             .map_err(|error| ProtectError::Git(error.to_string()))
     };
     let references: Vec<&str> = std::iter::once("HEAD").chain(branch).collect();
-    let mut committed = Vec::new();
-    for (reference, entries) in git::entries_of_references(root, &draft_index()?, &references, &paths) {
-        committed.extend(entries.map_err(|failure| to_protect_error(failure, &reference))?);
+    let mut committed_entries = Vec::new();
+    for (reference, entries) in git::entries_of_references(root, &prepare_index()?, &references, &paths) {
+        committed_entries.extend(entries.map_err(|failure| to_protect_error(failure, &reference))?);
     }
-    let would_be = git::entries_if_committed(root, &draft_index()?, &paths, &committed, allowed_programs)
-        .map_err(|error| ProtectError::Git(error.to_string()))?;
+    let committable_entries =
+        git::entries_git_would_commit(root, &prepare_index()?, &paths, &committed_entries, allowed_programs)
+            .map_err(|error| ProtectError::Git(error.to_string()))?;
     let branch = branch.map(str::to_owned).or(current_branch);
-    let git =
-        Some(ProtectedCommits { repository, branch, head_files: committed, working_tree_files: would_be });
-    Ok(ProtectedFiles { commits: git, ..files })
+    let commits = Some(ProtectedCommits {
+        repository,
+        branch,
+        head_files: committed_entries,
+        working_tree_files: committable_entries,
+    });
+    Ok(ProtectedFiles { commits, ..files })
 }
 
 /// Reads the identity of the repository again after the run's first files are written. On an overlay file
@@ -186,11 +191,11 @@ pub(super) fn refresh_repository_identity(project: &Project, run: &RunState) -> 
     let Some(mut record) = protected_files::read_protected_record(project, &run.run_id) else {
         return Ok(());
     };
-    if let Some(git) = &mut record.commits
+    if let Some(commits) = &mut record.commits
         && let Ok(repository) = git::repository_identity(project.root())
-        && git.repository != repository
+        && commits.repository != repository
     {
-        git.repository = repository;
+        commits.repository = repository;
         protected_files::write_protected_record(project, &run.run_id, &record)?;
     }
     Ok(())
@@ -262,8 +267,8 @@ pub(super) fn changes_for_next_session(
     )
 }
 
-/// Returns the result of [`changes_left`], and records it in the state, so that changes which were restored
-/// since the last session are removed.
+/// Returns the changes that the next session must undo, and records them in the state, so that changes which
+/// were restored since the last session are removed.
 pub(super) fn update_changes_before_session(
     context: &RunContext<'_>,
     run: &RunState,
@@ -291,10 +296,11 @@ fn compare_with_record(project: &Project, run: &RunState) -> ProtectedChanges {
     let root = project.root();
     let entries = protected_files::read_protected_entries(root, &record.paths);
     let (mut repository, mut commits) = (Err(GitFailure::Unreadable), Vec::new());
-    if let Some(git) = &record.commits {
+    if let Some(recorded_commits) = &record.commits {
         repository = git::repository_identity(root);
-        let references: Vec<&str> = std::iter::once("HEAD").chain(git.branch.as_deref()).collect();
-        // If the first query gets no answer, the others would also have to be waited for.
+        let references: Vec<&str> =
+            std::iter::once("HEAD").chain(recorded_commits.branch.as_deref()).collect();
+        // If the first query times out, the others would time out as well.
         if repository != Err(GitFailure::TimedOut) {
             commits = match protected_files::prepare_temporary_git_index(project) {
                 Ok(index) => {

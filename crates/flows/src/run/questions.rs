@@ -3,7 +3,7 @@
 
 use super::{RunEvent, Runner};
 use crate::checkpoint::facts;
-use crate::linear::notes::queue_question_notes;
+use crate::linear::notes::queue_note_about_iteration_questions;
 use crate::run::archive::archive_run;
 use crate::run::notify::notify_of_questions;
 use crate::run_context::RunContext;
@@ -60,7 +60,7 @@ pub(crate) fn write_unwritten_question(
     // Secrets are removed because a later session may commit the plan.
     let question = plimsoll_secrets::redact(&unwritten_question.question);
     if let Some(new_plan_text) =
-        plan_edit::add_question_to_open_item(&plan_text, &unwritten_question.item, &question)
+        plan_edit::add_question_if_none_open(&plan_text, &unwritten_question.item, &question)
     {
         disk::replace(&path, &new_plan_text, Durability::Durable)?;
         evidence.todo = facts::load_plan(context.project, state);
@@ -79,7 +79,7 @@ pub(crate) fn journal_asked_questions(context: &RunContext<'_>, state: &RunState
     if entries.first().is_some_and(|entry| !journal::has_matching_entry(context.project, entry)) {
         entries.into_iter().try_for_each(|entry| journal::append_entry(context.project, entry))?;
     }
-    queue_question_notes(context.project, state);
+    queue_note_about_iteration_questions(context.project, state);
     Ok(())
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn end_if_no_item_is_free(
     let Some(state) = state else { return Ok(None) };
     // It may have been canceled meanwhile, which was already journaled.
     if state.lifecycle.status() == RunStatus::Blocked {
-        let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict(&verdict)));
+        let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(&verdict)));
         journal::append_entry(project, JournalEntry::for_run(&state, event))?;
         archive_run(project, &state)?;
     }

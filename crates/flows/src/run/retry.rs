@@ -3,7 +3,7 @@
 //! client running.
 
 use super::{RunError, RunEvent, Runner};
-use crate::run::apply_verdict::stop_at_deadline;
+use crate::run::apply_verdict::record_deadline_stop_if_open;
 use crate::run::lifecycle::StartError;
 use crate::run::notify::notify_of_verdict;
 use crate::run::observer::Interrupt;
@@ -85,7 +85,7 @@ impl Runner<'_> {
         let max_tries = if has_running_client { MAX_TRIES_WITH_CLIENT } else { MAX_TRIES };
         let should_retry = error.is_temporary() || has_running_client && error.can_session_outlast();
         if !self.watchdog.had_client() || fault_count > max_tries || !should_retry {
-            self.pause_and_notify(&error);
+            self.end_client_pause_and_notify(&error);
             self.observer.on_event(&RunEvent::RunFailed { error: error.to_string() });
             return Err(error);
         }
@@ -121,7 +121,7 @@ impl Runner<'_> {
         let reason = format!("the deadline was {deadline}");
         let verdict = Verdict::Stop { status: RunStatus::Deadline, reason };
         self.record_fault(error, "ended at the deadline");
-        let stopped = stop_at_deadline(&self.context, &verdict);
+        let stopped = record_deadline_stop_if_open(&self.context, &verdict);
         match stopped {
             Ok(Some(state)) => self.last_state = state,
             _ => self.last_state.lifecycle.stop_if_open(
@@ -146,8 +146,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Pauses the run and notifies the user of the reason, even if nothing can be written now.
-    fn pause_and_notify(&mut self, error: &RunError) {
+    /// Ends the client, pauses the run and notifies the user of the reason, even if nothing can be written.
+    fn end_client_pause_and_notify(&mut self, error: &RunError) {
         // The client first: ending it needs no disk, and the following steps may fail for the same reason.
         self.watchdog.end_client();
         let verdict = self.pause_for_fault(error, "paused");

@@ -161,10 +161,10 @@ impl DueReview<'_, '_> {
             },
         };
         let seconds = clock::parse_timestamp(&session.started_at)
-            .map_or(0, |begun| (clock::now() - begun).num_seconds().max(0).unsigned_abs());
+            .map_or(0, |started_at| (clock::now() - started_at).num_seconds().max(0).unsigned_abs());
         let mut review = review::build_review(session, &answer);
-        let facts = &mut review.outcome;
-        (facts.model, facts.seconds, facts.tokens) =
+        let outcome = &mut review.outcome;
+        (outcome.model, outcome.seconds, outcome.tokens) =
             (self.review_model().map(str::to_owned), seconds, result.tokens);
         let decision = self.update_state(|state| {
             review.outcome.cost_usd = count_review_usage(self.context, state, &result);

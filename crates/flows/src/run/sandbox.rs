@@ -163,21 +163,21 @@ fn prepare_sandbox(project: &Project, scope: Option<&CommandScope>) -> Result<Sa
     let layout = gather_layout(project, scope)?;
     let kept_variables = environment::all_variables()
         .filter(|(name, value)| sandbox::should_keep_variable(name, value, &layout.project));
-    let own_variables = [("HOME", layout.home.clone()), ("XDG_CACHE_HOME", layout.home.join(".cache"))];
-    let own_variables =
-        own_variables.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
+    let home_variables = [("HOME", layout.home.clone()), ("XDG_CACHE_HOME", layout.home.join(".cache"))];
+    let home_variables =
+        home_variables.map(|(name, path)| (name.to_owned(), path.to_string_lossy().into_owned()));
     Ok(Sandbox {
         program,
         arguments: layout.bubblewrap_arguments(),
-        environment: kept_variables.chain(own_variables).collect(),
+        environment: kept_variables.chain(home_variables).collect(),
     })
 }
 
 /// Gathers the paths of which the sandbox consists.
 fn gather_layout(project: &Project, scope: Option<&CommandScope>) -> Result<SandboxLayout, SandboxError> {
     let root = disk::canonicalize_or_keep(project.root());
-    let spelled_home = environment::home_folder().ok_or(SandboxError::NoHome)?;
-    let home = disk::canonicalize_or_keep(spelled_home);
+    let unresolved_home = environment::home_folder().ok_or(SandboxError::NoHome)?;
+    let home = disk::canonicalize_or_keep(unresolved_home);
     if home.parent().is_none() {
         return Err(SandboxError::HomeIsRoot);
     }
@@ -192,13 +192,14 @@ fn gather_layout(project: &Project, scope: Option<&CommandScope>) -> Result<Sand
         HIDDEN_FOLDERS.into_iter().map(PathBuf::from).chain(hidden_by_variable).chain(records_folder);
     let hidden_folders = hidden_folders.filter(|folder| folder.is_absolute() && disk::is_folder(folder));
     let path_variable = environment::variable("PATH").unwrap_or_default();
-    let tool_paths = sandbox::paths_needed_by_programs(&path_variable, spelled_home, environment::variable);
+    let tool_paths =
+        sandbox::paths_needed_by_programs(&path_variable, unresolved_home, environment::variable);
     let socket_table = disk::read_text(Path::new("/proc/net/unix")).ok().flatten().unwrap_or_default();
     let repository_folders =
         scope.map(|scope| outside_repository_folders(&root, &home, scope)).unwrap_or_default();
     Ok(SandboxLayout {
         project_link: Some(project.root().to_owned())
-            .filter(|spelled| *spelled != root && spelled.is_absolute()),
+            .filter(|unresolved_root| *unresolved_root != root && unresolved_root.is_absolute()),
         hidden_folders: hidden_folders.map(|folder| disk::canonicalize_or_keep(&folder)).collect(),
         readable_paths: tool_paths
             .into_iter()
@@ -206,7 +207,7 @@ fn gather_layout(project: &Project, scope: Option<&CommandScope>) -> Result<Sand
             .flat_map(readable_paths)
             .collect(),
         repository_folders,
-        read_only_paths: write_protected_paths(&root)?,
+        read_only_paths: existing_read_only_paths(&root)?,
         socket_paths: sandbox::parse_socket_paths(&socket_table)
             .into_iter()
             .filter(|path| disk::exists(path))
@@ -233,7 +234,7 @@ fn create_cache_folder(project: &Project, scope: &CommandScope) -> Result<Option
 }
 
 /// Returns the paths of the project that a command must not write, with links resolved.
-fn write_protected_paths(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
+fn existing_read_only_paths(root: &Path) -> Result<Vec<PathBuf>, StoreError> {
     // Otherwise an empty mount point would be left behind; git does not list an empty folder.
     disk::create_folder(&root.join(".claude"))?;
     let existing_paths =

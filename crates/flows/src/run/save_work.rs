@@ -85,7 +85,7 @@ fn write_missing_handoff(
     }) {
         return Ok(());
     }
-    // A remaining claim means that its hook was killed and no event came after it.
+    // A remaining claim means that the hook which made it was killed, and no later hook ran.
     let claim = record.checkpoint_progress.open_claim.as_ref();
     let cause = match claim {
         // In a run L1 claims only a step checkpoint.
@@ -115,11 +115,11 @@ fn write_missing_handoff(
         notes: notes_in_last_message(record),
     };
     let facts = checkpoint::gather_session_facts(&request, record);
-    // Nothing was begun, or nothing of it is left.
+    // No work was begun, or it left no changes.
     if facts.changed_files.is_empty() || !facts.item_work.is_begun {
         return Ok(());
     }
-    checkpoint::write_checkpoint_from_facts(&request, record, facts).map(|_| ())
+    checkpoint::write_checkpoint_and_return_handoff_file(&request, record, facts).map(|_| ())
 }
 
 /// Keeps a checkpoint that the session should have resumed, if the session did nothing: the next one resumes
@@ -129,7 +129,7 @@ fn keep_resumed_checkpoint(
     state: &RunState,
     record: &SessionRecord,
 ) -> Result<(), StoreError> {
-    if !state.iteration_record.resumes_checkpoint || !is_own_item_open(context, state) {
+    if !state.iteration_record.resumes_checkpoint || !is_session_item_open(context, state) {
         return Ok(());
     }
     // Repeating this after a kill changes nothing, because the checkpoint is then active.
@@ -165,7 +165,7 @@ fn has_open_work(context: &RunContext<'_>, state: &RunState) -> bool {
 
 /// Returns true if the session's item is still open. In a run without a plan this is unknown, and an orderly
 /// end counts as finished.
-fn is_own_item_open(context: &RunContext<'_>, state: &RunState) -> bool {
+fn is_session_item_open(context: &RunContext<'_>, state: &RunState) -> bool {
     let item = state.iteration_record.item.as_ref();
     item.zip(facts::load_plan(context.project, state))
         .is_some_and(|(item, todo)| todo.open_items().contains(item))
@@ -176,7 +176,7 @@ fn has_checkpoint_of_iteration(state: &RunState, matches_cause: impl Fn(Checkpoi
     checkpoint.active && checkpoint.iteration == state.iteration && matches_cause(checkpoint.cause)
 }
 
-/// Commits uncommitted changes at a checkpoint, after the model had its chance, so that the next session's
+/// Commits changes that the session left uncommitted at a checkpoint, so that the next session's
 /// `git reset` or `git clean` cannot remove them. A failed commit is reported in the handoff, and the run
 /// continues. Returns the state if there is something to report.
 fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Option<RunState>, StoreError> {
@@ -189,7 +189,7 @@ fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Op
     // Work in progress of a run with a branch is never committed to another one, whatever a session has
     // checked out.
     let commit_result = match branch::commit_refusal(project, state) {
-        Some(why) => WipCommitOutcome::Refused { reason: why },
+        Some(reason) => WipCommitOutcome::Refused { reason },
         None => {
             let item = state.iteration_record.item.as_deref();
             let items: Vec<&str> = item.into_iter().collect();
@@ -205,29 +205,24 @@ fn commit_at_checkpoint(context: &RunContext<'_>, state: &RunState) -> Result<Op
     };
     let (report, facts) = match commit_result {
         WipCommitOutcome::NothingToCommit => return Ok(None),
-        WipCommitOutcome::Committed {
-            id,
-            file_count: files,
-            excluded_files: left_out,
-            forbidden_filters,
-        } => {
+        WipCommitOutcome::Committed { id, file_count, excluded_files, forbidden_filters } => {
             let report = format!(
                 "{} committed as `{message}`{}{}",
-                count_with_noun(files, "file"),
-                describe_left_out_files(&left_out),
+                count_with_noun(file_count, "file"),
+                describe_excluded_files(&excluded_files),
                 describe_forbidden_filters(&forbidden_filters)
             );
             let facts = WipCommit {
                 commit: Some(id.into()),
-                file_count: Some(files),
-                omitted_files: Some(left_out),
+                file_count: Some(file_count),
+                omitted_files: Some(excluded_files),
                 ..WipCommit::default()
             };
             (report, facts)
         }
-        WipCommitOutcome::Refused { reason: why } => {
-            let report = format!("the uncommitted work could not be committed: {why}");
-            (report, WipCommit { error: Some(why), ..WipCommit::default() })
+        WipCommitOutcome::Refused { reason } => {
+            let report = format!("the uncommitted work could not be committed: {reason}");
+            (report, WipCommit { error: Some(reason), ..WipCommit::default() })
         }
     };
     // A kill after the commit loses this line and the handoff's report about it. The work is safe, and a
@@ -275,6 +270,6 @@ fn describe_forbidden_filters(filters: &[String]) -> String {
     )
 }
 
-fn describe_left_out_files(left_out: &[String]) -> String {
-    if left_out.is_empty() { String::new() } else { format!("; left uncommitted: {}", left_out.join(", ")) }
+fn describe_excluded_files(files: &[String]) -> String {
+    if files.is_empty() { String::new() } else { format!("; left uncommitted: {}", files.join(", ")) }
 }

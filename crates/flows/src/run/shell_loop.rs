@@ -69,13 +69,13 @@ pub fn judge_loop_session(
         last_message: last_message.text.as_deref(),
         fatal_error: last_message.fatal_error,
         todo: todo.as_ref(),
-        last_judgement: last_judgment.as_ref(),
+        last_judgment: last_judgment.as_ref(),
         fingerprint: if is_running { read_fingerprint(project) } else { WorktreeFingerprint::default() },
         breaker_limits: settings.breaker,
     };
     let verdict = shell_loop::judge_loop(&loop_state, &evidence);
     if is_running {
-        let new_judgment = shell_loop::to_last_judgement(&loop_state, &evidence);
+        let new_judgment = shell_loop::to_last_judgment(&loop_state, &evidence);
         // The prompt first: after a kill between the two writes it is written again.
         update_prompt_for_next_session(project, &document, &verdict)?;
         save_last_judgment(project, &new_judgment)?;
@@ -122,7 +122,7 @@ impl LastMessage {
             Some(result) => {
                 let ending = classify_ending(Some(&result), ProcessExit::default());
                 let fatal_error =
-                    if let SessionEnding::Fatal(why) = ending { Some(why.into()) } else { None };
+                    if let SessionEnding::Fatal(fatal) = ending { Some(fatal.into()) } else { None };
                 LastMessage { text: result.result, fatal_error }
             }
             None => {
@@ -155,7 +155,7 @@ fn update_prompt_for_next_session(
     verdict: &LoopVerdict,
 ) -> Result<(), StoreError> {
     let Some(file) = disk::read(&project.prompt_path())? else { return Ok(()) };
-    let Ok(task) = prompt::extract_task_text(&file) else { return Ok(()) };
+    let Ok(task) = prompt::task_text_after_prompt_block(&file) else { return Ok(()) };
     let text = match verdict {
         LoopVerdict::Stop(..) => return Ok(()),
         LoopVerdict::Checkpoint(_) => prompt_with_resume_block(document, task),
@@ -174,7 +174,7 @@ fn prompt_with_resume_block(document: &Value, task: &[u8]) -> Vec<u8> {
 /// Writes PROMPT.md for the session that resumes the loop's checkpoint, and returns the handoff that it
 /// names. Returns `None` if no shell loop is running here, or its state has no active checkpoint. The state
 /// is not changed: the scripts clear the checkpoint.
-pub fn write_checkpoint_prompt(project: &Project) -> Result<Option<String>, PromptError> {
+pub fn write_resume_prompt_return_handoff(project: &Project) -> Result<Option<String>, PromptError> {
     let Some(document) = state_file::load_foreign_document(project)? else { return Ok(None) };
     let loop_state = ShellLoop::from_document(&document);
     let Some((handoff_file, _)) = loop_state.pending_checkpoint.clone().filter(|_| loop_state.is_running())
@@ -183,7 +183,9 @@ pub fn write_checkpoint_prompt(project: &Project) -> Result<Option<String>, Prom
     };
     let file = disk::read(&project.prompt_path())?;
     let task = match &file {
-        Some(file) => prompt::extract_task_text(file).map_err(|_| PromptError::MissingEndMark)?.to_vec(),
+        Some(file) => {
+            prompt::task_text_after_prompt_block(file).map_err(|_| PromptError::MissingEndMark)?.to_vec()
+        }
         None => document["objective"].as_str().unwrap_or_default().as_bytes().to_vec(),
     };
     disk::replace(&project.prompt_path(), &prompt_with_resume_block(&document, &task), Durability::Durable)?;
@@ -320,7 +322,7 @@ fn write_loop_checkpoint(
         handoff: handoff.clone(),
         summary: session_facts
             .last_message
-            .map(|words| truncate_end(&to_single_line(&words), MAX_SUMMARY_CHARS))
+            .map(|message| truncate_end(&to_single_line(&message), MAX_SUMMARY_CHARS))
             .unwrap_or_default(),
         files: session_facts.changed_files,
     };

@@ -130,10 +130,10 @@ impl StreamReader {
                     version: self.client_version.clone(),
                 }]
             }
-            StreamLine::Assistant { message, is_from_subagent: in_subagent } => {
+            StreamLine::Assistant { message, is_from_subagent } => {
                 self.api_retry = None;
                 self.running_calls.extend(tool_calls(&message));
-                if in_subagent { Vec::new() } else { tool_events(&message) }
+                if is_from_subagent { Vec::new() } else { tool_events(&message) }
             }
             StreamLine::User { message, .. } => {
                 let blocks = message.blocks();
@@ -166,11 +166,11 @@ impl StreamReader {
     /// are reported.
     fn record_api_retry(&mut self, http_status: u64) -> Option<RunEvent<'static>> {
         let current_retry = self.api_retry.as_ref();
-        if current_retry.is_some_and(|trouble| trouble.http_status == http_status) {
+        if current_retry.is_some_and(|retry| retry.http_status == http_status) {
             return None;
         }
         let failing_since = current_retry
-            .map_or_else(|| clock::to_timestamp(clock::now()), |trouble| trouble.failing_since.clone());
+            .map_or_else(|| clock::to_timestamp(clock::now()), |retry| retry.failing_since.clone());
         self.api_retry = Some(ApiRetryState { failing_since: failing_since.clone(), http_status });
         Some(RunEvent::ApiRetry { status: http_status, since: failing_since })
     }

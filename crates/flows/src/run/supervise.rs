@@ -46,12 +46,12 @@ impl Runner<'_> {
                 self.observer.on_event(&event);
             }
             if let Some(exit) = exit {
-                break self.check_ended_client(state, &mut reader, exit)?;
+                break self.session_result_after_own_exit(state, &mut reader, exit)?;
             }
             if let Some(reason) = self.reason_to_end_client(state, &mut reader)? {
                 break self.end_client(state, &mut reader, &mut client, reason)?;
             }
-            // Twenty times a second: `ActiveTime` treats a much longer gap as a suspended computer.
+            // A short interval, because `ActiveTime` treats a much longer gap as a suspended computer.
             std::thread::sleep(Duration::from_millis(50));
         };
         self.watchdog.clear_client();
@@ -61,7 +61,7 @@ impl Runner<'_> {
         if !result.denied_tools.is_empty() {
             self.observer.on_event(&RunEvent::ToolsDenied { state, tools: &result.denied_tools });
         }
-        // Counts as ended now, however long it had been silent before.
+        // The session counts as ended now, however long its client had been silent before.
         self.finish_iteration(state, &SessionResult { ended_at: None, ..result })
     }
 
@@ -84,8 +84,8 @@ impl Runner<'_> {
         let record = self.context.load_session_record(state);
         reader.record_hooks_running(self.have_hooks_started(current_state, &record));
         // A failed copy must not end the run.
-        let _ = backup::sync_plan(self.context.project, current_state);
-        self.publish_client_status(current_state, reader)?;
+        let _ = backup::update_plan_copy_and_items(self.context.project, current_state);
+        self.record_api_retry_and_stop_request(current_state, reader)?;
         if current_state.lifecycle.status() != RunStatus::Canceled && !reader.runs_without_hooks() {
             let figures = self.figures.read_sequential_run(self.context.project, current_state);
             self.observer.on_event(&RunEvent::UsageUpdated {
@@ -104,7 +104,7 @@ impl Runner<'_> {
                 .tool_timeout_seconds
                 .unwrap_or(self.context.settings.tool_timeout_seconds),
         };
-        let linger_timeout = self.linger_timeout(&record, reader);
+        let linger_timeout = self.linger_timeout_by_background_work(&record, reader);
         Ok(match () {
             () if current_state.lifecycle.status() == RunStatus::Canceled => Some(ClientEndReason::Cancelled),
             () if reader.runs_without_hooks() => Some(ClientEndReason::HooksNotRunning),
@@ -125,37 +125,37 @@ impl Runner<'_> {
 
     /// Writes into the state what `plimsoll status` cannot detect by itself: that the client retries, and
     /// that Ctrl-C was pressed once. Writes only changes.
-    fn publish_client_status(
+    fn record_api_retry_and_stop_request(
         &mut self,
         current_state: &RunState,
         reader: &StreamReader,
     ) -> Result<(), RunError> {
         let record = &current_state.iteration_record;
-        let stops_after = self.observer.interrupts().has_requested(Interrupt::AfterSession);
-        let api_retry = reader.api_retry().map(|trouble| ApiRetryState {
+        let is_stop_requested = self.observer.interrupts().has_requested(Interrupt::AfterSession);
+        let api_retry = reader.api_retry().map(|retry| ApiRetryState {
             // An earlier `plimsoll run` may have recorded its start.
             failing_since: record
                 .api_retry
                 .as_ref()
-                .map_or(&trouble.failing_since, |known| &known.failing_since)
+                .map_or(&retry.failing_since, |recorded_retry| &recorded_retry.failing_since)
                 .clone(),
-            ..trouble.clone()
+            ..retry.clone()
         });
-        if record.api_retry == api_retry && record.stops_run_after_session == stops_after {
+        if record.api_retry == api_retry && record.stops_run_after_session == is_stop_requested {
             return Ok(());
         }
-        if stops_after && !record.stops_run_after_session {
+        if is_stop_requested && !record.stops_run_after_session {
             self.observer.on_event(&RunEvent::StopRequested);
         }
         self.context.update_state_without_sync(|state| {
             state.iteration_record.api_retry = api_retry;
-            state.iteration_record.stops_run_after_session = stops_after;
+            state.iteration_record.stops_run_after_session = is_stop_requested;
         })?;
         Ok(())
     }
 
     /// Returns how long the client may stay alive after its result: longer if it has background work.
-    fn linger_timeout(&self, record: &SessionRecord, reader: &StreamReader) -> Duration {
+    fn linger_timeout_by_background_work(&self, record: &SessionRecord, reader: &StreamReader) -> Duration {
         // With a background task or a wakeup pending, `-p` stays alive after a stop and takes another turn
         // (2.1.329).
         let is_stopped = record.end.hook_end_reason.is_some() || reader.was_stopped_by_hook();
@@ -184,11 +184,11 @@ impl Runner<'_> {
         client.terminate(reason.grace_period());
         orphans::end_surviving_processes(state);
         reader.read_new_events();
-        // Without the exit status, which reports our own signal (on 2.1.329 SIGINT ends `-p` with 0, SIGTERM
-        // with 143).
+        // The exit status is ignored, because it reports our own signal (on 2.1.329 SIGINT ends `-p` with 0,
+        // SIGTERM with 143).
         let result = reader.session_result(ProcessExit::default());
         Ok(match reason {
-            // The result that came before it lingered is kept.
+            // Keeps the result that the client reported before it lingered.
             ClientEndReason::LingersAfterResult(_) => result,
             ClientEndReason::Cancelled => SessionResult { ending: SessionEnding::Canceled, ..result },
             ClientEndReason::Interrupted => SessionResult { ending: SessionEnding::Interrupted, ..result },
@@ -196,13 +196,13 @@ impl Runner<'_> {
             ClientEndReason::TimeoutExceeded(silence) => {
                 SessionResult { ending: SessionEnding::IdleTimeout(silence.describe()), ..result }
             }
-            ClientEndReason::HooksNotRunning => self.unguarded_result(state, reader, result)?,
+            ClientEndReason::HooksNotRunning => self.fatal_result_for_missing_hooks(state, reader, result)?,
         })
     }
 
     /// Returns the result of a client that has ended by itself. Also checks a client that ended before it was
     /// ever checked: if it ran without our hooks, the run stops.
-    fn check_ended_client(
+    fn session_result_after_own_exit(
         &self,
         state: &RunState,
         reader: &mut StreamReader,
@@ -223,7 +223,7 @@ impl Runner<'_> {
             result.ending = SessionEnding::Interrupted;
         }
         if reader.has_started() && !has_hooks_running {
-            return self.unguarded_result(state, reader, result);
+            return self.fatal_result_for_missing_hooks(state, reader, result);
         }
         match exit.code {
             Some(code) if !reader.has_reported_session() && !has_hooks_running => {
@@ -241,7 +241,7 @@ impl Runner<'_> {
         current_state.iteration_record.has_hooks_running || is_recorded
     }
 
-    fn unguarded_result(
+    fn fatal_result_for_missing_hooks(
         &self,
         state: &RunState,
         reader: &StreamReader,

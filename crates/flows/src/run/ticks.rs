@@ -25,8 +25,9 @@ pub(super) fn revert_ticks(
     let Some(state) = updated else { return Ok(None) };
     // The verify command itself may have removed the plan.
     backup::load_or_restore_plan(context.project, &state)?;
-    // Before the ticks are removed from the state, which until then shows that there is something to do.
-    untick_in_plan(context, &state, reverted)?;
+    // The plan is changed before the state: if the process is killed in between, the state still shows that
+    // ticks have to be reverted.
+    untick_in_plan_and_add_question(context, &state, reverted)?;
     let Some(todo) = facts::load_plan(context.project, &state) else { return Ok(Some(state)) };
     let state = context.update_state(|state| {
         ticks::revoke_ticks(state, reverted, &todo);
@@ -36,7 +37,7 @@ pub(super) fn revert_ticks(
     let Some(state) = state else { return Ok(None) };
     // The copy must agree with the state, or it is not used. The paragraph is not repeated if it is already
     // there.
-    backup::sync_plan(context.project, &state)?;
+    backup::update_plan_copy_and_items(context.project, &state)?;
     let message = reverted.describe_revert();
     let timestamp = clock::to_timestamp(clock::now());
     backup::append_progress_paragraph(
@@ -46,7 +47,7 @@ pub(super) fn revert_ticks(
     Ok(Some(state))
 }
 
-fn untick_in_plan(
+fn untick_in_plan_and_add_question(
     context: &RunContext<'_>,
     state: &RunState,
     reverted: &RevertedTicks,
@@ -70,7 +71,10 @@ fn untick_in_plan(
 }
 
 /// Journals that ticks of the current session were reverted. Does nothing if that was done, or if none were.
-pub(super) fn journal_reverted_ticks(context: &RunContext<'_>, state: &RunState) -> Result<(), StoreError> {
+pub(super) fn journal_ticks_reverted_in_session(
+    context: &RunContext<'_>,
+    state: &RunState,
+) -> Result<(), StoreError> {
     let is_from_session = |reverted: &&RevertedTicks| {
         reverted.iteration == state.iteration && reverted.session_id == state.session_id
     };

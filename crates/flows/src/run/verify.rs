@@ -18,7 +18,7 @@ const KEPT_OUTPUT_CHARS: usize = 2_000;
 
 /// Returns the tree on which commands have just run. If git cannot determine it, nothing is recorded about
 /// it.
-pub(crate) fn read_verified_tree(project: &Project) -> VerifiedTree {
+pub(crate) fn read_head_and_uncommitted_flag(project: &Project) -> VerifiedTree {
     let Some(head) = git::head_commit(project.root()) else { return VerifiedTree::default() };
     match has_tracked_changes(project.root(), &our_files::is_plimsoll_file) {
         Ok(has_uncommitted) => VerifiedTree { commit: Some(head.into()), has_uncommitted },
@@ -40,7 +40,7 @@ pub(crate) fn run_verify_commands(
     let run_one = |command: &String| {
         let time_limit = CommandTimeLimit::from_settings_and_deadline(settings, deadline);
         let started = Instant::now();
-        // Not even started: a command that passes at once must not pass after the deadline either.
+        // After the deadline the command is not started, so that one that passes at once does not pass.
         let outcome = if time_limit.duration.is_zero() {
             plimsoll_launcher::CommandOutcome {
                 timed_out: true,
@@ -72,8 +72,8 @@ impl CommandTimeLimit {
         let timeout = Duration::from_secs(settings.verify_timeout_seconds);
         // A deadline that has passed leaves no time at all.
         let remaining = deadline.map(|deadline| (deadline - clock::now()).to_std().unwrap_or_default());
-        match remaining.filter(|left| *left < timeout) {
-            Some(time) => CommandTimeLimit { duration: time, is_deadline: true },
+        match remaining.filter(|remaining_time| *remaining_time < timeout) {
+            Some(time_to_deadline) => CommandTimeLimit { duration: time_to_deadline, is_deadline: true },
             None => CommandTimeLimit { duration: timeout, is_deadline: false },
         }
     }
@@ -85,7 +85,7 @@ fn describe_outcome(
     is_sandboxed: bool,
 ) -> String {
     let result_text = match (&outcome.start_error, outcome.timed_out, outcome.exit_code) {
-        (Some(trouble), ..) => format!("could not be started: {trouble}"),
+        (Some(start_error), ..) => format!("could not be started: {start_error}"),
         (None, true, _) if time_limit.is_deadline => "was ended at the run's deadline".to_owned(),
         (None, true, _) => format!("took longer than {} s and was ended", time_limit.duration.as_secs()),
         (None, false, Some(code)) => format!("exited with {code}"),

@@ -59,7 +59,7 @@ impl Watchdog {
         let state = Arc::new(WatchdogState::default());
         std::thread::spawn({
             let state = Arc::clone(&state);
-            move || state.run(&terms)
+            move || state.end_client_and_exit_if_overdue(&terms)
         });
         Watchdog(state)
     }
@@ -108,21 +108,21 @@ impl WatchdogState {
 
     /// Ends the client and the processes that it would leave running. Holds no lock meanwhile.
     fn end_client(&self, grace_period: Duration) {
-        let Some(WatchedClient { identity: client, environment_markers: settings }) = self.watched_client()
+        let Some(WatchedClient { identity: client, environment_markers: markers }) = self.watched_client()
         else {
             return;
         };
         if !process::is_alive(client) {
             return;
         }
-        // Like an adopted client: the child's handle belongs to the loop, which may be blocked.
+        // Treated as an adopted client, because the child's handle belongs to the loop, which may be blocked.
         LaunchedClient::Adopted(client).terminate(grace_period);
-        if let Some(settings) = &settings {
-            orphans::end_processes_with_environment(settings);
+        if let Some(markers) = &markers {
+            orphans::end_processes_with_environment(markers);
         }
     }
 
-    fn run(&self, terms: &WatchdogTerms) {
+    fn end_client_and_exit_if_overdue(&self, terms: &WatchdogTerms) {
         let mut interrupted_at: Option<Instant> = None;
         while !self.is_stopped.load(Ordering::SeqCst) {
             std::thread::sleep(POLL_INTERVAL);
@@ -130,13 +130,13 @@ impl WatchdogState {
                 interrupted_at.get_or_insert_with(Instant::now);
             }
             let is_interrupt_overdue =
-                interrupted_at.is_some_and(|asked| asked.elapsed() >= terms.interrupt_timeout);
+                interrupted_at.is_some_and(|requested_at| requested_at.elapsed() >= terms.interrupt_timeout);
             if is_interrupt_overdue
                 || terms.deadline.is_some_and(|deadline| clock::now() >= deadline + terms.deadline_timeout)
             {
                 self.end_client(terms.client_grace_period);
             }
-            if interrupted_at.is_some_and(|asked| asked.elapsed() >= terms.exit_timeout) {
+            if interrupted_at.is_some_and(|requested_at| requested_at.elapsed() >= terms.exit_timeout) {
                 (terms.exit_program)();
             }
         }

@@ -220,10 +220,10 @@ pub fn capture_new_turns(
         return capture_without_durability(turn_log, source, load_setting, end_of_input, limits);
     }
     // Before the log's position is read, so that records lost in a power cut are recorded again.
-    turn_log.check_after_restart(limits.lock_timeout)?;
+    turn_log.repair_if_system_restarted(limits.lock_timeout)?;
     let turn_count = capture_without_durability(turn_log, source, load_setting, end_of_input, limits)?;
     // One sync covers these records and those of the batches before, which did not wait for the disk.
-    turn_log.make_durable(limits.lock_timeout)?;
+    turn_log.sync_if_unsynced(limits.lock_timeout)?;
     Ok(turn_count)
 }
 
@@ -258,7 +258,7 @@ fn capture_without_durability(
             already_recorded: &AlreadyRecorded::default(),
         };
         let memory_lookup = MemoryLookup(&memory_like_before);
-        reader.read_new_records(
+        reader.write_new_records_and_return_offset(
             resume_assembler(&position, turn_context.common_ext_fields(), memory_lookup),
             &mut |new_records| {
                 records.extend(new_records);
@@ -381,7 +381,7 @@ fn read_under_lock(
     }
     let mut turn_count = 0;
     let reader = TranscriptReader { source, end_of_input, max_bytes, already_recorded: &already_recorded };
-    let read_offset = reader.read_new_records(
+    let read_offset = reader.write_new_records_and_return_offset(
         resume_assembler(&position, turn_context.common_ext_fields(), memory_lookup),
         &mut |mut records| {
             records.retain(|record| !already_recorded.contains_event(record));
@@ -415,14 +415,14 @@ struct TranscriptReader<'a> {
 impl TranscriptReader<'_> {
     /// Passes the finished records on in order. Returns the offset from which the transcript has to be read
     /// next time.
-    fn read_new_records(
+    fn write_new_records_and_return_offset(
         &self,
         mut assembler: TurnAssembler<'_>,
         write_records: &mut dyn FnMut(Vec<AssembledRecord>) -> Result<(), StoreError>,
     ) -> Result<u64, StoreError> {
         let start_offset = assembler.read_offset();
         let mut has_finished_records = false;
-        let mut hand_over_records = |assembler: &mut TurnAssembler<'_>| {
+        let mut write_finished_records = |assembler: &mut TurnAssembler<'_>| {
             let records = assembler.take_finished_records();
             has_finished_records |= !records.is_empty();
             if records.is_empty() { Ok(has_finished_records) } else { write_records(records).map(|()| true) }
@@ -439,12 +439,12 @@ impl TranscriptReader<'_> {
                     && !self.already_recorded.contains_line(&parsed.kind, &mut matched_call_ids)
             });
             assembler.feed_line(parsed_line, end_offset);
-            if hand_over_records(&mut assembler)? && end_offset - start_offset >= self.max_bytes {
+            if write_finished_records(&mut assembler)? && end_offset - start_offset >= self.max_bytes {
                 return Ok(assembler.resume_offset());
             }
         }
         assembler.finish_input(self.end_of_input);
-        hand_over_records(&mut assembler)?;
+        write_finished_records(&mut assembler)?;
         Ok(assembler.resume_offset())
     }
 }
@@ -459,7 +459,7 @@ fn append_records(
     let (new_records, packed_memories): (Vec<NewRecord>, Vec<Option<PackedMemory>>) =
         records.into_iter().map(|record| to_new_record(record, turn_context.source)).unzip();
     log_writer.append_records(&new_records)?;
-    // Only after the append: the noted memory refers to pieces in these records.
+    // Set after the append, because the memory refers to pieces in these records.
     if let Some(last_memory) = packed_memories.into_iter().flatten().next_back() {
         log_writer.set_memory(turn_context.past_memory().for_next_turn(last_memory));
     }

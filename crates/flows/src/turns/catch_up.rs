@@ -21,7 +21,7 @@ pub fn record_missing_turns_of_all_sessions(
     let mut catch_up =
         CatchUp { project, limits, remaining_bytes: limits.max_bytes, turn_count: 0, first_error: None };
     for session_id in sessions::sessions_with_record(project) {
-        catch_up.record_session(&session_id);
+        catch_up.record_turns_and_return_is_settled(&session_id);
     }
     catch_up.first_error.map_or(Ok(catch_up.turn_count), Err)
 }
@@ -36,7 +36,7 @@ pub fn record_missing_turns_of_unsettled_sessions(
         CatchUp { project, limits, remaining_bytes: limits.max_bytes, turn_count: 0, first_error: None };
     let unread_sessions = unread_sessions::load_unread_sessions(project);
     for session_id in &unread_sessions.sessions {
-        match (catch_up.record_session(session_id), unread_sessions.is_from_index) {
+        match (catch_up.record_turns_and_return_is_settled(session_id), unread_sessions.is_from_index) {
             (true, true) => mark_settled_unless_resumed(project, session_id),
             (false, false) => unread_sessions::add_unread_session(project, session_id)?,
             (true, false) | (false, true) => {}
@@ -67,7 +67,7 @@ fn mark_settled_unless_resumed(project: &Project, session_id: &SessionId) {
 /// from it. Our programs run outside the sandbox, and what they read goes into a log that the agent can read.
 /// That is why the file must be where Claude Code keeps transcripts, and belong to a session that was started
 /// in the project. Records in the user's state folder are trusted.
-pub(crate) fn verified_transcript_path(project: &Project, named_path: &Path) -> Option<PathBuf> {
+pub(crate) fn transcript_path_if_from_project(project: &Project, named_path: &Path) -> Option<PathBuf> {
     if !project.has_local_files() {
         return Some(named_path.to_owned());
     }
@@ -88,12 +88,12 @@ struct CatchUp<'a> {
 impl CatchUp<'_> {
     /// Records the new turns of one session. Returns true if the session is settled: everything is recorded,
     /// and nothing will be added.
-    fn record_session(&mut self, session_id: &SessionId) -> bool {
+    fn record_turns_and_return_is_settled(&mut self, session_id: &SessionId) -> bool {
         let record = sessions::load_session_record(self.project, session_id);
         let Some(named_path) = record.start.transcript_path.as_ref().map(Path::new) else { return true };
         let Some(turn_log) = TurnLog::for_session(self.project, session_id) else { return true };
         let mut is_settled = has_session_ended(&record) || is_transcript_expired(&record, named_path);
-        let Some(path) = verified_transcript_path(self.project, named_path) else { return is_settled };
+        let Some(path) = transcript_path_if_from_project(self.project, named_path) else { return is_settled };
         let is_complete = has_session_ended(&record) || is_transcript_idle(&path);
         let end_of_input = if is_complete { EndOfInput::Complete } else { EndOfInput::MoreMayFollow };
         for source in TranscriptSource::all_of_session(&path) {

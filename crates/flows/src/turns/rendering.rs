@@ -100,7 +100,9 @@ pub fn render_turn(recorded: &LoggedRecord, turn: &Turn) -> String {
 
 fn render_call(call: &ToolCall) -> String {
     let duration_ms = call.ext.get("duration_ms").and_then(Value::as_u64);
-    let duration = duration_ms.map(|took| format!(", {:.1} s", took as f64 / 1_000.0)).unwrap_or_default();
+    let duration = duration_ms
+        .map(|milliseconds| format!(", {:.1} s", milliseconds as f64 / 1_000.0))
+        .unwrap_or_default();
     let outcome = if call.is_ok() { "ok" } else { "failed" };
     let agent_id = call.ext.get("agent_id").and_then(Value::as_str);
     let agent_id = agent_id.map(|id| format!(", subagent {id}")).unwrap_or_default();

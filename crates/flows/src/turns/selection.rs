@@ -32,27 +32,28 @@ pub struct TurnSelection {
 impl TurnSelection {
     /// Returns true if every turn of the selected sessions is selected.
     pub fn includes_all_turns_of_sessions(&self) -> bool {
-        let TurnSelection { session_id_prefix: session, include_subagents: all_streams, .. } = self.clone();
+        let TurnSelection { session_id_prefix: id_prefix, include_subagents: with_subagents, .. } =
+            self.clone();
         *self
             == TurnSelection {
-                session_id_prefix: session,
-                include_subagents: all_streams,
+                session_id_prefix: id_prefix,
+                include_subagents: with_subagents,
                 ..TurnSelection::default()
             }
     }
 
     /// Returns the selected logs, the most recently written first.
     pub fn selected_logs(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.select_logs(TurnLog::all_sessions(project), project)
+        self.matching_logs_newest_first(TurnLog::all_sessions(project), project)
     }
 
     /// Returns the selected logs, including a second log of the same session if both folders of the project's
     /// files have one.
     pub fn selected_logs_with_copies(&self, project: &Project) -> Result<Vec<TurnLog>, TurnsError> {
-        self.select_logs(TurnLog::all_sessions_in_both_locations(project), project)
+        self.matching_logs_newest_first(TurnLog::all_sessions_in_both_locations(project), project)
     }
 
-    fn select_logs(
+    fn matching_logs_newest_first(
         &self,
         mut turn_logs: Vec<TurnLog>,
         project: &Project,
@@ -104,13 +105,13 @@ impl TurnSelection {
         oldest_needed: Option<&Timestamp>,
         turns: &mut Vec<LoggedRecord>,
     ) -> Result<(), StoreError> {
-        let mut taken_count = 0;
+        let mut added_count = 0;
         for line in turn_log.backward_lines()? {
             let line = line?;
             let Some(header) = super::record_header(&line) else { continue };
             let is_older = oldest_needed.is_some_and(|oldest_needed| header.recorded_at < *oldest_needed)
                 || !self.is_since(&header.recorded_at);
-            if taken_count >= max_count || is_older {
+            if added_count >= max_count || is_older {
                 break;
             }
             if !self.header_matches(&header) {
@@ -118,7 +119,7 @@ impl TurnSelection {
             }
             if let Some(turn) = super::decode_record(turn_log, &line).filter(|turn| self.matches(turn)) {
                 turns.push(turn);
-                taken_count += 1;
+                added_count += 1;
             }
         }
         Ok(())
@@ -167,8 +168,9 @@ fn path_ends_with(path: &str, requested_path: &str) -> bool {
 /// Returns the paths of the files that the calls name.
 pub fn file_paths_in_calls(turn: &Turn) -> Vec<String> {
     let path_argument = |args: &Value| {
-        let key = ["file_path", "notebook_path", "path"].into_iter().find_map(|key| args.get(key)?.as_str());
-        key.map(str::to_owned)
+        let path_text =
+            ["file_path", "notebook_path", "path"].into_iter().find_map(|key| args.get(key)?.as_str());
+        path_text.map(str::to_owned)
     };
     turn.tool_calls().iter().filter_map(|tool_call| path_argument(&tool_call.args)).collect()
 }

@@ -142,7 +142,7 @@ pub trait BoardConnection: Send {
     fn record_passed_commands(&mut self, commands: &[String]) -> Result<(), BoardError>;
     /// Records a report about a worker, and reserves what it may use next from what is left for all.
     /// `unreported_sessions` is the number of sessions of its item that were not reported yet.
-    fn reserve_money(
+    fn report_and_reserve_budget(
         &mut self,
         worker_report: &LocalWorkerReport,
         unreported_sessions: u32,

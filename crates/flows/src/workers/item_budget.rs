@@ -12,7 +12,7 @@ pub(super) const MIN_SESSION_USD: f64 = 0.01;
 pub(super) enum ItemBudget {
     /// The run may use this much in all its sessions together.
     Enough { cost_usd: Option<f64>, tokens: Option<u64>, sessions: u32 },
-    /// Everything that is left is reserved for other items until their runs end.
+    /// The whole remaining budget is reserved for other items until their runs end.
     WaitForOthers,
     /// The daily limit of the user is used up, with the reason.
     WaitForNextDay(String),
@@ -21,20 +21,20 @@ pub(super) enum ItemBudget {
 }
 
 /// Computes the budget of an item's run while the runs of `other_items` are at work. Each run has a share
-/// that no other run can use. All together never spend more than the plan may, nor more than
-/// `left_today_usd`, the rest of the user's daily limit.
+/// that no other run can use. Together they never spend more than the plan may, nor more than
+/// `remaining_today_usd`, what remains of the user's daily limit.
 pub(super) fn compute_item_budget(
     run_state: &RunState,
     workers_state: &WorkersState,
     item: usize,
     other_items: &[usize],
     worker_count: usize,
-    left_today_usd: Option<f64>,
+    remaining_today_usd: Option<f64>,
 ) -> ItemBudget {
     let (total_usage, item_usage) =
         (workers_state.total_usage(), workers_state.item_progress[item].current_usage);
-    let left_sessions = run_state.options.max_iterations.saturating_sub(total_usage.sessions);
-    if left_sessions == 0 {
+    let remaining_sessions = run_state.options.max_iterations.saturating_sub(total_usage.sessions);
+    if remaining_sessions == 0 {
         return ItemBudget::Exhausted(
             RunStatus::MaxIterations,
             count_with_noun(total_usage.sessions as usize, "session") + " used",
@@ -47,21 +47,23 @@ pub(super) fn compute_item_budget(
                 format!("{} of {max_tokens} tokens used", total_usage.tokens),
             );
         }
-        most => most.map(|max_tokens| max_tokens - total_usage.tokens + item_usage.tokens),
+        token_limit => token_limit.map(|max_tokens| max_tokens - total_usage.tokens + item_usage.tokens),
     };
-    let sessions = left_sessions + item_usage.sessions;
+    let sessions = remaining_sessions + item_usage.sessions;
     let max_usd = run_state.options.limits.max_cost_usd;
-    let left_of_plan_usd = max_usd.map(|max_usd| max_usd - total_usage.cost_usd);
-    let Some(left_usd) = left_of_plan_usd.into_iter().chain(left_today_usd).reduce(f64::min) else {
+    let remaining_of_plan_usd = max_usd.map(|max_usd| max_usd - total_usage.cost_usd);
+    let Some(remaining_usd) = remaining_of_plan_usd.into_iter().chain(remaining_today_usd).reduce(f64::min)
+    else {
         return ItemBudget::Enough { cost_usd: None, tokens, sessions };
     };
     let reserved_usd = |other_item: &usize| {
         let item_progress = &workers_state.item_progress[*other_item];
         (item_progress.allowed_cost_usd.unwrap_or_default() - item_progress.current_usage.cost_usd).max(0.0)
     };
-    let unreserved_usd = left_usd - other_items.iter().map(reserved_usd).sum::<f64>();
+    let unreserved_usd = remaining_usd - other_items.iter().map(reserved_usd).sum::<f64>();
     let share_usd = unreserved_usd / worker_count.saturating_sub(other_items.len()).max(1) as f64;
-    // A rest that is too small to be shared goes to the only item that is left.
+    // If the remaining budget is too small to be shared and no other item is running, this item gets all of
+    // it.
     let share_usd =
         if share_usd < MIN_SESSION_USD && other_items.is_empty() { unreserved_usd } else { share_usd };
     match () {
@@ -69,7 +71,7 @@ pub(super) fn compute_item_budget(
             ItemBudget::Enough { cost_usd: Some(item_usage.cost_usd + share_usd), tokens, sessions }
         }
         () if !other_items.is_empty() => ItemBudget::WaitForOthers,
-        () if left_of_plan_usd == Some(left_usd) => {
+        () if remaining_of_plan_usd == Some(remaining_usd) => {
             let max_usd = max_usd.unwrap_or_default();
             let spent_text = total_usage.cost_basis.format_usd(total_usage.cost_usd);
             ItemBudget::Exhausted(RunStatus::Budget, format!("{spent_text} of ${max_usd:.2} spent"))
@@ -78,7 +80,7 @@ pub(super) fn compute_item_budget(
             let max_usd_per_day = run_state.options.limits.max_cost_per_day_usd.unwrap_or_default();
             ItemBudget::WaitForNextDay(format!(
                 "${:.2} of ${max_usd_per_day:.2} a day spent by all runs together",
-                max_usd_per_day - left_usd
+                max_usd_per_day - remaining_usd
             ))
         }
     }

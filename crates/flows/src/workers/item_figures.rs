@@ -38,8 +38,8 @@ fn read_facts_of_item(
 ) -> ItemRunFacts {
     let recorded_process =
         item_progress.pid.map(|pid| ProcessIdentity { pid, start_time: item_progress.process_start_ticks });
-    // A kill may have come before the process was recorded. Then the lock of its worktree shows that it is
-    // alive.
+    // If the scheduler was killed before it recorded the process, the lock of the worktree shows whether the
+    // process is alive.
     let is_alive =
         recorded_process.is_some_and(is_alive) || recorded_process.is_none() && lock::is_run_locked(project);
     if recorded_process.is_none() && !is_alive {
@@ -58,7 +58,7 @@ fn read_facts_of_item(
         is_alive,
         used: Some(usage),
         is_session_running: session.is_some_and(|session| session.is_alive),
-        api_trouble: session.and_then(|_| state.iteration_record.api_retry.clone()),
+        api_retry: session.and_then(|_| state.iteration_record.api_retry.clone()),
         window_percent: session.and_then(|_| {
             sessions::load_session_record(project, state.session_id.as_ref()?).usage.projected_percent
         }),

@@ -24,9 +24,9 @@ pub(super) enum ItemRunOutcome {
     Done,
     /// The item waits for the user's answer to this question.
     WaitsForAnswer(String),
-    /// A usage limit or an overload. The run continues after `until`, if that is known.
-    PausedByLimit { until: Option<Timestamp>, reason: String, pauses: u32 },
-    /// The run's share of the money or the tokens is used up.
+    /// A usage limit or an overload. The run continues after `limit_resets_at`, if that is known.
+    PausedByLimit { limit_resets_at: Option<Timestamp>, reason: String, pauses: u32 },
+    /// The run's share of the budget in dollars or tokens is used up.
     BudgetUsed,
     /// The deadline has passed.
     DeadlineReached,
@@ -117,11 +117,11 @@ impl ItemRunLaunch<'_> {
 
     fn environment_variables(&self) -> Vec<(String, String)> {
         let merge_repository = self.merge_repository.display().to_string();
-        let own_variables = [
+        let worker_variables = [
             (WORKER_VARIABLE.to_owned(), self.worker_number.to_string()),
             (MERGE_REPOSITORY_VARIABLE.to_owned(), merge_repository),
         ];
-        own_variables
+        worker_variables
             .into_iter()
             .chain(labels::worker_labels(
                 self.run_state,
@@ -157,14 +157,19 @@ impl ItemRunLaunch<'_> {
             options.review_model.as_ref().map(|name| format!("--review-model={name}")),
         ];
         arguments.extend(review_flags.into_iter().flatten());
-        Ok(self.with_limit_arguments(arguments))
+        Ok(self.with_verify_limit_and_client_arguments(arguments))
     }
 
     fn resume_arguments(&self) -> Vec<String> {
-        self.with_limit_arguments(to_owned_strings(&["run", "--resume", "--json", "--no-wait"]))
+        self.with_verify_limit_and_client_arguments(to_owned_strings(&[
+            "run",
+            "--resume",
+            "--json",
+            "--no-wait",
+        ]))
     }
 
-    fn with_limit_arguments(&self, mut arguments: Vec<String>) -> Vec<String> {
+    fn with_verify_limit_and_client_arguments(&self, mut arguments: Vec<String>) -> Vec<String> {
         let options = &self.run_state.options;
         arguments.extend(self.verify_commands.iter().map(|command| format!("--verify={command}")));
         arguments.extend(options.verify_sandbox.then(|| "--verify-sandbox".to_owned()));
@@ -293,7 +298,7 @@ fn outcome_of_pause(state: &RunState, reason: String) -> ItemRunOutcome {
     match state.lifecycle.last_verdict() {
         Some(Verdict::Pause { kind: pause_kind, until, .. }) => match pause_kind {
             PauseKind::Limit | PauseKind::Overload | PauseKind::Quota => ItemRunOutcome::PausedByLimit {
-                until: until.clone(),
+                limit_resets_at: until.clone(),
                 reason,
                 pauses: state.lifecycle.consecutive_pauses(),
             },
@@ -317,10 +322,10 @@ fn describe_abnormal_exit(errors_path: &Path, exit: &ProcessExit) -> String {
 }
 
 /// Returns when a pause ends, in milliseconds since the Unix epoch.
-pub(super) fn pause_end_millis(until: Option<&Timestamp>, pause_count: u32) -> u64 {
+pub(super) fn pause_end_millis(limit_resets_at: Option<&Timestamp>, pause_count: u32) -> u64 {
     let random_fraction = f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX);
     let now = clock::now();
-    let milliseconds = match until.and_then(clock::parse_timestamp) {
+    let milliseconds = match limit_resets_at.and_then(clock::parse_timestamp) {
         Some(reset_at) => {
             plimsoll_policy::pause::reset_wait_ms((reset_at - now).num_seconds(), random_fraction)
         }

@@ -94,7 +94,7 @@ impl<'a> Merger<'a> {
 
     /// Marks the items as merged that are on the target branch by now. Returns the last commit of the branch.
     pub(super) fn mark_landed_items_merged(&mut self) -> Result<CommitId, MergeError> {
-        let target_tip = self.parallel_run.target.fetch_target_end(&[], self.give_up)?;
+        let target_tip = self.parallel_run.target.fetch_target_tip(&[], self.give_up)?;
         self.mark_items_landed_at(&target_tip)?;
         Ok(target_tip)
     }
@@ -107,7 +107,11 @@ impl<'a> Merger<'a> {
         };
         let workers_state = self.parallel_run.workers_state();
         let is_open = |item: usize| {
-            workers_state.board.items.get(item).is_some_and(|row| row.stage != ItemStage::Merged)
+            workers_state
+                .board
+                .items
+                .get(item)
+                .is_some_and(|board_item| board_item.stage != ItemStage::Merged)
         };
         let mut landed_items = self.parallel_run.target.recorded_landings();
         // Only open items are checked, because a long plan has many landings.
@@ -227,8 +231,11 @@ impl<'a> Merger<'a> {
                     .ok()
                     .filter(|work| self.parallel_run.target.publish_work(work))
                     .unwrap_or(work_end);
-                let end_name =
-                    self.parallel_run.target.name_of_offered_work(&workers_state, item, &returned_commit);
+                let end_name = self.parallel_run.target.branch_or_commit_of_offered_work(
+                    &workers_state,
+                    item,
+                    &returned_commit,
+                );
                 let send_back_reason = SendBackReason::for_conflict(
                     repository,
                     &end_name,
@@ -254,7 +261,7 @@ impl<'a> Merger<'a> {
 
     /// Adds trailers to the message of the last commit that say which commands passed on its tree, and keeps
     /// a receipt outside the project. The tree is the one that was verified.
-    fn add_receipt_to_last_commit(
+    fn add_trailers_and_store_receipt(
         &mut self,
         workers_state: &WorkersState,
         items: &[usize],
@@ -276,7 +283,7 @@ impl<'a> Merger<'a> {
         let old_end = self.stack_end.clone();
         let new_end = repository
             .reword_commit(&old_end, &append_missing_trailers(&repository.head_message(), &trailers))?;
-        for stacked_item in self.stacked_items.iter_mut().filter(|one| one.last_commit == old_end) {
+        for stacked_item in self.stacked_items.iter_mut().filter(|stacked| stacked.last_commit == old_end) {
             stacked_item.last_commit.clone_from(&new_end);
         }
         self.stack_end.clone_from(&new_end);
@@ -391,7 +398,7 @@ impl<'a> Merger<'a> {
     ) -> Result<(), MergeError> {
         let (wanted_start, base_commit) = start_and_base.unzip();
         let claim = Claim { item, epoch: workers_state.board.items[item].epoch };
-        let start_commit = self.parallel_run.target.save_returned_work(
+        let start_commit = self.parallel_run.target.save_returned_work_and_start_commit(
             claim,
             &send_back_reason.returned_work,
             wanted_start,
@@ -430,7 +437,7 @@ impl MergeBackend for Merger<'_> {
     type Error = MergeError;
 
     fn stack_onto_target(&mut self, items: &[usize]) -> Result<Vec<usize>, MergeError> {
-        self.target_tip = self.parallel_run.target.fetch_target_end(items, self.give_up)?;
+        self.target_tip = self.parallel_run.target.fetch_target_tip(items, self.give_up)?;
         self.mark_items_landed_at(&self.target_tip)?;
         self.stack_end.clone_from(&self.target_tip);
         self.stacked_items.clear();
@@ -473,7 +480,7 @@ impl MergeBackend for Merger<'_> {
 
     fn move_target_to_stacked(&mut self, items: &[usize]) -> Result<bool, MergeError> {
         let workers_state = self.parallel_run.workers_state();
-        self.add_receipt_to_last_commit(&workers_state, items)?;
+        self.add_trailers_and_store_receipt(&workers_state, items)?;
         let landing_items: Vec<&StackedItem> = self
             .stacked_items
             .iter()
@@ -516,7 +523,7 @@ impl MergeBackend for Merger<'_> {
             .stacked_items
             .iter()
             .find(|stacked_item| stacked_item.item_index == item)
-            .map(|one| one.commit_without_tick.clone());
+            .map(|stacked_item| stacked_item.commit_without_tick.clone());
         let work_end = commit_without_tick.as_ref().unwrap_or(&self.stack_end);
         let send_back_reason =
             SendBackReason::for_failed_verify(self.merge_repository(), &self.target_tip, work_end, output);

@@ -66,14 +66,14 @@ pub(super) fn new_workers_state(
 fn plan_with_earlier_answers(plan: &[u8], earlier_plan: &[u8]) -> Vec<u8> {
     let mut plan = plan.to_vec();
     for item in TodoList::parse(&String::from_utf8_lossy(earlier_plan)).items {
-        for earlier_question in item.questions.iter().filter(|asked| !asked.answers.is_empty()) {
+        for earlier_question in item.questions.iter().filter(|question| !question.answers.is_empty()) {
             let question = OpenQuestion {
                 item: item.text.clone(),
                 question: OpenQuestion::clip_question(&earlier_question.text),
                 ..OpenQuestion::default()
             };
             let plan_with_question =
-                plan_edit::add_question_to_open_item(&plan, &item.text, &earlier_question.text)
+                plan_edit::add_question_if_none_open(&plan, &item.text, &earlier_question.text)
                     .filter(|_| !has_question(&plan, &item.text, &earlier_question.text));
             let answers = earlier_question.answers.join("\n");
             let plan_with_answer = plan_with_question

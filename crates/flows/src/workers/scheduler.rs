@@ -58,9 +58,9 @@ pub(super) struct Scheduler<'scope, 'env> {
     is_pause_recorded: bool,
     /// When files were last read.
     files_read_at: Option<Instant>,
-    /// When all money was last found to be reserved for other items; `None` once one of their runs has ended
-    /// since.
-    out_of_money_since: Option<Instant>,
+    /// When the whole budget was last found to be reserved for other items; `None` once one of their runs has
+    /// ended since.
+    budget_reserved_since: Option<Instant>,
 }
 
 impl<'scope, 'env> Scheduler<'scope, 'env> {
@@ -86,7 +86,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             closing_reason: None,
             is_pause_recorded: false,
             files_read_at: None,
-            out_of_money_since: None,
+            budget_reserved_since: None,
         }
     }
 
@@ -108,7 +108,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         self.prepare_merge_worktree_and_baseline()?;
         self.recover_items_of_earlier_process()?;
         loop {
-            self.apply_orders()?;
+            self.apply_interrupts_and_board_orders()?;
             self.close_if_paused_without_wait();
             self.advance_workers()?;
             self.advance_merge_rounds()?;
@@ -125,8 +125,8 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         }
     }
 
-    /// Applies what the user and the board ask for, and updates the usage.
-    fn apply_orders(&mut self) -> Result<(), WorkersError> {
+    /// Applies the interrupts of the user and the orders of the board, and updates the usage.
+    fn apply_interrupts_and_board_orders(&mut self) -> Result<(), WorkersError> {
         let requested_interrupt = self.give_up_flag.interrupts.highest_request();
         if requested_interrupt.is_some() && self.closing_reason.is_none() {
             self.closing_reason = Some(ClosingReason::Interrupted);
@@ -139,8 +139,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
             self.parallel_run.board.scheduler_orders(self.closing_reason.as_ref());
         user_message.into_iter().for_each(|user_message| self.reporter.notify_observer_of_note(user_message));
         self.closing_reason = ordered_closing.or_else(|| self.closing_reason.take());
-        // The run of an item that another machine has by now is ended: its own process group, and nothing
-        // else.
+        // Ends the run of an item whose claim another machine now holds: only the process group of that run.
         for slot in
             self.slots.iter_mut().flatten().filter(|slot| !self.parallel_run.board.is_claim_held(slot.claim))
         {
@@ -151,7 +150,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         }
         let interrupt_for_workers = match &self.closing_reason {
             _ if requested_interrupt >= Some(Interrupt::EndSession) => Some(Interrupt::EndSession),
-            Some(closing) if closing.ends_sessions_at_once() => Some(Interrupt::EndSession),
+            Some(reason) if reason.ends_sessions_at_once() => Some(Interrupt::EndSession),
             Some(_) => Some(Interrupt::AfterSession),
             None => None,
         };
@@ -162,7 +161,7 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
     }
 
     fn read_usage_answers_and_cancellation(&mut self) -> Result<(), WorkersError> {
-        self.usage.read_into_record(self.parallel_run, &self.slots);
+        self.usage.update_facts_and_running_usage(self.parallel_run, &self.slots);
         self.parallel_run.board.set_leases_to_renew(
             self.held_claims(),
             self.merge_rounds.is_running(),
@@ -311,7 +310,10 @@ impl<'scope, 'env> Scheduler<'scope, 'env> {
         let progress = board_progress(&workers_state.board, self.parallel_run.board.board_now());
         let closing_reason = match (progress, self.closing_reason.clone()) {
             (BoardProgress::Done, reason_to_close) if reason_to_close != Some(ClosingReason::Cancelled) => {
-                finish::closing_reason_if_all_merged(self.parallel_run.initial_state, &workers_state)
+                finish::completed_or_blocked_by_failing_verify(
+                    self.parallel_run.initial_state,
+                    &workers_state,
+                )
             }
             (_, Some(reason_to_close)) => reason_to_close,
             (BoardProgress::ItemAvailable | BoardProgress::InProgress, None) => return Ok(None),

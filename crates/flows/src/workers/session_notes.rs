@@ -36,7 +36,7 @@ pub(super) fn carry_notes_to_shown_plan(
     };
     let shown_plan = read_shown_plan(project, workers_state)?;
     let shown_text = text_without_secrets(&shown_plan);
-    let mut added_notes = note_source.notes_added_to_copy(&shown_text, plan_copy.as_deref());
+    let mut added_notes = note_source.notes_only_in_plan_copy(&shown_text, plan_copy.as_deref());
     let notes_in_item_plan =
         item_plan.map(|item_plan_text| note_source.without_questions_and_done_parts(&item_plan_text));
     let item_texts: Vec<&str> = note_source.item_texts().collect();
@@ -57,18 +57,19 @@ pub(super) fn carry_notes_to_shown_plan(
 
 /// Adds the notes that an item's sessions wrote into the copy of the plan to the item's own plan, which
 /// travels with the item's branch.
-pub(super) fn carry_notes_to_item_plan(
+pub(super) fn copy_worktree_notes_to_item_plan(
     workers_state: &WorkersState,
     worktrees: &Worktrees,
     item: usize,
 ) -> Result<(), StoreError> {
     let worktree_plans = WorktreePlans::read(workers_state, worktrees, item);
-    let Some(WorktreePlans { note_source, plan_copy, item_plan: Some(own_copy), item_plan_path }) =
+    let Some(WorktreePlans { note_source, plan_copy, item_plan: Some(item_plan_text), item_plan_path }) =
         worktree_plans
     else {
         return Ok(());
     };
-    let notes_in_copy = note_source.notes_added_to_copy(&own_copy, plan_copy.as_deref()).into_iter();
+    let notes_in_copy =
+        note_source.notes_only_in_plan_copy(&item_plan_text, plan_copy.as_deref()).into_iter();
     let added_notes: Vec<AddedNote> =
         notes_in_copy.map(|note| note_source.prefix_note_on_other_item(note)).collect();
     write_notes_into_plan(
@@ -154,11 +155,11 @@ impl SessionNoteSource<'_> {
     }
 
     fn item_texts(&self) -> impl Iterator<Item = &str> {
-        self.workers_state.board.items.iter().map(|row| row.text.as_str())
+        self.workers_state.board.items.iter().map(|board_item| board_item.text.as_str())
     }
 
     /// Returns the notes that a copy of the plan has, and that neither the base plan nor the shown plan has.
-    fn notes_added_to_copy(&self, shown_plan: &str, plan_copy: Option<&str>) -> Vec<AddedNote> {
+    fn notes_only_in_plan_copy(&self, shown_plan: &str, plan_copy: Option<&str>) -> Vec<AddedNote> {
         // The user's plan may have items that the board does not have.
         let parsed_plans = [&self.base_plan, shown_plan].map(|plan| TodoList::parse(plan).items);
         let listed_texts = parsed_plans.iter().flatten().map(|item| item.text.as_str());
@@ -214,20 +215,19 @@ fn text_without_secrets(plan: &[u8]) -> String {
     plimsoll_secrets::redact(&String::from_utf8_lossy(plan))
 }
 
-/// Writes notes into a plan, each below its item. If that item is gone, the note goes below `own_item_text`,
-/// and otherwise below the first item.
+/// Writes notes into a plan, each below its item. If that item is gone, the note goes below the fallback
+/// item, and if that is gone too, below the first item.
 fn write_notes_into_plan(
     path: &Path,
     old_plan: &[u8],
     added_notes: &[AddedNote],
-    own_item_text: &str,
+    fallback_item_text: &str,
 ) -> Result<(), StoreError> {
     let mut plan = old_plan.to_vec();
     let items = TodoList::parse(&String::from_utf8_lossy(old_plan)).items;
     for note in added_notes {
-        let mut target_texts = [note.item.as_str(), own_item_text].into_iter();
-        let target_text =
-            target_texts.find(|target_texts| items.iter().any(|item| item.text == **target_texts));
+        let mut target_texts = [note.item.as_str(), fallback_item_text].into_iter();
+        let target_text = target_texts.find(|candidate| items.iter().any(|item| item.text == **candidate));
         let target_text = target_text.or_else(|| items.first().map(|item| item.text.as_str()));
         let notes = [note.text.clone()];
         plan = target_text
@@ -253,7 +253,7 @@ mod tests {
             base_plan: "- [ ] one\n- [ ] two\n".to_owned(),
         };
         let plan_copy = "- [x] one\n  > here\n- [x] two\n  > there\n- [ ] three\n";
-        let added = note_source.notes_added_to_copy("- [ ] two\n", Some(plan_copy)).into_iter();
+        let added = note_source.notes_only_in_plan_copy("- [ ] two\n", Some(plan_copy)).into_iter();
         let texts: Vec<String> = added.map(|note| note_source.prefix_note_on_other_item(note).text).collect();
         assert_eq!(texts, ["on \"one\": here", "there", "new item: three"]);
     }

@@ -42,7 +42,7 @@ fn failed_item_texts(board: &BoardState) -> Vec<String> {
         .items
         .iter()
         .filter(|board_item| has_failed(&board_item.stage))
-        .map(|row| row.text.clone())
+        .map(|board_item| board_item.text.clone())
         .collect()
 }
 
@@ -120,7 +120,7 @@ pub(super) fn update_shown_plan_and_state(
     for board_item in &workers_state.board.items {
         if let ItemStage::SetAside { reason: SetAsideReason::Question(question) } = &board_item.stage {
             let question = plimsoll_secrets::redact(question);
-            plan = plan_edit::add_question_to_open_item(&plan, &board_item.text, &question)
+            plan = plan_edit::add_question_if_none_open(&plan, &board_item.text, &question)
                 .filter(|_| !has_question(&plan, &board_item.text, &question))
                 .unwrap_or(plan);
         }
@@ -212,11 +212,14 @@ pub(super) fn plan_item_with_answers(
 ) -> Result<plimsoll_domain::todo::PlanItem, StoreError> {
     let board_item = &workers_state.board.items[item];
     let todo_list = TodoList::parse(&String::from_utf8_lossy(&read_shown_plan(project, workers_state)?));
-    let plan_item =
-        todo_list.items.into_iter().find(|known| known.text == board_item.text).unwrap_or_default();
+    let plan_item = todo_list
+        .items
+        .into_iter()
+        .find(|listed_item| listed_item.text == board_item.text)
+        .unwrap_or_default();
     let mut questions = plan_item.questions;
     if let Some((text, answer)) = &workers_state.item_progress[item].answered_question {
-        questions.retain(|known_question| known_question.text != *text);
+        questions.retain(|listed_question| listed_question.text != *text);
         questions.push(Question { text: text.clone(), answers: vec![answer.clone()] });
     }
     Ok(plimsoll_domain::todo::PlanItem {

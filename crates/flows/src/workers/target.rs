@@ -25,10 +25,10 @@ use plimsoll_store::StoreError;
 /// results are merged.
 pub(super) trait Target: Sync {
     /// Fetches the target branch and the work on these items. Returns the last commit of the target.
-    fn fetch_target_end(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError>;
+    fn fetch_target_tip(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError>;
 
     /// Returns the last commit of the target as it was last seen, or `None` if the branch is gone.
-    fn last_seen_target_end(&self) -> Option<CommitId>;
+    fn last_seen_target_tip(&self) -> Option<CommitId>;
 
     /// Returns the commits with which items were about to land, if they are recorded beside the branch. A
     /// board may have lost them.
@@ -51,7 +51,7 @@ pub(super) trait Target: Sync {
 
     /// Completes the description of an item's worktree with what earlier sessions have left, perhaps on
     /// another machine.
-    fn add_earlier_work(
+    fn add_work_pushed_to_remote(
         &self,
         worktree_spec: WorktreeSpec,
         give_up: &dyn Fn() -> bool,
@@ -65,7 +65,7 @@ pub(super) trait Target: Sync {
 
     /// Saves why the work of an attempt is sent back and the commit at which the item's next session begins.
     /// Returns that commit if the session can begin there.
-    fn save_returned_work(
+    fn save_returned_work_and_start_commit(
         &self,
         claim: Claim,
         returned_work: &ReturnedWork,
@@ -78,7 +78,7 @@ pub(super) trait Target: Sync {
 
     /// Returns the branch or commit by which the next session of an item finds the offered work that ends at
     /// this commit.
-    fn name_of_offered_work(
+    fn branch_or_commit_of_offered_work(
         &self,
         workers_state: &WorkersState,
         item: usize,

@@ -153,7 +153,7 @@ impl Worktrees {
     /// Returns true if git uses a folder as the worktree that it was created as. An agent can change the file
     /// that refers git to its repository. The hooks and settings of another repository are not the user's,
     /// and our commands must not run in the user's own working tree or in another item's.
-    pub(super) fn is_own_worktree(&self, worktree: &Path) -> bool {
+    pub(super) fn is_linked_worktree_of_repository(&self, worktree: &Path) -> bool {
         let (Some((worktree_root, git_folder)), Some(main_git_folder)) =
             (layout::find_repository(worktree), layout::find_git_folder(&self.checkout.repository_root))
         else {
@@ -179,12 +179,12 @@ impl Worktrees {
         let worktree = self.item_worktree(worktree_spec.item_index);
         let start_commit = worktree_spec.start_commit.as_ref().ok_or(WorktreeSetupError::TargetBranchGone)?;
         let exists = git::head_commit(&worktree).is_some();
-        if exists && !self.is_own_worktree(&worktree) {
+        if exists && !self.is_linked_worktree_of_repository(&worktree) {
             return Err(WorktreeSetupError::OtherRepository);
         }
         if exists {
             worktree::wait_for_git_and_remove_locks(&worktree);
-            worktree::switch_to_new_branch(
+            worktree::switch_to_new_or_unmoved_branch(
                 &worktree,
                 &worktree_spec.branch,
                 start_commit,
@@ -202,12 +202,16 @@ impl Worktrees {
             )?;
         }
         let project = self.project_in(&worktree);
-        self.copy_untracked_files(&project)?;
+        self.copy_untracked_files_if_missing(&project)?;
         self.write_item_plan(worktree_spec)?;
         let returned_work_path = project.root().join(RETURNED_WORK_FILE);
         match &worktree_spec.returned_work {
             Some(work) => {
-                disk::replace(&returned_work_path, work.render_markdown().as_bytes(), Durability::Lazy)?;
+                disk::replace(
+                    &returned_work_path,
+                    work.render_return_reason_and_diffs().as_bytes(),
+                    Durability::Lazy,
+                )?;
             }
             None => disk::remove_if_exists(&returned_work_path)?,
         }
@@ -228,15 +232,15 @@ impl Worktrees {
         // The notes of earlier sessions are kept.
         let existing_items = TodoList::parse(&existing_plan.unwrap_or_default()).items;
         let mut plan_item = worktree_spec.plan_item.clone();
-        let existing_notes = existing_items.into_iter().flat_map(|known| known.notes);
-        let new_notes = existing_notes.filter(|note| !plan_item.notes.contains(note)).collect::<Vec<_>>();
-        plan_item.notes.splice(0..0, new_notes);
+        let existing_notes = existing_items.into_iter().flat_map(|item| item.notes);
+        let missing_notes = existing_notes.filter(|note| !plan_item.notes.contains(note)).collect::<Vec<_>>();
+        plan_item.notes.splice(0..0, missing_notes);
         let plan = TodoList::from_items(vec![plan_item]).render_markdown();
         disk::replace(&project.root().join(ITEM_PLAN_FILE), plan.as_bytes(), Durability::Durable)
     }
 
     /// Prepares the worktree in which results are merged, if it is not ready yet.
-    pub(super) fn prepare_merge_worktree(
+    pub(super) fn prepare_merge_worktree_unless_ready(
         &self,
         commit: &CommitId,
         give_up: &dyn Fn() -> bool,
@@ -246,15 +250,15 @@ impl Worktrees {
         }
         self.merge_repository.check_out_commit(commit)?;
         let project = self.project_in(self.merge_repository.work_tree());
-        self.copy_untracked_files(&project)?;
+        self.copy_untracked_files_if_missing(&project)?;
         self.run_setup_command(&project, 0, give_up)?;
         Ok(self.merge_repository.mark_ready()?)
     }
 
     /// Removes the worktree in which results were merged, and its repository if no other run uses it.
-    pub(super) fn remove_merge_worktree(&self) -> Result<(), StoreError> {
+    pub(super) fn remove_merge_worktree_and_exports(&self) -> Result<(), StoreError> {
         self.merge_repository.remove(!self.keeps_merge_repository)?;
-        // Exported files that killed reviews have left.
+        // Remove the export folders that killed reviews left behind.
         for name in disk::list_names(&self.worktrees_folder)
             .into_iter()
             .filter(|name| name.starts_with(EXPORT_FOLDER_PREFIX))
@@ -284,7 +288,7 @@ impl Worktrees {
     }
 
     /// Copies files that git does not track and that the worktree does not have.
-    fn copy_untracked_files(&self, project: &Project) -> Result<(), StoreError> {
+    fn copy_untracked_files_if_missing(&self, project: &Project) -> Result<(), StoreError> {
         let include_file = self.main_project.root().join(INCLUDE_FILE);
         let included_files = if disk::is_file(&include_file) {
             worktree::ignored_files_matching(self.main_project.root(), &include_file)

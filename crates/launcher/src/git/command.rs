@@ -1,9 +1,9 @@
 //! The one place that creates git commands. A repository can name programs in many places; a git that only
-//! reads runs none of them: see [`SWITCHED_OFF`], [`PLAIN_DIFF`] and [`ENVIRONMENT`], and [`super::asking`]
+//! reads runs none of them: see [`DISABLING_SETTINGS`], [`PLAIN_DIFF_OPTIONS`] and [`READ_ONLY_ENVIRONMENT`], and [`super::read_only`]
 //! for filters.
 
 use crate::CommandOutcome;
-use crate::search_path::new_command;
+use crate::search_path::command_with_absolute_search_path;
 use plimsoll_store::layout::find_repository;
 use plimsoll_store::{disk, environment};
 use std::ffi::OsString;
@@ -94,7 +94,7 @@ pub(super) fn working_tree_root(folder: &Path) -> Result<PathBuf, CommandOutcome
 pub(super) fn git_command() -> Command {
     static GIT: LazyLock<PathBuf> =
         LazyLock::new(|| environment::find_program("git").unwrap_or_else(|| "/no/git/on/the/PATH".into()));
-    new_command(GIT.as_path())
+    command_with_absolute_search_path(GIT.as_path())
 }
 
 pub(super) fn build_read_only_command(
@@ -176,7 +176,9 @@ pub(crate) fn remote_command(git_folder: &Path, clone: &Path, arguments: &[&str]
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_NO_LAZY_FETCH", "1").env("LC_ALL", "C");
     let user_transports = environment::variable(ALLOWED_TRANSPORTS_VARIABLE);
     let is_allowed = |transport: &&str| {
-        user_transports.as_ref().is_none_or(|users| users.split(':').any(|allowed| allowed == *transport))
+        user_transports
+            .as_ref()
+            .is_none_or(|user_list| user_list.split(':').any(|allowed| allowed == *transport))
     };
     let allowed: Vec<&str> = TRANSPORTS.into_iter().filter(is_allowed).collect();
     command.env(ALLOWED_TRANSPORTS_VARIABLE, allowed.join(":"));
@@ -230,9 +232,10 @@ pub(crate) fn own_repository_read_only_command(
 }
 
 /// Removes git's variables from the environment, except the user's own and `also_kept`.
-pub(super) fn remove_git_variables(command: &mut Command, also_kept: &[&str]) {
+pub(super) fn remove_git_variables(command: &mut Command, additional_kept_names: &[&str]) {
     for (name, _) in environment::all_variables() {
-        if name.starts_with("GIT_") && !KEPT_USER_VARIABLES.iter().chain(also_kept).any(|kept| *kept == name)
+        if name.starts_with("GIT_")
+            && !KEPT_USER_VARIABLES.iter().chain(additional_kept_names).any(|kept| *kept == name)
         {
             command.env_remove(name);
         }

@@ -44,12 +44,12 @@ pub fn summarize_changes_since(
         excluded_patterns.iter().map(|pattern| format!(":(exclude){pattern}")).collect();
     let path_arguments: Vec<&str> =
         ["--", "."].into_iter().chain(excluded_pathspecs.iter().map(String::as_str)).collect();
-    let run = |arguments: &[&str], max_bytes: usize| {
+    let run_git = |arguments: &[&str], max_bytes: usize| {
         truncated_output(folder, &[arguments, &path_arguments[..]].concat(), max_bytes, limit)
     };
-    let (summary, _) = run(&["diff", "--relative", "--stat=100", &base], MAX_SUMMARY_BYTES)?;
-    let (diff, is_truncated) = run(&["diff", "--relative", &base], max_diff_bytes)?;
-    let (untracked, _) = run(&["ls-files", "--others", "--exclude-standard", "-z"], MAX_NAMES_BYTES)?;
+    let (summary, _) = run_git(&["diff", "--relative", "--stat=100", &base], MAX_SUMMARY_BYTES)?;
+    let (diff, is_truncated) = run_git(&["diff", "--relative", &base], max_diff_bytes)?;
+    let (untracked, _) = run_git(&["ls-files", "--others", "--exclude-standard", "-z"], MAX_NAMES_BYTES)?;
     let new_files = split_nul_terminated(untracked.as_bytes())
         .map(|name| String::from_utf8_lossy(name).into_owned())
         .collect();

@@ -39,7 +39,7 @@ pub(crate) enum UnsafeGitFolder {
 
 /// Checks a folder's repository and returns the git folder that all its worktrees share. Returns `None`
 /// outside a repository, and an error if git must not write there.
-pub(super) fn check_git_folder(folder: &Path) -> Result<Option<PathBuf>, UnsafeGitFolder> {
+pub(super) fn checked_common_git_folder(folder: &Path) -> Result<Option<PathBuf>, UnsafeGitFolder> {
     let Some((root, git_folder)) = find_repository(folder).map(|(root, git)| (root.to_owned(), git)) else {
         return Ok(None);
     };
@@ -122,20 +122,21 @@ mod tests {
             );
             assert!(
                 matches!(
-                    (check_git_folder(&repository), check_git_folder(&worktree)),
+                    (checked_common_git_folder(&repository), checked_common_git_folder(&worktree)),
                     (Ok(Some(_)), Ok(Some(_)))
                 ),
                 "{attack}"
             );
             run_shell(&repository, attack);
             assert!(
-                check_git_folder(&repository).is_err() || check_git_folder(&worktree).is_err(),
+                checked_common_git_folder(&repository).is_err()
+                    || checked_common_git_folder(&worktree).is_err(),
                 "{attack}"
             );
             run_shell(&repository, undo);
             assert!(
                 matches!(
-                    (check_git_folder(&repository), check_git_folder(&worktree)),
+                    (checked_common_git_folder(&repository), checked_common_git_folder(&worktree)),
                     (Ok(Some(_)), Ok(Some(_)))
                 ),
                 "{undo}"

@@ -92,7 +92,7 @@ impl<'a> GitWriter<'a> {
                 forbidden_drivers: BTreeSet::new(),
             });
         }
-        let common_git_folder = folder_guard::check_git_folder(folder);
+        let common_git_folder = folder_guard::checked_common_git_folder(folder);
         let common_git_folder = common_git_folder.map_err(|error| CommandOutcome {
             start_error: Some(error.to_string()),
             ..CommandOutcome::default()

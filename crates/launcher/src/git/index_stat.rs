@@ -17,15 +17,15 @@ const MAX_QUERIED_PATHS: usize = 500;
 
 /// Returns those of these paths (relative to the root of the working tree) that are under a filter and whose
 /// size and mtime are those in the index.
-pub(super) fn unwritten_filtered_files(
+pub(super) fn filtered_files_unchanged_by_stat(
     folder: &Path,
     changed_paths: &[String],
     limit: TimeLimit,
 ) -> BTreeSet<String> {
-    find_unwritten_filtered_files(folder, changed_paths, limit).unwrap_or_default()
+    find_filtered_files_unchanged_by_stat(folder, changed_paths, limit).unwrap_or_default()
 }
 
-fn find_unwritten_filtered_files(
+fn find_filtered_files_unchanged_by_stat(
     folder: &Path,
     changed_paths: &[String],
     limit: TimeLimit,

@@ -37,8 +37,8 @@ pub(crate) fn parse_filtered_paths(output: &[u8]) -> Vec<FilteredPath> {
     let fields: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
     // `filter` without a value and `-filter` name no filter.
     let is_filter_name = |value: &[u8]| ![&b"unspecified"[..], b"unset", b"set", b""].contains(&value);
-    let filtered = fields.chunks_exact(3).filter(|field| is_filter_name(field[2]));
-    filtered.map(|field| (field[0].to_vec(), field[2].to_vec())).collect()
+    let filtered_fields = fields.chunks_exact(3).filter(|field| is_filter_name(field[2]));
+    filtered_fields.map(|field| (field[0].to_vec(), field[2].to_vec())).collect()
 }
 
 /// Runs a git query and returns its output, or the reason for its failure.

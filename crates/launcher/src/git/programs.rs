@@ -165,7 +165,7 @@ impl ConfiguredDrivers {
     ) -> BTreeSet<Vec<u8>> {
         let is_forbidden = |setting: &&DriverSetting| match allowed_programs {
             AllowedPrograms::NoPrograms => true,
-            AllowedPrograms::TrustedDrivers => !project_folders.is_trusted(setting),
+            AllowedPrograms::TrustedDrivers => !project_folders.is_trusted_setting(setting),
             AllowedPrograms::AllPrograms => false,
         };
         self.settings.iter().filter(is_forbidden).map(|setting| setting.driver.clone()).collect()
@@ -295,7 +295,7 @@ impl ProjectFolders {
         is_repository_config || !self.contains(&file)
     }
 
-    fn is_trusted(&self, setting: &DriverSetting) -> bool {
+    fn is_trusted_setting(&self, setting: &DriverSetting) -> bool {
         let command = std::str::from_utf8(&setting.command);
         // A hook that is configured by a setting is a hook, too.
         !setting.driver.starts_with(b"hook.")
@@ -315,28 +315,28 @@ impl ProjectFolders {
         let mut words = command.split(is_separator).filter(|word| !word.is_empty());
         // A setting without a value runs nothing.
         let Some(program) = words.next() else { return true };
-        self.is_outside_program(program)
-            && words.clone().all(|word| self.is_harmless_word(word))
+        self.is_program_outside_project(program)
+            && words.clone().all(|word| self.word_cannot_run_project_code(word))
             && !runs_modules_or_inline_code(command)
     }
 
     /// Returns true if a program exists and lies outside of the project.
-    fn is_outside_program(&self, program: &str) -> bool {
+    fn is_program_outside_project(&self, program: &str) -> bool {
         if is_project_runner(program) {
             return false;
         }
         let executable = if program.contains('/') {
             Some(PathBuf::from(program)).filter(|path| environment::is_executable(path))
         } else {
-            // Searched as git searches: `GitWriter` removes relative entries and those inside of the project
-            // from git's PATH.
+            // The search matches that of git: `GitWriter` removes relative entries and those inside the
+            // project from git's PATH.
             environment::find_program(program)
         };
         executable.is_some_and(|path| path.is_absolute() && !self.contains(&path))
     }
 
     /// Returns true if a word of a command names nothing in the project.
-    fn is_harmless_word(&self, word: &str) -> bool {
+    fn word_cannot_run_project_code(&self, word: &str) -> bool {
         let path = Path::new(word);
         if path.is_absolute() {
             return !self.contains(path);

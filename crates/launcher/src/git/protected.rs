@@ -108,7 +108,7 @@ pub fn entries_of_references(
 /// files. The error contains git's reason. `index` is the path of a temporary index, which is removed
 /// afterwards. `committed` are the files in HEAD. Objects and a tree are written to the repository, but
 /// nothing refers to them.
-pub fn entries_if_committed(
+pub fn entries_git_would_commit(
     folder: &Path,
     index: &Path,
     paths: &[RepoPath],

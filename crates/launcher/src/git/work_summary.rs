@@ -40,7 +40,7 @@ impl<'a> WorkBase<'a> {
     }
 
     /// Returns the tree with which `git diff` compares the work.
-    fn compared_tree(self, head_id: &str) -> &'a str {
+    fn base_or_empty_tree(self, head_id: &str) -> &'a str {
         match self {
             WorkBase::Commit(commit) | WorkBase::RewrittenCommit(commit) => commit.as_str(),
             WorkBase::BeforeFirstCommit if head_id.len() > SHA1_LENGTH => EMPTY_TREE_SHA256,
@@ -120,12 +120,16 @@ pub fn summarize_work(
     work_base: WorkBase<'_>,
     excluded_commits: &[String],
 ) -> Option<WorkSummary> {
-    Some(start_work_query(folder)?.read_repository_state()?.into_work_summary(work_base, excluded_commits))
+    Some(
+        start_filter_and_subject_queries(folder)?
+            .read_repository_state()?
+            .into_work_summary(work_base, excluded_commits),
+    )
 }
 
 /// Starts the first git queries for a work summary; the caller can do something else meanwhile. Returns
 /// `None` outside git.
-pub fn start_work_query(folder: &Path) -> Option<WorkQuery<'_>> {
+pub fn start_filter_and_subject_queries(folder: &Path) -> Option<WorkQuery<'_>> {
     let limit = TimeLimit::from_now(super::GIT_TIMEOUT);
     let filter_query = super::read_only::start_filter_query(folder, limit).ok()?;
     let subject_query = super::read_only_command(folder, &["log", "-1", "--format=%s"], limit)
@@ -183,7 +187,8 @@ impl<'a> WorkQuery<'a> {
             let is_modified = |file: &&ChangedFile| file.change_kind == MODIFIED;
             let modified_paths: Vec<String> =
                 files.iter().filter(is_modified).map(|file| file.path.clone()).collect();
-            let unwritten_paths = super::index_stat::unwritten_filtered_files(folder, &modified_paths, limit);
+            let unwritten_paths =
+                super::index_stat::filtered_files_unchanged_by_stat(folder, &modified_paths, limit);
             files.retain(|file| !unwritten_paths.contains(&file.path));
         }
         // `--porcelain` lists paths relative to the root of the working tree, whatever the current folder.
@@ -250,7 +255,7 @@ impl RepositoryState<'_> {
 
 /// Returns the commits of the work that touched one file, newest first.
 pub fn commits_of_file(folder: &Path, work_base: WorkBase<'_>, file: &RepoPath) -> Vec<FileCommit> {
-    let Some(commit_range) = commit_range(work_base) else { return Vec::new() };
+    let Some(commit_range) = commit_range_unless_base_is_head(work_base) else { return Vec::new() };
     let outcome = run_patch_log(folder, &commit_range, &["--no-renames", "--", &file.to_literal_pathspec()]);
     if !outcome.succeeded() {
         return Vec::new();
@@ -279,7 +284,7 @@ pub fn commits_of_file(folder: &Path, work_base: WorkBase<'_>, file: &RepoPath) 
 
 /// Formats line ranges as in `3-9, 45-120`. Ranges at most three lines apart are merged. If there are too
 /// many, only the last ones and the one that was edited last are listed.
-pub fn format_line_ranges(ranges: &[(u64, u64)], last_edited: Option<(u64, u64)>) -> String {
+pub fn format_last_ranges_and_last_edited(ranges: &[(u64, u64)], last_edited: Option<(u64, u64)>) -> String {
     let mut merged: Vec<(u64, u64)> = Vec::new();
     for range in ranges {
         match merged.last_mut() {
@@ -356,7 +361,7 @@ fn start_line_count_query(
         "--ignore-submodules=dirty",
     ];
     let end_arguments: &[&str] = if disabled_filters.has_filters { &["HEAD", "--"] } else { &["--"] };
-    let arguments = [&options[..], &[work_base.compared_tree(head_id)], end_arguments].concat();
+    let arguments = [&options[..], &[work_base.base_or_empty_tree(head_id)], end_arguments].concat();
     child::start(
         disabled_filters.read_only_command(folder, &arguments),
         child::ChildOptions::with_timeout(super::GIT_TIMEOUT),
@@ -367,12 +372,12 @@ fn start_line_count_query(
 fn apply_line_counts(output: &str, has_filters: bool, files: &mut [ChangedFile]) {
     let counted_files = parse_line_counts(output);
     for file in files {
-        let counted_file = counted_files.iter().find(|known| known.path == file.path);
+        let counted_file = counted_files.iter().find(|counted| counted.path == file.path);
         if counted_file.is_some_and(|counted_file| counted_file.is_submodule) {
             (file.change_kind, file.hunks) = (SUBMODULE.to_owned(), Vec::new());
         } else if file.change_kind != UNTRACKED && (file.is_committed || !has_filters) {
-            // A tracked file that is not in the comparison is as it was at the start, or exists neither then
-            // nor now.
+            // A tracked file that the diff does not list is unchanged since the base, or exists neither
+            // there nor now.
             let is_unchanged = counted_file.is_none() && !file.is_deleted;
             file.line_counts = counted_file
                 .and_then(|counted_file| counted_file.counts)
@@ -423,7 +428,7 @@ fn parse_line_counts(output: &str) -> Vec<CountedFile> {
 const COMMIT_MARK: char = '\u{1e}';
 const COMMIT_FORMAT: &str = "--format=%x1e%H%x1f%ct%x1f%s";
 
-fn commit_range(work_base: WorkBase<'_>) -> Option<String> {
+fn commit_range_unless_base_is_head(work_base: WorkBase<'_>) -> Option<String> {
     match work_base {
         WorkBase::Commit(base) | WorkBase::RewrittenCommit(base) => Some(format!("{base}..HEAD")),
         WorkBase::BeforeFirstCommit => Some("HEAD".to_owned()),
@@ -449,7 +454,7 @@ fn add_committed_changes(
     if work_base.is_commit(head_id) {
         return;
     }
-    let Some(commit_range) = commit_range(work_base) else { return };
+    let Some(commit_range) = commit_range_unless_base_is_head(work_base) else { return };
     let outcome = run_patch_log(folder, &commit_range, &[RENAME_DETECTION_OPTION, "--"]);
     if outcome.timed_out {
         work.facts.file_list_error = Some("git log took too long: committed files may be missing".into());
@@ -528,7 +533,7 @@ fn prefix_in_working_tree(folder: &Path) -> String {
         .map(|relative_path| relative_path.to_string_lossy());
     relative_path
         .filter(|relative_path| !relative_path.is_empty())
-        .map_or(String::new(), |below| format!("{below}/"))
+        .map_or(String::new(), |path| format!("{path}/"))
 }
 
 const RENAMED: &str = "renamed from ";
@@ -660,8 +665,11 @@ fn parse_hunk_header(line: &str) -> Option<Hunk> {
     let (start, count): (u64, u64) = (start.parse().ok()?, count.parse().ok()?);
     // If lines were only removed at the beginning of a file, git reports line 0.
     let first_line = start.max(1);
-    let heading =
-        if is_section_heading(section.trim_start()) { clean_heading(section) } else { String::new() };
+    let heading = if is_section_heading_or_definition(section.trim_start()) {
+        clean_heading(section)
+    } else {
+        String::new()
+    };
     Some(Hunk { first_line, last_line: first_line + count.saturating_sub(1), heading })
 }
 
@@ -675,7 +683,7 @@ fn starts_section(line: &str) -> bool {
 
 /// Returns true if a heading from git names a function or section. Git takes any unindented line as a
 /// heading, even a line of prose, and cuts long lines, so the end may be missing.
-fn is_section_heading(line: &str) -> bool {
+fn is_section_heading_or_definition(line: &str) -> bool {
     const KEYWORDS: [&str; 12] = [
         "fn",
         "def",

@@ -47,7 +47,7 @@ impl OwnRepository {
             None,
         )?;
         for id in String::from_utf8_lossy(&output).lines() {
-            let rewritten_commit = self.rewrite_commit(id, &base_entries, &rewritten, tip)?;
+            let rewritten_commit = self.rewrite_or_drop_empty_commit(id, &base_entries, &rewritten, tip)?;
             rewritten.insert(id.to_owned(), rewritten_commit);
         }
         Ok(rewritten
@@ -78,7 +78,7 @@ impl OwnRepository {
         Ok(false)
     }
 
-    fn rewrite_commit(
+    fn rewrite_or_drop_empty_commit(
         &self,
         id: &str,
         base_entries: &[(&RepoPath, TreeEntry)],
@@ -86,28 +86,30 @@ impl OwnRepository {
         tip: &CommitId,
     ) -> Result<RewrittenCommit, OwnRepositoryError> {
         let commit_object = self.run_or_bad_commit(tip, &["cat-file", "commit", id], None)?;
-        let header = ParsedCommit::parse(&commit_object);
-        let parents: Vec<RewrittenCommit> = header
+        let parsed_commit = ParsedCommit::parse(&commit_object);
+        let parents: Vec<RewrittenCommit> = parsed_commit
             .parents
             .iter()
             .map(|parent| self.rewritten_parent(parent, rewritten, tip))
             .collect::<Result<_, _>>()?;
-        let mut tree = header.tree.clone();
+        let mut tree = parsed_commit.tree.clone();
         for (file, entry) in base_entries {
             let path_parts: Vec<&str> = file.as_str().split('/').collect();
             tree = self.tree_with_entry(&tree, &path_parts, entry.as_deref(), tip)?;
         }
         if let [parent] = &parents[..]
             && tree == parent.rewritten_tree
-            && header.tree != parent.original_tree
+            && parsed_commit.tree != parent.original_tree
         {
-            return Ok(RewrittenCommit { original_tree: header.tree, ..parent.clone() });
+            return Ok(RewrittenCommit { original_tree: parsed_commit.tree, ..parent.clone() });
         }
-        let has_same_parents = parents.iter().map(|parent| parent.id.as_str()).eq(header.parents.iter());
-        let commit = if tree == header.tree && has_same_parents {
+        let has_same_parents =
+            parents.iter().map(|parent| parent.id.as_str()).eq(parsed_commit.parents.iter());
+        let commit = if tree == parsed_commit.tree && has_same_parents {
             self.parse_commit_id(id, tip)?
         } else {
-            let commit_text = header.to_commit_object(&tree, parents.iter().map(|parent| parent.id.as_str()));
+            let commit_text =
+                parsed_commit.to_commit_object(&tree, parents.iter().map(|parent| parent.id.as_str()));
             let output = self.run_or_bad_commit(
                 tip,
                 &["hash-object", "-t", "commit", "-w", "--stdin"],
@@ -115,7 +117,7 @@ impl OwnRepository {
             )?;
             self.parse_commit_id(String::from_utf8_lossy(&output).trim(), tip)?
         };
-        Ok(RewrittenCommit { id: commit, original_tree: header.tree, rewritten_tree: tree })
+        Ok(RewrittenCommit { id: commit, original_tree: parsed_commit.tree, rewritten_tree: tree })
     }
 
     /// Returns the rewritten commit of a parent. A parent outside of the range is unchanged.

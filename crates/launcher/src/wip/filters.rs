@@ -23,7 +23,7 @@ const FILTER_TRIAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Excludes the files whose filter is missing, may not run, or fails on one of them. Configures the writer so
 /// that the other filters must not fail, and that a failed filter is not run again. Returns the filters that
 /// may not run.
-pub(super) fn exclude_files_with_unusable_filters(
+pub(super) fn exclude_unusable_and_return_forbidden_filters(
     writer: &mut GitWriter<'_>,
     folder_in_tree: &FolderInTree,
     head: Option<&CommitId>,
@@ -32,7 +32,8 @@ pub(super) fn exclude_files_with_unusable_filters(
 ) -> Result<Vec<String>, GitError> {
     let folder = writer.folder();
     let files = selected_regular_files(folder, selection);
-    let (filtered_paths, mut excluded) = files_under_filters(folder, head, selection, &files, limit)?;
+    let (filtered_paths, mut excluded) =
+        files_with_filters_and_with_changed_filters(folder, head, selection, &files, limit)?;
     let mut by_filter: BTreeMap<Vec<u8>, Vec<Vec<u8>>> = BTreeMap::new();
     for (path, filter) in filtered_paths {
         by_filter.entry(filter).or_default().push(path);
@@ -48,7 +49,7 @@ pub(super) fn exclude_files_with_unusable_filters(
         } else if is_configured
             && filter_succeeds_on_all(writer, folder_in_tree, &filter, &paths, trial_limit)
         {
-            // Without `required`, git commits a file whose filter fails as it is: in clear text.
+            // Without `required`, git commits a file in clear text if its filter fails.
             writer.add_settings([filter_setting(&filter, "required=true")]);
             continue;
         } else if is_configured {
@@ -63,14 +64,15 @@ pub(super) fn exclude_files_with_unusable_filters(
 }
 
 /// Excludes all files that are under a filter now or were in HEAD. Returns the filters.
-pub(super) fn exclude_all_filtered_files(
+pub(super) fn exclude_filtered_files_and_return_filters(
     folder: &Path,
     head: Option<&CommitId>,
     selection: &mut CommitSelection,
     limit: TimeLimit,
 ) -> Result<Vec<String>, GitError> {
     let files = selected_regular_files(folder, selection);
-    let (filtered_paths, mut excluded) = files_under_filters(folder, head, selection, &files, limit)?;
+    let (filtered_paths, mut excluded) =
+        files_with_filters_and_with_changed_filters(folder, head, selection, &files, limit)?;
     let filters: BTreeSet<String> =
         filtered_paths.iter().map(|(_, name)| String::from_utf8_lossy(name).into_owned()).collect();
     excluded.extend(filtered_paths.into_iter().map(|(path, _)| path));
@@ -88,7 +90,7 @@ fn selected_regular_files(folder: &Path, selection: &CommitSelection) -> Vec<Vec
 /// Returns the files that are under a filter, and those that are under another filter according to HEAD's
 /// attributes. Whoever changed the attributes, the latter must not be committed as they are. If HEAD's
 /// attributes cannot be read, all files are in the second set.
-fn files_under_filters(
+fn files_with_filters_and_with_changed_filters(
     folder: &Path,
     head: Option<&CommitId>,
     selection: &CommitSelection,

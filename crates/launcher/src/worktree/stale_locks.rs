@@ -30,8 +30,8 @@ pub(crate) fn remove_locks_in_git_folder(git_folder: &Path, work_tree: &Path) {
 /// began, if no git runs there. Returns the removed locks. A program other than git holds a lock only for a
 /// moment, so very young locks are given time first.
 pub fn remove_locks_since(folder: &Path, session_start: SystemTime) -> Vec<PathBuf> {
-    // A `.git` that leads out of the tree may be the session's work; processes that work at its target cannot
-    // be seen from here.
+    // A session may have created a `.git` that points outside the tree. Git processes that use its target
+    // cannot be detected from here.
     let is_git_folder_inside = layout::find_repository(folder).is_some_and(|(working_tree, git)| {
         disk::canonicalize_or_keep(&git).starts_with(disk::canonicalize_or_keep(working_tree))
     });
@@ -46,7 +46,7 @@ pub fn remove_locks_since(folder: &Path, session_start: SystemTime) -> Vec<PathB
     let youngest_age =
         stale_locks.iter().filter_map(|lock| disk::time_since_modified(lock)).min().unwrap_or_default();
     std::thread::sleep(MIN_LOCK_AGE.saturating_sub(youngest_age));
-    // A younger lock was made since the list was read.
+    // A younger lock was created after the list was read.
     stale_locks.retain(|lock| disk::time_since_modified(lock).is_some_and(|age| age >= MIN_LOCK_AGE));
     remove_locks_when_no_git_runs(stale_locks.clone(), GIT_TIMEOUT, &|| is_git_running_in(folder));
     stale_locks.retain(|lock| !disk::exists(lock));

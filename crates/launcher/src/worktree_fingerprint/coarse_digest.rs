@@ -21,7 +21,7 @@ const COARSE_DIGEST_PREFIX: &str = "by-time:";
 /// Returns a digest of the working tree by sizes and times; `None` if even that takes too long.
 pub(super) fn coarse_tree_digest(folder: &Path, is_own_file: &dyn Fn(&str) -> bool) -> Option<String> {
     let limit = TimeLimit::from_now(FINGERPRINT_TIMEOUT);
-    let mut content = FileContents {
+    let mut contents = FileContents {
         is_own_file,
         limit,
         max_files: MAX_FILES,
@@ -29,12 +29,12 @@ pub(super) fn coarse_tree_digest(folder: &Path, is_own_file: &dyn Fn(&str) -> bo
         content_by_path: BTreeMap::new(),
     };
     match FolderInTree::locate(folder, limit).ok()? {
-        Some(folder_in_tree) if !content.is_ignored_folder(folder, &folder_in_tree) => {
-            content.add_files_of_status(folder, &folder_in_tree)?;
+        Some(folder_in_tree) if !contents.is_ignored_folder(folder, &folder_in_tree) => {
+            contents.add_files_of_status(folder, &folder_in_tree)?;
         }
-        _ => content.add_folder_without_git(folder, b"")?,
+        _ => contents.add_folder_without_git(folder, b"")?,
     }
-    Some(format!("{COARSE_DIGEST_PREFIX}{}", content.digest()))
+    Some(format!("{COARSE_DIGEST_PREFIX}{}", contents.digest()))
 }
 
 impl FileContents<'_> {
@@ -49,9 +49,9 @@ impl FileContents<'_> {
         {
             // `--porcelain` lists paths relative to the root, whatever the current folder.
             let path = entry.get(3..)?.strip_prefix(folder_in_tree.prefix.as_slice())?;
-            let on_disk = folder.join(OsStr::from_bytes(path));
-            match on_disk.symlink_metadata() {
-                Ok(metadata) if metadata.is_dir() => self.add_nested_repository(&on_disk, path)?,
+            let disk_path = folder.join(OsStr::from_bytes(path));
+            match disk_path.symlink_metadata() {
+                Ok(metadata) if metadata.is_dir() => self.add_nested_repository(&disk_path, path)?,
                 Ok(metadata) => self.add_content(
                     path.to_owned(),
                     size_and_time_content(git_mode_on_disk(&metadata), &metadata),

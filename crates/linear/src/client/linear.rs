@@ -18,7 +18,7 @@ pub(crate) struct RetryLimits {
 }
 
 impl RetryLimits {
-    /// Sets the deadline to `time` from now.
+    /// Sets the deadline to `timeout` from now.
     pub(crate) fn from_now(timeout: Duration, max_tries: u32) -> RetryLimits {
         RetryLimits { deadline: Instant::now() + timeout, max_tries }
     }

@@ -23,7 +23,7 @@ pub(crate) struct GraphqlResponse {
 }
 
 /// Length limit of server text in error messages.
-const MAX_SHOWN_CHARS: usize = 200;
+const MAX_SERVER_TEXT_CHARS: usize = 200;
 /// Upper limit for `Retry-After`: a longer wait is taken for a clock error.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
@@ -115,7 +115,7 @@ fn clip_to_one_line(text: &str) -> String {
     let printable: String =
         text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect();
     let line = printable.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_SHOWN_CHARS) {
+    match line.char_indices().nth(MAX_SERVER_TEXT_CHARS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }

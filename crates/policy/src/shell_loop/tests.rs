@@ -177,9 +177,9 @@ fn iterations_are_counted_once_by_the_script_or_by_the_gate() {
             sessions += 1;
             assert!(sessions < 10, "it never ends");
             let shell_loop = ShellLoop::from_document(&document);
-            let evidence = LoopEvidence { last_judgement: previous.as_ref(), ..LoopEvidence::default() };
+            let evidence = LoopEvidence { last_judgment: previous.as_ref(), ..LoopEvidence::default() };
             let verdict = judge_loop(&shell_loop, &evidence);
-            let last_judgement = to_last_judgement(&shell_loop, &evidence);
+            let last_judgement = to_last_judgment(&shell_loop, &evidence);
             record_verdict(&mut document, &verdict, &last_judgement);
             let iteration = last_judgement.session_number;
             previous = Some(last_judgement);
@@ -209,13 +209,13 @@ fn judge_sessions(document: &mut Value, sessions: &[(&str, Value)]) -> Vec<Value
         plimsoll_domain::state::merge_known_fields(document, written_by_script.clone());
         let shell_loop = ShellLoop::from_document(document);
         let evidence = LoopEvidence {
-            last_judgement: previous.as_ref(),
+            last_judgment: previous.as_ref(),
             fingerprint: worktree_with(content),
             breaker_limits: BreakerLimits::default(),
             ..LoopEvidence::default()
         };
         let verdict = judge_loop(&shell_loop, &evidence);
-        let last_judgement = to_last_judgement(&shell_loop, &evidence);
+        let last_judgement = to_last_judgment(&shell_loop, &evidence);
         record_verdict(document, &verdict, &last_judgement);
         counts.push(document["no_change_count"].clone());
         previous = Some(last_judgement);

@@ -36,8 +36,8 @@ pub(super) fn format_used_percent(usage: &ContextUsageView) -> String {
 }
 
 /// Returns the tokens that each response added since the window was last emptied, oldest first.
-pub fn tokens_added_per_response(fills: &[UsageSample]) -> Vec<u64> {
-    gains_since_last_reset(fills).iter().map(|gain| gain.tokens).collect()
+pub fn tokens_added_per_response(usage_samples: &[UsageSample]) -> Vec<u64> {
+    gains_since_last_reset(usage_samples).iter().map(|gain| gain.tokens).collect()
 }
 
 /// Returns the median, or `None` if there are too few responses for one.
@@ -53,7 +53,7 @@ pub(super) fn forecast_threshold(
 ) -> Option<ThresholdForecast> {
     let tokens_left =
         threshold_tokens(&usage.thresholds?).checked_sub(usage.used_tokens?).filter(|tokens| *tokens > 0)?;
-    forecast_until_added(&gains_since_last_reset(&usage.fills), tokens_left)
+    forecast_until_added(&gains_since_last_reset(&usage.usage_samples), tokens_left)
 }
 
 /// Formats the likely number of turns, such as `~13` or `>200`.

@@ -303,7 +303,7 @@ fn usage_fields(view: &StatusLineView, template: &str) -> (SegmentFields, Segmen
         ("left", or_empty(context_usage::tokens_to_auto_compact(usage).map(format_tokens))),
     ];
     // A short record allows no forecast, and computing one costs more than the rest of the line.
-    if usage.fills.len() <= MIN_GAINS {
+    if usage.usage_samples.len() <= MIN_GAINS {
         return (fields, SegmentState::from_level(level));
     }
     for (turns_field, minutes_field, threshold) in FORECAST_FIELDS {
@@ -404,7 +404,7 @@ fn memory_fields(view: &StatusLineView) -> Result<(SegmentFields, SegmentState),
 }
 
 fn growth_fields(view: &StatusLineView) -> Result<SegmentFields, HiddenReason> {
-    let growths = context_usage::tokens_added_per_response(&view.context_usage.fills);
+    let growths = context_usage::tokens_added_per_response(&view.context_usage.usage_samples);
     let last_growth =
         growths.last().ok_or(NothingToShow("fewer than two responses since the window was empty"))?;
     Ok(vec![

@@ -29,7 +29,7 @@ fn view(percent: u64) -> StatusLineView {
             used_percent: Some(percent),
             used_tokens: Some(percent * 10_000),
             thresholds: Some(thresholds),
-            fills: Vec::new(),
+            usage_samples: Vec::new(),
         },
         run: Some(RunView {
             iteration: 2,
@@ -71,7 +71,7 @@ fn an_unknown_usage_is_a_question_mark_and_not_zero() {
 #[test]
 fn each_segment_shows_its_fields() {
     let mut view = view(43);
-    view.context_usage.fills = fills(&[100_000, 130_000, 170_000, 180_000, 430_000]);
+    view.context_usage.usage_samples = fills(&[100_000, 130_000, 170_000, 180_000, 430_000]);
     view.payload.effort.level = Some("high".into());
     view.git = Some(GitView {
         branch: "a-fix".into(),
@@ -239,13 +239,13 @@ fn turns_and_minutes_to_a_threshold_are_shown_if_the_format_names_them() {
         (&[430_000; 4], None),
     ] {
         let mut view = view(43);
-        view.context_usage.fills = fills(used_tokens);
+        view.context_usage.usage_samples = fills(used_tokens);
         let text = render_alone("load", &view).unwrap();
         let shown_turns = text.split_once("left · ").map(|(_, turns)| turns.trim_end_matches(" turns"));
         assert_eq!(shown_turns.map(|found| &found[..1]), expected, "{text}");
     }
     let mut view = view(43);
-    view.context_usage.fills = fills(&even_growth);
+    view.context_usage.usage_samples = fills(&even_growth);
     let settings = parse_settings(
         r#"{"segments": {"load": {"format": "{turns_l1} {minutes_l1}, {turns_l2}, {turns}"}}}"#,
     );
@@ -487,7 +487,7 @@ fn an_absurdly_large_value_does_not_fill_the_line() {
 #[test]
 fn the_actionable_segments_stay_in_80_columns() {
     let mut view = view(43);
-    view.context_usage.fills = fills(&(1..=30).map(|n| n * 14_000).collect::<Vec<u64>>());
+    view.context_usage.usage_samples = fills(&(1..=30).map(|n| n * 14_000).collect::<Vec<u64>>());
     let limit = |percent: f64| LimitView { used_percent: Some(percent), resets_at: Some("03:00".into()) };
     (view.five_hour_limit, view.weekly_limit) = (Some(limit(31.0)), Some(limit(91.0)));
     for (columns, line) in [

@@ -47,7 +47,7 @@ pub struct ContextUsageView {
     pub used_tokens: Option<u64>,
     pub thresholds: Option<Thresholds>,
     /// The usage after each of the last responses since the last compaction, oldest first.
-    pub fills: Vec<UsageSample>,
+    pub usage_samples: Vec<UsageSample>,
 }
 
 /// The state of the git repository.

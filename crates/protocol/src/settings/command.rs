@@ -19,7 +19,7 @@ pub(super) fn guarded_command(program: &str, arguments: &[String]) -> String {
     )
 }
 
-/// Returns the program and its arguments if this is exactly a command that [`guarded`] writes.
+/// Returns the program and its arguments if this is exactly a command that [`guarded_command`] writes.
 pub(super) fn parse_guarded_command(command: &str) -> Option<(&str, Vec<String>)> {
     let program = command.strip_prefix(PATH_ASSIGNMENT)?.strip_prefix("; command -v ")?.split(' ').next()?;
     let arguments = command.rsplit_once("; exec ")?.1.split(' ').skip(1);

@@ -171,7 +171,7 @@ pub(super) fn append_child(text: &str, container: &Range<usize>, key: Option<&st
     replace_range(text, last_end..last_end, &addition)
 }
 
-/// Removes the child at that index. For the last child this exactly reverses [`append`].
+/// Removes the child at that index. For the last child this exactly reverses [`append_child`].
 pub(super) fn remove_child(
     text: &str,
     container: &Range<usize>,

@@ -71,7 +71,7 @@ fn project_server_value(program_path: &str) -> Value {
     }
 }
 
-/// Returns the program path for which [`listed_server`] wrote this entry.
+/// Returns the program path for which [`project_server_value`] wrote this entry.
 fn program_path_of_entry(entry: &Value) -> Option<String> {
     let command = entry.get("command")?.as_str()?.to_owned();
     let folder = entry.pointer("/env/PATH").and_then(|path| path.as_str()?.strip_suffix(PATH_SUFFIX));

@@ -158,7 +158,7 @@ fn keep_raw_or_escape(raw_text: String, text: &str) -> String {
 /// An apostrophe in JSON, and the same apostrophe inside a shell's single quotes. JSON writes a backslash as two.
 const APOSTROPHE_ESCAPES: [(&str, &str); 2] = [("'", r"'\\''"), (r"\u0027", r"'\\\u0027'")];
 
-/// Returns the raw JSON form of what [`quoted`] returns for a text.
+/// Returns the raw JSON form of what [`shell_quote`] returns for a text.
 fn shell_quote_raw_text(text: &str, raw_text: &str) -> String {
     let quoted_text = shell_quote(text);
     let quote = |words: String, (plain, quoted_form): (&str, &str)| words.replace(plain, quoted_form);

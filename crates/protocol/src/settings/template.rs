@@ -98,7 +98,7 @@ pub(super) fn is_memory_program(program: &str) -> bool {
     contains_program(&with_memory) && !contains_program(&program_names(HookSupport::Modern))
 }
 
-/// Returns the name and value of the variable that the memory needs in the client's environment. [`hooks_only`] omits
+/// Returns the name and value of the variable that the memory needs in the client's environment. [`hooks_settings`] omits
 /// it, because `--settings` takes precedence over the user's own settings.
 pub fn memory_variable() -> (String, String) {
     let template: Value = serde_json::from_str(MEMORY_TEMPLATE).unwrap_or_default();

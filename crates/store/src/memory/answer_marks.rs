@@ -1,7 +1,7 @@
 //! Counts the model responses that the memory has seen, with one mark for each, so that a response that
 //! changes nothing writes neither the memory nor the record of what its conversation was shown.
 //!
-//! A mark is [`MARK`] bytes long and begins like the id of its session. If a kill or a power cut damages the
+//! A mark is [`MARK_BYTES`] bytes long and begins like the id of its session. If a kill or a power cut damages the
 //! file, the chunks of the memory only lose a few steps of their age.
 
 #![expect(clippy::disallowed_types, reason = "part of the door to the disk")]

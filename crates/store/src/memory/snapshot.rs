@@ -89,7 +89,7 @@ pub(super) fn latest_earlier_snapshot(
     in_time.max_by_key(|snapshot| snapshot.position.seq).unwrap_or_default()
 }
 
-/// Writes the newest snapshot, and an earlier one once every [`EVERY`] records. Each is complete by itself,
+/// Writes the newest snapshot, and an earlier one once every [`EARLIER_SNAPSHOT_INTERVAL`] records. Each is complete by itself,
 /// so their order does not matter.
 pub(super) fn save_newest_and_earlier(
     project: &Project,

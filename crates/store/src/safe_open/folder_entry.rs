@@ -193,7 +193,7 @@ impl FolderEntry {
             let name = self.new_draft_name();
             match self.create_file(&name, mode) {
                 Err(Errno::EXIST) => {}
-                created => break (name, created?),
+                create_result => break (name, create_result?),
             }
         };
         if mode != OWNER_ONLY_MODE {
@@ -239,14 +239,14 @@ impl FolderEntry {
 
     /// Moves the entry to another name or folder.
     pub(crate) fn rename(&self, destination: &FolderEntry) -> Result<(), OpenError> {
-        let moved = rustix::fs::renameat_with(
+        let result = rustix::fs::renameat_with(
             &self.folder,
             &self.name,
             &destination.folder,
             &destination.name,
             RenameFlags::empty(),
         );
-        Ok(moved?)
+        Ok(result?)
     }
 
     /// Syncs the folder: a rename survives a power cut only after this. Errors are ignored, because some file

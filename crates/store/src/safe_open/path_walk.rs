@@ -209,14 +209,14 @@ impl PathWalk<'_> {
 
     /// Splits a path into its parts below the root; `None` if it is an absolute path outside the root.
     fn split_path_below_root<'p>(&self, path: &'p Path) -> Option<VecDeque<PathPart<'p>>> {
-        let below = if path.is_absolute() {
+        let relative_path = if path.is_absolute() {
             self.root_paths.iter().find_map(|root| path.strip_prefix(root).ok())?
         } else {
             path
         };
         // Split by hand: `Path::components` would be a large part of the cost of a walk.
         let is_named_part = |part: &&[u8]| !matches!(*part, b"" | b".");
-        let parts = below.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(is_named_part);
+        let parts = relative_path.as_os_str().as_bytes().split(|byte| *byte == b'/').filter(is_named_part);
         let mut pending_parts = VecDeque::with_capacity(8);
         pending_parts.extend(parts.map(|part| Cow::Borrowed(OsStr::from_bytes(part))));
         Some(pending_parts)

@@ -98,11 +98,13 @@ pub(crate) fn find_innermost_root(path: &Path) -> Option<PathBelowRoot<'_>> {
 /// Returns true for files that only we write, and for git's: there is no legitimate reason to replace them by
 /// links.
 fn is_plimsoll_or_git_path(path: &Path) -> bool {
-    const OWN_PATHS: [&[u8]; 4] =
+    const PLIMSOLL_AND_GIT_PATHS: [&[u8]; 4] =
         [b".claude/plimsoll", b".claude/handoffs", b".claude/ralph-state.json", b".git"];
     let bytes = path.as_os_str().as_bytes();
     let is_path_end = |rest: &[u8]| matches!(rest, [] | [b'/', ..]) || rest == b".lock";
-    OWN_PATHS.iter().any(|own_path| bytes.strip_prefix(*own_path).is_some_and(is_path_end))
+    PLIMSOLL_AND_GIT_PATHS
+        .iter()
+        .any(|protected_path| bytes.strip_prefix(*protected_path).is_some_and(is_path_end))
 }
 
 impl Root {
@@ -156,10 +158,11 @@ impl Root {
 /// and this runs for every path.
 fn starts_with_bytes(bytes: &[u8], prefix: &[u8]) -> bool {
     let Some(bytes) = bytes.get(..prefix.len()) else { return false };
-    let ((bytes, bytes_rest), (start, prefix_rest)) = (bytes.as_chunks::<8>(), prefix.as_chunks::<8>());
+    let ((bytes, bytes_rest), (prefix_chunks, prefix_rest)) =
+        (bytes.as_chunks::<8>(), prefix.as_chunks::<8>());
     let is_same =
         |(left, right): (&[u8; 8], &[u8; 8])| u64::from_ne_bytes(*left) == u64::from_ne_bytes(*right);
-    bytes.iter().zip(start).all(is_same)
+    bytes.iter().zip(prefix_chunks).all(is_same)
         && bytes_rest.iter().zip(prefix_rest).all(|(left, right)| left == right)
 }
 

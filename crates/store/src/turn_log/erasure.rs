@@ -38,7 +38,8 @@ impl TurnLog {
         timeout: Duration,
     ) -> Result<usize, StoreError> {
         let mut writer = self.open_writer(timeout)?;
-        let ErasableRecords { requested, unfinished } = self.find_erasable(sequence_numbers)?;
+        let ErasableRecords { requested, unfinished } =
+            self.find_requested_and_unfinished_erasures(sequence_numbers)?;
         let sequence_numbers = &requested.union(&unfinished).copied().collect::<BTreeSet<u64>>();
         if sequence_numbers.is_empty() {
             return Ok(0);
@@ -70,13 +71,15 @@ impl TurnLog {
     pub fn find_equal_records(
         &self,
         other_log: &TurnLog,
-        sequence_numbers: &BTreeSet<u64>,
+        sequence_numbers_in_other_log: &BTreeSet<u64>,
     ) -> Result<BTreeSet<u64>, StoreError> {
         let mut wanted_headers = Vec::new();
         for line in other_log.forward_lines()? {
             let line = line?;
             let header = LogLine::parse(&line.bytes).map(|parsed| parsed.header);
-            wanted_headers.extend(header.filter(|header| sequence_numbers.contains(&header.sequence_number)));
+            wanted_headers.extend(
+                header.filter(|header| sequence_numbers_in_other_log.contains(&header.sequence_number)),
+            );
         }
         let is_equal_to_wanted = |header: &RecordHeader| {
             wanted_headers.iter().any(|wanted| {
@@ -97,7 +100,10 @@ impl TurnLog {
 
     /// Finds which records can be erased. Only existing ones count, so that no later record is born erased,
     /// and erasure records themselves stay.
-    fn find_erasable(&self, sequence_numbers: &BTreeSet<u64>) -> Result<ErasableRecords, StoreError> {
+    fn find_requested_and_unfinished_erasures(
+        &self,
+        sequence_numbers: &BTreeSet<u64>,
+    ) -> Result<ErasableRecords, StoreError> {
         let (mut existing, mut not_erased, mut named_in_erasures) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for line in self.forward_lines()? {

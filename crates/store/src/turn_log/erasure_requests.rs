@@ -43,7 +43,7 @@ impl ErasureRequest {
     }
 
     /// Records that the erasure is complete, and with it each earlier request that it covers.
-    pub fn record_completion(&self, project: &Project) -> Result<(), StoreError> {
+    pub fn remove_completed_requests(&self, project: &Project) -> Result<(), StoreError> {
         for location in project.current_and_earlier_location() {
             let recorded = load_requests(&location);
             let remaining: Vec<ErasureRequest> =

@@ -108,7 +108,7 @@ impl LogHead {
     }
 
     /// Updates the head for a line that was added.
-    pub(super) fn record_line(&mut self, header: &RecordHeader, link: &str, line_bytes: u64) {
+    pub(super) fn advance_past_line(&mut self, header: &RecordHeader, link: &str, line_bytes: u64) {
         self.sequence_number = header.sequence_number;
         link.clone_into(&mut self.link);
         self.log_bytes += line_bytes;

@@ -37,7 +37,7 @@ pub struct ForwardLines {
     /// Longer lines are skipped or refused: neither we nor the client write any.
     max_line_bytes: u64,
     /// True for a file of ours, where an overlong line is an error. In a transcript it is skipped.
-    is_own_file: bool,
+    is_plimsoll_file: bool,
 }
 
 impl ForwardLines {
@@ -47,7 +47,13 @@ impl ForwardLines {
             .map(|(file, size)| FileRange { file, position: start.offset, end: size }.into_buf_reader());
         let next = LineStart { line_number: start.line_number + 1, offset: start.offset };
         let (max_line_bytes, is_own_file) = (safe_open::max_line_bytes(path), safe_open::is_below_root(path));
-        Ok(ForwardLines { path: path.to_owned(), reader, next_start: next, max_line_bytes, is_own_file })
+        Ok(ForwardLines {
+            path: path.to_owned(),
+            reader,
+            next_start: next,
+            max_line_bytes,
+            is_plimsoll_file: is_own_file,
+        })
     }
 
     /// Returns the lines of an open file, from its start.
@@ -55,7 +61,13 @@ impl ForwardLines {
         let reader = file.map(|(file, size)| FileRange { file, position: 0, end: size }.into_buf_reader());
         let next = LineStart { line_number: 1, offset: 0 };
         let (max_line_bytes, is_own_file) = (safe_open::max_line_bytes(path), safe_open::is_below_root(path));
-        ForwardLines { path: path.to_owned(), reader, next_start: next, max_line_bytes, is_own_file }
+        ForwardLines {
+            path: path.to_owned(),
+            reader,
+            next_start: next,
+            max_line_bytes,
+            is_plimsoll_file: is_own_file,
+        }
     }
 
     /// Returns the offset of the first byte that has not been read.
@@ -72,7 +84,7 @@ impl ForwardLines {
             consume_line(reader, self.max_line_bytes, |bytes| line.bytes.extend_from_slice(bytes));
         let mut line_bytes = line_bytes.map_err(io_error("read", &self.path))?;
         if line_bytes == self.max_line_bytes && line.bytes.last() != Some(&b'\n') {
-            if self.is_own_file {
+            if self.is_plimsoll_file {
                 return Err(StoreError::TooLarge { path: self.path.clone(), max_bytes: self.max_line_bytes });
             }
             line.bytes.clear();
@@ -91,7 +103,7 @@ impl ForwardLines {
         Ok(line_bytes > 0)
     }
 
-    /// Returns an empty line for [`Forwards::read_into`].
+    /// Returns an empty line for [`ForwardLines::read_line_into`].
     pub fn empty_line() -> RawLine {
         RawLine { start: LineStart::default(), bytes: Vec::new(), has_newline: false }
     }
@@ -138,7 +150,7 @@ fn consume_line(
     loop {
         let bytes = match reader.fill_buf() {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            read => read?,
+            result => result?,
         };
         let bytes = &bytes[..bytes.len().min(usize::try_from(max_bytes - consumed).unwrap_or(usize::MAX))];
         let end = find_first_newline(bytes).map(|newline| newline + 1);
@@ -233,22 +245,18 @@ impl BackwardLines {
         self.take_last_line(true)
     }
 
-    fn take_last_line(&mut self, is_ended: bool) -> Result<Option<RawLine>, StoreError> {
+    fn take_last_line(&mut self, has_newline: bool) -> Result<Option<RawLine>, StoreError> {
         loop {
             if let Some(newline) = find_last_newline(&self.buffer) {
                 let bytes = self.buffer.split_off(newline + 1);
                 self.buffer.pop();
                 let offset = self.buffer_start + newline as u64 + 1;
-                return Ok(Some(RawLine {
-                    start: LineStart { line_number: 0, offset },
-                    bytes,
-                    has_newline: is_ended,
-                }));
+                return Ok(Some(RawLine { start: LineStart { line_number: 0, offset }, bytes, has_newline }));
             }
             if self.buffer_start == 0 {
                 let bytes = std::mem::take(&mut self.buffer);
                 self.file = None;
-                let line = RawLine { start: LineStart::default(), bytes, has_newline: is_ended };
+                let line = RawLine { start: LineStart::default(), bytes, has_newline };
                 return Ok((!line.bytes.is_empty()).then_some(line));
             }
             self.read_previous_chunk()?;

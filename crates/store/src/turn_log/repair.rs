@@ -33,12 +33,12 @@ pub(super) fn repair_end(
         old_head => old_head,
     };
     // The last writer was killed, or the system went down.
-    remove_dead_drafts(log);
+    remove_drafts_of_dead_writers(log);
     // If the head is beyond the end, the end was cut off or this is another log. Then the whole log is read.
     let start =
         old_head.clone().filter(|head| head.log_bytes <= size && !is_from_earlier_boot).unwrap_or_default();
     let first_unsynced_byte = first_unsynced_byte(log, old_head.as_ref());
-    let (mut head, torn) = read_after_head(log, start, first_unsynced_byte)?;
+    let (mut head, torn_offset) = read_after_head(log, start, first_unsynced_byte)?;
     // Lines left by a killed writer are not synced; lines that were read back after a restart are.
     let start_byte = if old_head.is_some() { first_unsynced_byte } else { 0 };
     head.unsynced = (!is_from_earlier_boot && head.log_bytes > start_byte).then(|| UnsyncedEnd {
@@ -47,7 +47,7 @@ pub(super) fn repair_end(
         has_blobs: true,
     });
     let mut records = Vec::new();
-    if let Some(offset) = torn {
+    if let Some(offset) = torn_offset {
         move_torn_end_aside(log, offset)?;
         records.push(NewRecord::event_now(
             RecordKind::Repair,
@@ -83,10 +83,10 @@ fn read_after_head(
     mut head: LogHead,
     first_unsynced_byte: u64,
 ) -> Result<(LogHead, Option<u64>), StoreError> {
-    let mut unreadable: Option<RawLine> = None;
+    let mut unreadable_line: Option<RawLine> = None;
     for line in ForwardLines::open_at(&log.path(), LineStart { line_number: 0, offset: head.log_bytes })? {
         let line = line?;
-        if let Some(skipped) = unreadable.take() {
+        if let Some(skipped) = unreadable_line.take() {
             head.log_bytes += skipped.bytes.len() as u64 + 1;
         }
         let offset = line.start.offset;
@@ -98,13 +98,13 @@ fn read_after_head(
             Some(parsed)
                 if line.has_newline && (!is_unsynced || is_chained_and_intact(log, &head.link, &parsed)) =>
             {
-                head.record_line(&parsed.header, parsed.link, line.bytes.len() as u64 + 1);
+                head.advance_past_line(&parsed.header, parsed.link, line.bytes.len() as u64 + 1);
             }
             _ if is_unsynced => return Ok((head, Some(offset))),
-            _ => unreadable = Some(line),
+            _ => unreadable_line = Some(line),
         }
     }
-    Ok((head, unreadable.map(|line| line.start.offset)))
+    Ok((head, unreadable_line.map(|line| line.start.offset)))
 }
 
 /// Returns true if the line follows the line with this link, and its content and its blobs are intact.
@@ -117,17 +117,17 @@ fn is_chained_and_intact(log: &TurnLog, previous_link: &str, line: &LogLine<'_>)
 
 /// Removes the drafts of dead writers. Heads and blobs are written under the lock, which we hold. Pending
 /// files are written without it, so their drafts may still be in progress.
-fn remove_dead_drafts(log: &TurnLog) {
+fn remove_drafts_of_dead_writers(log: &TurnLog) {
     const MAX_WRITE_DURATION: Duration = Duration::from_secs(60);
     let is_old = |path: &Path| disk::time_since_modified(path).is_some_and(|age| age > MAX_WRITE_DURATION);
-    let own_prefix = format!(".{}.", log.session_id());
+    let draft_prefix = format!(".{}.", log.session_id());
     let blob_folder = log.blob_folder();
     for folder in [&log.folder, &blob_folder, &log.pending_folder()] {
         for name in disk::list_names(folder).into_iter().filter(|name| name.ends_with(disk::DRAFT_SUFFIX)) {
             let path = folder.join(&name);
             let is_written_under_lock =
-                folder == &blob_folder || name.starts_with(&format!("{own_prefix}head."));
-            if is_written_under_lock || name.starts_with(&own_prefix) && is_old(&path) {
+                folder == &blob_folder || name.starts_with(&format!("{draft_prefix}head."));
+            if is_written_under_lock || name.starts_with(&draft_prefix) && is_old(&path) {
                 let _ = disk::remove_if_exists(&path);
             }
         }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 impl TurnLog {
     /// Returns the logs of all sessions in both locations, including sessions that only have pending records.
-    pub fn all_with_pending_records(project: &Project) -> Vec<TurnLog> {
+    pub fn all_including_only_pending(project: &Project) -> Vec<TurnLog> {
         let mut logs = TurnLog::all_sessions_in_both_locations(project);
         for location in project.current_and_earlier_location() {
             let folder = location.turn_logs_folder();

@@ -77,11 +77,11 @@ impl TurnLog {
             requested_erasures: BTreeSet::new(),
             last_lost_record: 0,
         };
-        let mut torn = None;
+        let mut torn_line = None;
         for line in self.forward_lines()? {
             let line = line?;
             if !line.has_newline {
-                torn = Some((line.start.line_number, line.bytes.len()));
+                torn_line = Some((line.start.line_number, line.bytes.len()));
                 break;
             }
             match LogLine::parse(&line.bytes) {
@@ -94,7 +94,7 @@ impl TurnLog {
                 ),
             }
         }
-        if let Some((line, byte_count)) = torn {
+        if let Some((line, byte_count)) = torn_line {
             let description = format!("the end is torn ({byte_count} bytes): the next writer moves it aside");
             verifier.add_finding(line, None, false, description);
         }
@@ -120,18 +120,19 @@ impl LogVerifier<'_> {
             verifier.add_finding(line_number, Some(sequence_number), true, description);
         };
         self.report.record_count += 1;
-        let follows = parsed.is_chained_to(&self.last_link);
+        let follows_last_line = parsed.is_chained_to(&self.last_link);
         // A changed link breaks two lines. The next line may therefore also follow the link as it should be,
         // so that one change is reported once.
         let follows_expected_link =
             self.expected_link.as_ref().is_some_and(|link| parsed.is_chained_to(link));
-        if !follows && !follows_expected_link {
+        if !follows_last_line && !follows_expected_link {
             add_error(
                 self,
                 "does not follow the previous line: changed, moved, duplicated or inserted".to_owned(),
             );
         }
-        self.expected_link = (!follows && !follows_expected_link).then(|| parsed.link_after(&self.last_link));
+        self.expected_link =
+            (!follows_last_line && !follows_expected_link).then(|| parsed.link_after(&self.last_link));
         if sequence_number != self.last_sequence_number + 1 {
             add_error(
                 self,

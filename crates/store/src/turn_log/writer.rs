@@ -113,7 +113,7 @@ impl LogWriter {
                 RecordHeader { sequence_number: self.head.sequence_number + 1, ..record.header.clone() };
             let (line_text, link) =
                 render_line_and_link(&self.head.link, header.clone(), &record.encoded.content);
-            self.head.record_line(&header, &link, line_text.len() as u64);
+            self.head.advance_past_line(&header, &link, line_text.len() as u64);
             lines.push_str(&line_text);
         }
         // In one write, so that records that belong together are added together.

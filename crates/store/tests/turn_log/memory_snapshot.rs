@@ -122,7 +122,7 @@ fn after_a_restart_the_memory_is_read_again() {
     let head = fs::read_to_string(&path).unwrap();
     let boot_id = test_log.log.current_head().unwrap().unsynced.unwrap().boot_id;
     fs::write(&path, head.replace(&boot_id, "another start")).unwrap();
-    test_log.log.check_after_restart(TIMEOUT).unwrap();
+    test_log.log.repair_if_system_restarted(TIMEOUT).unwrap();
     assert!(!record_turn_and_check_reuse(&test_log, &project), "a power cut may have spoilt its pieces");
     assert!(test_log.verify().is_intact());
 }

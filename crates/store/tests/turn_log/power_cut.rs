@@ -175,7 +175,7 @@ fn a_log_is_trusted_until_a_restart_and_then_checked_once() {
 
     let head = as_after_restart(&fs::read(head_path(&test_log)).unwrap());
     fs::write(head_path(&test_log), head).unwrap();
-    test_log.log.check_after_restart(TIMEOUT).unwrap();
+    test_log.log.repair_if_system_restarted(TIMEOUT).unwrap();
     assert_eq!(
         (test_log.log_bytes(), test_log.log.current_head().unwrap().unsynced),
         (log_bytes, None),
@@ -194,7 +194,7 @@ fn data_damaged_by_a_power_cut_is_kept_and_reported() {
     let mut bytes = test_log.log_bytes();
     bytes[durable + 4..].fill(0);
     test_log.overwrite_log(&bytes);
-    test_log.log.check_after_restart(TIMEOUT).unwrap();
+    test_log.log.repair_if_system_restarted(TIMEOUT).unwrap();
     assert_eq!(test_log.prompt_texts(), ["text 1"]);
     let torn = fs::read(test_log.log.torn_path()).unwrap();
     assert_eq!(torn[..damaged_bytes], bytes[durable..]);

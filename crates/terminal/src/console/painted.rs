@@ -27,7 +27,7 @@ impl PaintedLine {
 
     /// Parses a rendered status line. Its colors are our own, because every value in it was escaped. Only color sequences are kept;
     /// others become text.
-    pub fn from_status_line(line: &str) -> PaintedLine {
+    pub fn from_line_with_ansi_colors(line: &str) -> PaintedLine {
         let mut painted = PaintedLine::default();
         let mut color_code = None;
         for (index, segment) in line.split("\u{1b}[").enumerate() {
@@ -93,7 +93,7 @@ mod tests {
             ("a\u{1b}[2Jb\u{1b}c\u{9b}d", "a\\u{1b}[2Jb\\u{1b}c\\u{9b}d"),
             ("\u{1b}[31", "\\u{1b}[31"),
         ] {
-            assert_eq!(PaintedLine::from_status_line(line).to_terminal(), expected, "{line:?}");
+            assert_eq!(PaintedLine::from_line_with_ansi_colors(line).to_terminal(), expected, "{line:?}");
         }
     }
 }

@@ -14,11 +14,11 @@ const YELLOW: &str = "33";
 const RED: &str = "31";
 
 /// Returns the color of an event, or `None` for the default color.
-pub(super) fn progress_color(progress: &RunEvent<'_>) -> Option<&'static str> {
-    match progress {
+pub(super) fn progress_color(run_event: &RunEvent<'_>) -> Option<&'static str> {
+    match run_event {
         RunEvent::RunStarted { .. } | RunEvent::IterationStarted { .. } => Some(BOLD),
         RunEvent::ClientStarted { .. } | RunEvent::ToolUsed { .. } => Some(DIM),
-        RunEvent::IterationEnded { result: ended, .. } => ending_color(&ended.ending),
+        RunEvent::IterationEnded { result, .. } => ending_color(&result.ending),
         RunEvent::Judged { verdict, .. } => verdict_color(verdict),
         RunEvent::Verified { outcomes } => Some(verify_color(outcomes)),
         RunEvent::ApiRetry { .. }

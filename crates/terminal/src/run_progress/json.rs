@@ -30,8 +30,8 @@ impl RunObserver for JsonObserver {
         &self.interrupts
     }
 
-    fn on_event(&mut self, progress: &RunEvent<'_>) {
-        for entry in self.event_builder.entries_for(progress) {
+    fn on_event(&mut self, run_event: &RunEvent<'_>) {
+        for entry in self.event_builder.entries_for(run_event) {
             console::print_json(with_current_time(entry).to_line());
         }
     }
@@ -62,21 +62,21 @@ pub(super) struct StreamEntryBuilder {
 }
 
 impl StreamEntryBuilder {
-    pub(super) fn entries_for(&mut self, progress: &RunEvent<'_>) -> Vec<StreamEntry> {
-        let events = self.events_for(progress);
+    pub(super) fn entries_for(&mut self, run_event: &RunEvent<'_>) -> Vec<StreamEntry> {
+        let events = self.events_for(run_event);
         let run = Some((&self.run_id, self.iteration));
         let with_session =
             |event| StreamEntry::new(event).with_run(run).with_session(self.session_id.as_ref());
         events.into_iter().map(with_session).collect()
     }
 
-    fn events_for(&mut self, progress: &RunEvent<'_>) -> Vec<StreamEvent> {
-        match progress {
+    fn events_for(&mut self, run_event: &RunEvent<'_>) -> Vec<StreamEvent> {
+        match run_event {
             RunEvent::RunStarted { state } => {
                 self.set_current_session(state);
-                vec![run_start_event(state)]
+                vec![run_started_or_resumed_event(state)]
             }
-            RunEvent::IterationStarted { state, .. } => self.begin_iteration(state),
+            RunEvent::IterationStarted { state, .. } => self.iteration_started_events(state),
             RunEvent::ClientStarted { model, version } => {
                 vec![StreamEvent::Client { model: model.clone(), version: version.clone() }]
             }
@@ -89,35 +89,37 @@ impl StreamEntryBuilder {
             RunEvent::StopRequested => vec![StreamEvent::StopRequested],
             RunEvent::ToolsDenied { state, tools } => vec![StreamEvent::ToolsDenied {
                 tools: tools.to_vec(),
-                command: crate::allowed_tools::render_resume_command_allowing(state, tools, "--resume"),
+                command: crate::allowed_tools::render_resume_command_if_tools_can_be_allowed(
+                    state, tools, "--resume",
+                ),
             }],
             RunEvent::Compacted => vec![StreamEvent::Compacted],
-            RunEvent::UsageUpdated { record, .. } => self.changed_reading_events(record),
-            RunEvent::IterationEnded { result: ended, .. } => vec![session_end_event(ended)],
-            RunEvent::Judged { state, verdict } => self.verdict_events(state, verdict),
+            RunEvent::UsageUpdated { record, .. } => self.new_reading_and_checkpoint_events(record),
+            RunEvent::IterationEnded { result, .. } => vec![session_end_event(result)],
+            RunEvent::Judged { state, verdict } => self.checkpoint_closing_and_verdict_events(state, verdict),
             RunEvent::Verified { outcomes } => {
-                let verify = outcomes.iter().map(VerifyOutcome::to_verification).collect();
-                vec![JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results: verify }).into()]
+                let results = outcomes.iter().map(VerifyOutcome::to_verification).collect();
+                vec![JournalEvent::VerifyCommandsRan(VerifyCommandsRan { results }).into()]
             }
             RunEvent::Reviewed { reviewed } => {
                 vec![JournalEvent::Reviewed(Box::new((*reviewed).clone())).into()]
             }
-            RunEvent::TicksReverted { reverted: taken } => vec![ticks_reverted_event(taken)],
+            RunEvent::TicksReverted { reverted } => vec![ticks_reverted_event(reverted)],
             RunEvent::QuestionAsked { question } => {
                 let (item, question) = (question.item.clone(), question.question.clone());
                 vec![JournalEvent::Parked { item, question }.into()]
             }
-            RunEvent::PauseStarted { pause_end: until, seconds, reason } => {
+            RunEvent::PauseStarted { pause_end, seconds, reason } => {
                 self.is_paused = true;
-                let (until, reason) = (clock::to_timestamp(*until), (*reason).to_owned());
-                vec![StreamEvent::Pause { until, seconds: *seconds, reason }]
+                let (pause_end_timestamp, reason) = (clock::to_timestamp(*pause_end), (*reason).to_owned());
+                vec![StreamEvent::Pause { until: pause_end_timestamp, seconds: *seconds, reason }]
             }
             RunEvent::WorkersEvent { event } => vec![(*event).clone().into()],
             RunEvent::PauseContinues { .. } | RunEvent::FiguresUpdated { .. } => Vec::new(),
             RunEvent::FaultRetry { error, retry_seconds: seconds } => vec![fault_event(error, *seconds)],
-            RunEvent::Notice(words) => vec![JournalEvent::Note { text: words.clone() }.into()],
-            RunEvent::ProgramEnded { state, exit_code: code } => {
-                vec![StreamEvent::RunEnded(run_ended_facts(*state, *code))]
+            RunEvent::Notice(text) => vec![JournalEvent::Note { text: text.clone() }.into()],
+            RunEvent::ProgramEnded { state, exit_code } => {
+                vec![StreamEvent::RunEnded(run_ended_facts(*state, *exit_code))]
             }
             RunEvent::RunFailed { error } => {
                 vec![StreamEvent::RunEnded(RunEnded {
@@ -134,7 +136,7 @@ impl StreamEntryBuilder {
         self.session_id.clone_from(&state.session_id);
     }
 
-    fn begin_iteration(&mut self, state: &RunState) -> Vec<StreamEvent> {
+    fn iteration_started_events(&mut self, state: &RunState) -> Vec<StreamEvent> {
         self.set_current_session(state);
         (self.last_reading, self.reported_handoff) = (None, None);
         let planned_event = JournalEvent::Planned(IterationPlanned {
@@ -148,7 +150,7 @@ impl StreamEntryBuilder {
     }
 
     /// Reports only changes, because this is called several times a second.
-    fn changed_reading_events(&mut self, record: &SessionRecord) -> Vec<StreamEvent> {
+    fn new_reading_and_checkpoint_events(&mut self, record: &SessionRecord) -> Vec<StreamEvent> {
         let reading = ReadingChanged {
             percent: record.usage.projected_percent,
             client_percent: record.usage.percent_used_by_client,
@@ -176,7 +178,11 @@ impl StreamEntryBuilder {
     }
 
     /// A short session may start and end between two readings; its checkpoint is then reported here.
-    fn verdict_events(&mut self, state: &RunState, verdict: &Verdict) -> Vec<StreamEvent> {
+    fn checkpoint_closing_and_verdict_events(
+        &mut self,
+        state: &RunState,
+        verdict: &Verdict,
+    ) -> Vec<StreamEvent> {
         let last_checkpoint = &state.context_checkpoint;
         let is_of_iteration =
             last_checkpoint.iteration == self.iteration && !last_checkpoint.handoff_file.is_empty();
@@ -209,13 +215,13 @@ impl StreamEntryBuilder {
             cost_usd: Some(state.spending.cost_usd),
             cost_basis: state.spending.cost_basis(),
             tokens: Some(state.spending.tokens),
-            ..VerdictReached::from_verdict(verdict)
+            ..VerdictReached::from_verdict_without_evidence(verdict)
         }));
         checkpoint_entry.into_iter().chain(iteration_closed).chain([verdict_event.into()]).collect()
     }
 }
 
-fn run_start_event(state: &RunState) -> StreamEvent {
+fn run_started_or_resumed_event(state: &RunState) -> StreamEvent {
     let facts = RunStartFacts {
         task_name: Some(state.options.task_name.clone()),
         max_iterations: Some(state.options.max_iterations),

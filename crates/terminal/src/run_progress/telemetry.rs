@@ -30,17 +30,17 @@ struct ExportingObserver<'a> {
 }
 
 impl RunObserver for ExportingObserver<'_> {
-    fn on_event(&mut self, progress: &RunEvent<'_>) {
-        self.observer.on_event(progress);
+    fn on_event(&mut self, run_event: &RunEvent<'_>) {
+        self.observer.on_event(run_event);
         if let Some(feed) = &mut self.feed {
-            for entry in self.entry_builder.entries_for(progress) {
+            for entry in self.entry_builder.entries_for(run_event) {
                 // The client itself exports its tool calls.
                 if !matches!(entry.event, StreamEvent::Tool { .. }) {
                     feed.send(&with_current_time(entry));
                 }
             }
         }
-        if matches!(progress, RunEvent::RunStarted { .. }) {
+        if matches!(run_event, RunEvent::RunStarted { .. }) {
             for problem in std::mem::take(&mut self.unreported_problems) {
                 self.observer.on_event(&RunEvent::Notice(problem.to_string()));
             }

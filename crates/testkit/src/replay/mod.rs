@@ -4,7 +4,7 @@
 //!
 //! It supports only what was recorded (`recorded.json`, and the kinds of session in
 //! `tests/tests/client/replay`, which every full test run also plays with the real client and compares). For
-//! anything else it exits with [`NOT_RECORDED`] and prints what is missing: such a test needs the real
+//! anything else it exits with [`NOT_RECORDED_EXIT_CODE`] and prints what is missing: such a test needs the real
 //! client.
 
 #![expect(clippy::disallowed_macros, reason = "its output is a program's own")]

@@ -4,7 +4,8 @@ use super::Target;
 use crate::draw::{Draw, split_at_separator};
 use crate::seeds::text_seeds;
 use plimsoll_domain::promise::{
-    PromiseClaim, PromiseCode, PromiseWord, parse_claim, render_blocked_line, render_completion_line,
+    PromiseClaim, PromiseCode, PromiseWord, parse_claim_on_last_line, render_blocked_line,
+    render_completion_line,
 };
 use plimsoll_domain::verdict::ContinueKind;
 use plimsoll_domain::{Level, Marker, RunStatus};
@@ -30,7 +31,7 @@ fn check_input(bytes: &[u8]) {
     let word = PromiseWord::try_from(draw.one_of_or_text(&["COMPLETE", "BLOCKED"])).unwrap_or_default();
     let code = PromiseCode::try_from(draw.one_of_or_text(&["7f3a", "0"])).unwrap_or_default();
     let last_line = message.lines().map(str::trim_end).rfind(|line| !line.is_empty()).unwrap_or_default();
-    match parse_claim(&message, &word, &code) {
+    match parse_claim_on_last_line(&message, &word, &code) {
         PromiseClaim::Complete => assert_eq!(last_line, render_completion_line(&word, &code)),
         PromiseClaim::Blocked(reason) => {
             assert!(
@@ -43,7 +44,7 @@ fn check_input(bytes: &[u8]) {
     }
     if let Some(near_miss) = find_near_miss(&message, &word, &code) {
         assert_eq!(
-            parse_claim(&message, &word, &code),
+            parse_claim_on_last_line(&message, &word, &code),
             PromiseClaim::None,
             "a promise that counts is no near miss"
         );
@@ -51,17 +52,20 @@ fn check_input(bytes: &[u8]) {
     }
     if !code.is_empty() {
         let message_with_promise = format!("{message}\n{}\n", render_completion_line(&word, &code));
-        assert_eq!(parse_claim(&message_with_promise, &word, &code), PromiseClaim::Complete);
+        assert_eq!(parse_claim_on_last_line(&message_with_promise, &word, &code), PromiseClaim::Complete);
         assert_eq!(
-            parse_claim(&format!("{message_with_promise}."), &word, &code),
+            parse_claim_on_last_line(&format!("{message_with_promise}."), &word, &code),
             PromiseClaim::None,
             "a word behind it"
         );
-        assert_eq!(parse_claim(&message_with_promise, &word, &PromiseCode::default()), PromiseClaim::None);
+        assert_eq!(
+            parse_claim_on_last_line(&message_with_promise, &word, &PromiseCode::default()),
+            PromiseClaim::None
+        );
         let reason = draw.text();
         let blocked_text = render_blocked_line(&code, &reason);
         if !reason.contains(['\n', '\r']) && blocked_text != render_completion_line(&word, &code) {
-            let claimed = parse_claim(&format!("{message}\n{blocked_text}"), &word, &code);
+            let claimed = parse_claim_on_last_line(&format!("{message}\n{blocked_text}"), &word, &code);
             assert_eq!(claimed, PromiseClaim::Blocked(reason.trim().to_owned()));
         }
     }

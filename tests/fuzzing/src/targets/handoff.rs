@@ -37,11 +37,11 @@ fn check_input(bytes: &[u8]) {
     assert!(HandoffNotes::parse(&document).is_empty(), "nobody has written notes");
     assert_safe_for_model(&document);
     let notes = HandoffNotes::from_message(&message);
-    let with_notes = notes.write_into_document(&document);
+    let with_notes = notes.fill_note_lines_in_document(&document);
     assert_eq!(HandoffNotes::parse(&with_notes), notes, "read back as they were put in");
     assert_safe_for_model(&with_notes);
     assert_eq!(
-        HandoffNotes::default().write_into_document(&with_notes),
+        HandoffNotes::default().fill_note_lines_in_document(&with_notes),
         with_notes,
         "nothing to say changes nothing"
     );
@@ -104,7 +104,7 @@ fn check_input(bytes: &[u8]) {
     let _ = (
         HandoffNotes::parse(&message),
         first_handoff.refresh_document(&message, limit),
-        notes.write_into_document(&message),
+        notes.fill_note_lines_in_document(&message),
     );
 }
 

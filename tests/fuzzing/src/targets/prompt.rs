@@ -7,7 +7,8 @@ use crate::seeds::text_seeds;
 use plimsoll_domain::item_notes::ItemNotes;
 use plimsoll_domain::promise;
 use plimsoll_domain::prompt::{
-    BEGIN_MARK, END_MARK, PromptContext, assemble_prompt_file, extract_task_text, render_prompt_block,
+    BEGIN_MARK, END_MARK, PromptContext, assemble_prompt_file, render_prompt_block,
+    task_text_after_prompt_block,
 };
 use plimsoll_domain::question::Question;
 use plimsoll_domain::resume::{
@@ -35,7 +36,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 fn check_input(bytes: &[u8]) {
     let (task, rest) = split_at_separator(bytes);
-    let _ = extract_task_text(task);
+    let _ = task_text_after_prompt_block(task);
     let mut draw = Draw::from_bytes(rest);
     let mut state = draw_run_state(&mut draw);
     let resume = draw.optional(|draw| (draw_checkpoint(draw), draw_staleness(draw)));
@@ -57,12 +58,12 @@ fn check_input(bytes: &[u8]) {
     assert_eq!(text.matches("<!--").count(), 2, "nothing that is quoted begins or ends the block");
     assert_eq!(text.matches(&format!("\n{END_MARK}")).count(), 1);
     let prompt_file = assemble_prompt_file(&prompt_block, task);
-    assert_eq!(extract_task_text(&prompt_file), Ok(task), "byte for byte");
+    assert_eq!(task_text_after_prompt_block(&prompt_file), Ok(task), "byte for byte");
     let other_block = render_prompt_block(&RunState::default(), &PromptContext::default());
     assert_eq!(
-        extract_task_text(&assemble_prompt_file(
+        task_text_after_prompt_block(&assemble_prompt_file(
             &other_block,
-            extract_task_text(&prompt_file).unwrap_or_default()
+            task_text_after_prompt_block(&prompt_file).unwrap_or_default()
         )),
         Ok(task),
         "and again"

@@ -207,7 +207,7 @@ fn draw_load_view(draw: &mut Draw<'_>) -> ContextUsageView {
         used_percent: draw.optional(|draw| u64::from(draw.byte())),
         used_tokens: draw.optional(Draw::number),
         thresholds,
-        fills: draw.list(9, |draw| UsageSample {
+        usage_samples: draw.list(9, |draw| UsageSample {
             used_tokens: draw.number(),
             unix_seconds: draw.optional(Draw::number).map(u64::cast_signed),
         }),

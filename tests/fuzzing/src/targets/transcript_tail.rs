@@ -41,7 +41,7 @@ fn check_input(bytes: &[u8]) {
         let first_usage_line = all_lines.iter().find(|line| line.has_main_usage());
         let first_usage =
             first_usage_line.and_then(|line| line.message.usage).map(|usage| usage.total_input_tokens());
-        assert_eq!(tail::find_first_request(path).map(|first| first.input_tokens), first_usage);
+        assert_eq!(tail::read_first_request_size(path).map(|first| first.input_tokens), first_usage);
     });
 }
 

@@ -20,12 +20,12 @@ pub(super) fn follow_journal(
     mut describer: JournalDescriber,
     mut page: LogPage,
 ) -> ExitCode {
-    let mut last_news_at = Instant::now();
+    let mut last_lines_at = Instant::now();
     while !wait_and_check_stdout_closed(POLL_INTERVAL) {
         // A journal that cannot be read just now may be readable again later.
         let new_lines = journal.read_new_lines().unwrap_or_default();
         if !new_lines.is_empty() {
-            last_news_at = Instant::now();
+            last_lines_at = Instant::now();
         }
         if !new_lines
             .iter()
@@ -34,7 +34,7 @@ pub(super) fn follow_journal(
         {
             break;
         }
-        if last_news_at.elapsed() >= QUIET_PERIOD
+        if last_lines_at.elapsed() >= QUIET_PERIOD
             && let Some(message) = ended_run_message(project)
         {
             print_error(&message);

@@ -24,7 +24,7 @@ pub(super) fn print_explanation(project: &Project, kind: &str, as_json: bool) ->
     let Some(index) = entries.iter().rposition(|entry| wanted_event.matches(&entry.event)) else {
         return fail(format!("the journal has no {kind}\nhint: it has {}", searchable_names(&entries)));
     };
-    let related_entries = entries_of_verdict(&entries, index);
+    let related_entries = entries_following_verdict(&entries, index);
     if as_json {
         let explained_entries: Vec<&JournalEntry> =
             std::iter::once(&entries[index]).chain(&related_entries).collect();
@@ -105,7 +105,7 @@ fn marker_matches(marker: &Marker, word: &str) -> bool {
 }
 
 /// Returns the entries that belong to a verdict, which directly follow it. Empty if the entry is not a verdict.
-fn entries_of_verdict(entries: &[JournalEntry], index: usize) -> Vec<JournalEntry> {
+fn entries_following_verdict(entries: &[JournalEntry], index: usize) -> Vec<JournalEntry> {
     let verdict_entry = &entries[index];
     if !matches!(verdict_entry.event, JournalEvent::Verdict(_)) {
         return Vec::new();
@@ -190,8 +190,8 @@ mod tests {
                 "{word}"
             );
         }
-        assert_eq!(entries_of_verdict(&entries, 6).len(), 1);
-        assert_eq!(entries_of_verdict(&entries, 5).len(), 0, "another iteration's");
+        assert_eq!(entries_following_verdict(&entries, 6).len(), 1);
+        assert_eq!(entries_following_verdict(&entries, 5).len(), 0, "another iteration's");
         assert!(searchable_names(&entries).contains("ended, level"), "{}", searchable_names(&entries));
     }
 }

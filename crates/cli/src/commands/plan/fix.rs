@@ -35,7 +35,7 @@ pub(super) fn fix_and_write_plan(
             to_single_line(plan_file)
         ));
     };
-    let fixed_plan = plan_fix::fix_unclear_lines(original_text);
+    let fixed_plan = plan_fix::add_boxes_or_fix_unclear_lines(original_text);
     let new_text = &fixed_plan.text;
     if new_text == original_text {
         return print_nothing_to_fix(&fixed_plan, plan_file, is_file_named);
@@ -72,7 +72,7 @@ pub(super) fn fix_and_write_plan(
         }
         Err(error) => return fail_with_store_error(&error),
     }
-    disk::remove_dead_drafts_of_file(path);
+    disk::remove_abandoned_drafts_of_file(path);
     match disk::replace(path, new_text.as_bytes(), Durability::Durable) {
         Ok(()) => print_written_plan(&fixed_plan, plan_file),
         Err(error) => fail_with_store_error(&error),

@@ -3,7 +3,7 @@
 use super::contents::{NextStep, Report};
 use crate::branch;
 use crate::changed_checks;
-use crate::endings::{AdviceStep, RESUME, advice_step, ending_text};
+use crate::endings::{AdviceStep, RESUME_COMMAND, advice_step, ending_text};
 use crate::questions;
 use crate::render::redact::RedactedText;
 use plimsoll_domain::text::{count_with_noun, to_single_line, truncate_end};
@@ -80,7 +80,10 @@ fn steps_for_current_run(input: &NextStepsInput<'_>) -> Vec<AdviceStep> {
             vec![advice_step("Nothing: it continues by itself.", "plimsoll status --watch")]
         }
         RunActivity::Stopping => {
-            vec![advice_step("Nothing: it stops when its sessions have ended. To continue later:", RESUME)]
+            vec![advice_step(
+                "Nothing: it stops when its sessions have ended. To continue later:",
+                RESUME_COMMAND,
+            )]
         }
         RunActivity::Waiting { .. } => vec![advice_step(
             format!("Nothing: it waits{until_text}, then continues by itself."),
@@ -90,14 +93,14 @@ fn steps_for_current_run(input: &NextStepsInput<'_>) -> Vec<AdviceStep> {
             format!(
                 "The run is paused{until_text} and no process is waiting. Run this to wait and continue:"
             ),
-            RESUME,
+            RESUME_COMMAND,
         )],
         RunActivity::Exiting(kind) | RunActivity::Stopped(kind) => steps_for_pause(*kind),
         RunActivity::OrphanedClient(_)
         | RunActivity::OrphanedItemRuns(_)
         | RunActivity::Killed
         | RunActivity::Unobserved => {
-            vec![advice_step("No `plimsoll run` is active any more. Continue:", RESUME)]
+            vec![advice_step("No `plimsoll run` is active any more. Continue:", RESUME_COMMAND)]
         }
     }
 }
@@ -106,14 +109,16 @@ fn steps_for_pause(kind: PauseKind) -> Vec<AdviceStep> {
     match kind {
         PauseKind::Thrash => vec![advice_step(
             "Its sessions fill the window before anything gets done. Split the current item in fix_plan.md, or load less at the start; then:",
-            RESUME,
+            RESUME_COMMAND,
         )],
         PauseKind::Fault => vec![
             advice_step("Something on this machine failed. Find out what:", "plimsoll doctor"),
-            advice_step("Fix it, then:", RESUME),
+            advice_step("Fix it, then:", RESUME_COMMAND),
         ],
-        PauseKind::Interrupted => vec![advice_step("You interrupted it. Continue:", RESUME)],
-        PauseKind::Limit | PauseKind::Overload | PauseKind::Quota => vec![advice_step("Continue:", RESUME)],
+        PauseKind::Interrupted => vec![advice_step("You interrupted it. Continue:", RESUME_COMMAND)],
+        PauseKind::Limit | PauseKind::Overload | PauseKind::Quota => {
+            vec![advice_step("Continue:", RESUME_COMMAND)]
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use plimsoll_flows::context::measure::{MeasureInput, Measurement, measure_usage,
 use plimsoll_policy::current_item::current_open_item;
 use plimsoll_store::{Project, StoreError, clock, config};
 use plimsoll_terminal::console;
-use plimsoll_terminal::duration::format_seconds as duration;
+use plimsoll_terminal::duration::format_seconds;
 use serde_json::{Value, json};
 use table::ContextView;
 pub(super) use table::TitledRow;
@@ -109,7 +109,7 @@ impl SessionContext {
             return Vec::new();
         }
         let view = self.context_view();
-        let age = view.age_seconds.map(|age| format!(", measured {} ago", duration(age)));
+        let age = view.age_seconds.map(|age| format!(", measured {} ago", format_seconds(age)));
         vec![
             ("Session", format!("{}{}", view.session_id, age.unwrap_or_default())),
             ("Context", view.render_sentence()),

@@ -13,8 +13,8 @@ use plimsoll_domain::text::{count_with_noun, format_tokens, to_single_line, trun
 use plimsoll_policy::current_item::current_open_item;
 use plimsoll_store::clock;
 use plimsoll_terminal::columns;
-use plimsoll_terminal::duration::format_seconds as duration;
-use plimsoll_terminal::run_figure_text::{render_running_count, render_worker_parts};
+use plimsoll_terminal::duration::format_seconds;
+use plimsoll_terminal::run_figure_text::{render_running_count, worker_name_item_and_activity};
 
 /// Maximum number of done items, and of open items, that are listed.
 const MAX_LISTED_ITEMS: usize = 3;
@@ -30,16 +30,21 @@ impl RunStatusView {
             self.width,
         )];
         lines.extend(self.wrapped_lines("Status", &summarize_status(self).to_string()));
-        lines.extend(self.current_item_text().map(|text| self.titled_line("Current item", &text)));
+        lines
+            .extend(self.current_item_and_session_text().map(|text| self.titled_line("Current item", &text)));
         lines.extend(self.context.iter().map(|text| self.titled_line("Context", text)));
         lines.extend(self.item_lines());
         lines.extend(self.question_lines());
         lines.extend(self.worker_lines());
         lines.push(self.titled_line("Sessions", &self.sessions_text()));
         lines.extend(self.peaks_text().map(|text| self.titled_line("Peaks", &text)));
-        lines.extend(self.checkpoints_text().map(|text| self.titled_line("Checkpoints", &text)));
+        lines
+            .extend(self.checkpoint_count_and_last_text().map(|text| self.titled_line("Checkpoints", &text)));
         lines.push(self.titled_line("Cost", &self.cost_text()));
-        lines.extend(reviews::open_findings_text(&self.state).map(|text| self.titled_line("Reviews", &text)));
+        lines.extend(
+            reviews::open_findings_and_missing_reviews_text(&self.state)
+                .map(|text| self.titled_line("Reviews", &text)),
+        );
         lines.extend(self.quota_text().map(|text| self.titled_line("Quota", &text)));
         lines.push(self.titled_line("Time", &self.time_text()));
         lines.extend(
@@ -93,7 +98,7 @@ impl RunStatusView {
         }
     }
 
-    pub(super) fn current_item_text(&self) -> Option<String> {
+    pub(super) fn current_item_and_session_text(&self) -> Option<String> {
         if self.has_workers() || self.state.lifecycle.is_over() || self.state.iteration == 0 {
             return None;
         }
@@ -111,34 +116,35 @@ impl RunStatusView {
             count => format!(", {count} of them {label}"),
         };
         let set_aside = counted_part(counts.set_aside, "set aside");
-        // In a sequential run the current item already shows it.
+        // In a sequential run, the line of the current item already shows it.
         let in_work =
             if self.has_workers() { counted_part(counts.in_progress, "in work") } else { String::new() };
         let to_merge = counted_part(counts.waiting_to_merge, "to be merged");
         let waiting =
-            questions::waiting_items_text(&self.state).map(|words| format!(", {words}")).unwrap_or_default();
-        let open = match counts.open {
+            questions::waiting_items_text(&self.state).map(|text| format!(", {text}")).unwrap_or_default();
+        let open_text = match counts.open {
             0 => String::new(),
             open => format!(", {open} open{in_work}{to_merge}{set_aside}{waiting}"),
         };
         let mut lines =
-            vec![self.titled_line("Items", &format!("{} of {} done{open}", counts.done, counts.total))];
+            vec![self.titled_line("Items", &format!("{} of {} done{open_text}", counts.done, counts.total))];
         let checkbox_line = |mark: char, text: String| {
             columns::clip_to_columns(&format!("  [{mark}] {}", to_single_line(&text)), self.width)
         };
-        let (done, open) = (self.last_done_items(), self.next_open_items());
+        let (done_items, open_items) = (self.last_done_items(), self.next_open_items());
         // The count above says how many are done.
-        lines.extend(done.into_iter().map(|item| checkbox_line('x', item)));
-        let hidden_count = self.state.plan_items.todo_items.len() - open.len();
+        lines.extend(done_items.into_iter().map(|item| checkbox_line('x', item)));
+        let hidden_count = self.state.plan_items.todo_items.len() - open_items.len();
         let hidden_line = (hidden_count > 0).then(|| format!("      … {hidden_count} more"));
-        lines.extend(open.into_iter().map(|item| checkbox_line(' ', item)));
+        lines.extend(open_items.into_iter().map(|item| checkbox_line(' ', item)));
         lines.extend(hidden_line);
         lines
     }
 
     /// Returns a line for each worker, and for each item that waits for something else.
     pub(super) fn worker_lines(&self) -> Vec<String> {
-        let worker_texts = self.figures.workers.iter().map(|worker| render_worker_parts(worker).join(": "));
+        let worker_texts =
+            self.figures.workers.iter().map(|worker| worker_name_item_and_activity(worker).join(": "));
         let titles = std::iter::once("Workers").chain(std::iter::repeat(""));
         let lines = worker_texts.chain(self.pending_items.iter().cloned());
         lines.zip(titles).map(|(text, title)| self.titled_line(title, &text)).collect()
@@ -150,7 +156,8 @@ impl RunStatusView {
         let parked = &self.state.plan_items.parked_questions;
         let titles = std::iter::once("Question").chain(std::iter::repeat(""));
         let answer_command = (!parked.is_empty()).then(|| questions::answer_command(1));
-        let question_texts = (1..).zip(parked).map(|(number, open)| questions::question_line(number, open));
+        let question_texts =
+            (1..).zip(parked).map(|(number, question)| questions::question_line(number, question));
         question_texts
             .chain(answer_command)
             .zip(titles)
@@ -219,7 +226,7 @@ impl RunStatusView {
         (!peaks.is_empty()).then(|| format!("{peaks}{legend}"))
     }
 
-    pub(super) fn checkpoints_text(&self) -> Option<String> {
+    pub(super) fn checkpoint_count_and_last_text(&self) -> Option<String> {
         let last_checkpoint = &self.state.context_checkpoint;
         if last_checkpoint.handoff_file.is_empty() {
             return None;
@@ -243,7 +250,7 @@ impl RunStatusView {
     }
 
     /// Describes what all runs have spent today, as last summed up by this run.
-    fn daily_cost_text(&self) -> String {
+    fn daily_cost_suffix_if_limited(&self) -> String {
         let daily_limit = self.state.options.limits.max_cost_per_day_usd;
         let today = self.state.spending.spent_today.as_ref();
         let text = daily_limit.zip(today).map(|(limit, today)| {
@@ -254,10 +261,10 @@ impl RunStatusView {
 
     pub(super) fn cost_text(&self) -> String {
         let (state, limits) = (&self.state, &self.state.options.limits);
-        let limit_text = limits.max_cost_usd.map(|most| format!(" of ${most:.2}")).unwrap_or_default();
-        let limit_text = limit_text + &self.daily_cost_text();
+        let limit_text = limits.max_cost_usd.map(|limit| format!(" of ${limit:.2}")).unwrap_or_default();
+        let limit_text = limit_text + &self.daily_cost_suffix_if_limited();
         let token_limit =
-            limits.max_tokens.map(|most| format!(" of {}", format_tokens(most))).unwrap_or_default();
+            limits.max_tokens.map(|limit| format!(" of {}", format_tokens(limit))).unwrap_or_default();
         let spent = self.figures.cost_basis.format_usd(self.figures.cost_usd);
         let reviews = reviews::cost_text(state).map(|text| format!(", {text}")).unwrap_or_default();
         format!("{spent}{limit_text}, {}{token_limit} tokens{reviews}", format_tokens(self.figures.tokens))
@@ -280,7 +287,7 @@ impl RunStatusView {
         let started = clock::parse_timestamp(&state.project_at_start.started_at);
         let ended = state.lifecycle.ended_at().and_then(clock::parse_timestamp);
         let elapsed =
-            started.map(|started| duration((ended.unwrap_or(self.now) - started).num_seconds().max(0)));
+            started.map(|started| format_seconds((ended.unwrap_or(self.now) - started).num_seconds().max(0)));
         let elapsed = elapsed.unwrap_or_else(|| "?".to_owned());
         let started = started.map_or("?".to_owned(), clock::format_local_time_with_seconds);
         let end_or_age = match ended {
@@ -299,7 +306,7 @@ impl RunStatusView {
         let deadline = deadline.map(|deadline| format!(", deadline {deadline}")).unwrap_or_default();
         let verify_time = match state.spending.verify_seconds {
             0 => String::new(),
-            seconds => format!(", {} in verify commands", duration(seconds.cast_signed())),
+            seconds => format!(", {} in verify commands", format_seconds(seconds.cast_signed())),
         };
         format!("started {started}{end_or_age}{deadline}{verify_time}")
     }

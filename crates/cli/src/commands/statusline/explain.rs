@@ -19,15 +19,15 @@ pub(crate) struct ExplainArguments {
 /// Prints the status line, and each segment's value, source and visibility.
 pub(crate) fn explain_status_line(arguments: &ExplainArguments) -> ExitCode {
     let (input, origin) = payload::read_or_build_payload();
-    let (line, segments, complaints) =
+    let (line, segments, warnings) =
         plimsoll_flows::hooks::statusline::explain_status_line(&input, console::terminal_columns());
-    for complaint in &complaints {
-        console::print_error(complaint);
+    for warning in &warnings {
+        console::print_error(warning);
     }
     if arguments.json {
         console::print_json(render_json(&line, &segments, &origin));
     } else {
-        // A closed pipe is a normal end.
+        // A closed pipe is not an error.
         let _ = console::print_painted_lines(&render_lines(&line, &segments, &origin));
     }
     ExitCode::SUCCESS
@@ -56,7 +56,7 @@ fn render_json(line: &str, segments: &[SegmentExplanation], origin: &PayloadOrig
 fn render_lines(line: &str, segments: &[SegmentExplanation], origin: &PayloadOrigin) -> Vec<PaintedLine> {
     let plain = |text: String| PaintedLine::plain(&text);
     let mut lines = vec![plain(format!("The status line of {}:", origin.describe())), PaintedLine::default()];
-    lines.extend(line.lines().map(PaintedLine::from_status_line));
+    lines.extend(line.lines().map(PaintedLine::from_line_with_ansi_colors));
     lines.push(PaintedLine::default());
     for segment in segments {
         let shown = match &segment.rendered {

@@ -44,7 +44,7 @@ const TRANSCRIPT_NOTICE: &str =
     "The client's own transcript still has the contents, until the client deletes it.";
 
 pub(super) fn erase_turns(project: &Project, arguments: &EraseArguments) -> Result<ExitCode, TurnsError> {
-    // Otherwise contents that are only in the transcript so far would be logged after the erasure.
+    // Without this, content that is only in the transcript so far would be logged after the erasure.
     sync_log_or_warn(project);
     if arguments.secrets {
         return secret::erase_secrets(project, arguments.session.as_deref(), arguments.dry_run);
@@ -52,31 +52,32 @@ pub(super) fn erase_turns(project: &Project, arguments: &EraseArguments) -> Resu
     let mut requested: BTreeMap<String, (TurnLog, BTreeSet<u64>)> = BTreeMap::new();
     for turn in &arguments.turns {
         let (log, record) = find_turn_by_name(project, turn, arguments.session.as_deref())?;
-        let (_, seqs) =
+        let (_, sequence_numbers) =
             requested.entry(record.session_id.clone().to_string()).or_insert_with(|| (log, BTreeSet::new()));
-        seqs.insert(record.header.sequence_number);
+        sequence_numbers.insert(record.header.sequence_number);
         print_text(format!("{} (record {})", record.display_name(), record.header.sequence_number));
     }
     if arguments.dry_run {
         print_text(DRY_RUN_NOTICE);
         return Ok(ExitCode::SUCCESS);
     }
-    let records = requested.iter().map(|(id, (_, seqs))| (id.clone(), seqs.clone())).collect();
+    let records =
+        requested.iter().map(|(id, (_, sequence_numbers))| (id.clone(), sequence_numbers.clone())).collect();
     let request = ErasureRequest { records_by_session: records, ..ErasureRequest::default() };
     request.record_start(project)?;
     let mut erased_count = 0;
-    for (log, seqs) in requested.values() {
-        // Another log of the same session goes first: its records are matched by the named ones, which must
-        // still have their contents.
+    for (log, sequence_numbers) in requested.values() {
+        // Other logs of the same session are erased first: their records are found by comparing them with the
+        // requested ones, which must still have their content.
         for copy in TurnLog::started_logs_of_session(project, log.session_id())
             .iter()
             .filter(|copy| copy.path() != log.path())
         {
-            copy.erase_records(&copy.find_equal_records(log, seqs)?, LOCK_TIMEOUT)?;
+            copy.erase_records(&copy.find_equal_records(log, sequence_numbers)?, LOCK_TIMEOUT)?;
         }
-        erased_count += log.erase_records(seqs, LOCK_TIMEOUT)?;
+        erased_count += log.erase_records(sequence_numbers, LOCK_TIMEOUT)?;
     }
-    request.record_completion(project)?;
+    request.remove_completed_requests(project)?;
     print_text(format!(
         "{} erased here permanently. {TRANSCRIPT_NOTICE}",
         count_with_noun(erased_count, "record")

@@ -65,8 +65,8 @@ pub(crate) fn export_session(arguments: &ExportArguments) -> ExitCode {
         return fail(no_session_message(&project, arguments.session.as_deref()));
     };
     match write_export_or_find_secrets(&project, &log, arguments) {
-        Ok(places) if places.is_empty() => ExitCode::SUCCESS,
-        Ok(places) => refuse_secrets(&places),
+        Ok(locations) if locations.is_empty() => ExitCode::SUCCESS,
+        Ok(locations) => refuse_secrets(&locations),
         Err(error) => fail(format!("{error}\nhint: {}", error.hint())),
     }
 }
@@ -89,7 +89,8 @@ fn no_session_message(project: &Project, id_prefix: Option<&str>) -> String {
     }
 }
 
-/// Writes the export. Returns the places of secrets, and writes nothing, if `--fail-on-secret` forbids it.
+/// Writes the export. With `--fail-on-secret`, writes nothing if there are secrets, and returns where they
+/// are.
 fn write_export_or_find_secrets(
     project: &Project,
     log: &TurnLog,
@@ -119,7 +120,7 @@ fn write_export_or_find_secrets(
     };
     match &arguments.output {
         Some(path) => {
-            disk::remove_dead_drafts_of_file(path);
+            disk::remove_abandoned_drafts_of_file(path);
             disk::replace(path, text.as_bytes(), Durability::Lazy)?;
         }
         None if arguments.format.is_json() => console::print_json_data(&text),
@@ -128,11 +129,11 @@ fn write_export_or_find_secrets(
     Ok(Vec::new())
 }
 
-fn refuse_secrets(places: &[SecretLocation]) -> ExitCode {
-    for SecretLocation { record, field, kind } in places {
+fn refuse_secrets(locations: &[SecretLocation]) -> ExitCode {
+    for SecretLocation { record, field, kind } in locations {
         print_error(&format!("{record}, {field}: looks like {kind}"));
     }
-    let count = plimsoll_domain::text::count_with_noun(places.len(), "place");
+    let count = plimsoll_domain::text::count_with_noun(locations.len(), "place");
     fail(format!(
         "{count} with what looks like a secret: nothing was written\nhint: --redact replaces them; `plimsoll turns erase` removes a record's content for good"
     ))

@@ -24,7 +24,7 @@ pub(super) struct GrepArguments {
     filter: TurnFilter,
 }
 
-/// Exits with 0 if something matches, else with 1, like grep.
+/// Prints the matching lines. Exits with 0 if a line matches, otherwise with 1, like grep.
 pub(super) fn grep(project: &Project, arguments: &GrepArguments) -> Result<ExitCode, TurnsError> {
     sync_log_or_warn(project);
     let pattern = RegexBuilder::new(&arguments.pattern)
@@ -59,9 +59,9 @@ fn matching_lines(record: &turns::LoggedRecord, pattern: &Regex) -> Vec<String> 
     let Some(turn) = record.turn() else { return Vec::new() };
     let name = record.display_name();
     let mut matches = Vec::new();
-    for (place, text) in labeled_texts(turn) {
+    for (label, text) in labeled_texts(turn) {
         for line in text.lines().filter(|line| pattern.is_match(line)) {
-            let match_line = format!("{name}  {place}: {}", to_single_line(line));
+            let match_line = format!("{name}  {label}: {}", to_single_line(line));
             if !matches.contains(&match_line) {
                 matches.push(match_line);
             }

@@ -43,7 +43,7 @@ pub(super) fn list_turns(project: &Project, arguments: &ListArguments) -> Result
     if turns.is_empty() {
         return Ok(console::print_nothing_to_show("No turn matches."));
     }
-    // Programs that read the list want only its turns.
+    // No heading in a pipe: programs that read the list expect only turns.
     if console::is_terminal() {
         let _ = console::print_painted_lines(&[header_row()]);
     }

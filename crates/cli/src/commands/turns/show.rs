@@ -69,8 +69,8 @@ fn render_turn_part(record: &LoggedRecord, part: &TurnPart) -> Result<String, Tu
     let turn = match &record.body {
         RecordBody::Turn(turn) => turn,
         RecordBody::Erased => return Ok(format!("{} [erased]", record.display_name())),
-        RecordBody::DecodeError(why) => {
-            return Err(TurnsError::InvalidInput(format!("{}: {why}", record.display_name())));
+        RecordBody::DecodeError(reason) => {
+            return Err(TurnsError::InvalidInput(format!("{}: {reason}", record.display_name())));
         }
         RecordBody::Event(fields) => {
             let fields = serde_json::to_string_pretty(fields).unwrap_or_default();

@@ -109,9 +109,9 @@ impl SessionStats {
                 self.previous_input = None;
                 self.unmeasured_response = None;
             }
-            // A prompt's tokens come from no tool.
+            // The growth after a prompt comes from the prompt, not from a tool result.
             (RecordKind::Prompt, _) if record.header.stream == MAIN_STREAM => self.unmeasured_response = None,
-            // The last record has the newest totals.
+            // Each cost record has the totals so far, so the last one counts.
             (RecordKind::Cost, RecordBody::Event(fields)) => {
                 self.reported_tokens = Some(sum_reported_tokens(fields.get("models")));
             }
@@ -121,7 +121,7 @@ impl SessionStats {
 
     fn add_turn(&mut self, record: &LoggedRecord, selection: &TurnSelection, stats: &mut TurnStats) {
         let usage = record.header.usage.unwrap_or_default();
-        // The client's counts are of the whole session, including subagents.
+        // Added for every turn, because the client's counts cover the whole session, including subagents.
         add_tokens(&mut self.used_tokens, usage);
         let is_selected = selection.header_matches(&record.header) && selection.matches(record);
         let calls = record.turn().map(plimsoll_domain::Turn::tool_calls).unwrap_or_default();
@@ -159,14 +159,14 @@ impl SessionStats {
             calls.map(|calls| UnmeasuredResponse::new(usage, calls)),
         );
         for (name, bytes, added) in
-            previous_response.iter().flat_map(|open| open.tokens_added_per_call(usage.total_input()))
+            previous_response.iter().flat_map(|response| response.tokens_added_per_call(usage.total_input()))
         {
             stats.tools.entry(name.to_owned()).or_default().add_measured_result(bytes, added);
         }
         if calls.is_some() {
             stats
                 .window_growth
-                .extend(previous_input.map(|before| usage.total_input().saturating_sub(before)));
+                .extend(previous_input.map(|previous| usage.total_input().saturating_sub(previous)));
             stats.peak_tokens = stats.peak_tokens.max(usage.total_input());
         }
     }
@@ -199,13 +199,13 @@ fn sum_reported_tokens(models: Option<&Value>) -> TokenUsage {
     let mut sum = TokenUsage::default();
     for model in models.and_then(Value::as_object).into_iter().flat_map(|models| models.values()) {
         let number = |key: &str| model.get(key).and_then(Value::as_u64).unwrap_or(0);
-        let of_model = TokenUsage {
+        let model_usage = TokenUsage {
             input: number("inputTokens"),
             cache_read: number("cacheReadInputTokens"),
             cache_creation: number("cacheCreationInputTokens"),
             output: number("outputTokens"),
         };
-        add_tokens(&mut sum, of_model);
+        add_tokens(&mut sum, model_usage);
     }
     sum
 }
@@ -233,7 +233,7 @@ impl TurnStats {
     fn render_text(&self) -> String {
         let failed: u64 = self.failures.values().sum();
         let failures: Vec<String> =
-            self.failures.iter().map(|(word, count)| format!("{count} {word}")).collect();
+            self.failures.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let failures =
             if failures.is_empty() { String::new() } else { format!(" ({})", failures.join(", ")) };
         let as_usize = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -260,7 +260,7 @@ impl TurnStats {
             ),
             format!("Cost       {}", self.cost_text()),
         ];
-        lines.extend(self.subagent_usage.render_summary().map(|words| format!("Subagents  {words}")));
+        lines.extend(self.subagent_usage.render_summary().map(|summary| format!("Subagents  {summary}")));
         if !self.tools.is_empty() {
             lines.push(format!("\n{}", tool::table_line(&ToolStats::TABLE_HEADER)));
         }

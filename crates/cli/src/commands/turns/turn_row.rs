@@ -8,7 +8,7 @@ use plimsoll_store::clock;
 use plimsoll_terminal::columns::clip_to_columns;
 use plimsoll_terminal::console::PaintedLine;
 
-/// Returns the column headings of [`row`].
+/// Returns the column headings of [`render_turn_row`].
 pub(super) fn header_row() -> PaintedLine {
     let time_width = clock::format_local_time_with_seconds(clock::now()).chars().count();
     let header = format!("{:<13} {:<time_width$}  {:>5}  {:<12} WHAT", "TURN", "TIME", "SENT", "OUTCOME");
@@ -21,7 +21,8 @@ pub(super) fn render_turn_row(record: &LoggedRecord, width: usize) -> String {
     let time = clock::parse_timestamp(&header.recorded_at)
         .map(clock::format_local_time_with_seconds)
         .unwrap_or_default();
-    let input_tokens = header.usage.map(TokenUsage::total_input).filter(|sent| *sent > 0).map(format_tokens);
+    let input_tokens =
+        header.usage.map(TokenUsage::total_input).filter(|tokens| *tokens > 0).map(format_tokens);
     let outcome = outcome_text(record);
     let start = format!(
         "{:<13} {time}  {:>5}  {outcome:<12} ",

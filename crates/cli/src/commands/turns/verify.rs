@@ -42,14 +42,15 @@ pub(super) fn verify_logs(project: &Project, arguments: &VerifyArguments) -> Res
 /// Returns the commands that repeat an interrupted erasure.
 fn repeat_commands(request: &ErasureRequest) -> Vec<String> {
     const COMMAND: &str = "plimsoll turns erase";
-    let session = |id: &str| format!(" --session {}", quote_for_shell(id));
+    let session_option = |id: &str| format!(" --session {}", quote_for_shell(id));
     if request.removes_secrets {
-        let session = request.session_prefix.as_deref().map(session).unwrap_or_default();
+        let session = request.session_prefix.as_deref().map(session_option).unwrap_or_default();
         return vec![format!("{COMMAND} --secrets{session}")];
     }
-    let command_for_session = |(id, seqs): (&String, &BTreeSet<u64>)| {
-        let records: String = seqs.iter().map(|seq| format!(" record:{seq}")).collect();
-        format!("{COMMAND}{}{records}", session(id))
+    let command_for_session = |(id, sequence_numbers): (&String, &BTreeSet<u64>)| {
+        let records: String =
+            sequence_numbers.iter().map(|sequence_number| format!(" record:{sequence_number}")).collect();
+        format!("{COMMAND}{}{records}", session_option(id))
     };
     request.records_by_session.iter().map(command_for_session).collect()
 }
@@ -71,8 +72,8 @@ fn render_report(session_id: &SessionId, report: &VerificationReport) -> String 
 
 fn render_finding(finding: &LogFinding) -> String {
     let position = match (finding.sequence_number, finding.line_number) {
-        (Some(seq), 0) => format!("record {seq}: "),
-        (Some(seq), line) => format!("line {line}, record {seq}: "),
+        (Some(sequence_number), 0) => format!("record {sequence_number}: "),
+        (Some(sequence_number), line) => format!("line {line}, record {sequence_number}: "),
         (None, 0) => String::new(),
         (None, line) => format!("line {line}: "),
     };

@@ -8,10 +8,10 @@ pub(super) fn hex_to_base64(hex: &str) -> String {
         digits.chunks(2).map(|pair| pair.iter().fold(0, |byte, digit| byte * 16 + digit)).collect();
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |all, place| all << 8 | chunk.get(place).copied().unwrap_or(0));
+        let bits = (0..3).fold(0, |bits, byte_index| bits << 8 | chunk.get(byte_index).copied().unwrap_or(0));
         for index in 0..4 {
-            let letter = ALPHABET[(bits >> (18 - 6 * index) & 63) as usize];
-            text.push(if index <= chunk.len() { char::from(letter) } else { '=' });
+            let digit = ALPHABET[(bits >> (18 - 6 * index) & 63) as usize];
+            text.push(if index <= chunk.len() { char::from(digit) } else { '=' });
         }
     }
     text

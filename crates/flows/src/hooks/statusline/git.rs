@@ -71,19 +71,19 @@ fn query_git_status_cached(
         }
     }
     let previous = previous.unwrap_or_default();
-    let (counts, branch, late) = match plimsoll_launcher::git::count_changes(folder, timeout) {
+    let (counts, branch, timed_out) = match plimsoll_launcher::git::count_changes(folder, timeout) {
         ChangeCountResult::Counts(counts, branch) => (Some(counts), branch, false),
         ChangeCountResult::TimedOut => (previous.counts, previous.branch, true),
         ChangeCountResult::Unavailable => (None, String::new(), false),
     };
-    // A branch that the files name is not stored.
+    // The branch is stored only if HEAD does not name it (reftable).
     let branch = if repository_state.starts_with(REFTABLE_HEAD) { branch } else { String::new() };
     GitRecord {
         folder: folder.to_string_lossy().into_owned(),
         head_and_index_stamp: repository_state,
         counts,
         queried_at_ms: now,
-        timed_out: late,
+        timed_out,
         branch,
     }
 }
@@ -92,8 +92,8 @@ fn query_git_status_cached(
 fn view_from_git_files(git_folder: &Path, head: &str) -> GitView {
     // Listed once, because most of these files do not exist.
     let present_files = disk::existing_names(git_folder, &STATE_FILES);
-    let has = |name: &str| present_files.contains(&name);
-    let rebase_names = ["rebase-merge", "rebase-apply"].into_iter().filter(|name| has(name));
+    let file_exists = |name: &str| present_files.contains(&name);
+    let rebase_names = ["rebase-merge", "rebase-apply"].into_iter().filter(|name| file_exists(name));
     let rebase_folder = rebase_names.map(|name| git_folder.join(name)).find(|folder| disk::is_folder(folder));
     let rebased_branch =
         rebase_folder.as_deref().and_then(|rebase| read_trimmed_text(&rebase.join("head-name")));
@@ -102,12 +102,12 @@ fn view_from_git_files(git_folder: &Path, head: &str) -> GitView {
     GitView {
         is_detached: branch.is_none(),
         branch: branch.unwrap_or_else(|| head.chars().take(7).collect()),
-        // Only a linked worktree's folder names the common folder.
-        worktree: has("commondir")
+        // Only a linked worktree's git folder contains `commondir`.
+        worktree: file_exists("commondir")
             .then(|| git_folder.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         operation_in_progress: rebase_folder
             .map(|rebase| describe_rebase_progress(&rebase))
-            .or_else(|| describe_other_operation(has)),
+            .or_else(|| describe_other_operation(file_exists)),
         ..GitView::default()
     }
 }
@@ -133,14 +133,14 @@ fn describe_rebase_progress(rebase_folder: &Path) -> String {
     steps.map_or_else(|| name.to_owned(), |(step, last)| format!("{name} {step}/{last}"))
 }
 
-fn describe_other_operation(has: impl Fn(&str) -> bool) -> Option<String> {
+fn describe_other_operation(file_exists: impl Fn(&str) -> bool) -> Option<String> {
     let operations = [
         ("MERGE_HEAD", "merge"),
         ("CHERRY_PICK_HEAD", "cherry-pick"),
         ("REVERT_HEAD", "revert"),
         ("BISECT_LOG", "bisect"),
     ];
-    operations.into_iter().find(|(file, _)| has(file)).map(|(_, action)| action.to_owned())
+    operations.into_iter().find(|(file, _)| file_exists(file)).map(|(_, action)| action.to_owned())
 }
 
 fn read_trimmed_text(path: &Path) -> Option<String> {

@@ -41,7 +41,7 @@ impl StatusLineInvocation<'_> {
                 .and_then(|folder| git::read_git_view(self, Path::new(folder), record)),
             context_usage: self.context_usage_view(record, &session),
             run: if_shown(SegmentKind::Run).and_then(|()| self.open_run_view(record)),
-            memory: if_shown(SegmentKind::Memory).and_then(|()| self.memory_view()),
+            memory: if_shown(SegmentKind::Memory).and_then(|()| self.memory_view_if_shown_to_session()),
             prompt_cache: if_shown(SegmentKind::Cache)
                 .map(|()| self.cache_view())
                 .filter(|cache| *cache != CacheView::default()),
@@ -95,23 +95,23 @@ impl StatusLineInvocation<'_> {
                 .or(own_percent.map(|percent| percent.min(100))),
             used_tokens: used,
             thresholds: window.map(|window| session_thresholds(&input, &window, model)),
-            fills: record.timed_usage_samples(),
+            usage_samples: record.timed_usage_samples(),
         }
     }
 
     /// Returns the project's run while it is open; every session in the project shows it.
     fn open_run_view(&self, record: &mut StatusLineRecord) -> Option<RunView> {
         record.run = state_file::load_status_line_run(&self.project, record.run.as_ref(), current_open_item);
-        let open_run = record.run.as_ref().filter(|glance| !glance.status.has_ended())?;
-        let until_text = |stamp: &Timestamp| {
-            clock::parse_timestamp(stamp)
-                .map(|moment| format!("until {}", clock::format_short_local_time(moment)))
+        let open_run = record.run.as_ref().filter(|run| !run.status.has_ended())?;
+        let format_resume_time = |timestamp: &Timestamp| {
+            clock::parse_timestamp(timestamp)
+                .map(|time| format!("until {}", clock::format_short_local_time(time)))
         };
-        let paused_text = || {
+        let format_paused_until = || {
             open_run
                 .paused_until
                 .as_ref()
-                .and_then(until_text)
+                .and_then(format_resume_time)
                 .unwrap_or_else(|| "until you resume it".to_owned())
         };
         Some(RunView {
@@ -121,13 +121,13 @@ impl StatusLineInvocation<'_> {
             item_count: open_run.done_count + open_run.open_count,
             current_item: open_run.item.clone(),
             checkpoint_percent: open_run.checkpoint_percent,
-            paused_until: (open_run.status == RunStatus::Paused).then(paused_text),
+            paused_until: (open_run.status == RunStatus::Paused).then(format_paused_until),
         })
     }
 
     /// Returns the working memory, if this session has been shown it. Another session's memory is not
     /// displayed.
-    fn memory_view(&self) -> Option<MemoryView> {
+    fn memory_view_if_shown_to_session(&self) -> Option<MemoryView> {
         if !memory::exists(&self.project) {
             return None;
         }
@@ -224,8 +224,8 @@ fn first_output_line(
     if outcome.timed_out {
         return Err(HiddenReason::CommandTimedOut(timeout));
     }
-    if let Some(trouble) = outcome.start_error {
-        return Err(HiddenReason::CommandNotRun(trouble));
+    if let Some(error) = outcome.start_error {
+        return Err(HiddenReason::CommandNotRun(error));
     }
     match outcome.exit_code {
         Some(0) => Ok(String::from_utf8_lossy(&outcome.stdout).lines().next().unwrap_or_default().to_owned()),

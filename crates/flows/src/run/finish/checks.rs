@@ -40,7 +40,8 @@ pub(super) fn run_checks(
     if input.is_run_over() {
         return Ok(ChecksOutcome::proceed(input));
     }
-    let pending_revert = input.session.state.outcomes.reverted_ticks.clone().filter(|taken| taken.is_pending);
+    let pending_revert =
+        input.session.state.outcomes.reverted_ticks.clone().filter(|reverted| reverted.is_pending);
     if let Some(reverted) = pending_revert {
         input.evidence.verify_outcomes = ticks::outcomes_of_failed_commands(&reverted);
         return revert_ticks(context, input, &reverted);
@@ -83,7 +84,11 @@ fn run_due_commands(
     if evidence.changed_protected.is_empty() {
         receipt::save_receipt_if_passed(context, &session.state, &commands, &evidence.verify_outcomes)?;
     }
-    if evidence.verify_outcomes.len() < commands.len() { pause_before_verdict(context) } else { Ok(None) }
+    if evidence.verify_outcomes.len() < commands.len() {
+        pause_interrupted_run_if_open(context)
+    } else {
+        Ok(None)
+    }
 }
 
 /// Reviews ticks that pass the commands, and reverts those in which the review found something.
@@ -98,7 +103,7 @@ fn review_passed_ticks(
         ReviewTicksOutcome::Finished(state) => {
             input.session.state = *state;
             let pending_revert =
-                input.session.state.outcomes.reverted_ticks.clone().filter(|taken| taken.is_pending);
+                input.session.state.outcomes.reverted_ticks.clone().filter(|reverted| reverted.is_pending);
             match pending_revert {
                 Some(reverted) => revert_ticks(context, input, &reverted),
                 None => Ok(ChecksOutcome::proceed(input)),
@@ -106,7 +111,7 @@ fn review_passed_ticks(
         }
         ReviewTicksOutcome::Paused(paused) => Ok(ChecksOutcome::Paused(paused)),
         // A run that was canceled meanwhile is still judged.
-        ReviewTicksOutcome::GivenUp => Ok(pause_before_verdict(context)?
+        ReviewTicksOutcome::GivenUp => Ok(pause_interrupted_run_if_open(context)?
             .map_or_else(|| ChecksOutcome::proceed(input), ChecksOutcome::Paused)),
     }
 }
@@ -114,7 +119,7 @@ fn review_passed_ticks(
 /// Compares the protected files once more, because a review may have taken long; the changes are also
 /// recorded for a run that the user has stopped. Reverts ticks if files have changed. After a crash the next
 /// process compares them again.
-pub(super) fn recheck_protected_files(
+pub(super) fn revert_ticks_if_protected_files_changed(
     context: &RunContext<'_>,
     mut input: GateInput,
 ) -> Result<Option<GateInput>, StoreError> {
@@ -123,7 +128,7 @@ pub(super) fn recheck_protected_files(
     match ticks::ticks_to_revoke_for_protected_files(&input.session.state, &input.evidence)
         .filter(|_| !is_run_over)
     {
-        Some(taken) => input.revert_ticks(context, &taken),
+        Some(reverted) => input.revert_ticks(context, &reverted),
         None => Ok(Some(input)),
     }
 }
@@ -141,9 +146,11 @@ fn revert_ticks(
     Ok(input.revert_ticks(context, reverted)?.map_or(ChecksOutcome::RunGone, ChecksOutcome::proceed))
 }
 
-/// Pauses the run before its verdict; returns `None` for a run that was canceled meanwhile. The iteration
-/// stays "ended": the next `--resume` verifies and judges it.
-pub(in crate::run) fn pause_before_verdict(context: &RunContext<'_>) -> Result<Option<Verdict>, StoreError> {
+/// Pauses an interrupted run before its verdict, and returns the pause; `None` if the run was canceled
+/// meanwhile. The iteration stays "ended": the next `--resume` verifies and judges it.
+pub(in crate::run) fn pause_interrupted_run_if_open(
+    context: &RunContext<'_>,
+) -> Result<Option<Verdict>, StoreError> {
     let is_paused = context.update_state(|state| {
         let is_open = !state.lifecycle.is_over();
         if is_open {

@@ -5,9 +5,9 @@ use super::gate_input::GateInput;
 use crate::context::subagent_usage;
 use crate::run::changed_checks::changed_check_files;
 use crate::run::evidence::observe_session;
-use crate::run::review::journal_review as note_review;
-use crate::run::ticks::journal_reverted_ticks as note_ticks;
-use crate::run::verify::read_verified_tree;
+use crate::run::review::journal_review;
+use crate::run::ticks::journal_ticks_reverted_in_session;
+use crate::run::verify::read_head_and_uncommitted_flag;
 use crate::run::{archive, questions};
 use crate::run_context::RunContext;
 use plimsoll_domain::item_check::ItemCheck;
@@ -52,7 +52,7 @@ impl FinishedIteration {
 }
 
 /// Judges under the state's lock, and reports the verdict after it. After a crash between the two the next
-/// process writes the report ([`make_up`]), because the journal follows the state.
+/// process writes the report ([`complete_report`]), because the journal follows the state.
 pub(super) fn judge_and_report(
     context: &RunContext<'_>,
     mut input: GateInput,
@@ -64,7 +64,7 @@ pub(super) fn judge_and_report(
     let now = clock::now();
     (input.evidence.now, input.evidence.now_seconds) = (clock::to_timestamp(now), now.timestamp());
     let Some(judgment) = judge_under_lock(context, &input)? else { return Ok(None) };
-    let GateInput { session, evidence, skipped_checks: not_run } = input;
+    let GateInput { session, evidence, skipped_checks } = input;
     // There is no state if another process has reached the verdict: that process reports it, or
     // `complete_report` does.
     if let Some((state, set_aside_item)) = judgment.new_state {
@@ -78,8 +78,8 @@ pub(super) fn judge_and_report(
         verdict: judgment.verdict,
         verify_outcomes: evidence.verify_outcomes,
         review_outcome: review.map(|review| review.outcome),
-        reverted_ticks: state_before.outcomes.reverted_ticks.filter(|taken| taken.is_pending),
-        skipped_checks: not_run,
+        reverted_ticks: state_before.outcomes.reverted_ticks.filter(|reverted| reverted.is_pending),
+        skipped_checks,
     }))
 }
 
@@ -98,7 +98,7 @@ fn judge_under_lock(context: &RunContext<'_>, input: &GateInput) -> Result<Optio
     let verified_tree = if evidence.verify_outcomes.is_empty() {
         VerifiedTree::default()
     } else {
-        read_verified_tree(context.project)
+        read_head_and_uncommitted_flag(context.project)
     };
     let session_subagent_usage: SubagentUsage =
         subagent_usage::subagent_usage_of_session(context.project, &session.record.session_id);
@@ -153,11 +153,11 @@ pub(super) fn complete_report(context: &RunContext<'_>, state: &RunState) -> Res
         return Ok(());
     }
     let Some(verdict) = state.lifecycle.last_verdict() else { return Ok(()) };
-    let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict(verdict)));
+    let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(verdict)));
     let entry = JournalEntry::for_run_session(state, event);
     if journal::has_matching_entry(context.project, &entry) {
-        note_review(context, state)?;
-        note_ticks(context, state)?;
+        journal_review(context, state)?;
+        journal_ticks_reverted_in_session(context, state)?;
         questions::journal_asked_questions(context, state)?;
     } else {
         let ending = state.iteration_record.ending.clone().unwrap_or_default();
@@ -177,14 +177,14 @@ pub(super) fn complete_report(context: &RunContext<'_>, state: &RunState) -> Res
 fn store_verify_outcomes(state: &mut RunState, evidence: &SessionEvidence) {
     ticks::record_verify_outcomes(state, &evidence.verify_outcomes);
     let has_review_answer = review::has_review_verdict(state);
-    let is_decided_now = state.outcomes.reverted_ticks.as_ref().is_some_and(|taken| taken.is_pending);
+    let is_decided_now = state.outcomes.reverted_ticks.as_ref().is_some_and(|reverted| reverted.is_pending);
     match &mut state.outcomes.reverted_ticks {
-        Some(taken) if is_decided_now => taken.is_pending = false,
-        Some(taken) if !taken.protected_changes.is_empty() && evidence.changed_protected.is_empty() => {
+        Some(reverted) if is_decided_now => reverted.is_pending = false,
+        Some(reverted) if !reverted.protected_changes.is_empty() && evidence.changed_protected.is_empty() => {
             state.outcomes.reverted_ticks = None;
         }
         _ if evidence.verify_outcomes.is_empty() && !has_review_answer => {}
-        taken => *taken = None,
+        reverted_ticks => *reverted_ticks = None,
     }
     review::record_items_awaiting_review(state, evidence.todo.as_ref());
 }
@@ -196,14 +196,14 @@ fn report_verdict(
     evidence: &SessionEvidence,
     set_aside_item: Option<String>,
 ) -> Result<(), StoreError> {
-    let verify = evidence.verify_outcomes.iter().map(VerifyOutcome::to_verification);
+    let verifications = evidence.verify_outcomes.iter().map(VerifyOutcome::to_verification);
     let observation = evidence.observation.clone().unwrap_or_default();
     let facts = VerdictReached {
         ending: Some(evidence.ending.clone()),
         open_count: Some(state.plan_items.todo_items.len()),
         done_count: Some(state.plan_items.completed_items.len()),
         ticked_items: Some(state.items_ticked_in_iteration()),
-        verify_results: Some(verify.collect()),
+        verify_results: Some(verifications.collect()),
         progress: Some(observation.progress),
         error: observation.error.map(|error| truncate_end(&error, 500)),
         no_progress_count: Some(state.outcomes.no_change_count),
@@ -212,20 +212,19 @@ fn report_verdict(
         cost_basis: state.spending.cost_basis(),
         tokens: Some(state.spending.tokens),
         is_cost_unknown: state.has_cost_limit_but_unknown_cost(),
-        ..VerdictReached::from_verdict(verdict)
+        ..VerdictReached::from_verdict_without_evidence(verdict)
     };
     let record = |event: JournalEvent| context.record_session_event(state, event);
     record(JournalEvent::Verdict(Box::new(facts)))?;
-    note_review(context, state)?;
-    note_ticks(context, state)?;
+    journal_review(context, state)?;
+    journal_ticks_reverted_in_session(context, state)?;
     questions::journal_asked_questions(context, state)?;
     if let Some(item) = set_aside_item {
         record(JournalEvent::SetAside { item })?;
     }
-    if let Some(opened) =
-        state.outcomes.breaker.trip.as_ref().filter(|trip| trip.iteration == state.iteration)
+    if let Some(trip) = state.outcomes.breaker.trip.as_ref().filter(|trip| trip.iteration == state.iteration)
     {
-        let (cause, count, evidence) = (opened.cause, opened.failure_count, opened.evidence.clone());
+        let (cause, count, evidence) = (trip.cause, trip.failure_count, trip.evidence.clone());
         record(JournalEvent::BreakerOpened(BreakerOpened { cause, failure_count: count, evidence }))?;
     }
     // Last: a kill before it leaves a run that has ended and is not archived, which `complete_report`

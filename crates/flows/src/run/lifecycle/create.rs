@@ -11,7 +11,7 @@ use plimsoll_domain::item_check::{self, ItemCheck};
 use plimsoll_domain::journal::{JournalEntry, JournalEvent, RunStartFacts};
 use plimsoll_domain::limits::RunLimits;
 use plimsoll_domain::promise::{PromiseCode, PromiseWord};
-use plimsoll_domain::prompt::extract_task_text;
+use plimsoll_domain::prompt::task_text_after_prompt_block;
 use plimsoll_domain::protected::ProtectedFiles;
 use plimsoll_domain::state::{
     CheckpointCommitMode, PlanItems, ProjectAtStart, RunOptions, VerifyTiming, WorkerOptions,
@@ -100,7 +100,7 @@ pub fn create_run(project: &Project, new_run: &NewRun) -> Result<RunState, Start
     // Also read without the lock, and after the switch to the run's branch.
     let protected_files = match new_run.workers.is_some() || new_run.item_brief.is_some() {
         true => ProtectedFiles::default(),
-        false => protect::record_protected_paths(
+        false => protect::read_protected_files_and_commits(
             project,
             &new_run.protected_paths,
             plan_path(new_run),
@@ -108,10 +108,10 @@ pub fn create_run(project: &Project, new_run: &NewRun) -> Result<RunState, Start
         )?,
     };
     let lock = state_file::lock_state(project, state_file::LOCK_TIMEOUT)?;
-    let ValidatedRun { task, prompt_made, todo_file, todo, previous_run } =
+    let ValidatedRun { task, is_prompt_generated, todo_file, todo, previous_run } =
         validate_new_run(project, new_run)?;
     let previous_run = previous_run.unwrap_or_default();
-    let mut state = new_run_state(project, new_run, &task, prompt_made, todo_file, &todo);
+    let mut state = new_run_state(project, new_run, &task, is_prompt_generated, todo_file, &todo);
     state.project_at_start.original_branch = branch_before;
     state.project_at_start.earlier_subagent_usage = previous_run.project_subagent_usage();
     state.project_at_start.files_at_start = files_at_start;
@@ -142,7 +142,7 @@ fn write_new_run_files(
     let excluded_paths: &[&str] = if state.options.is_prompt_generated { &["/PROMPT.md"] } else { &[] };
     // Before the run's files exist, so that no `git add -A` ever sees one.
     exclude_run_files(project.root(), excluded_paths)?;
-    // The copy before PROMPT.md: after a kill it shows `read_task` that the text there is ours and not the
+    // The copy before PROMPT.md: after a kill it shows the next start that the text there is ours and not the
     // user's.
     prompt::save_task_copy(project, task)?;
     if state.options.is_prompt_generated {
@@ -172,13 +172,13 @@ fn record_run_start(project: &Project, state: &RunState) -> Result<(), StartErro
         ..RunStartFacts::default()
     };
     journal::append_entry(project, JournalEntry::for_run(state, JournalEvent::RunStarted(facts)))?;
-    Ok(backup::reset_copies(project)?)
+    Ok(backup::recreate_copies_for_new_run(project)?)
 }
 
 /// The inputs of a new run that passed all checks.
 struct ValidatedRun {
     task: Vec<u8>,
-    prompt_made: bool,
+    is_prompt_generated: bool,
     todo_file: Option<String>,
     todo: TodoList,
     /// The previous run of the project, whose measurements are reused.
@@ -188,7 +188,10 @@ struct ValidatedRun {
 /// Checks that this run could begin. Writes nothing.
 pub fn check_new_run(project: &Project, new_run: &NewRun) -> Result<(), StartError> {
     validate_new_run(project, new_run)?;
-    new_run.branch.iter().try_for_each(|name| branch::check_run_branch(project, name).map(|_| ()))?;
+    new_run
+        .branch
+        .iter()
+        .try_for_each(|name| branch::check_run_branch_return_current(project, name).map(|_| ()))?;
     let is_parallel = new_run.workers.is_some() || new_run.item_brief.is_some();
     if is_parallel && !new_run.protected_paths.is_empty() {
         return Err(ProtectError::UsedWithWorkers.into());
@@ -219,7 +222,8 @@ pub struct SharedWork {
 pub fn read_shared_work(project: &Project, new_run: &NewRun) -> Result<SharedWork, StartError> {
     let previous_run = state_file::load_state(project, None)?;
     let (plan_file, todo) = read_plan(project, new_run)?;
-    let (task, _) = read_task_or_plan(project, new_run, previous_run.as_ref(), plan_file.as_deref())?;
+    let (task, _) =
+        read_task_or_generate_from_plan(project, new_run, previous_run.as_ref(), plan_file.as_deref())?;
     let plan = plan_file.ok_or(StartError::NoPlanToShare)?;
     if todo.open_items().is_empty() {
         let message = todo_list::render_plan_problem(
@@ -256,13 +260,13 @@ fn validate_new_run(project: &Project, new_run: &NewRun) -> Result<ValidatedRun,
         });
     }
     let (todo_file, todo) = read_plan(project, new_run)?;
-    let (task, prompt_made) =
-        read_task_or_plan(project, new_run, previous_run.as_ref(), todo_file.as_deref())?;
+    let (task, is_prompt_generated) =
+        read_task_or_generate_from_plan(project, new_run, previous_run.as_ref(), todo_file.as_deref())?;
     check_review_possible(project, new_run.items_per_review, todo_file.as_deref())?;
     if new_run.workers.is_some() && todo_file.is_none() {
         return Err(StartError::NoPlanToShare);
     }
-    Ok(ValidatedRun { task, prompt_made, todo_file, todo, previous_run })
+    Ok(ValidatedRun { task, is_prompt_generated, todo_file, todo, previous_run })
 }
 
 /// Checks that reviews are possible: a review reads the diff of ticked items, so there must be a repository
@@ -281,14 +285,14 @@ pub(super) fn check_review_possible(
     Ok(())
 }
 
-/// Returns the task like [`task`], but a plan without a task is also accepted.
-fn read_task_or_plan(
+/// Returns the task, and whether we generated it. A plan without a task yields a generated one.
+fn read_task_or_generate_from_plan(
     project: &Project,
     new_run: &NewRun,
     previous_run: Option<&RunState>,
     plan: Option<&str>,
 ) -> Result<(Vec<u8>, bool), StartError> {
-    match (read_task(project, new_run, previous_run), plan) {
+    match (read_task_and_is_generated(project, new_run, previous_run), plan) {
         (Err(StartError::NoTask), Some(plan)) => {
             Ok((format!("Do what {} says.", to_single_line(plan)).into_bytes(), true))
         }
@@ -297,14 +301,17 @@ fn read_task_or_plan(
 }
 
 /// Returns the task's text, and whether the whole PROMPT.md was generated by us.
-fn read_task(
+fn read_task_and_is_generated(
     project: &Project,
     new_run: &NewRun,
     previous_run: Option<&RunState>,
 ) -> Result<(Vec<u8>, bool), StartError> {
     let prompt_file = disk::read(&project.prompt_path())?;
-    let text =
-        prompt_file.as_deref().map(extract_task_text).transpose().map_err(|_| PromptError::MissingEndMark)?;
+    let text = prompt_file
+        .as_deref()
+        .map(task_text_after_prompt_block)
+        .transpose()
+        .map_err(|_| PromptError::MissingEndMark)?;
     // A PROMPT.md that an earlier run generated from its objective is not the user's text.
     let is_generated = previous_run
         .is_some_and(|old| old.options.is_prompt_generated && text == Some(old.options.objective.as_bytes()));
@@ -357,7 +364,7 @@ pub fn no_open_items_message(run: &RunState) -> Option<String> {
 
 /// Returns the checks that open items of the plan name now. They are stored outside the project: a check that
 /// is written into the plan later does not run.
-fn item_checks(todo: &TodoList) -> Vec<ItemCheck> {
+fn checks_of_open_items(todo: &TodoList) -> Vec<ItemCheck> {
     let to_check = |item: String| {
         let command = item_check::parse_verify_command(&item)?;
         Some(ItemCheck { item_text: item, command })
@@ -369,7 +376,7 @@ fn new_run_state(
     project: &Project,
     new_run: &NewRun,
     task: &[u8],
-    prompt_made: bool,
+    is_prompt_generated: bool,
     todo_file: Option<String>,
     todo: &TodoList,
 ) -> RunState {
@@ -396,7 +403,7 @@ fn new_run_state(
             todo_file,
             verify_commands: new_run.verify_commands.clone(),
             verify_timing: new_run.verify_timing,
-            plan_checks: if new_run.runs_plan_checks { item_checks(todo) } else { Vec::new() },
+            plan_checks: if new_run.runs_plan_checks { checks_of_open_items(todo) } else { Vec::new() },
             verify_sandbox: new_run.verify_sandbox,
             client: new_run.client.clone(),
             client_arguments: new_run.client_arguments.clone(),
@@ -404,7 +411,7 @@ fn new_run_state(
             protected_paths: new_run.protected_paths.clone(),
             items_per_review: new_run.items_per_review,
             review_model: new_run.review_model.clone(),
-            is_prompt_generated: prompt_made,
+            is_prompt_generated,
             limits: new_run.limits.clone(),
             commit_mode: new_run.commit_mode,
             runs_commit_hooks: new_run.runs_commit_hooks,

@@ -84,7 +84,7 @@ fn begin_iteration(
     // The work of an iteration before it hit a limit still counts as its own when it is planned again.
     let previous_record = std::mem::take(&mut state.iteration_record);
     let item_start = earlier_item_start(state, &previous_record, resumes_checkpoint, is_replanned);
-    let (done_before, measured_items, fingerprint) = match previous_record.fingerprint_before {
+    let (ticked_before, measured_items, fingerprint) = match previous_record.fingerprint_before {
         Some(fingerprint) if is_replanned => {
             (previous_record.ticked_before_iteration, previous_record.measured_items, fingerprint)
         }
@@ -96,13 +96,14 @@ fn begin_iteration(
         item_start,
         resumes_checkpoint,
         item: current_open_item(state).cloned(),
-        ticked_before_iteration: done_before,
+        ticked_before_iteration: ticked_before,
         ticked_before_session: state.plan_items.completed_items.clone(),
         measured_items,
         fingerprint_before: Some(fingerprint),
         ..IterationRecord::default()
     };
-    let head = state.iteration_record.fingerprint_before.as_ref().and_then(|footing| footing.head.clone());
+    let head =
+        state.iteration_record.fingerprint_before.as_ref().and_then(|fingerprint| fingerprint.head.clone());
     review::record_work_start(state, head.as_deref());
 }
 
@@ -127,7 +128,8 @@ fn earlier_item_start(
     let is_same_item = previous_record.item.as_ref() == Some(item) && (is_replanned || is_reopened);
     let from_previous_record = || previous_record.item_start.clone().filter(|_| is_same_item);
     let from_reverted_tick = || {
-        let base = previous_record.fingerprint_before.as_ref().and_then(|footing| footing.head.clone());
+        let base =
+            previous_record.fingerprint_before.as_ref().and_then(|fingerprint| fingerprint.head.clone());
         (is_same_item && is_reopened)
             .then(|| ItemStart { base_commit: base, started_at: previous_record.started_at.clone() })
     };

@@ -49,7 +49,7 @@ fn to_absolute(project: &Project, folder: &str) -> PathBuf {
 fn resolve_existing_links(path: &Path) -> PathBuf {
     let existing_ancestor = path.ancestors().find(|ancestor| disk::exists(ancestor));
     let existing_and_rest =
-        existing_ancestor.and_then(|there| path.strip_prefix(there).ok().map(|below| (there, below)));
+        existing_ancestor.and_then(|ancestor| path.strip_prefix(ancestor).ok().map(|rest| (ancestor, rest)));
     existing_and_rest
-        .map_or_else(|| path.to_owned(), |(there, below)| disk::canonicalize_or_keep(there).join(below))
+        .map_or_else(|| path.to_owned(), |(ancestor, rest)| disk::canonicalize_or_keep(ancestor).join(rest))
 }

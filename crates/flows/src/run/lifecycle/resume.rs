@@ -79,9 +79,9 @@ pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOu
         .filter(|id| ledger::is_run_of_user_in_project(project, id))
         .ok_or_else(no_run)?;
     records::check_records_location(project, &changes.client_arguments)?;
-    if let Some(every) = changes.items_per_review {
+    if let Some(items_per_review) = changes.items_per_review {
         let state = state_file::load_state(project, Some(&run_id))?.unwrap_or_default();
-        check_review_possible(project, every, state.options.todo_file.as_deref())?;
+        check_review_possible(project, items_per_review, state.options.todo_file.as_deref())?;
     }
     // Read before the state is locked, and recorded before the state refers to it.
     let state_before = state_file::load_state(project, Some(&run_id))?.ok_or_else(no_run)?;
@@ -93,7 +93,7 @@ pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOu
         false => state_before.outcomes.protected_changes.clone(),
     };
     let protected_paths =
-        protect::record_added_paths(project, &state_before, &changes.added_protected_paths)?;
+        protect::record_added_paths_return_all(project, &state_before, &changes.added_protected_paths)?;
     let settings = config::load_for_run(project, &run_id);
     let context = RunContext { project, settings: &settings, run_id: &run_id };
     // Before the run is reopened, because the state then no longer shows how it ended.
@@ -125,7 +125,7 @@ pub fn resume_run(project: &Project, changes: &ResumeChanges) -> Result<ResumeOu
 
 /// Checks out the run's own branch before it is resumed, or returns an error that explains why not. If a
 /// client of the run is still running, the branch is not changed.
-pub fn return_to_run_branch(project: &Project) -> Result<Option<String>, StartError> {
+pub fn return_to_run_branch_with_notice(project: &Project) -> Result<Option<String>, StartError> {
     let Some(run_id) = newest_run_id(project)?.filter(|id| ledger::is_run_of_user_in_project(project, id))
     else {
         return Ok(None);
@@ -135,7 +135,7 @@ pub fn return_to_run_branch(project: &Project) -> Result<Option<String>, StartEr
     if is_over_for_good || find_orphaned_client(&state).is_some() {
         return Ok(None);
     }
-    Ok(branch::switch_back_to_run_branch(project, &state)?)
+    Ok(branch::switch_back_to_branch_with_notice(project, &state)?)
 }
 
 /// Rejects a state that was not written by one of our runs: no promise could end it, and its author is

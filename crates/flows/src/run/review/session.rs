@@ -11,7 +11,7 @@ use crate::run::save_work::allowed_commit_programs;
 use crate::run::stream_reader::StreamReader;
 use crate::session_result::SessionResult;
 use plimsoll_domain::git_names::{CommitId, InvalidCommitId};
-use plimsoll_domain::prompt::{ReviewRequest, render_review_prompt as prompt_of};
+use plimsoll_domain::prompt::{ReviewRequest, render_review_prompt};
 use plimsoll_domain::review::{ReviewSession, quote_first_items};
 use plimsoll_domain::text::truncate_end;
 use plimsoll_domain::{ProcessExit, SessionId, SessionRecord};
@@ -81,7 +81,7 @@ impl DueReview<'_, '_> {
         }
         let mut reader = self.open_reader(&session);
         reader.read_new_events();
-        let result = self.session_result(&session, &reader, ProcessExit::default());
+        let result = self.session_result_with_cost(&session, &reader, ProcessExit::default());
         if is_same_review && reader.has_result() {
             return Ok(Some((session, EndedReview { result, end_cause: ReviewEndCause::ByItself })));
         }
@@ -99,8 +99,8 @@ impl DueReview<'_, '_> {
         let recorded = recorded.map(|(pid, started)| ProcessIdentity { pid, start_time: started });
         let marker = format!("{REVIEW_VARIABLE}={}", self.state.run_id);
         recorded
-            .filter(|known| process::is_alive(*known))
-            .or_else(|| process::find_by_argument_and_variable(&session.id, &marker))
+            .filter(|identity| process::is_alive(*identity))
+            .or_else(|| process::find_oldest_with_argument_and_variable(&session.id, &marker))
     }
 
     /// Records a new session before its client starts, so that a client whose pid was not recorded can be
@@ -127,7 +127,7 @@ impl DueReview<'_, '_> {
             result: SessionResult::default(),
             end_cause: ReviewEndCause::Failed(message.to_owned()),
         };
-        // A resumed run may use another client than the one with which it began.
+        // A resumed run may use another client than the one that it began with.
         if let Err(error) =
             check_client_can_confine("--review", self.reviewer.client_program, self.reviewer.client_version)
         {
@@ -149,7 +149,7 @@ impl DueReview<'_, '_> {
             untracked_files: changes.new_files,
         };
         let prompt_path = self.output_path(session, "prompt.md");
-        let prompt_text = prompt_of(&request, &self.state.promise_code);
+        let prompt_text = render_review_prompt(&request, &self.state.promise_code);
         disk::replace(&prompt_path, prompt_text.text().as_bytes(), Durability::Lazy)?;
         let ended = match self.start_client(session, &prompt_path, &work.reading_folder)? {
             Ok(client) => self.follow_to_end(session, client),
@@ -180,10 +180,10 @@ impl DueReview<'_, '_> {
             truncate_end(&quote_first_items(&session.items), 60)
         );
         let allowed_programs = allowed_commit_programs(self.context.project, self.state);
-        if let WipCommitOutcome::Refused { reason: why } =
+        if let WipCommitOutcome::Refused { reason } =
             commit_wip(root, &message, &is_plimsoll_file, allowed_programs)
         {
-            return Err(ReviewInputError::CommitRefused(why));
+            return Err(ReviewInputError::CommitRefused(reason));
         }
         let commit = git::head_commit(root).ok_or_else(git_failed)?;
         let own_repository = OwnRepository::open_or_copy(working_tree, Path::new(&merge_repository))?;
@@ -233,8 +233,12 @@ impl DueReview<'_, '_> {
         if let Some(identity) = client.identity() {
             self.reviewer.watchdog.watch_client(identity, None);
             self.update_state(|state| {
-                if let Some(recorded) =
-                    state.outcomes.reviews.open_session.as_mut().filter(|known| known.id == session.id)
+                if let Some(recorded) = state
+                    .outcomes
+                    .reviews
+                    .open_session
+                    .as_mut()
+                    .filter(|open_session| open_session.id == session.id)
                 {
                     (recorded.pid, recorded.process_started_at_ticks) =
                         (Some(identity.pid), Some(identity.start_time));
@@ -282,7 +286,7 @@ impl DueReview<'_, '_> {
             reader.read_new_events();
             if let Some(exit) = exit {
                 break EndedReview {
-                    result: self.session_result(session, &reader, exit),
+                    result: self.session_result_with_cost(session, &reader, exit),
                     end_cause: ReviewEndCause::ByItself,
                 };
             }
@@ -292,7 +296,7 @@ impl DueReview<'_, '_> {
                 client.terminate(GRACE_PERIOD);
                 reader.read_new_events();
                 break EndedReview {
-                    result: self.session_result(session, &reader, ProcessExit::default()),
+                    result: self.session_result_with_cost(session, &reader, ProcessExit::default()),
                     end_cause: cause,
                 };
             }
@@ -304,7 +308,7 @@ impl DueReview<'_, '_> {
 
     /// Returns how the session ended and what it used. Its hooks record nothing, so its transcript is found
     /// by its id.
-    fn session_result(
+    fn session_result_with_cost(
         &self,
         session: &ReviewSession,
         reader: &StreamReader,

@@ -1,7 +1,7 @@
 //! A board that several machines share, reached over two connections, and the state of it that this machine
 //! caches.
 //!
-//! The record of this machine ([`Table`]) mirrors the board, so that every reader of a parallel run's record
+//! The record of this machine ([`WorkersFile`]) mirrors the board, so that every reader of a parallel run's record
 //! sees what is known. The outcome of an item is written into the record first, as a result
 //! ([`plimsoll_domain::workers::ItemResult`]), and reported once its branch is on the remote ([`delivery`]),
 //! because the board may be unreachable and this process may be killed. The board rejects a repeated result
@@ -251,7 +251,9 @@ impl FleetBoard {
         {
             known_report.clone_from(worker_report);
         }
-        self.call_board(|board| board.reserve_money(worker_report, session_count, MIN_SESSION_USD))
+        self.call_board(|board| {
+            board.report_and_reserve_budget(worker_report, session_count, MIN_SESSION_USD)
+        })
     }
 
     /// Returns what keeps this machine from reporting and claiming, if anything: a permanent error, or else
@@ -679,7 +681,7 @@ impl Board for FleetBoard {
             let _ = retry_while_transient(LEAVE_TIMEOUT, give_up, BoardError::is_unreachable, || {
                 self.call_board(|board| board.mark_fleet_done())
             });
-            self.target.remove_leftover_branches(plan_files, give_up);
+            self.target.remove_leftover_merged_branches(plan_files, give_up);
         }
         let workers_state = self.workers_file.workers_state();
         let is_merger = workers_state

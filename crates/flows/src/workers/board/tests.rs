@@ -191,7 +191,12 @@ impl BoardConnection for MemoryConnection {
             Ok(())
         })
     }
-    fn reserve_money(&mut self, _: &LocalWorkerReport, _: u32, _: f64) -> Result<Reservation, BoardError> {
+    fn report_and_reserve_budget(
+        &mut self,
+        _: &LocalWorkerReport,
+        _: u32,
+        _: f64,
+    ) -> Result<Reservation, BoardError> {
         self.run_operation(|_| Ok(Reservation::Share { usd: Some(1.0), sessions: Some(3) }))
     }
     fn report_worker(&mut self, _: &LocalWorkerReport) -> Result<(), BoardError> {

@@ -111,7 +111,7 @@ fn describe_uncommitted_files(
 /// have all of its work, because an attempt after a conflict may have lost a change.
 fn remove_merged_item_branches(parallel_run: ParallelRun<'_>, workers_state: &WorkersState, item: usize) {
     let repository = &parallel_run.worktrees.checkout.repository_root;
-    let target_tip = parallel_run.target.last_seen_target_end();
+    let target_tip = parallel_run.target.last_seen_target_tip();
     let (merge_repository, plan_files) = (
         parallel_run.worktrees.merge_repository.own_repository(),
         parallel_run.worktrees.plan_files.all_paths(),

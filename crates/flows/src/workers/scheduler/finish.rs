@@ -26,7 +26,7 @@ use plimsoll_store::{clock, disk};
 
 /// Returns why a run ends in which everything is merged: it is completed, or blocked if a verify command does
 /// not pass.
-pub(super) fn closing_reason_if_all_merged(
+pub(super) fn completed_or_blocked_by_failing_verify(
     run_state: &RunState,
     workers_state: &WorkersState,
 ) -> ClosingReason {
@@ -113,7 +113,7 @@ pub(super) fn finish_run(
     merge_late_notes_if_ended_early(parallel_run, reporter, give_up_flag, &closing_reason);
     let closing_reason = block_if_completion_check_fails(parallel_run, reporter, closing_reason);
     record_changed_checks(parallel_run)?;
-    let _ = parallel_run.worktrees.remove_merge_worktree();
+    let _ = parallel_run.worktrees.remove_merge_worktree_and_exports();
     report_merged_count_and_leftovers(parallel_run, reporter);
     let exit_code = match closing_reason {
         ClosingReason::Interrupted => record_pause_by_user(parallel_run, reporter)?,
@@ -192,8 +192,12 @@ fn report_merged_count_and_leftovers(parallel_run: ParallelRun<'_>, reporter: &m
         "{merged_count} of {} merged",
         count_with_noun(workers_state.board.items.len(), "item")
     ));
-    for (item, board_item) in
-        workers_state.board.items.iter().enumerate().filter(|(_, row)| row.stage != ItemStage::Merged)
+    for (item, board_item) in workers_state
+        .board
+        .items
+        .iter()
+        .enumerate()
+        .filter(|(_, board_item)| board_item.stage != ItemStage::Merged)
     {
         let worktree = parallel_run.worktrees.item_worktree(item);
         if disk::exists(&worktree) {
@@ -231,7 +235,7 @@ fn record_verdict(
         state.clone()
     })?;
     let Some(state) = state else { return Ok(1) };
-    let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict(verdict)));
+    let event = JournalEvent::Verdict(Box::new(VerdictReached::from_verdict_without_evidence(verdict)));
     parallel_run.context.record_run_event(&state, event)?;
     if state.lifecycle.is_over() {
         archive_run(parallel_run.context.project, &state)?;

@@ -36,7 +36,7 @@ impl<'scope> Scheduler<'scope, '_> {
             merger.mark_landed_items_merged()
         })
         .map_err(verify_error)?;
-        let prepared = self.parallel_run.worktrees.prepare_merge_worktree(&target_tip, &give_up);
+        let prepared = self.parallel_run.worktrees.prepare_merge_worktree_unless_ready(&target_tip, &give_up);
         if give_up() {
             self.closing_reason = Some(ClosingReason::Interrupted);
             return Ok(());
@@ -153,7 +153,7 @@ impl<'scope> Scheduler<'scope, '_> {
         let give_up = self.give_up_flag.first_interrupt_check();
         let handle = self.scope.spawn(move || {
             parallel_run.worktrees.prepare_item_worktree(
-                &parallel_run.target.add_earlier_work(worktree_spec, &give_up)?,
+                &parallel_run.target.add_work_pushed_to_remote(worktree_spec, &give_up)?,
                 &give_up,
             )
         });
@@ -202,10 +202,12 @@ impl<'scope> Scheduler<'scope, '_> {
             SlotStage::Waiting if !is_held() => self.keep_branch_of_lost_claim(&slot).map(|()| None),
             SlotStage::Waiting if self.closing_reason.is_some() => self.release_claim(&slot).map(|()| None),
             SlotStage::Waiting if self.parallel_run.board.is_paused() => Ok(Some(slot)),
-            // The rest of the daily limit is computed from the ledgers of all runs, so it is not read in each
-            // round.
+            // What remains of the daily limit is computed from the ledgers of all runs, so it is not read in
+            // each round.
             SlotStage::Waiting
-                if self.out_of_money_since.is_some_and(|since| since.elapsed() < FILES_INTERVAL) =>
+                if self
+                    .budget_reserved_since
+                    .is_some_and(|reserved_since| reserved_since.elapsed() < FILES_INTERVAL) =>
             {
                 Ok(Some(slot))
             }
@@ -224,11 +226,12 @@ impl<'scope> Scheduler<'scope, '_> {
 
     /// Returns the budget that an item's run gets now.
     fn item_budget(&self, slot: &Slot<'_>, workers_state: &WorkersState) -> ItemBudget {
-        // Workers that wait for money reserve none. Otherwise two of them would wait for each other forever.
+        // Workers that wait for a budget reserve none. Otherwise two of them would wait for each other
+        // forever.
         let slots_at_work =
             self.slots.iter().flatten().filter(|slot| matches!(slot.stage, SlotStage::Running(_)));
         let other_items: Vec<usize> = slots_at_work.map(|slot| slot.claim.item).collect();
-        let left_today_usd = daily_spending::remaining_today(
+        let remaining_today_usd = daily_spending::remaining_today(
             self.parallel_run.context.project,
             self.parallel_run.initial_state,
         );
@@ -239,7 +242,7 @@ impl<'scope> Scheduler<'scope, '_> {
             item,
             &other_items,
             self.parallel_run.worker_count(),
-            left_today_usd,
+            remaining_today_usd,
         );
         self.parallel_run.board.reserve_item_budget(slot.worker_number, item, local_budget)
     }
@@ -257,7 +260,7 @@ impl<'scope> Scheduler<'scope, '_> {
                 (max_cost_usd, max_tokens, max_sessions)
             }
             ItemBudget::WaitForOthers => {
-                self.out_of_money_since = Some(Instant::now());
+                self.budget_reserved_since = Some(Instant::now());
                 return Ok(Some(slot));
             }
             ItemBudget::WaitForNextDay(reason) => return self.pause_until_next_day(slot, &reason).map(Some),
@@ -310,7 +313,7 @@ impl<'scope> Scheduler<'scope, '_> {
             Ok(started) => started,
             Err(error) => return self.record_failed_attempt(&slot, &error.to_string()).map(|()| None),
         };
-        self.record_item_process(&slot, client.identity(), max_cost_usd, continues_run)?;
+        self.record_process_and_report_start(&slot, client.identity(), max_cost_usd, continues_run)?;
         Ok(Some(Slot { stage: SlotStage::Running(client), requested_interrupt: None, ..slot }))
     }
 
@@ -333,7 +336,7 @@ impl<'scope> Scheduler<'scope, '_> {
     }
 
     /// Records the process of an item's run, so that a later scheduler finds it.
-    fn record_item_process(
+    fn record_process_and_report_start(
         &mut self,
         slot: &Slot<'_>,
         process_identity: Option<ProcessIdentity>,
@@ -368,14 +371,14 @@ impl<'scope> Scheduler<'scope, '_> {
         let item = slot.claim.item;
         let worktree = self.parallel_run.worktrees.item_worktree(item);
         let workers_state = self.parallel_run.workers_state();
-        let is_own_worktree = self.parallel_run.worktrees.is_own_worktree(&worktree);
+        let is_linked_worktree = self.parallel_run.worktrees.is_linked_worktree_of_repository(&worktree);
         let commit_leftover_work = || {
-            live_run::commit_work_of_failed_run(
+            live_run::commit_failed_work_and_return_head(
                 &self.parallel_run.worktrees.project_in(&worktree),
                 &workers_state.item_progress[item].earlier_run_id,
             )
         };
-        let end_commit = is_own_worktree.then(commit_leftover_work).flatten();
+        let end_commit = is_linked_worktree.then(commit_leftover_work).flatten();
         let returned_work = ReturnedWork {
             return_reason: ReturnReason::Unfinished,
             base_commit: workers_state.item_progress[item].base_commit_id.clone(),

@@ -41,7 +41,7 @@ impl ItemWork<'_> {
         let worktree = self.parallel_run.worktrees.item_worktree(item);
         let project = self.parallel_run.worktrees.project_in(&worktree);
         let repository = &self.parallel_run.worktrees.checkout.repository_root;
-        if !self.parallel_run.worktrees.is_own_worktree(&worktree) {
+        if !self.parallel_run.worktrees.is_linked_worktree_of_repository(&worktree) {
             return Err(OfferError::OtherRepository);
         }
         let message = format!(

@@ -14,7 +14,7 @@ use plimsoll_store::{Project, lock};
 pub(super) fn live_item_process(project: &Project, item_progress: &ItemProgress) -> Option<LaunchedClient> {
     let recorded_process =
         item_progress.pid.map(|pid| ProcessIdentity { pid, start_time: item_progress.process_start_ticks });
-    let recorded_process = recorded_process.filter(|known| is_alive(*known));
+    let recorded_process = recorded_process.filter(|identity| is_alive(*identity));
     let lock_holder = || {
         lock::is_run_locked(project)
             .then(|| lock::run_lock_holder_pid(project).and_then(process_identity))
@@ -25,7 +25,7 @@ pub(super) fn live_item_process(project: &Project, item_progress: &ItemProgress)
 
 /// Commits what a failed run has left, and returns the last commit of its work. Returns `None` if there is no
 /// worktree. A run that has not ended may still have its client at work, so nothing is committed.
-pub(super) fn commit_work_of_failed_run(project: &Project, ended_run_id: &str) -> Option<String> {
+pub(super) fn commit_failed_work_and_return_head(project: &Project, ended_run_id: &str) -> Option<String> {
     if !item_run::has_current_run_ended(project, ended_run_id) {
         return git::head_commit(project.root()).map(String::from);
     }

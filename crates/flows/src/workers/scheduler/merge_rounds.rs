@@ -49,13 +49,13 @@ impl<'scope> MergeRounds<'scope> {
     }
 
     /// Returns the result of the round once its thread has finished.
-    pub(super) fn take_finished_round(&mut self, is_closing: bool) -> Option<MergeRoundEnd> {
+    pub(super) fn take_finished_round(&mut self, is_give_up_expected: bool) -> Option<MergeRoundEnd> {
         if !self.current_round.as_ref().is_some_and(ScopedJoinHandle::is_finished) {
             return None;
         }
         let error = match self.current_round.take()?.join() {
             Ok(Ok(())) => return Some(MergeRoundEnd::Finished),
-            Ok(Err(MergeError::GivenUp)) if is_closing => {
+            Ok(Err(MergeError::GivenUp)) if is_give_up_expected => {
                 self.is_merging_impossible = true;
                 return Some(MergeRoundEnd::Finished);
             }

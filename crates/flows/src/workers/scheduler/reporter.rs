@@ -84,8 +84,14 @@ impl<'env> Reporter<'env> {
     }
 
     fn record_linear_note_on_item(&self, item_text: &str, item_event: ItemEvent<'_>) {
-        let item_index =
-            || self.parallel_run.workers_state().board.items.iter().position(|row| row.text == item_text);
+        let item_index = || {
+            self.parallel_run
+                .workers_state()
+                .board
+                .items
+                .iter()
+                .position(|board_item| board_item.text == item_text)
+        };
         let Some(item_index) = self.reports_to_linear.then(item_index).flatten() else { return };
         let item_number = u32::try_from(item_index + 1).unwrap_or(u32::MAX);
         queue_item_note(

@@ -28,10 +28,10 @@ impl<'scope> Scheduler<'scope, '_> {
         slot: Slot<'scope>,
         exit: &ProcessExit,
     ) -> SlotAfterRun<'scope> {
-        self.out_of_money_since = None;
+        self.budget_reserved_since = None;
         let Claim { item, epoch } = slot.claim;
         let worktree = self.parallel_run.worktrees.item_worktree(item);
-        if self.parallel_run.worktrees.is_own_worktree(&worktree) {
+        if self.parallel_run.worktrees.is_linked_worktree_of_repository(&worktree) {
             // Cleans up after a session that was ended in the middle of a commit.
             worktree::wait_for_git_and_remove_locks(&worktree);
         }
@@ -65,11 +65,11 @@ impl<'scope> Scheduler<'scope, '_> {
         match outcome {
             ItemRunOutcome::Done => self.commit_and_offer_work(&slot).map(|()| None),
             ItemRunOutcome::WaitsForAnswer(question) => self.park_item(&slot, question).map(|()| None),
-            ItemRunOutcome::PausedByLimit { until, reason, pauses: pause_count } => {
+            ItemRunOutcome::PausedByLimit { limit_resets_at: until, reason, pauses: pause_count } => {
                 let pause_end = item_run::pause_end_millis(until.as_ref(), pause_count);
                 self.pause_all_workers(slot, PauseKind::Limit, pause_end, &reason, pause_count).map(Some)
             }
-            // More may be available once other runs have ended.
+            // More budget may be available once other item runs have ended.
             ItemRunOutcome::BudgetUsed => Ok(Some(Slot { stage: SlotStage::Waiting, ..slot })),
             ItemRunOutcome::DeadlineReached => self.close_and_release(
                 &slot,
@@ -79,7 +79,7 @@ impl<'scope> Scheduler<'scope, '_> {
             ItemRunOutcome::FatalError(reason) => {
                 self.close_and_release(&slot, ClosingReason::Stop(RunStatus::FatalError, reason))
             }
-            // We have ended it. On one machine the item stays with its worker, and the next `--resume`
+            // The scheduler ended it. On one machine the item stays with its worker, and the next `--resume`
             // continues it.
             ItemRunOutcome::Interrupted if self.closing_reason.is_some() => {
                 self.release_claim(&slot).map(|()| None)
@@ -218,12 +218,16 @@ impl<'scope> Scheduler<'scope, '_> {
             .pause_all_workers(&WorkersPause { ends_at: pause_end, is_daily_limit })?;
         if !self.parallel_run.launch_options.should_wait {
             self.closing_reason.get_or_insert(ClosingReason::Pause(pause_kind, reason.to_owned()));
-        } else if is_new && let Some(until) = clock::from_unix_seconds(pause_end / 1_000) {
-            let seconds = u64::try_from((until - clock::now()).num_seconds()).unwrap_or_default();
-            self.reporter.notify_observer(&RunEvent::PauseStarted { pause_end: until, seconds, reason });
+        } else if is_new && let Some(pause_end_time) = clock::from_unix_seconds(pause_end / 1_000) {
+            let seconds = u64::try_from((pause_end_time - clock::now()).num_seconds()).unwrap_or_default();
+            self.reporter.notify_observer(&RunEvent::PauseStarted {
+                pause_end: pause_end_time,
+                seconds,
+                reason,
+            });
             let verdict = Verdict::Pause {
                 kind: pause_kind,
-                until: Some(clock::to_timestamp(until)),
+                until: Some(clock::to_timestamp(pause_end_time)),
                 reason: reason.to_owned(),
             };
             self.is_pause_recorded = true;

@@ -23,7 +23,11 @@ pub(super) struct ItemRunUsage {
 
 impl ItemRunUsage {
     /// Reads what sessions have used, and updates the record in memory.
-    pub(super) fn read_into_record(&mut self, parallel_run: ParallelRun<'_>, slots: &[Option<Slot<'_>>]) {
+    pub(super) fn update_facts_and_running_usage(
+        &mut self,
+        parallel_run: ParallelRun<'_>,
+        slots: &[Option<Slot<'_>>],
+    ) {
         let workers_state = parallel_run.workers_state();
         self.item_facts = read_item_run_facts(
             &mut self.reader,

@@ -52,16 +52,16 @@ impl<'a> LocalTarget<'a> {
     /// own repository, but the user has the clone.
     fn unverified_target_reason(&self, workers_state: &WorkersState) -> Option<String> {
         let branch_text = to_single_line(&workers_state.target_branch_name);
-        let Some(target_end) = self.last_seen_target_end() else {
+        let Some(target_tip) = self.last_seen_target_tip() else {
             return Some(format!("the branch `{branch_text}` is gone"));
         };
         let landing_commits = workers_state.board.items.iter().flat_map(|row| &row.attempted_merge_commits);
         if !landing_commits
             .chain([&workers_state.start_commit_id])
-            .any(|commit| commit == target_end.as_str())
+            .any(|commit| commit == target_tip.as_str())
         {
             return Some(format!(
-                "every item is merged, and something other than this run moved `{branch_text}` to {target_end}, which was not verified: look at it (git log {branch_text})"
+                "every item is merged, and something other than this run moved `{branch_text}` to {target_tip}, which was not verified: look at it (git log {branch_text})"
             ));
         }
         let run_start = clock::parse_timestamp(&self.run_state.project_at_start.started_at)?;
@@ -77,10 +77,10 @@ impl<'a> LocalTarget<'a> {
             disk::read(&self.project.root().join(&workers_state.plan_path)).ok().flatten(),
         ];
         plans.into_iter().flatten().find_map(|plan| {
-            let unclear_boxes = TodoList::parse(&String::from_utf8_lossy(&plan)).unclear_lines;
+            let unclear_lines = TodoList::parse(&String::from_utf8_lossy(&plan)).unclear_lines;
             // The user's own file lacks ticks of the run, so only unclear lines count here.
             render_unclear_lines_if_all_ticked(
-                &TodoList { unclear_lines: unclear_boxes, ..TodoList::default() },
+                &TodoList { unclear_lines, ..TodoList::default() },
                 &workers_state.plan_path,
             )
         })
@@ -88,15 +88,15 @@ impl<'a> LocalTarget<'a> {
 }
 
 impl Target for LocalTarget<'_> {
-    fn fetch_target_end(&self, _: &[usize], _: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
+    fn fetch_target_tip(&self, _: &[usize], _: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
         let workers_state = self.workers_file.workers_state();
-        let target_end = worktree::tip_of_branch(self.repository(), &workers_state.parse_target_branch()?);
-        let target_end = target_end.ok_or(MergeError::TargetBranchGone(workers_state.target_branch_name))?;
-        self.merge_repository().fetch_commit_from_clone(&target_end)?;
-        Ok(target_end)
+        let target_tip = worktree::tip_of_branch(self.repository(), &workers_state.parse_target_branch()?);
+        let target_tip = target_tip.ok_or(MergeError::TargetBranchGone(workers_state.target_branch_name))?;
+        self.merge_repository().fetch_commit_from_clone(&target_tip)?;
+        Ok(target_tip)
     }
 
-    fn last_seen_target_end(&self) -> Option<CommitId> {
+    fn last_seen_target_tip(&self) -> Option<CommitId> {
         worktree::tip_of_branch(
             self.repository(),
             &self.workers_file.workers_state().parse_target_branch().ok()?,
@@ -131,7 +131,7 @@ impl Target for LocalTarget<'_> {
     /// Does nothing: the branches of an item are removed with its worktree.
     fn remove_branches_of_merged_items(&self, _: &[(usize, u64)], _: &dyn Fn() -> bool) {}
 
-    fn add_earlier_work(
+    fn add_work_pushed_to_remote(
         &self,
         worktree_spec: WorktreeSpec,
         _: &dyn Fn() -> bool,
@@ -146,16 +146,16 @@ impl Target for LocalTarget<'_> {
         returned_work_store::load(self.project, self.run_state, &self.workers_file.workers_state(), item)
     }
 
-    fn save_returned_work(
+    fn save_returned_work_and_start_commit(
         &self,
         Claim { item, .. }: Claim,
         returned_work: &ReturnedWork,
         start_commit: Option<CommitId>,
         _: &dyn Fn() -> bool,
     ) -> Result<Option<CommitId>, MergeError> {
-        if let Some(start) = &start_commit {
+        if let Some(saved_commit) = &start_commit {
             // The item's next worktree begins at this commit, so the clone needs it.
-            self.merge_repository().transfer_commit_to_clone(start)?;
+            self.merge_repository().transfer_commit_to_clone(saved_commit)?;
         }
         // Saved before the record, because the next attempt reads it.
         returned_work_store::save(self.project, self.run_state, item, returned_work)?;
@@ -166,14 +166,14 @@ impl Target for LocalTarget<'_> {
         self.merge_repository().transfer_commit_to_clone(commit).is_ok()
     }
 
-    fn name_of_offered_work(
+    fn branch_or_commit_of_offered_work(
         &self,
         workers_state: &WorkersState,
         item: usize,
         end_commit: &CommitId,
     ) -> String {
         match &workers_state.board.items[item].stage {
-            // Without a session's changes of the plan, the work is another commit than the offered one.
+            // If a session's plan changes were dropped, the work is a different commit from the offered one.
             ItemStage::ReadyToMerge { commit } if commit != end_commit.as_str() => end_commit.to_string(),
             ItemStage::ReadyToMerge { .. }
             | ItemStage::Open
@@ -206,7 +206,7 @@ impl Target for LocalTarget<'_> {
         let objection = self
             .unverified_target_reason(&workers_state)
             .or_else(|| self.unclear_lines_reason(&workers_state));
-        // Settings that make git show something in this clone that no other clone shows.
+        // Warns about settings that make git show a different history in this clone than in other clones.
         CompletionCheck { notes: worktree::history_override_warnings(self.repository()), objection }
     }
 }

@@ -4,7 +4,7 @@
 use super::{CompletionCheck, Target};
 use crate::workers::error::MergeError;
 use crate::workers::returned_work_store;
-use crate::workers::session_notes::carry_notes_to_item_plan;
+use crate::workers::session_notes::copy_worktree_notes_to_item_plan;
 use crate::workers::workers_file::WorkersFile;
 use crate::workers::worktrees::{WorktreeSetupError, WorktreeSpec, Worktrees};
 use plimsoll_domain::board::ItemStage;
@@ -98,7 +98,7 @@ impl RemoteTarget {
     }
 
     /// Returns the last commit of the target as it was last fetched.
-    pub(in super::super) fn last_seen_target_end(&self) -> Option<CommitId> {
+    pub(in super::super) fn last_seen_target_tip(&self) -> Option<CommitId> {
         self.remote.object_of_reference(&self.local_target_ref())
     }
 
@@ -167,11 +167,11 @@ impl RemoteTarget {
             .chain(items.iter().flat_map(item_refspecs))
             .collect();
         self.remote.fetch(&refspecs.iter().map(String::as_str).collect::<Vec<_>>(), give_up)?;
-        let target_end = self
-            .last_seen_target_end()
+        let target_tip = self
+            .last_seen_target_tip()
             .ok_or_else(|| RemoteError::ReferenceMissing(self.target_branch_ref()))?;
-        self.remote.own_repository().set_reference_in_clone(&self.local_target_ref(), &target_end)?;
-        Ok(target_end)
+        self.remote.own_repository().set_reference_in_clone(&self.local_target_ref(), &target_tip)?;
+        Ok(target_tip)
     }
 
     /// Moves the target from one commit to another and records each landing in the same push. Returns false
@@ -198,13 +198,13 @@ impl RemoteTarget {
         if let Err(error @ (RemoteError::Unreachable(_) | RemoteError::Canceled)) = push_result {
             return Err(error);
         }
-        // The result is read from the remote, because a host may accept only a part of the push, or report
-        // for ever that the target has moved.
-        let current_end = self.fetch_target(give_up)?;
+        // The result is read from the remote, because a host may accept only a part of the push, or keep
+        // reporting that the target has moved.
+        let current_tip = self.fetch_target(give_up)?;
         match push_result {
             Ok(()) => Ok(true),
-            Err(_) if current_end == *to => Ok(true),
-            Err(RemoteError::ReferenceMoved) if current_end == *from => {
+            Err(_) if current_tip == *to => Ok(true),
+            Err(RemoteError::ReferenceMoved) if current_tip == *from => {
                 Err(RemoteError::Rejected(format!("{target_ref} stands where it was, and cannot be moved")))
             }
             Err(RemoteError::ReferenceMoved) => Ok(false),
@@ -225,12 +225,12 @@ impl RemoteTarget {
         give_up: &dyn Fn() -> bool,
     ) -> Result<(), RemoteError> {
         let reference = branch.full_ref_name();
-        let end_commit = CommitId::parse(&result.start_commit_id)
+        let work_commit = CommitId::parse(&result.start_commit_id)
             .map_err(|error| RemoteError::Rejected(error.to_string()))?;
         // The commits of sessions are in the clone.
-        self.remote.own_repository().fetch_commit_from_clone(&end_commit)?;
+        self.remote.own_repository().fetch_commit_from_clone(&work_commit)?;
         let push = ReferenceUpdate {
-            new_object: Some(&end_commit),
+            new_object: Some(&work_commit),
             reference: &reference,
             lease: PushLease::AnyValue,
         };
@@ -305,7 +305,7 @@ impl RemoteTarget {
 
     /// Removes branches and texts that machines left behind when they died, after everything is merged.
     /// Branches with work that the target does not have are kept.
-    pub(in super::super) fn remove_leftover_branches(
+    pub(in super::super) fn remove_leftover_merged_branches(
         &self,
         plan_files: &[RepoPath],
         give_up: &dyn Fn() -> bool,
@@ -327,9 +327,9 @@ impl RemoteTarget {
             .into_iter()
             .filter_map(item_of_branch)
             .collect();
-        for item_of_branch in leftover_items {
+        for leftover_item in leftover_items {
             // No attempt has the epoch 0, so each branch is compared with the target.
-            self.remove_merged_item_refs(item_of_branch, 0, plan_files, give_up);
+            self.remove_merged_item_refs(leftover_item, 0, plan_files, give_up);
         }
     }
 
@@ -347,19 +347,19 @@ impl RemoteTarget {
             self.remote.references_below(&format!("refs/plimsoll/{fleet_name}/branches/{item_number}"));
         let text_refs =
             self.remote.references_below(&format!("refs/plimsoll/{fleet_name}/texts/{item_number}"));
-        let target_end = self.last_seen_target_end();
-        let is_merged = |branch_end: &CommitId| {
-            target_end.as_ref().is_some_and(|target_end| {
-                self.merge_repository().has_all_changes_of(target_end, branch_end, plan_files)
+        let target_tip = self.last_seen_target_tip();
+        let is_merged = |branch_tip: &CommitId| {
+            target_tip.as_ref().is_some_and(|target_end| {
+                self.merge_repository().has_all_changes_of(target_end, branch_tip, plan_files)
             })
         };
-        let removable_branch = |(ref_name, branch_end): &(String, CommitId)| {
+        let removable_branch = |(ref_name, branch_tip): &(String, CommitId)| {
             let attempt = ref_name.rsplit('/').next()?;
-            let can_be_removed = attempt == landed_epoch.to_string() || is_merged(branch_end);
+            let can_be_removed = attempt == landed_epoch.to_string() || is_merged(branch_tip);
             can_be_removed.then(|| {
                 (
                     format!("refs/heads/plimsoll-items/{fleet_name}/{item_number}/{attempt}"),
-                    branch_end.clone(),
+                    branch_tip.clone(),
                 )
             })
         };
@@ -374,10 +374,10 @@ impl RemoteTarget {
             .collect();
         let pushes: Vec<ReferenceUpdate<'_>> = refs_to_remove
             .iter()
-            .map(|(reference, branch_end)| ReferenceUpdate {
+            .map(|(reference, object_id)| ReferenceUpdate {
                 new_object: None,
                 reference,
-                lease: PushLease::Object(branch_end),
+                lease: PushLease::Object(object_id),
             })
             .collect();
         if !pushes.is_empty() {
@@ -424,14 +424,14 @@ impl<'a> FleetTarget<'a> {
 }
 
 impl Target for FleetTarget<'_> {
-    fn fetch_target_end(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
+    fn fetch_target_tip(&self, items: &[usize], give_up: &dyn Fn() -> bool) -> Result<CommitId, MergeError> {
         self.record_outage_and_convert_error(
             self.remote_target.fetch_target_items_and_landings(items, give_up),
         )
     }
 
-    fn last_seen_target_end(&self) -> Option<CommitId> {
-        self.remote_target.last_seen_target_end()
+    fn last_seen_target_tip(&self) -> Option<CommitId> {
+        self.remote_target.last_seen_target_tip()
     }
 
     fn recorded_landings(&self) -> Vec<(usize, CommitId)> {
@@ -465,7 +465,7 @@ impl Target for FleetTarget<'_> {
         }
     }
 
-    fn add_earlier_work(
+    fn add_work_pushed_to_remote(
         &self,
         mut worktree_spec: WorktreeSpec,
         give_up: &dyn Fn() -> bool,
@@ -500,7 +500,7 @@ impl Target for FleetTarget<'_> {
 
     fn load_returned_work(&self, item: usize) -> Option<ReturnedWork> {
         let work_from_note = || {
-            returned_work_store::from_board_note(
+            returned_work_store::unfinished_work_from_note(
                 &self.workers_file.workers_state().board.items[item].next_session_note,
             )
         };
@@ -509,7 +509,7 @@ impl Target for FleetTarget<'_> {
 
     /// Pushes both, because another machine may take the next attempt, which begins at a commit that was made
     /// here.
-    fn save_returned_work(
+    fn save_returned_work_and_start_commit(
         &self,
         Claim { item, epoch }: Claim,
         returned_work: &ReturnedWork,
@@ -517,7 +517,8 @@ impl Target for FleetTarget<'_> {
         give_up: &dyn Fn() -> bool,
     ) -> Result<Option<CommitId>, MergeError> {
         self.remote_target.push_refusal(item, epoch, &returned_work_store::to_json(returned_work), give_up);
-        Ok(start_commit.filter(|start| self.remote_target.push_start(item, epoch, start, give_up)))
+        Ok(start_commit
+            .filter(|saved_commit| self.remote_target.push_start(item, epoch, saved_commit, give_up)))
     }
 
     /// Does nothing: the commits are here, and the branch is on the remote.
@@ -525,7 +526,12 @@ impl Target for FleetTarget<'_> {
         true
     }
 
-    fn name_of_offered_work(&self, workers_state: &WorkersState, item: usize, _: &CommitId) -> String {
+    fn branch_or_commit_of_offered_work(
+        &self,
+        workers_state: &WorkersState,
+        item: usize,
+        _: &CommitId,
+    ) -> String {
         match &workers_state.board.items[item].stage {
             ItemStage::ReadyToMerge { commit } => commit.clone(),
             ItemStage::Open | ItemStage::Leased { .. } | ItemStage::Merged | ItemStage::SetAside { .. } => {
@@ -536,7 +542,7 @@ impl Target for FleetTarget<'_> {
 
     /// Adds the notes to the item's own plan, which travels with the item's branch.
     fn carry_over_session_notes(&self, item: usize) -> Result<(), StoreError> {
-        carry_notes_to_item_plan(&self.workers_file.workers_state(), self.worktrees, item)
+        copy_worktree_notes_to_item_plan(&self.workers_file.workers_state(), self.worktrees, item)
     }
 
     fn add_session_notes_to_plan(&self, plan: Vec<u8>, item: usize) -> Result<Vec<u8>, StoreError> {

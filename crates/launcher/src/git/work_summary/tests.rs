@@ -16,7 +16,7 @@ fn create_repository() -> tempfile::TempDir {
 
 fn file_rows(work: &WorkSummary) -> Vec<(String, String, String, bool)> {
     let format_lines = |file: &ChangedFile| {
-        format_line_ranges(
+        format_last_ranges_and_last_edited(
             &file.hunks.iter().map(|hunk| (hunk.first_line, hunk.last_line)).collect::<Vec<_>>(),
             None,
         )
@@ -167,13 +167,22 @@ fn a_repository_without_commits_and_no_repository_are_no_errors() {
 
 #[test]
 fn ranges_that_touch_are_merged_and_long_lists_are_shortened() {
-    assert_eq!(format_line_ranges(&[(1, 2), (4, 9), (20, 20)], None), "1-9, 20");
+    assert_eq!(format_last_ranges_and_last_edited(&[(1, 2), (4, 9), (20, 20)], None), "1-9, 20");
     let many_ranges: Vec<(u64, u64)> = (0..20).map(|n| (n * 10 + 1, n * 10 + 1)).collect();
     let last_ranges = "81, 91, 101, 111, 121, 131, 141, 151, 161, 171, 181, 191";
-    assert_eq!(format_line_ranges(&many_ranges, None), format!("…, {last_ranges}"));
-    assert_eq!(format_line_ranges(&many_ranges, Some((141, 141))), format!("…, {last_ranges}"));
-    assert_eq!(format_line_ranges(&many_ranges, Some((21, 21))), format!("…, 21, …, {last_ranges}"));
-    assert_eq!(format_line_ranges(&many_ranges, Some((71, 71))), format!("…, 71, {last_ranges}"));
+    assert_eq!(format_last_ranges_and_last_edited(&many_ranges, None), format!("…, {last_ranges}"));
+    assert_eq!(
+        format_last_ranges_and_last_edited(&many_ranges, Some((141, 141))),
+        format!("…, {last_ranges}")
+    );
+    assert_eq!(
+        format_last_ranges_and_last_edited(&many_ranges, Some((21, 21))),
+        format!("…, 21, …, {last_ranges}")
+    );
+    assert_eq!(
+        format_last_ranges_and_last_edited(&many_ranges, Some((71, 71))),
+        format!("…, 71, {last_ranges}")
+    );
 }
 
 fn line_count_rows(work: &WorkSummary) -> Vec<(&str, Option<(u64, u64)>)> {

@@ -2,7 +2,7 @@
 
 use super::{format_day_and_time, format_dollars, render_section};
 use crate::commands::report::contents::{ItemOutcome, NextStep, Report, UtcTime};
-use crate::endings::status_badge;
+use crate::endings::status_css_class_symbol_and_sentence;
 use chrono::Local;
 use maud::{Markup, html};
 use plimsoll_domain::RunStatus;
@@ -11,7 +11,7 @@ use plimsoll_domain::text::{count_with_noun, format_tokens};
 use plimsoll_terminal::duration::format_seconds;
 
 pub(super) fn render(report: &Report) -> Markup {
-    let (tone, sign, word) = status_badge(report.status, report.is_live);
+    let (tone, sign, word) = status_css_class_symbol_and_sentence(report.status, report.is_live);
     html! {
         header {
             p.brand { "Plimsoll · report of the run" }

@@ -84,11 +84,13 @@ fn status_rows(content: &ScreenContent, view_state: &WatchViewState, columns: us
         view_state.tone_style(status_tone(state.lifecycle.status())),
     ));
     rows.extend(pause_countdown(&view).map(|text| unstyled(titled_text("Pause", &text))));
-    rows.extend(view.current_item_text().map(|text| unstyled(titled_text("Current item", &text))));
+    rows.extend(
+        view.current_item_and_session_text().map(|text| unstyled(titled_text("Current item", &text))),
+    );
     rows.extend(view.item_lines().into_iter().map(unstyled));
     rows.extend(view.worker_lines().into_iter().map(unstyled));
     rows.push(unstyled(titled_text("Cost", &view.cost_text())));
-    rows.extend(view.checkpoints_text().map(|text| unstyled(titled_text("Handoff", &text))));
+    rows.extend(view.checkpoint_count_and_last_text().map(|text| unstyled(titled_text("Handoff", &text))));
     rows.extend(view.quota_text().map(|text| unstyled(titled_text("Quota", &text))));
     rows.extend(
         problems_text(state).map(|text| (titled_text("Trouble", &text), view_state.tone_style(Tone::Bad))),
@@ -120,7 +122,7 @@ fn status_tone(status: RunStatus) -> Tone {
     match status {
         RunStatus::Completed => Tone::Good,
         RunStatus::Running | RunStatus::Paused | RunStatus::Canceled => Tone::Plain,
-        // Every other status ended the run before it was done.
+        // All other statuses end the run before it is done.
         _ => Tone::Bad,
     }
 }
@@ -128,14 +130,14 @@ fn status_tone(status: RunStatus) -> Tone {
 /// Describes how long a pause still lasts.
 fn pause_countdown(view: &RunStatusView) -> Option<String> {
     let paused = Some(&view.state.lifecycle).filter(|lifecycle| lifecycle.status() == RunStatus::Paused)?;
-    let until = clock::parse_timestamp(paused.paused_until()?)?;
-    let seconds_left = (until - view.now).num_seconds();
+    let paused_until = clock::parse_timestamp(paused.paused_until()?)?;
+    let seconds_left = (paused_until - view.now).num_seconds();
     let time_left = if seconds_left > 0 {
         format!("{} left", format_seconds(seconds_left))
     } else {
         "over by now".to_owned()
     };
-    Some(format!("{time_left}, until {}", clock::format_local_time_with_seconds(until)))
+    Some(format!("{time_left}, until {}", clock::format_local_time_with_seconds(paused_until)))
 }
 
 /// Returns the usage bar with its figure, and the positions of the thresholds.
@@ -163,14 +165,15 @@ fn usage_rows(content: &ScreenContent, view_state: &WatchViewState, columns: usi
     [(line, view_state.level_style(level))].into_iter().chain(legend).chain(checkpoint_row).collect()
 }
 
-fn render_usage_bar(reading: &UsageReading, thresholds: Option<&Thresholds>, count: usize) -> String {
+fn render_usage_bar(reading: &UsageReading, thresholds: Option<&Thresholds>, cell_count: usize) -> String {
     let window = reading.window.as_ref().map_or(u64::MAX, |window| window.tokens.max(1));
-    let cell_of = |tokens: u64| (u128::from(tokens) * count as u128 / u128::from(window)) as usize;
-    let filled_cells = cell_of(reading.used_tokens)
-        .min(count)
+    let cell_at_tokens =
+        |tokens: u64| (u128::from(tokens) * cell_count as u128 / u128::from(window)) as usize;
+    let filled_cells = cell_at_tokens(reading.used_tokens)
+        .min(cell_count)
         .max(usize::from(reading.used_tokens > 0 && window < u64::MAX));
-    let cell = |index: usize| {
-        let is_threshold_cell = |tokens: u64| cell_of(tokens).min(count - 1) == index;
+    let cell_symbol = |index: usize| {
+        let is_threshold_cell = |tokens: u64| cell_at_tokens(tokens).min(cell_count - 1) == index;
         match thresholds {
             Some(thresholds) if is_threshold_cell(thresholds.auto_compact.tokens) => '┃',
             _ if index < filled_cells => '█',
@@ -182,7 +185,7 @@ fn render_usage_bar(reading: &UsageReading, thresholds: Option<&Thresholds>, cou
             _ => '░',
         }
     };
-    (0..count).map(cell).collect()
+    (0..cell_count).map(cell_symbol).collect()
 }
 
 fn threshold_legend(thresholds: &Thresholds) -> String {

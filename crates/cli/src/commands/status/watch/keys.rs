@@ -31,9 +31,9 @@ impl WatchViewState {
         if key.kind == KeyEventKind::Release {
             return false;
         }
-        let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let is_control_pressed = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if with_control => return true,
+            KeyCode::Char('c') if is_control_pressed => return true,
             KeyCode::Char('q') => return true,
             KeyCode::Esc if !self.shows_help => return true,
             KeyCode::Esc => self.shows_help = false,

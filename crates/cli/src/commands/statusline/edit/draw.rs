@@ -1,6 +1,6 @@
 //! The editor's screen: the line, the segments, the settings of the current one, and the keys.
 
-use super::editor::{COLOR, Editor, FORMAT, SegmentRow};
+use super::editor::{COLOR_SETTING, Editor, FORMAT_SETTING, SegmentRow};
 use super::paint::to_ratatui_line;
 use plimsoll_domain::statusline::SegmentKind;
 use plimsoll_policy::statusline::{StatusLineView, explain_segments, render};
@@ -11,15 +11,15 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Wrap};
 
 /// Saving and quitting come first: a terminal may be too small for all keys.
-const KEYS: &str = "s save · q quit · ↑↓ choose · ←→ move · space show/hide · n new line · f format · c colour · r reset · t theme · b background";
+const KEY_LEGEND: &str = "s save · q quit · ↑↓ choose · ←→ move · space show/hide · n new line · f format · c colour · r reset · t theme · b background";
 
 pub(super) fn draw_editor(editor: &Editor, frame: &mut Frame<'_>) {
     let area = frame.area();
     let view =
         StatusLineView { columns: Some(usize::from(area.width.saturating_sub(2))), ..editor.view.clone() };
     let preview: Vec<Line<'_>> = render(&view, editor.status_line()).lines().map(to_ratatui_line).collect();
-    let key_lines = KEYS.chars().count() as u16 / area.width.max(1) + 1;
-    let parts = [
+    let key_lines = KEY_LEGEND.chars().count() as u16 / area.width.max(1) + 1;
+    let constraints = [
         Constraint::Length(preview.len() as u16 + 2),
         Constraint::Min(3),
         Constraint::Length(6),
@@ -27,12 +27,12 @@ pub(super) fn draw_editor(editor: &Editor, frame: &mut Frame<'_>) {
         Constraint::Length(key_lines),
     ];
     let [preview_area, list_area, details_area, message_area, keys_area] =
-        Layout::vertical(parts).areas(area);
+        Layout::vertical(constraints).areas(area);
     let theme =
         format!("{:?}, {:?}", editor.status_line().theme, editor.status_line().background).to_lowercase();
     let title = format!(" status line: {theme} {}", if editor.is_changed() { "* " } else { "" });
     frame.render_widget(Paragraph::new(preview).block(Block::bordered().title(title)), preview_area);
-    let rows = editor.segment_rows();
+    let rows = editor.shown_then_hidden_segment_rows();
     frame.render_widget(Paragraph::new(visible_segment_lines(editor, &rows, list_area)), list_area);
     let row = &rows[editor.cursor.min(rows.len() - 1)];
     let block = Block::bordered().title(format!(" {} ", row.name));
@@ -42,18 +42,18 @@ pub(super) fn draw_editor(editor: &Editor, frame: &mut Frame<'_>) {
         format!("{}: {}▏  (Enter accepts, Esc cancels) {}", input.setting, input.text, editor.message)
     });
     frame.render_widget(Line::from(input_line.unwrap_or_else(|| editor.message.clone())), message_area);
-    frame.render_widget(wrapped(vec![Line::from(KEYS)]), keys_area);
+    frame.render_widget(wrapped(vec![Line::from(KEY_LEGEND)]), keys_area);
 }
 
 /// Returns as many rows as fit, centered on the cursor.
 fn visible_segment_lines(editor: &Editor, rows: &[SegmentRow], area: Rect) -> Vec<Line<'static>> {
     let height = usize::from(area.height).max(1);
     let first_row = editor.cursor.saturating_sub(height / 2).min(rows.len().saturating_sub(height));
-    let row = |(number, row): (usize, &SegmentRow)| {
+    let to_styled_line = |(row_index, row): (usize, &SegmentRow)| {
         let placement = row.line.map_or("hidden".to_owned(), |line| format!("line {}", line + 1));
         let purpose = SegmentKind::from_name(&row.name).map_or("of your own", SegmentKind::description);
         let modifier = match row.line {
-            _ if number == editor.cursor => Modifier::REVERSED,
+            _ if row_index == editor.cursor => Modifier::REVERSED,
             None => Modifier::DIM,
             Some(_) => Modifier::empty(),
         };
@@ -62,7 +62,7 @@ fn visible_segment_lines(editor: &Editor, rows: &[SegmentRow], area: Rect) -> Ve
             Style::default().add_modifier(modifier),
         )
     };
-    rows.iter().enumerate().skip(first_row).take(height).map(row).collect()
+    rows.iter().enumerate().skip(first_row).take(height).map(to_styled_line).collect()
 }
 
 fn segment_details(editor: &Editor, view: &StatusLineView, row: &SegmentRow) -> Vec<Line<'static>> {
@@ -77,8 +77,9 @@ fn segment_details(editor: &Editor, view: &StatusLineView, row: &SegmentRow) -> 
         (shown, fields.collect::<Vec<_>>().join("  "))
     });
     let (shown, fields) = shown_and_fields.unwrap_or_default();
-    let color = Some(editor.setting_text(&row.name, COLOR)).filter(|colour| !colour.is_empty());
+    let color = Some(editor.setting_text(&row.name, COLOR_SETTING)).filter(|color| !color.is_empty());
     let color = color.unwrap_or_else(|| "the theme's".to_owned());
-    let settings_line = format!("format: {}   colour: {color}", editor.setting_text(&row.name, FORMAT));
+    let settings_line =
+        format!("format: {}   colour: {color}", editor.setting_text(&row.name, FORMAT_SETTING));
     [shown, settings_line, fields].map(Line::from).to_vec()
 }

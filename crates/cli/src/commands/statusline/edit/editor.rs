@@ -6,8 +6,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::borrow::Cow;
 
 /// Settings of a segment that can be typed, by their names in the settings file.
-pub(super) const FORMAT: &str = "format";
-pub(super) const COLOR: &str = "colour";
+pub(super) const FORMAT_SETTING: &str = "format";
+pub(super) const COLOR_SETTING: &str = "colour";
 
 const UNSAVED_MESSAGE: &str = "not saved: s saves, q again quits without saving";
 
@@ -26,7 +26,7 @@ pub(super) struct Editor {
 /// The text being typed for one setting of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TextInput {
-    /// [`FORMAT`] or [`COLOUR`].
+    /// [`FORMAT`] or [`COLOR`].
     pub(super) setting: &'static str,
     pub(super) text: String,
 }
@@ -69,7 +69,7 @@ impl Editor {
     }
 
     /// Returns the shown segments, line by line, and then the hidden ones.
-    pub(super) fn segment_rows(&self) -> Vec<SegmentRow> {
+    pub(super) fn shown_then_hidden_segment_rows(&self) -> Vec<SegmentRow> {
         let rows_of_line = |(line, names): (usize, &Vec<Cow<'static, str>>)| {
             names
                 .iter()
@@ -91,7 +91,7 @@ impl Editor {
     pub(super) fn setting_text(&self, name: &str, setting: &str) -> String {
         let fields = serde_json::to_value(self.status_line.segment_settings(name)).unwrap_or_default();
         let default_text = || match SegmentKind::from_name(name) {
-            _ if setting == COLOR => "",
+            _ if setting == COLOR_SETTING => "",
             Some(kind) => kind.default_format(),
             None => "{value}",
         };
@@ -114,32 +114,35 @@ impl Editor {
 
     fn handle_list_key(&mut self, code: KeyCode) -> EditorAction {
         let last_message = std::mem::take(&mut self.message);
-        let rows = self.segment_rows();
+        let rows = self.shown_then_hidden_segment_rows();
         self.cursor = self.cursor.min(rows.len() - 1);
         let row = &rows[self.cursor];
         match code {
             KeyCode::Up | KeyCode::Char('k') => self.cursor = self.cursor.saturating_sub(1),
             KeyCode::Down | KeyCode::Char('j') => self.cursor = (self.cursor + 1).min(rows.len() - 1),
-            KeyCode::Left | KeyCode::Char('h') => self.rearrange_segments(row, |places, index| {
-                index.filter(|index| *index > 0).into_iter().for_each(|at| places.swap(at - 1, at));
-            }),
-            KeyCode::Right | KeyCode::Char('l') => self.rearrange_segments(row, |places, index| {
+            KeyCode::Left | KeyCode::Char('h') => self.rearrange_segments(row, |segments, index| {
                 index
-                    .filter(|index| index + 1 < places.len())
+                    .filter(|index| *index > 0)
                     .into_iter()
-                    .for_each(|at| places.swap(at, at + 1));
+                    .for_each(|position| segments.swap(position - 1, position));
+            }),
+            KeyCode::Right | KeyCode::Char('l') => self.rearrange_segments(row, |segments, index| {
+                index
+                    .filter(|index| index + 1 < segments.len())
+                    .into_iter()
+                    .for_each(|position| segments.swap(position, position + 1));
             }),
             KeyCode::Char(' ') | KeyCode::Enter => {
-                self.rearrange_segments(row, |places, index| match index {
-                    Some(index) => drop(places.remove(index)),
-                    None => places.push(Some(Cow::Owned(row.name.clone()))),
+                self.rearrange_segments(row, |segments, index| match index {
+                    Some(index) => drop(segments.remove(index)),
+                    None => segments.push(Some(Cow::Owned(row.name.clone()))),
                 });
             }
-            KeyCode::Char('n') => self.rearrange_segments(row, |places, index| {
-                index.into_iter().for_each(|index| places.insert(index, None));
+            KeyCode::Char('n') => self.rearrange_segments(row, |segments, index| {
+                index.into_iter().for_each(|index| segments.insert(index, None));
             }),
-            KeyCode::Char('f') => self.begin_text_input(row, FORMAT),
-            KeyCode::Char('c') => self.begin_text_input(row, COLOR),
+            KeyCode::Char('f') => self.begin_text_input(row, FORMAT_SETTING),
+            KeyCode::Char('c') => self.begin_text_input(row, COLOR_SETTING),
             KeyCode::Char('r') => self.reset_segment(&row.name),
             KeyCode::Char('t') => self.status_line.theme = next_theme(self.status_line.theme),
             KeyCode::Char('b') => self.status_line.background = other_background(self.status_line.background),
@@ -161,12 +164,17 @@ impl Editor {
         change: impl FnOnce(&mut Vec<SegmentOrGap>, Option<usize>),
     ) {
         let lines = self.status_line.lines.iter().map(|names| names.iter().cloned().map(Some).collect());
-        let mut places: Vec<SegmentOrGap> = lines.collect::<Vec<Vec<SegmentOrGap>>>().join(&None);
+        let mut segments_and_gaps: Vec<SegmentOrGap> = lines.collect::<Vec<Vec<SegmentOrGap>>>().join(&None);
         // Rows have no gaps; there is one before each line but the first.
-        change(&mut places, row.line.map(|line| self.cursor + line));
-        let lines = places.split(Option::is_none).map(|names| names.iter().flatten().cloned().collect());
+        change(&mut segments_and_gaps, row.line.map(|line| self.cursor + line));
+        let lines =
+            segments_and_gaps.split(Option::is_none).map(|names| names.iter().flatten().cloned().collect());
         self.status_line.lines = lines.filter(|names: &Vec<_>| !names.is_empty()).collect();
-        self.cursor = self.segment_rows().iter().position(|other| other.name == row.name).unwrap_or(0);
+        self.cursor = self
+            .shown_then_hidden_segment_rows()
+            .iter()
+            .position(|candidate| candidate.name == row.name)
+            .unwrap_or(0);
     }
 
     fn reset_segment(&mut self, name: &str) {
@@ -189,7 +197,7 @@ impl Editor {
                 Some(problem) => self.message = problem,
             },
             KeyCode::Backspace => drop(input.text.pop()),
-            KeyCode::Char(letter) => input.text.push(letter),
+            KeyCode::Char(character) => input.text.push(character),
             _ => {}
         }
         self.text_input = Some(input);
@@ -198,7 +206,7 @@ impl Editor {
     /// Applies the typed text as if it came from the settings file; an empty text resets the setting. Returns
     /// the problem, and changes nothing, if it is invalid.
     fn apply_text_input(&mut self, input: &TextInput) -> Option<String> {
-        let name = self.segment_rows()[self.cursor].name.clone();
+        let name = self.shown_then_hidden_segment_rows()[self.cursor].name.clone();
         let mut segment = serde_json::to_value(self.status_line.segment_settings(&name)).unwrap_or_default();
         segment[input.setting] = Some(input.text.trim()).filter(|text| !text.is_empty()).into();
         let mut status_line = self.status_line.clone();

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 /// Converts a painted line.
 pub(super) fn to_ratatui_line(line: &str) -> Line<'static> {
-    let painted_line = PaintedLine::from_status_line(line);
+    let painted_line = PaintedLine::from_line_with_ansi_colors(line);
     painted_line.pieces().map(|(code, text)| Span::styled(text.to_owned(), style_of_sgr_code(code))).collect()
 }
 

@@ -54,7 +54,11 @@ fn keys_hide_show_and_move_segments_and_break_lines() {
     let mut editor = test_editor();
     press_keys(&mut editor, "↓ ");
     assert_eq!(segment_lines(&editor), ["model git load run memory five_hour weekly spend cost health"]);
-    assert_eq!(editor.segment_rows()[editor.cursor].name, "directory", "the cursor stays with its segment");
+    assert_eq!(
+        editor.shown_then_hidden_segment_rows()[editor.cursor].name,
+        "directory",
+        "the cursor stays with its segment"
+    );
     press_keys(&mut editor, " ←");
     assert_eq!(
         segment_lines(&editor),

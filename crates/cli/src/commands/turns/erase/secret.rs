@@ -19,7 +19,7 @@ use std::process::ExitCode;
 struct SecretTally {
     turns: usize,
     other_records: usize,
-    loose_files: usize,
+    unreferenced_file_count: usize,
     sessions: usize,
     kind_counts: BTreeMap<&'static str, usize>,
     /// Lines that are not records but look like they contain a secret. They are evidence, and are kept.
@@ -29,8 +29,8 @@ struct SecretTally {
 /// The secrets of one log.
 #[derive(Default)]
 struct LogSecrets {
-    seqs: BTreeSet<u64>,
-    loose_files: Vec<PathBuf>,
+    sequence_numbers: BTreeSet<u64>,
+    unreferenced_files: Vec<PathBuf>,
 }
 
 pub(super) fn erase_secrets(
@@ -38,14 +38,14 @@ pub(super) fn erase_secrets(
     session: Option<&str>,
     is_dry_run: bool,
 ) -> Result<ExitCode, TurnsError> {
-    let mut logs = TurnLog::all_with_pending_records(project);
+    let mut logs = TurnLog::all_including_only_pending(project);
     if let Some(id_prefix) = session {
         logs.retain(|log| log.session_id().starts_with(id_prefix));
         if logs.is_empty() {
             return Err(TurnsError::NoSession(id_prefix.to_owned()));
         }
     }
-    // Only with logs: a project without any gets no folder for the request.
+    // Recorded only if there are logs, so that a project without logs gets no folder for the request.
     let request = ErasureRequest {
         removes_secrets: true,
         session_prefix: session.map(str::to_owned),
@@ -57,19 +57,19 @@ pub(super) fn erase_secrets(
     }
     let mut tally = SecretTally::default();
     for log in &logs {
-        // Waiting records have no number yet; they would be added to the log after the search.
+        // Pending records have no number yet; without this they would be added to the log after the search.
         log.merge_pending_records(LOCK_TIMEOUT)?;
-        let secrets = tally.search_log(log)?;
+        let secrets = tally.find_and_print_log_secrets(log)?;
         if !is_dry_run {
-            log.erase_records(&secrets.seqs, LOCK_TIMEOUT)?;
+            log.erase_records(&secrets.sequence_numbers, LOCK_TIMEOUT)?;
             secrets
-                .loose_files
+                .unreferenced_files
                 .iter()
                 .try_for_each(|path| log.remove_unreferenced_file(path, LOCK_TIMEOUT))?;
         }
     }
     if let Some(request) = &request {
-        request.record_completion(project)?;
+        request.remove_completed_requests(project)?;
     }
     print_text(tally.render_summary(is_dry_run));
     if tally.unreadable_lines > 0 {
@@ -82,11 +82,11 @@ pub(super) fn erase_secrets(
 }
 
 impl SecretTally {
-    fn search_log(&mut self, log: &TurnLog) -> Result<LogSecrets, StoreError> {
+    fn find_and_print_log_secrets(&mut self, log: &TurnLog) -> Result<LogSecrets, StoreError> {
         let mut secrets = LogSecrets::default();
         if log.exists() {
             for line in log.forward_lines()? {
-                self.search_line(log, &line?, &mut secrets);
+                self.find_and_print_line_secrets(log, &line?, &mut secrets);
             }
         }
         for path in log.unreferenced_files()? {
@@ -95,15 +95,16 @@ impl SecretTally {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 print_text(format!("{}, {name}: looks like {kind}", log.session_id()));
                 *self.kind_counts.entry(kind).or_default() += 1;
-                self.loose_files += 1;
-                secrets.loose_files.push(path);
+                self.unreferenced_file_count += 1;
+                secrets.unreferenced_files.push(path);
             }
         }
-        self.sessions += usize::from(!secrets.seqs.is_empty() || !secrets.loose_files.is_empty());
+        self.sessions +=
+            usize::from(!secrets.sequence_numbers.is_empty() || !secrets.unreferenced_files.is_empty());
         Ok(secrets)
     }
 
-    fn search_line(&mut self, log: &TurnLog, line: &RawLine, secrets: &mut LogSecrets) {
+    fn find_and_print_line_secrets(&mut self, log: &TurnLog, line: &RawLine, secrets: &mut LogSecrets) {
         let Some(record) = turns::decode_record(log, line) else {
             self.unreadable_lines += usize::from(plimsoll_secrets::first_secret_kind(&line.bytes).is_some());
             return;
@@ -120,7 +121,7 @@ impl SecretTally {
             .map(|location| (format!(", {}", location.field), location.kind))
             .collect();
         if matches!(record.body, RecordBody::DecodeError(_)) {
-            locations.extend(secret_kind_in_raw_record(log, line).map(|kind| (String::new(), kind)));
+            locations.extend(secret_kind_in_undecodable_record(log, line).map(|kind| (String::new(), kind)));
         }
         if locations.is_empty() {
             return;
@@ -129,18 +130,21 @@ impl SecretTally {
             print_text(format!("{}{field}: looks like {kind}", record.display_name()));
             *self.kind_counts.entry(kind).or_default() += 1;
         }
-        secrets.seqs.insert(record.header.sequence_number);
+        secrets.sequence_numbers.insert(record.header.sequence_number);
         *(if record.is_turn_record() { &mut self.turns } else { &mut self.other_records }) += 1;
     }
 
-    /// Summarizes the records, the kinds and what is left to do.
+    /// Summarizes the records and the kinds of secrets, and names what is left to do.
     fn render_summary(&self, is_dry_run: bool) -> String {
         if self.sessions == 0 {
             return "Nothing in the turn log looks like a secret.".to_owned();
         }
-        let parts =
-            [(self.turns, "turn"), (self.other_records, "other record"), (self.loose_files, "loose file")];
-        let parts: Vec<String> = parts
+        let counted_nouns = [
+            (self.turns, "turn"),
+            (self.other_records, "other record"),
+            (self.unreferenced_file_count, "loose file"),
+        ];
+        let parts: Vec<String> = counted_nouns
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, noun)| count_with_noun(count, noun))
@@ -163,7 +167,7 @@ impl SecretTally {
 
 /// Returns the kind of secret in a record that cannot be decoded: in its line, or in the blobs that still
 /// exist.
-fn secret_kind_in_raw_record(log: &TurnLog, line: &RawLine) -> Option<&'static str> {
+fn secret_kind_in_undecodable_record(log: &TurnLog, line: &RawLine) -> Option<&'static str> {
     let content = LogLine::parse(&line.bytes)?.content;
     let secret_kind_in_blobs = || {
         referenced_blob_hashes(content)

@@ -37,7 +37,7 @@ pub(crate) struct AgentStream<'a> {
 }
 
 impl ExportedSession {
-    /// Reads a whole log, and the facts from other files.
+    /// Reads a whole log, and adds the window and the checkpoints from other files.
     pub(crate) fn read(project: &Project, log: &TurnLog) -> Result<ExportedSession, StoreError> {
         let (mut records, mut unreadable_lines) = (Vec::new(), 0);
         for line in log.forward_lines()? {
@@ -61,8 +61,8 @@ impl ExportedSession {
         Ok(ExportedSession { id: id.to_string(), records, unreadable_lines, window, checkpoints })
     }
 
-    /// Returns the streams as a tree: first the main stream with its subagents, then those whose starter is
-    /// unknown.
+    /// Returns the streams as a tree: first the main stream with its subagents, then the streams that no
+    /// logged call started.
     pub(crate) fn stream_tree(&self) -> Vec<AgentStream<'_>> {
         let mut records_by_stream: BTreeMap<&str, Vec<&LoggedRecord>> = BTreeMap::new();
         let mut stream_names = vec![MAIN_STREAM];
@@ -81,7 +81,7 @@ impl ExportedSession {
             .filter(|(record, agent)| record.header.stream != *agent)
             .map(|(_, agent)| agent)
             .collect();
-        // Streams without a known starter come first; the remaining ones started each other.
+        // Streams that no logged call started are roots. Streams still left after them started each other.
         let (roots, others): (Vec<&str>, Vec<&str>) = stream_names
             .into_iter()
             .partition(|name| *name == MAIN_STREAM || !started_subagents.contains(name));

@@ -27,8 +27,8 @@ pub(crate) fn render_session_page(session: &ExportedSession) -> String {
             button #close type="button" { "Close all" }
         }
         section.timeline aria-label="Timeline" {
-            @for (place, stream) in session.stream_tree().iter().enumerate() {
-                @if place > 0 {
+            @for (stream_index, stream) in session.stream_tree().iter().enumerate() {
+                @if stream_index > 0 {
                     (render_subagent(stream, "who started it is not in the log"))
                 } @else {
                     (render_stream(stream))
@@ -86,11 +86,11 @@ fn render_checkpoint(checkpoint: &ExportedCheckpoint) -> String {
 fn render_stream(stream: &AgentStream<'_>) -> Markup {
     let is_context = |record: &LoggedRecord| record.header.kind == RecordKind::Context;
     html! {
-        @for run in stream.records.chunk_by(|one, next| is_context(one) && is_context(next)) {
-            @if run.len() > 1 {
-                (render_context_group(run))
+        @for group in stream.records.chunk_by(|record, next_record| is_context(record) && is_context(next_record)) {
+            @if group.len() > 1 {
+                (render_context_group(group))
             } @else {
-                @for record in run {
+                @for record in group {
                     @if record.is_turn_record() { (turn::render_turn(record, stream)) } @else { (render_event(record)) }
                 }
             }

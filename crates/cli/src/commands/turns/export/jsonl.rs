@@ -33,7 +33,7 @@ fn render_record(record: &LoggedRecord) -> String {
         }
         RecordBody::Event(content) => insert("content", json!(content)),
         RecordBody::Erased => insert("erased", json!(true)),
-        RecordBody::DecodeError(why) => insert("unsound", json!(why)),
+        RecordBody::DecodeError(reason) => insert("unsound", json!(reason)),
     }
     if let Some(number) = header.turn_number {
         insert("number", json!(number));

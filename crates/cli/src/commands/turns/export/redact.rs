@@ -44,23 +44,23 @@ impl Redactor {
             RecordBody::Turn(turn) => RecordBody::Turn(Box::new(self.redact_turn(turn))),
             RecordBody::Event(fields) => RecordBody::Event(self.redact_map(fields)),
             RecordBody::Erased => RecordBody::Erased,
-            RecordBody::DecodeError(why) => RecordBody::DecodeError(why.clone()),
+            RecordBody::DecodeError(reason) => RecordBody::DecodeError(reason.clone()),
         };
         LoggedRecord { body, header: record.header.clone(), session_id: record.session_id.clone() }
     }
 
     fn redact_turn(&mut self, turn: &Turn) -> Turn {
-        let raw = self.with_path_segment("raw_response", |redactor| {
+        let redacted_blocks = self.with_path_segment("raw_response", |redactor| {
             redactor.redact_each(turn.raw_response(), Redactor::redact_block)
         });
-        let program = self.redact_program(turn, &raw);
+        let program = self.redact_or_rederive_program(turn, &redacted_blocks);
         let full_results: Vec<String> =
             turn.tool_calls().iter().map(|call| call.result_text().into_owned()).collect();
         let calls = self.with_path_segment("tool_calls", |redactor| {
             redactor.redact_each(turn.tool_calls(), Redactor::redact_call)
         });
         let prints = self.with_path_segment("prints", |redactor| {
-            redactor.redact_each(turn.prints(), |it, text| it.redact_text(text))
+            redactor.redact_each(turn.prints(), |redactor, text| redactor.redact_text(text))
         });
         let memory = self.with_path_segment("memory", |redactor| redactor.redact_map(turn.memory()));
         let ext = self.with_path_segment("ext", |redactor| redactor.redact_map(turn.ext()));
@@ -68,13 +68,22 @@ impl Redactor {
             Some(failure) => {
                 let failure = self
                     .with_path_segment("result", |redactor| redactor.redact_failure(&failure, &full_results));
-                Turn::new_failure(turn.number(), raw, program, &failure, prints, calls, memory, ext)
+                Turn::new_failure(
+                    turn.number(),
+                    redacted_blocks,
+                    program,
+                    &failure,
+                    prints,
+                    calls,
+                    memory,
+                    ext,
+                )
             }
             None => {
                 let result = self.with_path_segment("result", |redactor| {
                     redactor.redact_result(turn.result(), &full_results)
                 });
-                Turn::new_success(turn.number(), raw, program, result, prints, calls, memory, ext)
+                Turn::new_success(turn.number(), redacted_blocks, program, result, prints, calls, memory, ext)
             }
         }
     }
@@ -90,13 +99,13 @@ impl Redactor {
 
     /// Redacts the program. A program that is derived from the calls is derived again from the redacted
     /// response.
-    fn redact_program(&mut self, turn: &Turn, raw: &[Block]) -> Option<String> {
-        let cleaned = self.with_path_segment("program", |redactor| {
+    fn redact_or_rederive_program(&mut self, turn: &Turn, redacted_blocks: &[Block]) -> Option<String> {
+        let redacted_program = self.with_path_segment("program", |redactor| {
             turn.program().map(|program| redactor.redact_text(program))
         });
         let is_derived_from_calls =
             outline_response(turn.raw_response()).program.as_deref() == turn.program();
-        if is_derived_from_calls { outline_response(raw).program } else { cleaned }
+        if is_derived_from_calls { outline_response(redacted_blocks).program } else { redacted_program }
     }
 
     fn redact_call(&mut self, call: &ToolCall) -> ToolCall {
@@ -108,13 +117,13 @@ impl Redactor {
         let mut ext = self.with_path_segment("ext", |redactor| redactor.redact_map(&ext));
         if let Some(error) = error {
             let full_result = call.result_text().into_owned();
-            let cleaned = match error.as_str() {
+            let redacted_error = match error.as_str() {
                 Some(text) => self.with_path_segment("error", |redactor| {
                     json!(redactor.redact_truncated_text(text, std::slice::from_ref(&full_result)))
                 }),
                 None => self.with_path_segment("error", |redactor| redactor.redact_value(&error)),
             };
-            ext.insert("error".to_owned(), cleaned);
+            ext.insert("error".to_owned(), redacted_error);
         }
         ToolCall { name, args, result, ext }
     }
@@ -123,8 +132,8 @@ impl Redactor {
         let message = self.with_path_segment("message", |redactor| {
             redactor.redact_truncated_text(&failure.message, full_results)
         });
-        let mut cleaned = TurnFailure { message, ..failure.clone() };
-        for (index, outcome) in cleaned.calls.iter_mut().enumerate() {
+        let mut redacted_failure = TurnFailure { message, ..failure.clone() };
+        for (index, outcome) in redacted_failure.calls.iter_mut().enumerate() {
             let preview = self.with_path_segment(&format!("calls[{index}].preview"), |redactor| {
                 redactor.redact_truncated_text(&outcome.preview, full_results)
             });
@@ -134,42 +143,42 @@ impl Redactor {
             }
             outcome.preview = preview;
         }
-        cleaned
+        redacted_failure
     }
 
     /// Redacts a turn's result: a text, or the outcomes of its calls.
     fn redact_result(&mut self, result: &Value, full_results: &[String]) -> Value {
         let Value::Array(outcomes) = result else { return self.redact_value(result) };
-        let outcome = |redactor: &mut Self, outcome: &Value| {
+        let redact_outcome = |redactor: &mut Self, outcome: &Value| {
             let (Some(fields), Some(preview)) = (outcome.as_object(), outcome["preview"].as_str()) else {
                 return redactor.redact_value(outcome);
             };
-            let cleaned = redactor.with_path_segment("preview", |redactor| {
+            let redacted_preview = redactor.with_path_segment("preview", |redactor| {
                 redactor.redact_truncated_text(preview, full_results)
             });
             let mut fields = fields.clone();
-            if cleaned != preview {
+            if redacted_preview != preview {
                 fields.remove("blob");
-                fields.insert("preview".to_owned(), json!(cleaned));
+                fields.insert("preview".to_owned(), json!(redacted_preview));
             }
             Value::Object(fields)
         };
-        Value::Array(self.redact_each(outcomes, outcome))
+        Value::Array(self.redact_each(outcomes, redact_outcome))
     }
 
     fn redact_map(&mut self, fields: &Map<String, Value>) -> Map<String, Value> {
         let is_image = fields.get("type").is_some_and(|kind| kind == "base64");
-        let mut cleaned = Map::new();
+        let mut redacted_fields = Map::new();
         for (key, value) in fields {
             let redacted_key = self.redact_text(key);
             let redacted_value = self.with_path_segment(&redacted_key, |redactor| match value {
                 Value::String(_) if is_image && key == "data" => value.clone(),
                 Value::String(text) => json!(redactor.redact_keyed_text(key, text)),
-                other => redactor.redact_value(other),
+                other_value => redactor.redact_value(other_value),
             });
-            cleaned.insert(redacted_key, redacted_value);
+            redacted_fields.insert(redacted_key, redacted_value);
         }
-        cleaned
+        redacted_fields
     }
 
     fn redact_value(&mut self, value: &Value) -> Value {
@@ -177,7 +186,7 @@ impl Redactor {
             Value::String(text) => json!(self.redact_text(text)),
             Value::Array(elements) => Value::Array(self.redact_each(elements, Redactor::redact_value)),
             Value::Object(fields) => Value::Object(self.redact_map(fields)),
-            plain => plain.clone(),
+            scalar => scalar.clone(),
         }
     }
 
@@ -198,7 +207,7 @@ impl Redactor {
         self.redact_nested_json(&cleaned)
     }
 
-    /// Redacts a text that may itself be JSON, or lines of it: escapes could hide a secret there.
+    /// Redacts a text that is JSON, or that has lines of JSON: escapes could hide a secret there.
     fn redact_nested_json(&mut self, text: &str) -> String {
         let is_json = |text: &str| text.starts_with(['{', '[']) && text.contains('\\');
         let trimmed = text.trim();
@@ -217,8 +226,9 @@ impl Redactor {
     /// Redacts a truncated text. A secret that was cut in two can only be recognized in the full text.
     fn redact_truncated_text(&mut self, truncated: &str, full_results: &[String]) -> String {
         let prefix = truncated.strip_suffix('…');
-        let full_result_with_prefix =
-            |beginning: &str| full_results.iter().find(|whole| whole.starts_with(beginning)).cloned();
+        let full_result_with_prefix = |beginning: &str| {
+            full_results.iter().find(|full_result| full_result.starts_with(beginning)).cloned()
+        };
         match prefix.and_then(|beginning| Some((beginning.len(), full_result_with_prefix(beginning)?))) {
             Some((length, full_result)) => {
                 let secrets = plimsoll_secrets::find_secrets(&full_result);
@@ -230,22 +240,22 @@ impl Redactor {
 
     /// Returns a text up to the byte `end`, with the secrets replaced.
     fn replace_secrets(&mut self, text: &str, secrets: &[SecretMatch], end: usize) -> String {
-        let mut cleaned = String::new();
-        let mut copied_until = 0;
-        for secret in secrets.iter().filter(|found| found.range.start < end) {
-            cleaned.push_str(&text[copied_until..secret.range.start]);
-            cleaned.push_str(&redaction_marker(secret.kind));
-            copied_until = secret.range.end;
+        let mut redacted = String::new();
+        let mut copied_end = 0;
+        for secret in secrets.iter().filter(|secret| secret.range.start < end) {
+            redacted.push_str(&text[copied_end..secret.range.start]);
+            redacted.push_str(&redaction_marker(secret.kind));
+            copied_end = secret.range.end;
             self.locations.push(SecretLocation {
                 record: self.record_name.clone(),
                 field: self.joined_field_path(),
                 kind: secret.kind,
             });
         }
-        if copied_until < end {
-            cleaned.push_str(&text[copied_until..end]);
+        if copied_end < end {
+            redacted.push_str(&text[copied_end..end]);
         }
-        cleaned
+        redacted
     }
 
     fn joined_field_path(&self) -> String {

@@ -42,9 +42,9 @@ impl UnmeasuredResponse {
 
     /// Returns the tool, the bytes and the added tokens of each call, now that the size of the next request
     /// is known.
-    pub(super) fn tokens_added_per_call(&self, next_sent: u64) -> Vec<(&str, u64, u64)> {
+    pub(super) fn tokens_added_per_call(&self, next_input_tokens: u64) -> Vec<(&str, u64, u64)> {
         let expected_input = self.usage.total_input().saturating_add(self.usage.output);
-        let added_tokens = next_sent.saturating_sub(expected_input);
+        let added_tokens = next_input_tokens.saturating_sub(expected_input);
         // The added 1 gives equal shares to calls whose results are all empty.
         let weight = |bytes: u64| bytes.saturating_add(1);
         let total_weight: u64 = self.calls.iter().map(|(_, bytes)| weight(*bytes)).sum();

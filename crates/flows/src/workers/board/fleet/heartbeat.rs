@@ -27,14 +27,14 @@ pub(super) fn run_heartbeat_loop(board: &FleetBoard, should_stop: &AtomicBool) {
         let is_renewal_due = last_renewal.is_none_or(|renewed_at| renewed_at.elapsed() >= RENEWAL_INTERVAL);
         if is_renewal_due {
             last_renewal = Some(Instant::now());
-            renew_leases(board);
+            renew_leases_and_mark_stale_claims(board);
             is_report_due = true;
         }
         let refresh_interval = REFRESH_INTERVAL
             * u32::try_from(1 + board.workers_file.item_count() / ITEMS_PER_EXTRA_SECOND).unwrap_or(u32::MAX);
         if last_refresh.is_none_or(|refreshed_at| refreshed_at.elapsed() >= refresh_interval) {
             // Errors are recorded by the call itself.
-            is_report_due = !report_workers_if_due(board, &mut reported_items, is_report_due);
+            is_report_due = !report_workers_unless_lock_busy(board, &mut reported_items, is_report_due);
             let _ = refresh_from_board(board);
             last_refresh = Some(Instant::now());
         }
@@ -43,7 +43,7 @@ pub(super) fn run_heartbeat_loop(board: &FleetBoard, should_stop: &AtomicBool) {
 }
 
 /// Renews the leases of the items that are worked on here, and the merger's lease.
-pub(super) fn renew_leases(board: &FleetBoard) {
+pub(super) fn renew_leases_and_mark_stale_claims(board: &FleetBoard) {
     let (leased_claims, merger_epoch) = {
         let cached_state = board.lock_cached_state();
         (cached_state.leased_claims.clone(), cached_state.merger_epoch)
@@ -63,13 +63,13 @@ pub(super) fn renew_leases(board: &FleetBoard) {
     }
 }
 
-/// Sends the reports about all workers if a worker has changed its item or if `is_due` is true. Returns false
-/// if the report has to be repeated: money is being reserved for a worker, and the lease thread must not wait
-/// for that.
-pub(super) fn report_workers_if_due(
+/// Sends the reports about all workers if a worker has changed its item or if `even_if_unchanged` is true.
+/// Returns false if the lock is busy and the report has to be repeated: a budget is being reserved for a
+/// worker, and the lease thread must not wait for that.
+pub(super) fn report_workers_unless_lock_busy(
     board: &FleetBoard,
     reported_items: &mut Vec<(usize, Option<usize>)>,
-    is_due: bool,
+    even_if_unchanged: bool,
 ) -> bool {
     let Ok(_reporting_guard) = board.reporting_lock.try_lock() else { return false };
     let worker_reports = board.lock_cached_state().worker_reports.clone();
@@ -77,7 +77,7 @@ pub(super) fn report_workers_if_due(
         .iter()
         .map(|worker_report| (worker_report.worker_number, worker_report.item))
         .collect();
-    if !is_due && *reported_items == current_items {
+    if !even_if_unchanged && *reported_items == current_items {
         return true;
     }
     let result = worker_reports.iter().try_for_each(|worker_report| {
@@ -92,11 +92,11 @@ pub(super) fn report_workers_if_due(
 /// Reads the board and copies its state into the record.
 pub(super) fn refresh_from_board(board: &FleetBoard) -> Result<(), BoardError> {
     let change_count = board.workers_file.change_count();
-    let asked_at = local_now();
+    let requested_at = local_now();
     let snapshot = board.call_board_over_heartbeat(|connection| connection.read_board())?;
     let mut cached_state = board.lock_cached_state();
     cached_state.clock_offset_ms =
-        i64::try_from(snapshot.board_time).unwrap_or(i64::MAX).saturating_sub_unsigned(asked_at);
+        i64::try_from(snapshot.board_time).unwrap_or(i64::MAX).saturating_sub_unsigned(requested_at);
     (cached_state.is_draining, cached_state.fleet_end, cached_state.exhausted_limit) =
         (snapshot.is_draining, snapshot.fleet_end, snapshot.exhausted_limit);
     board.workers_file.update_in_memory_if_unchanged(change_count, |workers| {

@@ -29,7 +29,7 @@ pub(super) fn render_turn(record: &LoggedRecord, stream: &AgentStream<'_>) -> Ma
             }
             @match &record.body {
                 RecordBody::Turn(turn) => { (render_turn_details(record, turn, stream)) }
-                RecordBody::DecodeError(why) => { p.gone { "[cannot be read: " (show_hidden_characters(why)) "]" } }
+                RecordBody::DecodeError(reason) => { p.gone { "[cannot be read: " (show_hidden_characters(reason)) "]" } }
                 _ => { p.gone { "[erased]" } }
             }
         }
@@ -76,9 +76,9 @@ fn render_turn_details(record: &LoggedRecord, turn: &Turn, stream: &AgentStream<
     let notes: Vec<String> = notes.into_iter().flatten().collect();
     html! {
         @for block in turn.raw_response() { (render_block(block)) }
-        @for (place, one) in turn.tool_calls().iter().enumerate() {
-            (render_call(one))
-            @if let Some(started) = stream.subagents.get(&(record.header.sequence_number, place)) { (render_subagent(started, "")) }
+        @for (call_index, call) in turn.tool_calls().iter().enumerate() {
+            (render_call(call))
+            @if let Some(subagent) = stream.subagents.get(&(record.header.sequence_number, call_index)) { (render_subagent(subagent, "")) }
         }
         @if let Some(failure) = failure { p.gone { (show_hidden_characters(&failure.message)) } }
         p.note { (show_hidden_characters(&notes.join(" · "))) }
@@ -108,7 +108,7 @@ fn render_call(call: &ToolCall) -> Markup {
                 (show_hidden_characters(&to_single_line(&call.name))) " "
                 small {
                     @if call.is_ok() { "ok" } @else { "failed" }
-                    @if let Some(took) = duration_ms { " · " (took) " ms" }
+                    @if let Some(milliseconds) = duration_ms { " · " (milliseconds) " ms" }
                 }
             }
             (render_preformatted("code", &call_arguments_text(&call.args)))

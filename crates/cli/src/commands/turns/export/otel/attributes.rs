@@ -50,15 +50,15 @@ impl SpanAttributes {
 }
 
 /// Returns the attributes of a response.
-pub(super) fn chat_attributes(record: &LoggedRecord, session: &str) -> SpanAttributes {
+pub(super) fn chat_attributes(record: &LoggedRecord, session_id: &str) -> SpanAttributes {
     let mut attributes = SpanAttributes::default()
         .with_text("gen_ai.operation.name", "chat")
         .with_text("gen_ai.provider.name", "anthropic")
-        .with_text("gen_ai.conversation.id", session)
+        .with_text("gen_ai.conversation.id", session_id)
         .with_integer("plimsoll.seq", record.header.sequence_number)
         .with_integer("plimsoll.turn.number", record.header.turn_number.unwrap_or(0));
     if let Some(usage) = record.header.usage {
-        // For this provider the conventions count cached tokens as input, too.
+        // For this provider, the conventions also count cached tokens as input.
         attributes = attributes
             .with_integer("gen_ai.usage.input_tokens", usage.total_input())
             .with_integer("gen_ai.usage.output_tokens", usage.output)
@@ -79,17 +79,18 @@ pub(super) fn chat_attributes(record: &LoggedRecord, session: &str) -> SpanAttri
             model_in_ext("requested_model").or_else(|| model_in_ext("model")),
         )
         .with_optional_text("gen_ai.response.model", model_in_ext("model"));
-    let stop = ext.get("stop_reason").and_then(Value::as_str);
-    if let Some(stop) = stop {
+    let stop_reason = ext.get("stop_reason").and_then(Value::as_str);
+    if let Some(stop) = stop_reason {
         attributes = attributes.with_texts("gen_ai.response.finish_reasons", &[stop]);
     }
     let parts: Vec<Value> =
         turn.raw_response().iter().map(|block| message_part(&block.parse_value())).collect();
-    let message = json!([{"role": "assistant", "parts": parts, "finish_reason": stop.unwrap_or("unknown")}]);
+    let message =
+        json!([{"role": "assistant", "parts": parts, "finish_reason": stop_reason.unwrap_or("unknown")}]);
     attributes.with_text("gen_ai.output.messages", &message.to_string())
 }
 
-/// Returns a block of a response in the form of the conventions.
+/// Converts a block of a response to a message part of the OpenTelemetry conventions.
 fn message_part(block: &Value) -> Value {
     match block["type"].as_str().unwrap_or_default() {
         "text" => json!({"type": "text", "content": block["text"]}),
@@ -105,11 +106,11 @@ fn message_part(block: &Value) -> Value {
 pub(super) fn tool_call_attributes(
     call: &ToolCall,
     turn_number: Option<u64>,
-    session: &str,
+    session_id: &str,
 ) -> SpanAttributes {
     let attributes = SpanAttributes::default()
         .with_text("gen_ai.operation.name", "execute_tool")
-        .with_text("gen_ai.conversation.id", session)
+        .with_text("gen_ai.conversation.id", session_id)
         .with_text("gen_ai.tool.name", &call.name)
         .with_text("gen_ai.tool.call.id", call.id())
         .with_text("gen_ai.tool.type", "function")
