@@ -15,15 +15,15 @@
 //!
 //! ```
 //! use plimsoll_domain::TodoList;
-//! use plimsoll_domain::journal::{JournalEntry, JournalEvent, Line};
+//! use plimsoll_domain::journal::{JournalEntry, JournalEvent, JournalLine};
 //!
 //! let plan = TodoList::parse("- [x] Parse the file\n- [ ] Convert it\n  > the header has 12 bytes\n");
-//! assert_eq!(plan.open(), ["Convert it"]);
+//! assert_eq!(plan.open_items(), ["Convert it"]);
 //! assert_eq!(plan.items[1].notes, ["the header has 12 bytes"]);
 //!
 //! let line = JournalEntry::new(JournalEvent::SetAside { item: "Convert it".into() }).to_line();
-//! assert!(matches!(&Line::read(line.as_bytes())[..], [Line::Entry(entry)] if entry.event.name() == "set_aside"));
-//! assert!(matches!(&Line::read(b"an agent wrote this")[..], [Line::Foreign(_)]));
+//! assert!(matches!(&JournalLine::parse_line_and_appended_entry(line.as_bytes())[..], [JournalLine::Entry(entry)] if entry.event.name() == "set_aside"));
+//! assert!(matches!(&JournalLine::parse_line_and_appended_entry(b"an agent wrote this")[..], [JournalLine::Foreign(_)]));
 //! ```
 
 pub mod added_notes;

@@ -17,14 +17,14 @@
 //!
 //! ```
 //! use plimsoll_domain::{Level, Settings};
-//! use plimsoll_policy::thresholds::{CompactionConfig, auto_compact, thresholds};
+//! use plimsoll_policy::thresholds::{CompactionConfig, compute_auto_compact, compute_thresholds};
 //!
 //! let settings = Settings::default();
-//! let compaction = auto_compact(200_000, None, &CompactionConfig::default());
-//! let thresholds = thresholds(200_000, compaction, &settings.levels, &settings.margins, 0);
+//! let compaction = compute_auto_compact(200_000, None, &CompactionConfig::default());
+//! let thresholds = compute_thresholds(200_000, compaction, &settings.levels, &settings.margins, 0);
 //! assert!(thresholds.l1 < thresholds.l2 && thresholds.l2 < thresholds.l3);
 //! assert!(thresholds.l3 < compaction.tokens, "we end a session before the client compacts it");
-//! assert_eq!(thresholds.level(thresholds.l2), Level::L2);
+//! assert_eq!(thresholds.level_at(thresholds.l2), Level::L2);
 //! ```
 
 pub mod attribution;

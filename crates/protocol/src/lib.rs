@@ -14,16 +14,16 @@
 //! recorded; for a newer client it reads the fields it recognizes. It opens no file.
 //!
 //! ```
-//! use plimsoll_protocol::{Event, Hook, Reply};
+//! use plimsoll_protocol::{HookEvent, HookPayload, HookReply};
 //!
 //! let payload = br#"{"hook_event_name": "SessionEnd", "session_id": "s-1", "cwd": 7, "reason": "other", "new": {}}"#;
-//! let hook = Hook::parse(payload).expect("one JSON object");
-//! assert_eq!(hook.session_id.as_deref(), Some("s-1"));
-//! assert_eq!(hook.cwd, None, "a wrong type loses this field alone");
-//! assert!(matches!(hook.event, Event::SessionEnd { reason: Some(reason) } if reason == "other"));
+//! let hook_payload = HookPayload::parse(payload).expect("one JSON object");
+//! assert_eq!(hook_payload.session_id.as_deref(), Some("s-1"));
+//! assert_eq!(hook_payload.cwd, None, "a wrong type loses this field alone");
+//! assert!(matches!(hook_payload.event, HookEvent::SessionEnd { reason: Some(reason) } if reason == "other"));
 //!
-//! let reply = Reply::default().tell_model("PostToolBatch", "72% of the window is used");
-//! assert!(!reply.to_line().contains("null"));
+//! let reply = HookReply::default().with_model_context("PostToolBatch", "72% of the window is used");
+//! assert!(!reply.to_json_line().contains("null"));
 //! ```
 
 pub mod agent;

@@ -12,10 +12,10 @@
 //!
 //! ```
 //! let text = format!("export GITHUB_TOKEN=ghp_{}", "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX");
-//! let found = &plimsoll_secrets::find(&text)[0];
-//! assert!(text[found.range.clone()].starts_with("ghp_"));
-//! assert_eq!(plimsoll_secrets::without("cargo build --release"), "cargo build --release");
-//! assert!(!plimsoll_secrets::without(&text).contains("ghp_"));
+//! let secret_match = &plimsoll_secrets::find_secrets(&text)[0];
+//! assert!(text[secret_match.range.clone()].starts_with("ghp_"));
+//! assert_eq!(plimsoll_secrets::redact("cargo build --release"), "cargo build --release");
+//! assert!(!plimsoll_secrets::redact(&text).contains("ghp_"));
 //! ```
 
 mod assignment;

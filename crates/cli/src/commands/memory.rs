@@ -226,7 +226,7 @@ fn render_change(change: &MemoryChange) -> String {
         MemoryOp::EnterFrame { agent } => format!("subagent {agent} works in the frame"),
         MemoryOp::PopFrame { result } => format!("pop: {}", truncate_end(&to_single_line(result), 60)),
         MemoryOp::CloseFrame { abnormal_end, .. } => {
-            format!("frame closed ({abnormal_end:?})").to_lowercase()
+            format!("frame closed ({})", abnormal_end_word(*abnormal_end))
         }
         MemoryOp::HeapAlloc { name, content, .. } => {
             format!("alloc {name} ({} chars)", content.chars().count())
@@ -250,4 +250,24 @@ fn render_change(change: &MemoryChange) -> String {
 enum FrameCommand {
     /// End the current frame if no agent will return from it: its status, questions and plan go to its parent
     Close,
+}
+
+/// Returns the word of the memory file, which does not follow the variant's name.
+fn abnormal_end_word(abnormal_end: AbnormalEnd) -> &'static str {
+    match abnormal_end {
+        AbnormalEnd::TurnEndedWithoutPop => "unpopped",
+        AbnormalEnd::Abandoned => "abandoned",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_frame_is_described_by_the_word_of_the_memory_file() {
+        for abnormal_end in [AbnormalEnd::TurnEndedWithoutPop, AbnormalEnd::Abandoned] {
+            assert_eq!(json!(abnormal_end), abnormal_end_word(abnormal_end));
+        }
+    }
 }
