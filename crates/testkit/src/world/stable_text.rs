@@ -61,13 +61,17 @@ impl World {
         SHORT_COMMIT.replace_all(&stable, replace).into_owned()
     }
 
-    /// Returns true if a commit id, the run's id or the run's nonce starts with these digits.
+    /// Returns true if a commit id, the id of one of the runs or the run's nonce starts with these digits.
     fn has_id_with_prefix(&self, digits: &str) -> bool {
         let state = std::fs::read_to_string(self.path(".claude/ralph-state.json")).unwrap_or_default();
+        // The state names only the newest run.
+        let runs = std::fs::read_dir(self.home().join(".local/state/plimsoll/runs"));
+        let mut run_ids = runs.into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let is_run = run_ids.any(|run_id| run_id.to_string_lossy().starts_with(digits));
         // Not through the world's PATH: a test may have put a fake git there.
         let commits = Command::new("git").arg("-C").arg(self.project()).args(["rev-list", "--all"]).output();
         let commits = commits.map(|output| output.stdout).unwrap_or_default();
         let mut commits = std::str::from_utf8(&commits).unwrap_or_default().lines();
-        state.contains(&format!("\"{digits}")) || commits.any(|commit| commit.starts_with(digits))
+        is_run || state.contains(&format!("\"{digits}")) || commits.any(|commit| commit.starts_with(digits))
     }
 }
