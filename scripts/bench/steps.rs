@@ -20,14 +20,14 @@ unsafe extern "C" {
 }
 
 fn main() -> ExitCode {
-    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut input = Stdio::null();
-    if words.first().is_some_and(|word| word == "-i") {
-        input = File::open(&words[1]).expect("the standard input").into();
-        words.drain(..2);
+    if arguments.first().is_some_and(|argument| argument == "-i") {
+        input = File::open(&arguments[1]).expect("the standard input").into();
+        arguments.drain(..2);
     }
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]).stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut command = Command::new(&arguments[0]);
+    command.args(&arguments[1..]).stdin(input).stdout(Stdio::null()).stderr(Stdio::null());
     // SAFETY: between fork and exec only these two calls of the system are made.
     unsafe {
         command.pre_exec(|| {

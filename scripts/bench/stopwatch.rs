@@ -54,12 +54,12 @@ struct Contestant {
 }
 
 impl Contestant {
-    fn of(words: &[String]) -> Contestant {
+    fn from_arguments(arguments: &[String]) -> Contestant {
         let mut contestant = Contestant { at_once: 1, faults: i64::MAX, ..Contestant::default() };
-        let mut words = words.iter().cloned();
-        while let Some(word) = words.next() {
-            let mut next = || words.next().expect("an option's value");
-            match word.as_str() {
+        let mut arguments = arguments.iter().cloned();
+        while let Some(argument) = arguments.next() {
+            let mut next = || arguments.next().expect("an option's value");
+            match argument.as_str() {
                 "-i" => contestant.input = Some(next()),
                 "-o" => contestant.output = Some(next()),
                 "-n" => contestant.at_once = next().parse().expect("a number"),
@@ -71,7 +71,7 @@ impl Contestant {
                     contestant.variables.push((name.to_owned(), value.to_owned()));
                 }
                 _ => {
-                    contestant.program = std::iter::once(word).chain(words).collect();
+                    contestant.program = std::iter::once(argument).chain(arguments).collect();
                     break;
                 }
             }
@@ -125,10 +125,10 @@ fn run(program: &str, arguments: &[&str]) {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let rounds: usize = words[0].parse().expect("how many rounds");
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rounds: usize = arguments[0].parse().expect("how many rounds");
     let mut contestants: Vec<Contestant> =
-        words[1..].split(|word| word == "--").map(Contestant::of).collect();
+        arguments[1..].split(|argument| argument == "--").map(Contestant::from_arguments).collect();
     for round in 0..=rounds {
         for contestant in &mut contestants {
             contestant.go();

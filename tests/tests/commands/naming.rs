@@ -1,7 +1,11 @@
 //! Names and doc comments that CONTRIBUTING.md rules out and that a machine can see. A reader has to see the rest.
 
+use crate::architecture::{collect_rust_files, function_name_in_line};
+use crate::architecture_pages::MODULE_PAGES;
+use crate::docs::OTHER_PAGES;
 use plimsoll_testkit::workspace_root;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 /// Words that are no name for a function when they stand alone: prepositions, participles and adverbs.
 const BARE_WORDS: [&str; 45] = [
@@ -45,7 +49,7 @@ fn naming_errors(source: &str) -> Vec<String> {
             errors.push(format!("{}: a doc comment begins with `{}`", index + 1, beginning.trim_end()));
         }
         is_test |= line.starts_with("#[test]");
-        if let Some(name) = declared_function(line) {
+        if let Some(name) = function_name_in_line(line) {
             let first_word = name.split('_').next().unwrap_or(name);
             let is_ruled_out = BARE_WORDS.contains(&name) || VERBS.contains(&first_word);
             if is_ruled_out && !is_test && !EXCEPTIONS.iter().any(|(exception, _)| *exception == name) {
@@ -58,33 +62,11 @@ fn naming_errors(source: &str) -> Vec<String> {
     errors
 }
 
-/// Returns the name of the function that a line declares.
-fn declared_function(line: &str) -> Option<&str> {
-    let (qualifiers, rest) = line.split_once("fn ")?;
-    let is_qualifier =
-        |word: &str| word.starts_with("pub") || ["const", "async", "unsafe", "extern"].contains(&word);
-    let end = rest.find(|letter: char| !letter.is_alphanumeric() && letter != '_')?;
-    (qualifiers.split_whitespace().all(is_qualifier) && end > 0).then(|| &rest[..end])
-}
-
-fn collect_sources(folder: &Path, sources: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir()
-            && !["target", "fixtures", "node_modules"].contains(&&*entry.file_name().to_string_lossy())
-        {
-            collect_sources(&path, sources);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            sources.push(path);
-        }
-    }
-}
-
 #[test]
 fn no_function_or_doc_comment_breaks_a_naming_rule() {
     let mut sources = Vec::new();
-    for folder in ["crates", "tests", "research", "fuzz"] {
-        collect_sources(&workspace_root().join(folder), &mut sources);
+    for folder in ["crates", "tests", "research", "fuzz", "scripts"] {
+        collect_rust_files(&workspace_root().join(folder), &mut sources);
     }
     assert!(sources.len() > 1_000, "{}", sources.len());
     let mut errors = Vec::new();
@@ -118,12 +100,72 @@ fn each_naming_rule_rejects_its_example() {
 fn each_naming_exception_is_in_use() {
     let mut sources = Vec::new();
     for folder in ["crates", "tests"] {
-        collect_sources(&workspace_root().join(folder), &mut sources);
+        collect_rust_files(&workspace_root().join(folder), &mut sources);
     }
     for (exception, reason) in EXCEPTIONS {
         let declares = |path: &PathBuf| {
             std::fs::read_to_string(path).is_ok_and(|text| text.contains(&format!("fn {exception}(")))
         };
         assert!(!reason.is_empty() && sources.iter().any(declares), "{exception}");
+    }
+}
+
+/// Returns the identifier that a text in backticks names, such as `tick_item`, `World::start` or `run::close(…)`. A single word
+/// such as `run` may be anything else, so it does not count.
+fn named_identifier(quoted: &str) -> Option<&str> {
+    let path = quoted.split('(').next().unwrap_or_default();
+    let is_path = path.chars().all(|letter| letter.is_ascii_alphanumeric() || "_:".contains(letter));
+    let is_in_capitals = !path.contains(|letter: char| letter.is_ascii_lowercase());
+    let last = path.rsplit("::").next().unwrap_or_default();
+    let is_identifier = path.contains("::") || last.contains('_');
+    (is_path && is_identifier && !is_in_capitals && !last.is_empty()).then_some(last)
+}
+
+/// A page that names a function or a field is wrong once that is renamed, and no compiler reads the pages.
+#[test]
+fn identifiers_named_in_the_documents_exist() {
+    let mut sources = Vec::new();
+    for folder in ["crates", "tests", "research", "fuzz", "scripts"] {
+        collect_rust_files(&workspace_root().join(folder), &mut sources);
+    }
+    let is_in_identifier = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut identifiers = BTreeSet::new();
+    for path in sources {
+        let text = std::fs::read_to_string(path).expect("a source file");
+        identifiers.extend(text.split(|letter| !is_in_identifier(letter)).map(str::to_owned));
+    }
+    let decisions = std::fs::read_dir(workspace_root().join("docs/decisions")).expect("docs/decisions");
+    let decisions = decisions.flatten().map(|entry| entry.path());
+    let pages = OTHER_PAGES.into_iter().chain(MODULE_PAGES).map(|page| workspace_root().join(page));
+    let mut missing = Vec::new();
+    let mut count = 0;
+    for page in pages.chain(decisions) {
+        let text = std::fs::read_to_string(&page).expect("a page");
+        // CONTRIBUTING.md shows earlier names, too: `old` → `new`.
+        for line in text.lines().filter(|line| !line.contains(" → ")) {
+            for identifier in line.split('`').skip(1).step_by(2).filter_map(named_identifier) {
+                count += 1;
+                if !identifiers.contains(identifier) {
+                    missing.push(format!("{}: {identifier}", page.display()));
+                }
+            }
+        }
+    }
+    assert!(count > 150, "the pages name {count} identifiers");
+    assert_eq!(missing, [""; 0], "these names are not in the code any more");
+}
+
+#[test]
+fn named_identifiers_are_told_from_other_quotations() {
+    for (quoted, identifier) in [
+        ("tick_item", Some("tick_item")),
+        ("World::start(…)", Some("start")),
+        ("flows::run::close", Some("close")),
+        ("CCS_WARNING", None),
+        ("run", None),
+        ("plimsoll run --resume", None),
+        ("crates/flows/src/run.rs", None),
+    ] {
+        assert_eq!(named_identifier(quoted), identifier, "{quoted}");
     }
 }
